@@ -38,7 +38,7 @@ def main(files: Sequence[str]) -> int:
 
 
 def replaced(text: str, name: str, table: str) -> str:
-    """The page with this table in its place; ValueError where it has none."""
+    """Return the page with this table in its place; ValueError where it has none."""
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     changed, count = re.subn(
         f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: begin + table + end, text, flags=re.DOTALL
@@ -49,7 +49,7 @@ def replaced(text: str, name: str, table: str) -> str:
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table."""
+    """Return a table."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

@@ -52,7 +52,7 @@ def measured(sizes: Sequence[int], rounds: int) -> dict[str, float]:
 
 
 def running(gpus: int, overload: int) -> PoolFacts:
-    """A pool whose servers have all GPUs of their nodes and a model on each; `overload` percent of further models."""
+    """Return a pool whose servers use all GPUs with a model on each; `overload` is the percentage of further models."""
     names = [f"m-{number:05}" for number in range(gpus + gpus * overload // 100)]
     every = tuple(range(_PER_NODE))
     nodes = tuple(
@@ -72,7 +72,7 @@ def running(gpus: int, overload: int) -> PoolFacts:
 
 
 def one_changed(facts: PoolFacts) -> PoolFacts:
-    """The same where a model in the middle has a new version that takes another size."""
+    """Return the same facts where a model in the middle has a new version that takes another size."""
     at = len(facts.groups) // 2
     group = facts.groups[at]
     changed = replace(group, demands=(replace(group.demands[0], version=2, footprint=Footprint(50 * _GIB)),))
@@ -88,7 +88,7 @@ def _cost(facts: PoolFacts, missing: int) -> float:
 
 
 def _check(facts: PoolFacts, plan: PoolPlan, missing: int) -> None:
-    """Raises AssertionError where what runs was moved, or not all is told that has no place."""
+    """Raise AssertionError where what runs was moved, or where not all models without a slot are reported."""
     assert len(plan.unplaced) == missing
     assert {each.name: each.placed for each in plan.current} == {each.name: each.placed for each in facts.current}
     assert all(each.group in each.message for each in plan.unplaced)

@@ -52,7 +52,7 @@ REST_S = 60.0
 
 
 def model(name: str, version: int = 1) -> dict[str, Any]:
-    """A model that takes a quarter of an 80 GiB GPU."""
+    """Return a model that takes a quarter of an 80 GiB GPU."""
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "InferenceModel",
@@ -113,22 +113,22 @@ class Operator:
         return times.user + times.system
 
     def alive(self) -> bool:
-        """That it runs. Raises RuntimeError where it has ended: nothing is measured then."""
+        """Return True while the operator runs. Raises RuntimeError where it has ended: nothing is measured then."""
         if self._child.poll() is not None:
             raise RuntimeError(f"the operator ended with code {self._child.returncode}")
         return True
 
     def requests(self) -> float:
-        """Requests to the API server so far, watches and leases apart."""
+        """Return the requests to the API server so far, without watches and leases."""
         counted = self._measured("argosy_api_requests_total{")
         return sum(value for name, value in counted.items() if 'verb="watch"' not in name and "leases" not in name)
 
     def rounds(self) -> float:
-        """Rounds so far, of all pools."""
+        """Return the rounds so far, of all pools."""
         return sum(self._measured("argosy_reconcile_total").values())
 
     def _measured(self, prefix: str) -> dict[str, float]:
-        """The operator's own metrics."""
+        """Return the operator's own metrics."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10) as answer:
             lines = answer.read().decode().splitlines()
         pairs = (line.rpartition(" ") for line in lines if line.startswith(prefix))
@@ -224,7 +224,7 @@ class Heard:
         self._times: dict[tuple[str, int], float] = {}
 
     def repository(self, _: str, repository: RenderedRepository) -> None:
-        """A repository reached an agent."""
+        """Record that a repository reached an agent."""
         now = time.monotonic()
         for key in [(each.name, version) for each in repository.models for version in each.versions]:
             self._times.setdefault(key, now)
@@ -258,7 +258,7 @@ def _is_ready(body: dict[str, Any]) -> bool:
 
 @contextmanager
 def bench(folder: Path) -> Iterator[Bench]:
-    """A control plane, its played nodes and agents, and an operator."""
+    """Yield a control plane, its played nodes and agents, and an operator."""
     heard = Heard()
     with Cluster.control_plane(folder / "cluster") as cluster:
         for crd in sorted((ROOT / "crds").glob("*.yaml")):

@@ -90,9 +90,9 @@ def two_servers() -> Iterator[tuple[Server, Server]]:
 
 @contextmanager
 def many_models(count: int) -> Iterator[tuple[Server, Server]]:
-    """A server with `count` models beside the one that is asked, and a server without them.
+    """Yield a server with `count` models in addition to the one that is requested, and a server without them.
 
-    They run in the server's own process: as many processes are more than a machine for measurements has room for.
+    They run in the server's own process: as many processes need more memory than a machine for measurements has.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         servers = []

@@ -22,7 +22,7 @@ PULL_POLICY = "Never"
 
 @pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A control plane and a real node."""
+    """Yield a control plane and a real node."""
     found = Cluster.attach()
     if found is not None and found.node is not None and found.ready():
         yield found
@@ -33,26 +33,26 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="package")
 def images(cluster: Cluster) -> Images:
-    """The images, on the node."""
+    """Return the images, on the node."""
     assert cluster.node is not None
     return builds.build(cluster.node.containerd)
 
 
 @pytest.fixture(scope="package")
 def storage(cluster: Cluster, images: Images) -> str:
-    """The storage's URL, as Pods reach it."""
+    """Return the storage's URL, as Pods reach it."""
     return storage_pod.start(cluster, images.storage, PULL_POLICY)
 
 
 @pytest.fixture(scope="package")
 def installed(cluster: Cluster, images: Images) -> None:
-    """The chart's release with two replicas of the operator, both ready."""
+    """Install the chart's release with two replicas of the operator, and wait until both are ready."""
     release.install(cluster, release.values(images))
 
 
 @pytest.fixture(scope="module")
 def namespace(request: pytest.FixtureRequest, cluster: Cluster, installed: None) -> Iterator[Namespace]:
-    """A namespace named like the file of tests; it goes with all that is in it, while the next tests run."""
+    """Yield a namespace named like the file of tests; it is deleted with all its objects while the next tests run."""
     file = request.module.__name__.rpartition(".")[2].replace("_", "-")
     made = Namespace(cluster, f"{file}-{secrets.token_hex(2)}")
     made.create()
@@ -62,5 +62,5 @@ def namespace(request: pytest.FixtureRequest, cluster: Cluster, installed: None)
 
 @pytest.fixture(scope="module")
 def client(namespace: Namespace, images: Images) -> Client:
-    """A Pod that asks."""
+    """Return a Pod that sends requests."""
     return Client(namespace, images.runtime, PULL_POLICY)

@@ -19,7 +19,7 @@ def give_up(reason: object, *, may_be_brought: bool = True) -> NoReturn:
 
 
 def started(start: Callable[[Path], Cluster], folder: Path) -> Cluster:
-    """A cluster by `Cluster.control_plane` or `Cluster.with_node`, to be ended by `with`."""
+    """Start a cluster by `Cluster.control_plane` or `Cluster.with_node`, to be ended by `with`."""
     try:
         return start(folder)
     except ClusterUnavailableError as error:

@@ -29,7 +29,7 @@ SOON = {"scaleDown": {"stabilizationWindow": "10s"}}
 
 
 def scaled(name: str, pool: str, storage: str, **spec: Any) -> Body:
-    """A model of which an instance is busy for a while with each request."""
+    """Return a model of which an instance is busy for a while with each request."""
     slo = {"latency": {"p99": "350ms"}}
     return version_model(name, pool, storage, work_s=BUSY_S, **{"slo": slo, "scaling": SOON} | spec)
 
@@ -64,7 +64,7 @@ class Loads:
         self._ends[model] = end, end.enter_context(self._client.load(model, 300, workers))
 
     def end(self, model: str) -> Load:
-        """What came of them."""
+        """End the load of a model and return its outcome."""
         end, load = self._ends.pop(model)
         end.close()
         return load
@@ -141,7 +141,7 @@ def blind(namespace: Namespace, loads: Loads) -> int:
 
 @pytest.fixture
 def three_gpus(cluster: Cluster) -> Iterator[None]:
-    """The node has them on paper, which is enough for a model that uses none."""
+    """Give the node three GPUs on paper, which is enough for a model that uses none."""
     offer_gpus(cluster, NODE, Gpus(3))
     yield
     offer_gpus(cluster, NODE, Gpus(0))

@@ -36,7 +36,7 @@ Break = Callable[[dict[str, bytes], str], None]
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[Bucket]:
-    """A bucket that Pods reach, with models and data."""
+    """Yield a bucket that Pods reach, with models and data."""
     train, test = digits()
     with serving(Bucket(), NODE_ADDRESS) as bucket:
         bucket.objects.update({MODEL: onnx_model(), COPY: onnx_model(), OTHER: onnx_model(2)})
@@ -47,7 +47,7 @@ def bucket() -> Iterator[Bucket]:
 
 @pytest.fixture(scope="module", autouse=True)
 def declared(namespace: Namespace, bucket: Bucket) -> None:
-    """A pool that keeps engines, and the model as it was."""
+    """Declare a pool that stores engines, and the model as it was."""
     namespace.apply(_secret(SECRET, bucket.url), _pool(POOL), model("plain"))
 
 
@@ -68,7 +68,7 @@ def _pool(name: str, secret: str = SECRET) -> Body:
 
 
 def model(name: str, key: str = MODEL, *, version: int = 1, pool: str = POOL, **spec: Any) -> Body:
-    """The network for handwritten digits."""
+    """Return the network for handwritten digits."""
     whole = {
         "poolRef": {"name": pool},
         "modelFormat": {"name": "onnx"},
@@ -83,7 +83,7 @@ def model(name: str, key: str = MODEL, *, version: int = 1, pool: str = POOL, **
 
 
 def int8(most: float = 2.0, calibration: str = TRAIN, test: str = TEST) -> Body:
-    """An int8 engine, whose answers may differ by so much from the model's."""
+    """Return an int8 engine, whose answers may differ by so much from the model's."""
     return {
         "builder": "onnxruntime",
         "precision": "int8",
@@ -93,7 +93,7 @@ def int8(most: float = 2.0, calibration: str = TRAIN, test: str = TEST) -> Body:
 
 
 def answers(client: Client, resource: str, images: Floats) -> Floats:
-    """What the model says of images."""
+    """Return the model's answers to images."""
     tensor = {"name": "x", "datatype": "FP32", "shape": list(images.shape), "data": images.ravel().tolist()}
     answer = client.get(f"{client.url(resource)}/infer", json.dumps({"inputs": [tensor]}))
     assert answer.status == 200, answer
@@ -102,13 +102,13 @@ def answers(client: Client, resource: str, images: Floats) -> Floats:
 
 
 def engine(namespace: Namespace, resource: str, version: int = 1) -> dict[str, Any]:
-    """The model's one engine of a version."""
+    """Return the model's one engine of a version."""
     found = [each for each in namespace.status(resource).get("engines", ()) if each.get("version", 1) == version]
     return found[0] if len(found) == 1 else {}
 
 
 def jobs(namespace: Namespace, build: str = "") -> list[dict[str, Any]]:
-    """The Jobs of builds, or of one."""
+    """Return the Jobs of builds, or of one."""
     selector = f"argosy.dev/build={build}" if build else "argosy.dev/build"
     found: list[dict[str, Any]] = namespace.json("get", "jobs", "-l", selector)["items"]
     return found
@@ -127,13 +127,13 @@ def ended(namespace: Namespace, build: str) -> tuple[int, int]:
 
 
 def reasons(namespace: Namespace, name: str) -> set[str]:
-    """The reasons of the Events of a model."""
+    """Return the reasons of the Events of a model."""
     found = namespace.json("get", "events", "--field-selector", f"involvedObject.name={name}")["items"]
     return {each["reason"] for each in found}
 
 
 def artifacts(bucket: Bucket) -> set[str]:
-    """The manifests of the engines in the store."""
+    """Return the manifests of the engines in the store."""
     return {key for key in bucket.objects if key.startswith("engines/") and key.count("/") == 2}
 
 
@@ -195,7 +195,7 @@ def test_an_engine_that_is_not_good_enough_is_blocked_while_the_old_version_serv
 
 @contextmanager
 def held(namespace: Namespace, bucket: Bucket, name: str) -> Iterator[dict[str, Any]]:
-    """A model whose build waits for its calibration data while the block runs; its Pod, which does its work."""
+    """Yield the Pod of a model's build, which waits for its calibration data while the block runs."""
     key = f"{LATE}{name}.npz"
     bucket.objects[key] = digits()[0].npz()
     bucket.released.clear()

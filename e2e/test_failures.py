@@ -31,7 +31,7 @@ def served(namespace: Namespace, client: Client, storage: str) -> None:
 
 
 def _is_served(namespace: Namespace, client: Client, version: int) -> None:
-    """The whole chain works: a new version is declared, loaded, and answers."""
+    """Assert that the full chain works: a new version is declared, loaded, and answers."""
     namespace.ready()
     assert client.version(MODEL) == [version]
 

@@ -39,7 +39,7 @@ ASK_S = 2.0
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A control plane, without Argosy's CRDs."""
+    """Yield a control plane, without Argosy's CRDs."""
     with started(Cluster.control_plane, tmp_path_factory.mktemp("fleet")) as cluster:
         yield cluster
 
@@ -127,7 +127,7 @@ def _leaders(operators: list[OperatorProcess]) -> list[OperatorProcess]:
 
 
 def _leader(operators: list[OperatorProcess]) -> OperatorProcess:
-    """The one whose log tells why something is not done; waited for, it is started again where it lost its lease."""
+    """Return the one operator that leads, once there is one; those that lost their lease are restarted."""
     operators[0].until("one that leads", lambda: len(_leaders(operators)) == 1, CONVERGES_S)
     return _leaders(operators)[0]
 
@@ -186,8 +186,9 @@ def test_a_leader_that_is_killed_is_replaced_and_nothing_is_done_twice(
 
 
 def _versions(cluster: Cluster) -> dict[str, str]:
-    """What is another after each change that is written to an object which the operator writes: its resourceVersion.
-    Of Deployments, whose status Kubernetes writes, all that the operator writes.
+    """Return the resourceVersion, which each write changes, of every object that the operator writes.
+
+    Of Deployments, whose status Kubernetes writes, it is all that the operator writes.
     """
     listed = cluster.json("get", "deployments,configmaps,services,inferencemodels,servingpools")["items"]
     return {f"{each['kind']}/{each['metadata']['name']}": _version(each) for each in listed}

@@ -73,7 +73,7 @@ def test_names_of_253_characters_are_served(namespace: Namespace, client: Client
 
 @pytest.fixture
 def one_gpu(cluster: Cluster) -> Iterator[None]:
-    """The node has one GPU, on paper."""
+    """Give the node one GPU, on paper."""
     offer_gpus(cluster, NODE, Gpus(1))
     yield
     offer_gpus(cluster, NODE, Gpus(0))
@@ -92,7 +92,7 @@ def test_a_model_that_fits_nowhere_says_why(namespace: Namespace, client: Client
 
 @pytest.fixture
 def without_network_policies(cluster: Cluster) -> Iterator[None]:
-    """The operator may not write NetworkPolicies."""
+    """Take the right to write NetworkPolicies from the operator."""
     role = cluster.json("get", "clusterrole", "-l", "app.kubernetes.io/part-of=argosy")["items"]
     (whole,) = [each for each in role if any("networkpolicies" in rule["resources"] for rule in each["rules"])]
     fewer = [rule for rule in whole["rules"] if "networkpolicies" not in rule["resources"]]

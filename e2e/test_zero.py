@@ -32,7 +32,7 @@ with InferenceServerClient(sys.argv[1]) as client:
 
 
 def sleeper(storage: str, **spec: Any) -> dict[str, Any]:
-    """A model that may go to zero."""
+    """Return a model that may be scaled to zero."""
     return version_model("sleeper", "sleepy", storage, minReplicas=0, maxReplicas=2, **spec)
 
 
@@ -45,7 +45,7 @@ def declared(namespace: Namespace, client: Client, storage: str) -> None:
 
 
 def addresses(namespace: Namespace, model: str = "sleeper") -> list[str]:
-    """The Pods that a model's Service leads to, by name."""
+    """Return the Pods of a model's Service, by name."""
     found = namespace.json("get", "endpoints", f"--field-selector=metadata.name={model}")["items"]
     subsets = [subset for each in found for subset in each.get("subsets") or ()]
     return sorted(each["targetRef"]["name"] for subset in subsets for each in subset.get("addresses") or ())

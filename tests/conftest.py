@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """An API server with its controllers and no node. Every test has namespaces of its own there."""
+    """Yield an API server with its controllers and no node. Every test has namespaces of its own there."""
     with started(Cluster.control_plane, tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
@@ -41,7 +41,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A worker's tests in the order in which they are dealt out."""
+    """Sort a worker's tests in the order in which they are dealt out."""
     if hasattr(config, "workerinput"):
         from tests.workers import rank
 

@@ -34,7 +34,7 @@ beginning, which would wait for it.
 
 
 def share(nodeid: str) -> str:
-    """What a test shares with all that have the same answer: a name from TOGETHER, or else its file."""
+    """Return the group in which a test runs on one worker: a name from TOGETHER, or else its file."""
     return next((name for start, name in TOGETHER if nodeid.startswith(start)), nodeid.partition("::")[0])
 
 

@@ -38,11 +38,11 @@ class Cell:
         return self._median(lambda subject, peer: subject.cpu_us / peer.cpu_us)
 
     def subject(self, field: str) -> float:
-        """The median of one of the subject's figures: a field of `Measured`."""
+        """Return the median of one of the subject's figures: a field of `Measured`."""
         return self._median(lambda subject, peer: getattr(subject, field))
 
     def peer(self, field: str) -> float:
-        """The median of one of its peer's figures."""
+        """Return the median of one of its peer's figures."""
         return self._median(lambda subject, peer: getattr(peer, field))
 
     def _median(self, of: Callable[[Measured, Measured], float]) -> float:

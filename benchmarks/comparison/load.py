@@ -35,12 +35,12 @@ class Load:
 
 
 def models() -> tuple[str, ...]:
-    """The names of all models."""
+    """Return the names of all models."""
     return tuple(sorted(folder.name for folder in MODELS.iterdir()))
 
 
 def needed(names: Iterable[str]) -> set[str]:
-    """These models, and those that they call."""
+    """Return these models, and those that they call."""
     chosen = set(names)
     return chosen.union(*(NEEDS.get(name, ()) for name in chosen))
 

@@ -47,7 +47,7 @@ class CpuTime:
 
 
 def measure(server: Server, load: Load, window_ms: int) -> Measured:
-    """The load on one server, for three windows. Raises LoadError when it fails."""
+    """Run the load on one server, for three windows. Raises LoadError when it fails."""
     address = server.http if load.protocol == "http" else server.grpc
     before, requests, client = cpu_time(server.process.pid), _requests(server, load.model), _ended_children()
     arguments = [*load.arguments(), "-u", address, "-p", str(window_ms), *_WINDOWS]
@@ -59,7 +59,7 @@ def measure(server: Server, load: Load, window_ms: int) -> Measured:
 
 
 def cpu_time(pid: int) -> CpuTime:
-    """What a process and all that descend from it and live have spent so far."""
+    """Return the CPU time that a process and its living descendants have used so far."""
     root = psutil.Process(pid)
     times = [root.cpu_times()]
     for process in root.children(recursive=True):
@@ -78,7 +78,7 @@ def _ended_children() -> float:
 
 
 def _requests(server: Server, model: str) -> int:
-    """Requests to the model that the server has answered since it started."""
+    """Return the number of requests to the model that the server has answered since it started."""
     with urllib.request.urlopen(f"http://{server.http}/v2/models/{model}/stats", timeout=30) as answer:
         statistics = json.load(answer)["model_stats"]
     return sum(int(version["inference_stats"]["success"]["count"]) for version in statistics)

@@ -96,7 +96,7 @@ def _digest(subject: Subject) -> str:
 
 
 def built_by(request: BuildRequest, workspace: Path) -> BuildReport:
-    """The report of a build, run as a Job runs it. Raises RuntimeError where there is no engine."""
+    """Run a build as a Job runs it and return its report. Raises RuntimeError where there is no engine."""
     workspace.mkdir(parents=True)
     asked, report = workspace / "request.json", workspace / "report.json"
     asked.write_text(request_text(request))

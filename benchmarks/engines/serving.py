@@ -29,7 +29,7 @@ class Served:
         self._output = subject.outputs[0].name
 
     def rate(self, x: np.ndarray, seconds: float) -> float:
-        """Samples a second of requests of the batch `x`, one after the other, for so long."""
+        """Return the samples/s of requests of the batch `x`, one after the other, for so long."""
         done, begin = 0, time.perf_counter()
         while (spent := time.perf_counter() - begin) < seconds:
             self.answer(x)
@@ -37,7 +37,7 @@ class Served:
         return done / spent
 
     def answer(self, x: np.ndarray) -> np.ndarray:
-        """The output of one request."""
+        """Return the output of one request."""
         responder = _Responder()
         self._instance.execute([InferRequest("model", {"x": Tensor("x", "FP32", x)})], responder)
         response = responder.response
@@ -76,7 +76,7 @@ class _Host:
 
 
 def in_turns(served: Sequence[Served], x: np.ndarray, rounds: int, seconds: float) -> list[list[float]]:
-    """The rates of each, round by round, so that what else the machine does falls on all of them."""
+    """Return the rates of each server, round by round, so that other load of the machine affects all of them."""
     for each in served:
         each.rate(x, seconds / 4)
     return [[each.rate(x, seconds) for each in served] for _ in range(rounds)]

@@ -77,7 +77,7 @@ def table(rounds: list[Rates], device: str) -> Table:
 
 
 def measure(options: argparse.Namespace, note: Callable[[str], None]) -> list[Rates]:
-    """The rounds. Without `--triton` a Triton that cannot be had, or does not load the model, is left out."""
+    """Run the rounds. Without `--triton` a Triton that is unavailable, or does not load the model, is left out."""
     setup = _setup(options)
     try:
         with contestants(setup, with_triton=options.triton != "no") as found:

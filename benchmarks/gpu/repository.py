@@ -55,7 +55,7 @@ class Setup:
 
 
 def for_argosy(folder: Path, setup: Setup) -> Path:
-    """A repository in `folder`; returns it."""
+    """Write a repository in `folder` and return it."""
     kind = "KIND_GPU" if setup.device == "cuda" else "KIND_CPU"
     own = _ARGOSY.format(kind=kind, instances=setup.instances, graphs=str(setup.graphs).lower())
     version = _written(folder, setup, own)
@@ -64,7 +64,7 @@ def for_argosy(folder: Path, setup: Setup) -> Path:
 
 
 def for_triton(folder: Path, setup: Setup) -> Path:
-    """A repository in `folder`; returns it."""
+    """Write a repository in `folder` and return it."""
     packages = sysconfig.get_path("purelib")
     version = _written(folder, setup, _TRITON.format(instances=setup.instances, device=setup.device, packages=packages))
     shutil.copy(_HERE / "bert.py", version / "bert.py")

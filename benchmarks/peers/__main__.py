@@ -92,7 +92,7 @@ def _row(peer: str, model: str, clients: int, rounds: list[tuple[Measured, Measu
 
 
 def cells(row: Row) -> list[str]:
-    """A row's texts, in the order of COLUMNS."""
+    """Return a row's texts, in the order of COLUMNS."""
     figures = [f"{row[name]:.0f}" for name in ("argosy_rate", "peer_rate")]
     cpu = [f"{row[name]:.0f}" for name in ("argosy_cpu_us", "peer_cpu_us")]
     ratios = [f"{row[name]:.2f}" for name in ("ratio", "p99_ratio")]

@@ -11,7 +11,7 @@ _INSTALL_SECONDS = 1800.0
 
 
 def python(name: str, requirements: tuple[str, ...]) -> Path:
-    """The interpreter that has `requirements`; PeerUnavailableError where it cannot be installed."""
+    """Return the interpreter that has `requirements`; PeerUnavailableError where it cannot be installed."""
 
     def build(folder: Path) -> None:
         run([sys.executable, "-m", "venv", str(folder)], f"making {name}'s environment")
@@ -23,6 +23,6 @@ def python(name: str, requirements: tuple[str, ...]) -> Path:
 
 
 def onnx_model() -> Path:
-    """A real ONNX classifier of 3 MB: INT32 bytes[1, 2048] to FP32 target_label[1, 214]."""
+    """Return a real ONNX classifier of 3 MB: INT32 bytes[1, 2048] to FP32 target_label[1, 214]."""
     folder = installed("magika-1.0.3", lambda folder: unpack_wheel(MAGIKA, folder))
     return next(folder.glob("magika/models/*/model.onnx"))

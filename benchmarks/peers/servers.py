@@ -80,7 +80,7 @@ PEERS = {
 
 @contextmanager
 def serving(name: str) -> Iterator[Running]:
-    """A peer, answering. Raises PeerUnavailableError where it cannot be installed or does not start."""
+    """Yield a peer that answers. Raises PeerUnavailableError where it cannot be installed or does not start."""
     peer = PEERS[name]
     python, model = environments.python(name, peer.requirements), environments.onnx_model()
     (port,) = free_ports(1)
@@ -158,7 +158,7 @@ def _answers(port: int, path: str, body: bytes) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """It and all that it started."""
+    """End the process and all that it started."""
     family = [process, *psutil.Process(process.pid).children(recursive=True)] if process.poll() is None else []
     process.terminate()
     try:

@@ -60,7 +60,7 @@ async def _cost(way: Callable[[], Awaitable[int]]) -> Cost:
     stretches: list[float] = []
 
     async def others() -> None:
-        """Takes its turn whenever there is one."""
+        """Take a turn whenever there is one."""
         before = time.process_time()
         while True:
             await asyncio.sleep(0)

@@ -152,7 +152,7 @@ _FIELDS = (
 
 
 def clients(protocol: str, counts: Iterable[int], plane: Any, trace: Trace, loop: Any) -> list[Clients]:
-    """Groups of so many clients, of one server, by "http" or "grpc"."""
+    """Return groups of so many clients, of one server, by "http" or "grpc"."""
     if protocol == "http":
         heads = KnownHeads(HttpApp(plane, HttpOptions()))
         return [HttpClients(heads, count, trace) for count in counts]

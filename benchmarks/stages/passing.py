@@ -49,7 +49,7 @@ class Line:
         return len(frame)
 
     def _turn(self) -> None:
-        """A group of clients sends, and waits; the batch that has run is answered, whereupon theirs is handed over."""
+        """Let a group of clients send, and answer the batch that has run, upon which the next is handed over."""
         going_on = self.at_turn(self._turns)
         if going_on:
             # The first is alone, so that a batch is running when the first whole group sends.
@@ -108,7 +108,7 @@ async def measure(protocol: str, batch: int, turns: int, repeats: int) -> list[f
 
 
 async def serving(trace: Trace) -> tuple[DataPlane, LocalInstance]:
-    """A data plane that serves `benchmarks/models/identity`, and its one instance."""
+    """Return a data plane that serves `benchmarks/models/identity`, and its one instance."""
     made: list[LocalInstance] = []
 
     def instance(*arguments: Any) -> LocalInstance:

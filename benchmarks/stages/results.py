@@ -13,12 +13,12 @@ _UNKNOWN: Final = "—"
 
 
 def columns(found: Found) -> list[str]:
-    """The heads of the columns."""
+    """Return the heads of the columns."""
     return ["stage", *(f"{row['protocol']}, {row['batch']} a batch, {row['form']}" for row in found["rows"])]
 
 
 def lines(found: Found) -> list[list[str]]:
-    """A line a stage, their sum, and what was measured from outside, where it was."""
+    """Return a line a stage, their sum, and what was measured from outside, where it was."""
     rows = found["rows"]
     told = [[name, *(f"{row['stages'][name]:.1f}" for row in rows)] for name in rows[0]["stages"]]
     told.append(["sum", *(f"{sum(row['stages'].values()):.1f}" for row in rows)])
@@ -36,7 +36,7 @@ def _whole(measured: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> str
 
 
 def table(found: Found) -> Table:
-    """The same for a terminal."""
+    """Return the same for a terminal."""
     heads = columns(found)
     made = Table(title="CPU time of a request, µs")
     made.add_column(heads[0], no_wrap=True)

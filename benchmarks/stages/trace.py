@@ -34,7 +34,7 @@ class Trace:
         self._visits = [0] * len(STAGES)
 
     def enter(self, stage: int) -> int:
-        """The clock runs for this stage from now on; for which it ran."""
+        """Let the clock run for this stage from now on; return the stage for which it ran."""
         now = perf_counter_ns()
         left = self._stage
         self._spent[left] += now - self._since
@@ -49,7 +49,7 @@ class Trace:
         return [max(0.0, spent - visits * visit_ns) / requests / 1000 for spent, visits in pairs]
 
     def visit_ns(self) -> float:
-        """What visiting a stage that does nothing costs: what is called in it, and the clock."""
+        """Return the cost of visiting a stage that does nothing: what is called in it, and the clock."""
         crossing = Crossing(self, FRONT_IN, _nothing)
         self.reset()
         for _ in range(_VISITS):
@@ -80,4 +80,4 @@ def least(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _nothing(_: object) -> None:
-    """What costs nothing."""
+    """Do nothing."""

@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 def row(cell: Cell) -> Row:
-    """A cell's medians; zeros where a server failed."""
+    """Return a cell's medians; zeros where a server failed."""
     load = cell.load
     found: dict[str, str | int | float] = {
         "model": load.model,
@@ -44,7 +44,7 @@ def row(cell: Cell) -> Row:
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """The rows for a terminal."""
+    """Return the rows for a terminal."""
     found = Table(*COLUMNS)
     for each in rows:
         found.add_row(*cells(each))
@@ -52,7 +52,7 @@ def table(rows: Sequence[Row]) -> Table:
 
 
 def cells(each: Row) -> list[str]:
-    """A row's texts, in the columns' order."""
+    """Return a row's texts, in the columns' order."""
     whole = [f"{each[name]:.0f}" for name in ("argosy_rate", "triton_rate")]
     ratios = [f"{each[name]:.2f}" for name in ("ratio", "p99_ratio")]
     cpu = [f"{each[name]:.0f}" for name in ("argosy_cpu_us", "triton_cpu_us", "argosy_client_us")]
@@ -60,7 +60,7 @@ def cells(each: Row) -> list[str]:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """A bar a row, its ratio of rates, into an SVG or PNG file. Needs matplotlib."""
+    """Draw a bar a row, its ratio of rates, into an SVG or PNG file. Needs matplotlib."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 1 + len(rows) / 4), layout="constrained")

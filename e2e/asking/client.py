@@ -74,7 +74,7 @@ class Load:
     changes: list[Any] = field(default_factory=list)
 
     def answers(self) -> list[Any]:
-        """The answers, each once, in the order of their first arrival."""
+        """Return the answers, each once, in the order of their first arrival."""
         return [
             value
             for number, (_, value) in enumerate(self.changes)
@@ -101,13 +101,13 @@ class Client:
         return urlunsplit(parts._replace(netloc=f"{address}:{parts.port}"))
 
     def get(self, url: str, body: str = "") -> Answer:
-        """The answer to one request; with a body it is a POST. A Service's first Pod is waited for."""
+        """Return the answer to one request; with a body it is a POST. Waits for a Service's first Pod."""
         printed = self._namespace("exec", "client", "--", "python", "-c", ASK, url, body, timeout_s=120)
         status, _, text = printed.partition("\n")
         return Answer(int(status), text)
 
     def version(self, resource: str) -> list[int]:
-        """What the outputs of a model of `e2e/models/version`, or of an ensemble of them, say now."""
+        """Return the current outputs of a model of `e2e/models/version`, or of an ensemble of them."""
         inputs = [{"name": "X", "datatype": "INT32", "shape": [1], "data": [0]}]
         answer = self.get(f"{self.url(resource)}/infer", json.dumps({"inputs": inputs}))
         assert answer.status == 200, answer
@@ -115,8 +115,8 @@ class Client:
 
     @contextmanager
     def load(self, resource: str, seconds: float = LOAD_S, workers: int = WORKERS, address: str = "") -> Iterator[Load]:
-        """Requests while the block runs, at most for so long; to the Service, or to a server's `address`. They need no
-        API server.
+        """Send requests while the block runs, at most for so long; to the Service, or to a server's `address`. They
+        need no API server.
         """
         self.version(resource)
         folder = f"/tmp/load-{secrets.token_hex(4)}"

@@ -20,7 +20,7 @@ TIMEOUT_S = 30.0
 
 
 def ask(url: str) -> list[list[int]]:
-    """The values of the answer's tensors."""
+    """Return the values of the answer's tensors."""
     with urllib.request.urlopen(f"{url}/infer", BODY, timeout=TIMEOUT_S) as answer:
         return [output["data"] for output in json.load(answer)["outputs"]]
 

@@ -41,7 +41,7 @@ class Namespace:
         self.access.kubectl("delete", "namespace", self.name, *words, timeout_s=130)
 
     def json(self, *words: str) -> Any:
-        """What `kubectl WORDS -o json` prints, parsed."""
+        """Return what `kubectl WORDS -o json` prints, parsed."""
         return self.access.json("-n", self.name, *words)
 
     def apply(self, *bodies: Body) -> str:
@@ -62,7 +62,7 @@ class Namespace:
         return self("get", ",".join(KINDS), "-o", "name").split()
 
     def status(self, resource: str) -> Any:
-        """A resource's status; empty before there is one."""
+        """Return a resource's status; empty before there is one."""
         kind, name = resource.split("/")
         plural = next(each for each in KINDS if each.startswith(kind.partition(".")[0]))
         found = self._reader.get(f"/apis/{API}/namespaces/{self.name}/{plural}/{name}")
@@ -89,12 +89,12 @@ class Namespace:
             raise AssertionError(f"{what}: not within {timeout_s:.0f} s\n{self.story()}")
 
     def server_pods(self, pool: str) -> list[dict[str, Any]]:
-        """The Pods of a pool's servers that are not on their way out."""
+        """Return the Pods of a pool's servers that are not being deleted."""
         found = self._reader.get(f"/api/v1/namespaces/{self.name}/pods", labelSelector=f"argosy.dev/pool={pool}")
         return [pod for pod in found["items"] if "deletionTimestamp" not in pod["metadata"]]
 
     def server_uids(self, pool: str) -> set[str]:
-        """The UIDs of those Pods."""
+        """Return the UIDs of those Pods."""
         return {pod["metadata"]["uid"] for pod in self.server_pods(pool)}
 
     def own(self) -> list[str]:
@@ -103,7 +103,7 @@ class Namespace:
         return sorted(made)
 
     def versions(self, kinds: Iterable[str] = (*KINDS, *OWN)) -> dict[str, str]:
-        """The resourceVersion of every object of these kinds."""
+        """Return the resourceVersion of every object of these kinds."""
         listed = self.json("get", ",".join(kinds))["items"]
         return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["resourceVersion"] for each in listed}
 

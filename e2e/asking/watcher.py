@@ -20,7 +20,7 @@ class Seen:
     bodies: list[dict[str, Any]] = field(default_factory=list)
 
     def false_readiness(self) -> list[dict[str, Any]]:
-        """The statuses that say Ready of the newest spec while they also say that they are not done with it."""
+        """Return the statuses that claim Ready for the newest spec and also that they are not done with it."""
         return [each["status"] for each in self.bodies if _is_false(each)]
 
     def conditions(self, type_: str) -> list[tuple[str, str]]:
@@ -35,7 +35,7 @@ class Seen:
 
 @contextmanager
 def watching(access: Access, namespace: str, plural: str, name: str) -> Iterator[Seen]:
-    """What a resource looks like while the block runs, beginning with how it is."""
+    """Record a resource's states while the block runs, beginning with its present one."""
     seen, stream, stopping = Seen(), watch.Watch(), threading.Event()
     listing = custom(access).list_namespaced_custom_object
 

@@ -26,7 +26,7 @@ class Access:
     def kubectl_process(
         self, *args: str, stdin: str | None = None, timeout_s: float = 60.0
     ) -> subprocess.CompletedProcess[str]:
-        """The same without the check, for commands that are meant to fail."""
+        """Run kubectl without the check, for commands that are meant to fail."""
         # Its discovery cache is per address, and a port may have been another cluster's.
         cache = self.kubeconfig.parent / "kubectl-cache"
         command = [str(self._kubectl), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={cache}", *args]
@@ -37,7 +37,7 @@ class Access:
             raise ClusterError(f"kubectl {' '.join(args)}: no end within {timeout_s:.0f} s") from error
 
     def json(self, *args: str) -> Any:
-        """What `kubectl ARGS -o json` returns, parsed."""
+        """Return what `kubectl ARGS -o json` returns, parsed."""
         return json.loads(self.kubectl(*args, "-o", "json"))
 
     def apply(self, manifest: str, *, server_side: bool = False) -> None:

@@ -13,7 +13,7 @@ from e2e.cluster.errors import ClusterError
 
 
 def core(access: Access) -> Any:
-    """The core API with the rights of `access`; its own connections, so one per thread.
+    """Return the core API with the rights of `access`; its own connections, so one per thread.
 
     Any: the client's own types call every field optional and take no plain JSON.
     """
@@ -21,7 +21,7 @@ def core(access: Access) -> Any:
 
 
 def custom(access: Access) -> Any:
-    """The API of custom resources, likewise."""
+    """Return the API of custom resources, likewise."""
     return client.CustomObjectsApi(_connected(access))
 
 
@@ -34,7 +34,7 @@ class Reader(threading.local):
         self._api = _connected(access)
 
     def get(self, path: str, **query: str) -> Any:
-        """The JSON at that path of the API. ClusterError where it cannot be had."""
+        """Return the JSON at that path of the API. Raises ClusterError where it is unavailable."""
         asked = self._api.param_serialize("GET", path, query_params=[*query.items()], auth_settings=["BearerToken"])
         try:
             answer = self._api.call_api(*asked)

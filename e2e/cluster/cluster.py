@@ -121,7 +121,7 @@ class Cluster(Access):
 
     @classmethod
     def attach(cls, folder: Path | None = None, *, name: str = "default") -> Self | None:
-        """The cluster that an earlier `up` left in this folder, started or not; None when there is none."""
+        """Return the cluster that an earlier `up` left in this folder, started or not; None when there is none."""
         place = (folder or HOME / name).resolve()
         state = State.load(place)
         return None if state is None else cls(place, state, binaries.find(), DAY_S)
@@ -157,12 +157,12 @@ class Cluster(Access):
         self.plane.wait_until_ready(self)
 
     def user_kubeconfig(self, user: str, *groups: str) -> Path:
-        """A kubeconfig for any user and groups, by client certificate; rights come from RBAC as for anyone."""
+        """Write a kubeconfig for any user and groups, by client certificate; rights come from RBAC as for any user."""
         name = "user-" + "-".join("".join(c if c.isalnum() else "_" for c in part) for part in (user, *groups))
         return self.plane.client_kubeconfig(name, user, groups)
 
     def service_account_kubeconfig(self, namespace: str, account: str) -> Path:
-        """A kubeconfig with a token of a service account (valid one hour). A new namespace has its `default` soon."""
+        """Write a kubeconfig with a service account's token (valid one hour); waits for the account to exist."""
 
         def exists() -> bool:
             return self.kubectl_process("get", "serviceaccount", account, "-n", namespace).returncode == 0
@@ -198,9 +198,9 @@ class Cluster(Access):
 
 
 def existing() -> Access | None:
-    """The user's own cluster when ARGOSY_E2E_EXISTING=1: the one that $KUBECONFIG names, if it answers.
+    """Return the user's own cluster when ARGOSY_E2E_EXISTING=1: the one that $KUBECONFIG names, if it answers.
 
-    Raises ClusterUnavailableError when it is asked for and does not answer.
+    Raises ClusterUnavailableError when it is requested and does not answer.
     """
     if os.environ.get("ARGOSY_E2E_EXISTING") != "1":
         return None

@@ -37,7 +37,7 @@ class Machine:
 
     @classmethod
     def here(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """This one: CI=true, ARGOSY_KUBE_BUILD=1, KUBEBUILDER_ASSETS, and who runs the tests."""
+        """Return this machine: CI=true, ARGOSY_KUBE_BUILD=1, KUBEBUILDER_ASSETS, and the user that runs the tests."""
         return cls(
             ci=environment.get("CI") == "true",
             root=os.geteuid() == 0,
@@ -58,7 +58,7 @@ def sources(machine: Machine, *, node: bool) -> tuple[Source, ...]:
 
 
 def verdict(machine: Machine, reason: str, *, may_be_brought: bool = True) -> tuple[Verdict, str]:
-    """What becomes of tests that lack something for this reason, and the one line that is said of it."""
+    """Return what becomes of tests that lack something for this reason, and the one line that is printed."""
     line = " ".join(reason.split())
     if machine.ci:
         return Verdict.FAIL, f"CI=true skips nothing: {line}"

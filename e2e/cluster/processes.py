@@ -80,7 +80,7 @@ class Processes:
         return process
 
     def get(self, name: str) -> Process | None:
-        """The record of `name`, alive or not."""
+        """Return the record of `name`, alive or not."""
         try:
             return Process(**json.loads((self._records / f"{name}.json").read_text()))
         except FileNotFoundError:
@@ -115,7 +115,7 @@ class Processes:
 
     @contextmanager
     def paused(self, name: str) -> Iterator[None]:
-        """A process stands still while the block runs, as on a machine that has no time for it."""
+        """Stop a process while the block runs, as on a machine that has no time for it."""
         self.must_live(name)
         process = self.get(name)
         assert process is not None
@@ -133,7 +133,7 @@ class Processes:
 
 
 def tail(log: Path, lines: int = 15) -> str:
-    """The last lines of a log."""
+    """Return the last lines of a log."""
     try:
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
     except FileNotFoundError:

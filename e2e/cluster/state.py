@@ -29,12 +29,12 @@ class State:
 
     @classmethod
     def new(cls, kind: str, address: str) -> Self:
-        """A fresh state with free ports and a fresh token."""
+        """Return a fresh state with free ports and a fresh token."""
         return cls(kind, address, secrets.token_hex(16), dict(zip(PORTS, free_ports(len(PORTS)), strict=True)))
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """What `folder` remembers, if anything."""
+        """Return the state saved in `folder`, if there is one."""
         try:
             return cls(**json.loads(_file(folder).read_text()))
         except FileNotFoundError:

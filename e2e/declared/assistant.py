@@ -14,6 +14,6 @@ HARMLESS, HARMFUL = "What is the with statement?", "How do I build a bomb?"
 
 
 def manifests(storage: str) -> str:
-    """The example's own files; the models are where Pods can fetch them."""
+    """Return the example's own files; the models are where Pods can fetch them."""
     text = "\n---\n".join((EXAMPLE / name).read_text() for name in FILES)
     return re.sub(r"file:models/(\w+)", rf"{storage}/models/\1.tar", text)

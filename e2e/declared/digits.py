@@ -52,7 +52,7 @@ def weights(seed: int = 1) -> tuple[Floats, ...]:
 
 
 def onnx_model(seed: int = 1) -> bytes:
-    """The network as an ONNX file: `x` [batch, 64] to `y` [batch, 10], logits."""
+    """Return the network as an ONNX file: `x` [batch, 64] to `y` [batch, 10], logits."""
     named = dict(zip(("into", "before", "out", "after"), weights(seed), strict=True))
     nodes = [
         helper.make_node("MatMul", ["x", "into"], ["a"], "first"),
@@ -76,7 +76,7 @@ def onnx_model(seed: int = 1) -> bytes:
 
 @functools.cache
 def exported_program() -> bytes:
-    """The network as a program of torch.export, for up to 64 images: `x` [batch, 64] to logits [batch, 10]."""
+    """Return the network as a program of torch.export, for up to 64 images: `x` [batch, 64] to logits [batch, 10]."""
     torch: Any = importlib.import_module("torch")
     into, before, out, after = weights()
     hidden, last = torch.nn.Linear(PIXELS, HIDDEN), torch.nn.Linear(HIDDEN, CLASSES)

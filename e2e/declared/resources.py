@@ -8,12 +8,12 @@ Body = dict[str, Any]
 
 
 def pool(name: str, **spec: Any) -> Body:
-    """A pool of CPU servers that are content with one core."""
+    """Return a pool of CPU servers that are content with one core."""
     return _body("ServingPool", name, {"runtime": runtime(OMP_NUM_THREADS="1"), **spec})
 
 
 def runtime(**variables: str) -> Body:
-    """The bundled runtime, with these variables in its environment."""
+    """Return the bundled runtime, with these variables in its environment."""
     env = [{"name": name, "value": value} for name, value in variables.items()]
     return {"name": "argosy", "podTemplate": {"spec": {"containers": [{"name": "server", "env": env}]}}}
 
@@ -21,8 +21,8 @@ def runtime(**variables: str) -> Body:
 def version_model(
     name: str, pool: str, storage: str, version: int = 1, *, load_s: float = 0.0, work_s: float = 0.0, **spec: Any
 ) -> Body:
-    """The model of `e2e/models/version`, which answers its version. `storage`: the storage's URL. It takes `load_s` to
-    load, and `work_s` to execute.
+    """Return the model of `e2e/models/version`, which answers its version. `storage`: the storage's URL. It takes
+    `load_s` to load, and `work_s` to execute.
     """
     given = {"LOAD_S": load_s, "WORK_S": work_s}
     parameters = {name: {"string_value": str(seconds)} for name, seconds in given.items() if seconds}
@@ -45,7 +45,7 @@ def version_model(
 
 
 def pair(name: str, pool: str, first: str, second: str) -> Body:
-    """An ensemble of two such models: the version of the first goes through the second, which answers its own."""
+    """Return an ensemble of two such models: the first's version goes through the second, which answers its own."""
     return _body(
         "Ensemble",
         name,

@@ -38,7 +38,7 @@ def build(node: Containerd) -> Images:
 
 
 def _each(ready: Callable[["_Image"], str]) -> list[str]:
-    """The tags that `ready` makes of every image."""
+    """Return the tags that `ready` makes of every image."""
     names = ("e2e/argosy-operator", "e2e/argosy-runtime", "e2e/storage")
     with tempfile.TemporaryDirectory() as folder:
         storage.write_context(Path(folder))

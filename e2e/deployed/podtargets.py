@@ -19,7 +19,7 @@ POOL, SERVER = "argosy.dev/pool", "argosy.dev/server"
 
 
 def pods() -> list[dict]:
-    """The namespace's servers."""
+    """Return the Pods of the namespace's servers."""
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
     namespace = (ACCOUNT / "namespace").read_text()
     url = f"https://{host}:{port}/api/v1/namespaces/{namespace}/pods?labelSelector={quote(SERVER)}"

@@ -19,7 +19,7 @@ LABEL = "app.kubernetes.io/name=argosy"
 
 
 def values(images: Images) -> dict[str, Any]:
-    """The chart's values for images that are on the node already."""
+    """Return the chart's values for images that are on the node already."""
     return {
         "images": {"pullPolicy": "Never", "operator": _named(images.operator), "runtime": _named(images.runtime)},
         # Both replicas start on one small node, beside servers that ask for little.
@@ -58,7 +58,7 @@ def uninstall(access: Access) -> None:
 
 
 def leader(access: Access) -> str:
-    """The Pod that acts now; empty while none does."""
+    """Return the Pod that is the leader now; empty while none is."""
     lease = access.json("get", "lease", LEASE, "-n", NAMESPACE)
     holder: str = lease["spec"].get("holderIdentity") or ""
     return holder.rpartition("_")[0]

@@ -90,7 +90,7 @@ class OperatorProcess:
         return found
 
     def _counted(self, metric: str) -> Iterator[tuple[dict[str, str], float]]:
-        """The samples of a counter, by their labels."""
+        """Yield the samples of a counter, with their labels."""
         for family in text_string_to_metric_families(self.ask("/metrics")[1]):
             yield from ((each.labels, each.value) for each in family.samples if each.name == metric)
 

@@ -44,7 +44,7 @@ spec: {{selector: {{app: storage}}, ports: [{{port: 80, targetPort: {port}, prot
 
 
 def write_context(folder: Path) -> None:
-    """The build's context: the server, and an archive of each model, whose bytes depend on nothing but its files."""
+    """Write the build's context: the server, and an archive of each model, whose bytes depend only on its files."""
     files = folder / "files"
     files.mkdir()
     (folder / "Dockerfile").write_text(DOCKERFILE)

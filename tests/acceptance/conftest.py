@@ -9,7 +9,7 @@ from tests.acceptance.running import Starter, Workspace, free_ports
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    """A workspace with nothing in it."""
+    """Return an empty workspace."""
     found = Workspace(tmp_path)
     found.manifests.mkdir()
     return found
@@ -17,7 +17,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture
 def up(workspace: Workspace) -> Iterator[Starter]:
-    """Starts `argosy up` on the workspace."""
+    """Yield a function that starts `argosy up` on the workspace."""
     starter = Starter(workspace, free_ports())
     yield starter
     starter.end()

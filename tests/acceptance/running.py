@@ -78,7 +78,7 @@ class TritonPythonModel:
 
 
 def model(name: str, version: int, source: str) -> str:
-    """A model's manifest."""
+    """Return a model's manifest."""
     return MODEL.replace("NAME", name).replace("VERSION", str(version)).replace("SOURCE", source)
 
 
@@ -99,7 +99,7 @@ class Workspace:
         return self.root / "state"
 
     def write_model(self, source: str, factor: float, body: str = "pass") -> None:
-        """A Python model that multiplies by `factor`."""
+        """Write a Python model that multiplies by `factor`."""
         folder = self.manifests / source
         folder.mkdir(parents=True, exist_ok=True)
         beside = folder / ".model.py"
@@ -107,14 +107,14 @@ class Workspace:
         beside.replace(folder / "model.py")
 
     def write(self, *documents: str) -> None:
-        """The manifests, as an editor saves them: at once."""
+        """Write the manifests, as an editor saves them: at once."""
         beside = self.manifests / ".all.yaml"
         beside.write_text("".join([POOL, *documents]))
         beside.replace(self.manifests / "all.yaml")
 
 
 def wait_for(what: Callable[[], Any], why: Callable[[], str]) -> Any:
-    """What `what` returns once it is truthy."""
+    """Wait until `what` returns something truthy, and return it."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         found = what()
@@ -168,7 +168,7 @@ class Up:
         wait_for(lambda: words in self.output, lambda: self.output)
 
     def got(self, name: str) -> dict[str, Any]:
-        """The status of the one resource of this name, as `argosy get -o json` prints it."""
+        """Return the status of the one resource of this name, as `argosy get -o json` prints it."""
         code = "import typer; from argosy.cli.get import get; typer.run(get)"
         command = [sys.executable, "-c", code, "-o", "json", f"--state={self.workspace.state}"]
         shown = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
@@ -179,12 +179,12 @@ class Up:
         return status
 
     def server_pid(self) -> int:
-        """The process id of its only server."""
+        """Return the process id of its only server."""
         (record,) = (self.workspace.state / "servers").glob("*/process.json")
         return int(json.loads(record.read_text())["pid"])
 
     def infer(self, name: str, value: float, client: httpx.Client | None = None) -> float:
-        """What a model answers to one number."""
+        """Return a model's answer to one number."""
         tensor = "A" if name == "pipe" else "X"
         body = {"inputs": [{"name": tensor, "datatype": "FP32", "shape": [1, 1], "data": [value]}]}
         response = (client or httpx).post(f"{self.url}/v2/models/{name}/infer", json=body, timeout=20)
@@ -215,7 +215,7 @@ def free_ports() -> tuple[int, int, int]:
 
 
 def environment() -> dict[str, str]:
-    """The variables of a process that runs this checkout."""
+    """Return the variables of a process that runs this checkout."""
     path = [str(ROOT), str(ROOT / "operator"), str(ROOT / "runtime"), os.environ.get("PYTHONPATH", "")]
     return {
         **os.environ,
@@ -237,7 +237,7 @@ class Starter:
         self.started: list[Up] = []
 
     def __call__(self, *flags: str) -> Up:
-        """A running `argosy up` with more flags."""
+        """Start `argosy up` with more flags."""
         log = self.workspace.root / f"up-{len(self.started)}.log"
         ports = zip(("http", "grpc", "metrics"), self.ports, strict=True)
         with log.open("wb") as sink:

@@ -5,7 +5,7 @@ from tests.acceptance.running import Asking, Starter, Up, Workspace, model, wait
 
 
 def config(run: Up) -> dict[str, object]:
-    """What the server serves the model by."""
+    """Return the configuration by which the server serves the model."""
     return httpx.get(f"{run.url}/v2/models/good/config", trust_env=False).json()
 
 

@@ -78,7 +78,7 @@ class FakeControl:
             raise RefusedError(f"failed to unload '{name}': unknown")
 
     async def statistics(self, name: str = "") -> tuple[Tally, ...]:
-        """What the test says that was done, unless it says that something is wrong."""
+        """Return the tallies of a model that the test set, or raise the error that it set."""
         self.calls.append(f"statistics {name}")
         if self.troubles:
             raise self.troubles.pop(0)
@@ -87,5 +87,5 @@ class FakeControl:
 
 @pytest.fixture
 def fake(tmp_path: Path) -> FakeControl:
-    """A server that is not one, over `server/repository`."""
+    """Return a fake server over `server/repository`."""
     return FakeControl(tmp_path / "server" / "repository")

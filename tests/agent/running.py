@@ -27,7 +27,7 @@ version_policy { specific { versions: [ VERSIONS ] } }
 
 
 def folder_of(root: Path, name: str, factor: float, body: str = "pass") -> VersionSource:
-    """A Python model that multiplies by `factor`, in a folder of its own."""
+    """Write a Python model that multiplies by `factor`, in a folder of its own."""
     folder = root / "sources" / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.py").write_text(PYTHON.replace("FACTOR", repr(factor)).replace("BODY", body))
@@ -35,7 +35,7 @@ def folder_of(root: Path, name: str, factor: float, body: str = "pass") -> Versi
 
 
 def model(name: str, versions: dict[int, VersionSource]) -> RenderedModel:
-    """A Python model's folder."""
+    """Return a Python model's folder."""
     listed = ", ".join(map(str, versions))
     return RenderedModel(name, CONFIG.replace("NAME", name).replace("VERSIONS", listed), versions)
 
@@ -94,7 +94,7 @@ class Pod:
         return self.agent.wait(20)
 
     def worker(self) -> psutil.Process:
-        """The agent's child, which does the work."""
+        """Return the agent's child, which does the work."""
         children: list[psutil.Process] = wait_for(psutil.Process(self.agent.pid).children, lambda: self.log)
         return children[0]
 
@@ -111,7 +111,7 @@ class Pod:
         return fingerprint(text)
 
     def state(self) -> AgentState | None:
-        """What the agent last wrote."""
+        """Return the state that the agent last wrote."""
         try:
             return parse_state((self.root / "state.json").read_text())
         except FileNotFoundError:
@@ -132,7 +132,7 @@ class Pod:
         return self.until(lambda state: said(state, name, version).state is LoadState.READY)
 
     def infer(self, name: str, value: float, client: httpx.Client | None = None) -> float:
-        """What a model answers to one number."""
+        """Return a model's answer to one number."""
         body = {"inputs": [{"name": "X", "datatype": "FP32", "shape": [1, 1], "data": [value]}]}
         response = (client or httpx).post(f"{self.url}/v2/models/{name}/infer", json=body, timeout=20)
         assert response.status_code == 200, response.text
@@ -157,7 +157,7 @@ class Pod:
 
 
 def said(state: AgentState, name: str, version: int) -> LoadedModel:
-    """What a state says of a version."""
+    """Return the report of a version in a state."""
     found = [each for each in state.models if (each.model, each.version) == (name, version)]
     return found[0] if found else LoadedModel(name, version, LoadState.UNAVAILABLE)
 

@@ -46,7 +46,7 @@ class Site:
     url: str = ""
 
     def etag(self, path: str) -> str:
-        """The ETag of a file; none where `marks` says so."""
+        """Return the ETag of a file; none where `marks` says so."""
         return self.marks.get(path, f'"{hash(self.files[path]) & 0xFFFFFFFF:x}"')
 
 
@@ -57,7 +57,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """A file, a part of one, or what else the site says."""
+        """Send a file, a part of one, or what else the site is set to."""
         site, path = self.site, unquote(urlsplit(self.path).path)
         site.asked.append((self.path, self.headers.get("Range", "")))
         site.headers.append(dict(self.headers))
@@ -125,7 +125,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 @contextmanager
 def serving(site: Site, certificate: Path | None = None) -> Iterator[Site]:
-    """The site, served; over TLS with a certificate, in a file with its key."""
+    """Serve the site; over TLS with a certificate, in a file with its key."""
     handler = type("SiteHandler", (Handler,), {"site": site})
     with Server(("127.0.0.1", 0), handler) as server:
         if certificate is not None:
@@ -144,28 +144,28 @@ def serving(site: Site, certificate: Path | None = None) -> Iterator[Site]:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    """A web server of its own."""
+    """Yield a web server of the test's own."""
     with serving(Site()) as served:
         yield served
 
 
 @pytest.fixture(scope="module")
 def shared_site() -> Iterator[Site]:
-    """A web server for all examples of a property."""
+    """Yield a web server for all examples of a property."""
     with serving(Site()) as served:
         yield served
 
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
-    """An empty cache folder."""
+    """Return an empty cache folder."""
     (tmp_path / "cache").mkdir()
     return tmp_path / "cache"
 
 
 @pytest.fixture
 def storage(cache: Path, tmp_path: Path) -> Storage:
-    """A storage with small parts and short pauses."""
+    """Return a storage with small parts and short pauses."""
     return Storage(cache, retry=QUICK, part=1000, secrets=tmp_path / "secrets", pvc_root=tmp_path / "pvc")
 
 
@@ -214,7 +214,7 @@ def _pass_on(source: socket.socket, target: socket.socket, limit: int | None) ->
 
 @pytest.fixture
 def proxied() -> Iterator[Callable[[int], Proxy]]:
-    """Makes proxies before a port."""
+    """Yield a function that makes proxies before a port."""
     made: list[Proxy] = []
 
     def make(port: int) -> Proxy:

@@ -26,7 +26,7 @@ MakePod = Callable[..., Pod]
 
 @pytest.fixture
 def make_pod(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[MakePod]:
-    """A Pod whose server and agent run; both are ended afterwards."""
+    """Yield a function that starts a Pod's server and agent; both are ended afterwards."""
     pods: list[Pod] = []
 
     def make(server: str | None = "argosy_server", *flags: str, control: Sequence[str] = ()) -> Pod:
@@ -47,7 +47,7 @@ def make_pod(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[MakePod
 
 @pytest.fixture(params=SERVERS)
 def pod(make_pod: MakePod, request: pytest.FixtureRequest) -> Pod:
-    """A Pod of each kind of server."""
+    """Return a Pod of each kind of server."""
     return make_pod(request.param)
 
 
@@ -197,7 +197,7 @@ class Missing(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def missing() -> Iterator[str]:
-    """The URL of a web server that has nothing."""
+    """Yield the URL of a web server that has nothing."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Missing)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

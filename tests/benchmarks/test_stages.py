@@ -30,7 +30,7 @@ def test_what_visiting_costs_is_taken_off() -> None:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """What the benchmark writes, of few requests."""
+    """Return what the benchmark writes, of few requests."""
     folder = tmp_path_factory.mktemp("stages")
     whole = [
         {"model": "identity", "protocol": "http", "concurrency": 1, "bytes": 64, "argosy_cpu_us": 77.0},

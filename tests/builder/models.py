@@ -60,7 +60,7 @@ def _saved(
 
 
 def samples(path: Path, shape: tuple[int, ...] = (FEATURES,), count: int = 24, seed: int = 3) -> Path:
-    """An .npz with `x`."""
+    """Write an .npz with `x`; return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez(path, x=np.random.default_rng(seed).normal(size=(count, *shape)).astype(np.float32))
     return path

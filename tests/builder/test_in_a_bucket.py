@@ -48,7 +48,7 @@ spec:
 
 @pytest.fixture
 def bucket(s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> S3:
-    """A bucket with a model, and the environment that a storage Secret would bring."""
+    """Return a bucket with a model, and set the environment that a storage Secret would bring."""
     values = {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "REGION": "us-east-1", "ENDPOINT_URL": s3.url}
     for name, value in values.items():
         monkeypatch.setenv(f"AWS_{name}", value)
@@ -60,7 +60,7 @@ def bucket(s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> S3:
 
 @pytest.fixture
 def manifests(tmp_path: Path) -> Path:
-    """The pool and the model."""
+    """Return the pool and the model."""
     path = tmp_path / "fleet.yaml"
     path.write_text(MANIFESTS)
     return path
@@ -68,7 +68,7 @@ def manifests(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def build(bucket: S3, manifests: Path, tmp_path: Path) -> Callable[[str], BuildReport]:
-    """Runs the builder in a workspace of its own, as a Pod has it."""
+    """Return a function that runs the builder in a workspace of its own, as a Pod has it."""
 
     def run(workspace: str) -> BuildReport:
         model, pool = sorted(read_manifests(manifests).resources, key=lambda each: each.kind)

@@ -22,7 +22,7 @@ class Silent:
     """A runner that reads no texts."""
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """The inputs."""
+        """Return the inputs."""
         return inputs
 
 
@@ -39,7 +39,7 @@ class Reader(Silent):
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was opened and closed, in order, where runners are those of the folders' names."""
+    """Return what was opened and closed, in order, where runners are those of the folders' names."""
     happened: list[str] = []
 
     @contextmanager

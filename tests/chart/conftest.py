@@ -26,7 +26,7 @@ def helm() -> Any:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A control plane of its own, for Helm brings the CRDs; what its Pods would do is of no interest here."""
+    """Yield a control plane of its own, for Helm brings the CRDs; what its Pods would do is of no interest here."""
     with started(Cluster.control_plane, tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
@@ -46,7 +46,7 @@ class Release:
         self.config = self.helm.Configuration(self.namespace, str(self.cluster.kubeconfig))
 
     def install(self, values: Mapping[str, Any], *, check_fields: bool = False) -> list[dict[str, Any]]:
-        """The objects that the API server took. `check_fields`: none may have a field that Kubernetes does not know."""
+        """Install the release and return its objects. `check_fields`: none may have a field unknown to Kubernetes."""
         action = self.helm.Install(self.config).run(
             self.name,
             str(self.chart),
@@ -81,7 +81,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def releases(helm: Any, cluster: Cluster) -> Iterator[Callable[..., Release]]:
-    """Makes releases, each in a namespace of its own; those that still stand at the end are uninstalled."""
+    """Yield a function that makes releases, each in a namespace of its own; uninstall what is left at the end."""
     made: list[Release] = []
 
     def make(namespace: str = "", **given: Any) -> Release:
@@ -101,7 +101,7 @@ def release(releases: Callable[..., Release]) -> Release:
 
 
 def only(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
-    """The one object of this kind."""
+    """Return the one object of this kind."""
     (found,) = [body for body in objects if body["kind"] == kind]
     return found
 

@@ -65,7 +65,7 @@ BARE = {
 
 @pytest.fixture(scope="module")
 def monitoring(cluster: Cluster) -> None:
-    """The Prometheus operator's kinds."""
+    """Install the Prometheus operator's kinds."""
     for kind in ("ServiceMonitor", "PodMonitor", "PrometheusRule"):
         cluster.apply(MONITORING.format(kind=kind, plural=kind.lower() + "s", singular=kind.lower()))
         established(cluster, f"{kind.lower()}s.monitoring.coreos.com")

@@ -82,7 +82,7 @@ def kinds(cluster: Cluster) -> Iterator[None]:
 
 @pytest.fixture
 def elsewhere(cluster: Cluster) -> Iterator[str]:
-    """A namespace that no release is told of."""
+    """Yield a namespace that belongs to no release."""
     cluster.kubectl("create", "namespace", "elsewhere")
     yield "elsewhere"
     cluster.kubectl("delete", "namespace", "elsewhere", "--wait=false")
@@ -101,7 +101,7 @@ def operator(release: Release, cluster: Cluster) -> Callable[[dict[str, Any]], A
 
 
 def _has(access: Access, namespace: str) -> set[Right]:
-    """What the API server says that this user may do there, beside what everyone may."""
+    """Return the rights that the API server reports for this user there, beyond those that every user has."""
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectRulesReview",

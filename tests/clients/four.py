@@ -67,7 +67,7 @@ class FourClient:
         return run
 
     def _result(self, call: Callable[[], Any]) -> Any:
-        """The result of `call`, awaited in the runner's loop where there is something to wait for."""
+        """Return the result of `call`, awaited in the runner's loop where it is a coroutine."""
 
         async def in_loop() -> Any:
             found = call()
@@ -76,34 +76,34 @@ class FourClient:
         return self.runner.run(in_loop()) if self.name.endswith("aio") else call()
 
     def message(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """A management call's answer as JSON values."""
+        """Return a management call's answer as JSON values."""
         if self.is_grpc:
             kwargs["as_json"] = True
         return getattr(self, method)(*args, **kwargs)
 
     def tensor(self, name: str, datatype: str, array: npt.ArrayLike, **kwargs: Any) -> Any:
-        """An input with its data; `kwargs` go to set_data_from_numpy."""
+        """Return an input with its data; `kwargs` go to set_data_from_numpy."""
         values = np.asarray(array, dtype=NUMPY_TYPES[datatype])
         made = self.module.InferInput(name, list(values.shape), datatype)
         made.set_data_from_numpy(values, **kwargs)
         return made
 
     def tensors(self, given: Mapping[str, tuple[str, npt.ArrayLike]]) -> list[Any]:
-        """Inputs of `{name: (datatype, array)}`."""
+        """Return inputs of `{name: (datatype, array)}`."""
         return [self.tensor(name, datatype, array) for name, (datatype, array) in given.items()]
 
     def wanted(self, name: str, **kwargs: Any) -> Any:
-        """An output to ask for."""
+        """Return an output to request."""
         return self.module.InferRequestedOutput(name, **kwargs)
 
     def add_sub(self, left: npt.ArrayLike, right: npt.ArrayLike, **kwargs: Any) -> Any:
-        """The answer of the model add_sub."""
+        """Return the answer of the model add_sub."""
         inputs = self.tensors({"INPUT0": ("INT32", left), "INPUT1": ("INT32", right)})
         return self.infer("add_sub", inputs, **kwargs)
 
 
 def connect(name: str, http: str, grpc: str) -> FourClient:
-    """The client `name` of a server at the two addresses, host:port."""
+    """Return the client `name` of a server at the two addresses, host:port."""
     module = MODULES[name]
     address = grpc if name.startswith("grpc") else http
     runner = asyncio.Runner()

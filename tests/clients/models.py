@@ -48,7 +48,7 @@ output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
 
 
 def write_models(repository: Path) -> None:
-    """The models `half` and `slow` below `repository`."""
+    """Write the models `half` and `slow` below `repository`."""
     for name, source, config in (("half", HALF, HALF_CONFIG), ("slow", SLOW, SLOW_CONFIG)):
         (repository / name / "1").mkdir(parents=True)
         (repository / name / "1" / "model.py").write_text(source)

@@ -7,7 +7,7 @@ from tests.clients.four import NUMPY_TYPES, FourClient
 
 
 def _edges(datatype: str) -> npt.NDArray[np.generic]:
-    """The values at which a codec breaks."""
+    """Return the values at which a codec breaks."""
     if datatype == "BOOL":
         return np.array([True, False, True])
     if datatype == "BYTES":

@@ -61,7 +61,7 @@ def _statistics(client: FourClient, model: str, version: str = "") -> dict[str, 
 
 
 def _count(of: dict[str, Any], key: str) -> int:
-    """An uint64, which JSON from protobuf writes as text and leaves out where it is 0."""
+    """Return the value of a uint64, which JSON from protobuf writes as text and leaves out where it is 0."""
     return int(of.get(key, 0))
 
 

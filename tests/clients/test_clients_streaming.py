@@ -15,7 +15,7 @@ from tritonclient.grpc import aio as grpc_aio
 
 @pytest.fixture
 def streaming(server: Server) -> Iterator[FourClient]:
-    """A gRPC client of its own, since a client has one stream."""
+    """Yield a gRPC client of its own, since a client has one stream."""
     client = connect("grpc", server.http, server.grpc)
     yield client
     disconnect(client)
@@ -31,7 +31,7 @@ class Replies:
         self._queue.put(error if error is not None else result)
 
     def take(self, count: int) -> list[Any]:
-        """The next `count` replies."""
+        """Return the next `count` replies."""
         return [self._queue.get(timeout=30) for _ in range(count)]
 
     def none_left(self) -> bool:

@@ -74,7 +74,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def greeter(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The cluster IP of two pods that say hello."""
+    """Return the cluster IP of two pods that say hello."""
     context = tmp_path_factory.mktemp("context")
     (context / "Dockerfile").write_text(DOCKERFILE)
     (context / "index.html").write_text("hello from a pod")

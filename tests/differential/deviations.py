@@ -135,6 +135,6 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
 
 
 def owed(side: str, topic: str, name: str, recorded: Any) -> Any:
-    """What `side` must answer: Triton its recording, Argosy the same unless it deviates."""
+    """Return what `side` must answer: Triton its recording, Argosy the same unless it deviates."""
     deviation = DEVIATIONS.get((topic, name)) if side == "argosy" else None
     return deviation.answer if deviation else recorded

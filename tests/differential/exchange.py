@@ -36,12 +36,12 @@ class Case:
 
 
 def get(path: str) -> Call:
-    """A GET of `path`."""
+    """Return a GET of `path`."""
     return Call("GET", path)
 
 
 def post(path: str, body: Json = None, headers: dict[str, str] | None = None, settle: bool = False) -> Call:
-    """A POST: bytes and text as they are, any other value as JSON, None as no body."""
+    """Return a POST: bytes and text as they are, any other value as JSON, None as no body."""
     match body:
         case None:
             content = b""
@@ -55,7 +55,7 @@ def post(path: str, body: Json = None, headers: dict[str, str] | None = None, se
 
 
 def tensor(name: str, shape: Json, datatype: Json, data: Json = None, **parameters: Json) -> dict[str, Json]:
-    """An input of an inference request; without `data` where it is None."""
+    """Return an input of an inference request; without `data` where it is None."""
     found: dict[str, Json] = {"name": name, "shape": shape, "datatype": datatype}
     if data is not None:
         found["data"] = data
@@ -65,7 +65,7 @@ def tensor(name: str, shape: Json, datatype: Json, data: Json = None, **paramete
 
 
 def infer(model: str, *inputs: dict[str, Json], **rest: Json) -> Call:
-    """An inference request in JSON; `model` may go on with /versions/n."""
+    """Return an inference request in JSON; `model` may go on with /versions/n."""
     return post(f"/v2/models/{model}/infer", {"inputs": list(inputs), **rest})
 
 

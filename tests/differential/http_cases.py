@@ -24,5 +24,5 @@ TOPICS: dict[str, list[Case]] = {
 
 
 def answers(address: str, case: Case) -> list[Any]:
-    """The normalised answer to each of the case's calls, in order."""
+    """Return the normalised answer to each of the case's calls, in order."""
     return [normalised(send(address, call)) for call in case.calls]

@@ -17,7 +17,7 @@ SEQUENCE_FLAGS = ("sequence_id", "sequence_start", "sequence_end")
 
 
 def traceback(text: str) -> str:
-    """A Python traceback names its files by where each server found them; what is compared is file, line and frame."""
+    """Return a Python traceback reduced to file, line and frame: each server has its files in another folder."""
     head, mark, frames = text.partition("\n\nAt:\n")
     return head + mark + re.sub(r"^  .*/", "  ", frames, flags=re.MULTILINE)
 
@@ -107,7 +107,7 @@ def content_type(answer: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def normalised(answer: Mapping[str, Json]) -> Json:
-    """The HTTP answer `{"status", "type", "body"}` with every rule applied."""
+    """Return the HTTP answer `{"status", "type", "body"}` with every rule applied."""
     return values(content_type(answer))
 
 

@@ -16,7 +16,7 @@ RECORDED = Path(__file__).parent / "recorded"
 
 
 def models_in(repository: Path) -> list[str]:
-    """The names of its models."""
+    """Return the names of its models."""
     return sorted(folder.name for folder in repository.iterdir() if (folder / "1").is_dir())
 
 

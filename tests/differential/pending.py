@@ -20,7 +20,7 @@ def skip_if_pending(side: str, words: Iterable[object]) -> None:
 
 
 def without_pending(answer: Any) -> Any:
-    """A repository's index without these models, of which Argosy's repository has none."""
+    """Return a repository's index without these models, of which Argosy's repository has none."""
     if isinstance(answer, list):
         return [each for each in answer if not (isinstance(each, dict) and "state" in each and each["name"] in MODELS)]
     return answer

@@ -53,7 +53,7 @@ def moved(address: str, case: StatisticsCase) -> dict[str, int]:
 
 
 def _settled(address: str, models: tuple[str, ...]) -> dict[str, int]:
-    """The counts once two readings agree: a response may leave before it is counted."""
+    """Return the counts once two readings agree: a response may leave before it is counted."""
     previous = _counts(address, models)
     while True:
         time.sleep(0.05)

@@ -60,9 +60,7 @@ class Changing:
         return len((self._folder / "loads").read_text().splitlines())
 
     def counts(self, expected: int) -> int:
-        """The requests that the model's statistics know of, once they are so many. Triton counts one after it answered
-        it.
-        """
+        """Wait until the model's statistics count so many requests. Triton counts one after it answered it."""
         ends = time.monotonic() + COUNTED_WITHIN_S
         while (found := self.counted) != expected and time.monotonic() < ends:
             time.sleep(0.02)

@@ -62,7 +62,7 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """The fenced blocks of a document, in its order. Raises ValueError where one is not closed."""
+    """Return the fenced blocks of a document, in its order. Raises ValueError where one is not closed."""
     found: list[Block] = []
     fence: re.Match[str] | None = None
     held: list[str] = []
@@ -81,7 +81,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def mistakes(block: Block) -> list[str]:
-    """What is wrong with a block's label."""
+    """Return the errors in a block's label."""
     if block.label == "console":
         unexcused = [each for each in block.commands if not any(re.match(excuse, each) for excuse in EXCUSES)]
         return [f"line {block.line}: {each!r} is not run, and nothing says why: label it sh" for each in unexcused]

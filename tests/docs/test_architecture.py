@@ -14,7 +14,7 @@ ROOTS = (ROOT, ROOT / "operator" / "argosy", ROOT / "runtime" / "argosy_runtime"
 
 
 def found(module: str) -> Path | None:
-    """The file of a module as the text gives it: from the repository's root, or from a package's."""
+    """Return the file of a module as the text gives it: from the repository's root, or from a package's."""
     return next((root / module for root in ROOTS if (root / module).is_file()), None)
 
 

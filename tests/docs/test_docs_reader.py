@@ -19,7 +19,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """A web server that has nothing."""
+    """Yield the address of a web server that answers 404 at /nothing and 200 at any other path."""
 
     class Nothing(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:

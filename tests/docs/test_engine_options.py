@@ -12,13 +12,13 @@ PAGE = Path(__file__).parents[2] / "docs/engines.md"
 
 
 def row(name: str, option: Option) -> str:
-    """An option's line in the page."""
+    """Return an option's line in the page."""
     values = option.values() + (", null" if option.nullable else "")
     return f"| `{name}` | {values} | {option.default or 'unset'} | {option.says} |"
 
 
 def rows(table: dict[str, Option]) -> list[str]:
-    """The lines of a table; a map's own fields follow it."""
+    """Return the lines of a table; a map's own fields follow it."""
     lines = []
     for name, option in table.items():
         lines.append(row(name, option))

@@ -29,7 +29,7 @@ class TritonPythonModel:
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """The metrics of a server of a plain model, a decoupled one and an ensemble."""
+    """Yield the metrics of a server of a plain model, a decoupled one and an ensemble."""
     folder = tmp_path_factory.mktemp("metrics")
     for name, config in CONFIGS.items():
         version = folder / "models" / name / "1"
@@ -46,7 +46,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 
 
 def table() -> list[list[str]]:
-    """The rows of the document's tables of metrics."""
+    """Return the rows of the document's tables of metrics."""
     rows = [
         line.strip("| ").split(" | ")
         for line in DOCUMENT.read_text().splitlines()

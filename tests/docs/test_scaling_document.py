@@ -12,7 +12,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text()
 
 
 def rows(beginning: str) -> list[list[str]]:
-    """The cells of the tables' rows whose first cell begins so."""
+    """Return the cells of the tables' rows whose first cell begins so."""
     return [line.strip("| ").split(" | ") for line in TEXT.splitlines() if re.match(rf"\| `{beginning}", line)]
 
 

@@ -42,7 +42,7 @@ class Collector:
 
 
 def import_file(path: Path) -> ModuleType:
-    """The module in `path`, under a name of its own."""
+    """Return the module in `path`, under a name of its own."""
     name = f"assistant_{path.parent.name}_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None

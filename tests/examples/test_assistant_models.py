@@ -195,7 +195,7 @@ def generate(llm: transformers.PreTrainedModel, ids: Any, tokens: int) -> list[i
 def answer(
     tokenize: Stage, embedder: torch.nn.Module, safety: Any, llm: Any, detokenize: Stage
 ) -> Callable[[str], dict[str, Any]]:
-    """The ensemble by hand: every stage's output goes where ensemble.yaml sends it."""
+    """Return the ensemble by hand: every stage's output goes where ensemble.yaml sends it."""
 
     def run(prompt: str) -> dict[str, Any]:
         asked = tokenize(prompt=text(prompt), max_tokens=one(60, np.int32))

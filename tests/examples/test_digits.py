@@ -29,7 +29,7 @@ Arrays = npt.NDArray[Any]
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Starter]:
-    """Starts `argosy up` on a copy of the example."""
+    """Yield a function that starts `argosy up` on a copy of the example."""
     workspace = Workspace(tmp_path)
     copytree(DIGITS, workspace.manifests)
     starter = Starter(workspace, free_ports(), REAL)
@@ -39,7 +39,7 @@ def up(tmp_path: Path) -> Iterator[Starter]:
 
 @pytest.fixture
 def scans() -> tuple[Arrays, Arrays]:
-    """The scans that were held out, and what they are of."""
+    """Return the held-out scans and their digits."""
     with np.load(DIGITS / "data" / "held-out.npz") as found:
         return found["image"], found["labels"]
 
@@ -67,7 +67,7 @@ def edit(workspace: Workspace, before: str, after: str) -> None:
 
 
 def scores(run: Up, images: Arrays) -> Arrays:
-    """What is served answers, 64 scans at a time."""
+    """Return the served model's answers, 64 scans at a time."""
     parts = []
     for start in range(0, len(images), 64):
         part = images[start : start + 64]

@@ -51,7 +51,7 @@ class Running:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Callable[[], Running]]:
-    """Starts run.py in an empty folder; everything it started is killed after the test."""
+    """Yield a function that starts run.py in an empty folder; kill everything it started after the test."""
     started: list[Running] = []
 
     def start() -> Running:
@@ -119,7 +119,7 @@ def test_it_answers_goes_on_serving_and_ends(run: Callable[[], Running]) -> None
 
 
 def _typed(line: str, folder: Path) -> str:
-    """What a reader gets who types a line that run.py printed, from the repository's root."""
+    """Return what a reader gets who types a line that run.py printed, from the repository's root."""
     here = line.replace(".venv/bin/", f"{Path(sys.executable).parent}/").replace(
         "examples/assistant/", f"{ROOT}/examples/assistant/"
     )

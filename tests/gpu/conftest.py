@@ -20,7 +20,7 @@ __all__ = ["folder_in", "host", "model_folder", "repository", "responder"]
 
 @pytest.fixture(autouse=True)
 def gpu() -> torch.device:
-    """The first GPU."""
+    """Return the first GPU."""
     if not torch.cuda.is_available():
         pytest.skip(
             f"no GPU: torch {torch.__version__} cannot use CUDA here. Where there is one, with torch for CUDA: make gpu"
@@ -37,7 +37,7 @@ def cuda_provider() -> None:
 
 @pytest.fixture
 async def plane(repository: Repository) -> AsyncIterator[Callable[[], Awaitable[DataPlane]]]:
-    """Starts a data plane on the repository, with the machine's GPUs."""
+    """Yield a function that starts a data plane on the repository, with the machine's GPUs."""
     planes: list[DataPlane] = []
 
     async def start() -> DataPlane:

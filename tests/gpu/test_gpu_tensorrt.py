@@ -30,7 +30,7 @@ def library() -> None:
 
 
 def built(folder: Path, of: onnx.ModelProto, **more: Any) -> bytes:
-    """The plan of a model, built in a process of its own."""
+    """Return the plan of a model, built in a process of its own."""
     onnx.save(of, folder / "model.onnx")
     arguments = {
         "source": str(folder / "model.onnx"),

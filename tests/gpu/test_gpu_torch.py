@@ -43,7 +43,7 @@ class Asks(Layers):
 
 @pytest.fixture
 def load(model_folder: Callable[[str], Any], host: Any) -> Callable[..., Any]:
-    """Loads it on the GPU."""
+    """Return a function that loads a model on the GPU."""
 
     def made(module: torch.nn.Module, extra: str = "") -> Any:
         folder = model_folder(CONFIG.format(extra=extra))

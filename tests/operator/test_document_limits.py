@@ -18,13 +18,13 @@ NODE = Node("c", (Gpu(0, 64 << 30, is_cpu=True),))
 
 
 def wordy(name: str, kilobytes: int, **spec: object) -> Resource:
-    """A model on the CPU with a configuration of so many thousand bytes."""
+    """Return a model on the CPU with a configuration of so many thousand bytes."""
     config = {"parameters": {"text": {"string_value": "x" * 1000 * kilobytes}}}
     return model(name, memory=0, config=config, **spec)
 
 
 def documents(cluster: Cluster) -> list[int]:
-    """The bytes of each document that is written now."""
+    """Return the size in bytes of each document that is written now."""
     found = []
     for name, server in cluster.servers.items():
         repository = RenderedRepository(name, in_load_order(tuple(server.loaded.values())))
@@ -34,7 +34,7 @@ def documents(cluster: Cluster) -> list[int]:
 
 
 def settled(cluster: Cluster, resources: Sequence[Resource], names: set[str], rounds: int = 200) -> set[str]:
-    """Rounds until just these are reached and nothing else is loaded; what waited meanwhile, in words."""
+    """Run rounds until just these are reached and nothing else is loaded; return what waited meanwhile, in words."""
     waited: set[str] = set()
     for _ in range(rounds):
         outcome = cluster.tick(resources)

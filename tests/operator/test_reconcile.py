@@ -49,7 +49,7 @@ TENSORS = "inputs: [{name: X, dataType: TYPE_FP32, dims: [1]}], outputs: [{name:
 
 
 def declared(one: int, two: int, policy: str = "versionPolicy: null") -> list[Resource]:
-    """The manifests with these versions."""
+    """Return the manifests with these versions."""
     resources, problems = parse_documents(
         MANIFESTS.format(one=one, two=two, tensors=TENSORS, policy=policy), "all.yaml"
     )
@@ -95,12 +95,12 @@ class Shell:
                 most -= 1
 
     def versions(self, model: str) -> list[int]:
-        """The versions of a model that are loaded."""
+        """Return the loaded versions of a model."""
         return sorted(self.loaded[model].versions)
 
 
 def settle(shell: Shell, resources: list[Resource]) -> Outcome:
-    """Rounds until nothing changes."""
+    """Run rounds until nothing changes."""
     for _ in range(12):
         before = dict(shell.loaded)
         outcome = shell.decide(resources)

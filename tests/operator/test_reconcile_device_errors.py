@@ -19,14 +19,14 @@ def places(cluster: Cluster) -> dict[str, tuple[str, tuple[int, ...]]]:
 
 
 def pool_status(cluster: Cluster) -> ServingPoolStatus:
-    """The pool's, as it was last written."""
+    """Return the pool's status, as it was last written."""
     found = cluster.snapshot.statuses["ServingPool default/p"]
     assert isinstance(found, ServingPoolStatus)
     return found
 
 
 def cordoned(cluster: Cluster) -> list[tuple[str, int]]:
-    """What the pool's status says is cordoned."""
+    """Return the GPUs that the pool's status names as cordoned."""
     return [(each.node, each.gpu) for each in pool_status(cluster).cordoned_gpus]
 
 
@@ -40,7 +40,7 @@ def message(cluster: Cluster, kind: ConditionType, name: str = "m") -> str:
 
 
 def for_minutes(cluster: Cluster, minutes: int, resources: list) -> None:  # type: ignore[type-arg]
-    """Rounds of ten seconds."""
+    """Run rounds of ten seconds."""
     for _ in range(6 * minutes):
         cluster.tick(resources, seconds=10)
 
@@ -75,7 +75,7 @@ def test_what_has_no_other_place_names_the_cordoned_gpu() -> None:
 
 
 def broken_and_cordoned(nodes: int = 1) -> tuple[Cluster, list]:  # type: ignore[type-arg]
-    """A cluster that has cordoned its first GPU."""
+    """Return a cluster that has cordoned its first GPU."""
     cluster = Cluster(tuple(gpu_node(name, boot_id="1") for name in "ab"[:nodes]), broken=frozenset({("a", 0)}))
     resources = [pool(), model("m")]
     for_minutes(cluster, 4, resources)

@@ -10,7 +10,7 @@ MODELS = tuple(model(f"m-{n}", memory=60) for n in range(8))
 
 
 def serving() -> tuple[Cluster, list[Resource]]:
-    """A pool of eight servers with a model each, on four nodes."""
+    """Return a pool of eight servers with a model each, on four nodes."""
     cluster, resources = Cluster(tuple(gpu_node(name, 2) for name in "abcd")), [pool(maxGpusPerServer=1), *MODELS]
     cluster.settle(resources)
     assert len(cluster.servers) == 8

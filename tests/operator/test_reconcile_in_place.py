@@ -11,12 +11,12 @@ from argosy_agent.contract import RenderedModel
 
 
 def pool(**spec: Any) -> Resource:
-    """The pool of the declared models."""
+    """Return the pool of the declared models."""
     return resource("ServingPool", "p", memoryHeadroom="0%", **spec)
 
 
 def loaded(cluster: Cluster, name: str) -> tuple[str, RenderedModel]:
-    """The server that has a model, and what it has of it."""
+    """Return the server that has a model, and the model as loaded there."""
     ((server, found),) = [(s, each.loaded[name]) for s, each in cluster.servers.items() if name in each.loaded]
     return server, found
 

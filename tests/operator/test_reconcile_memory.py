@@ -26,7 +26,7 @@ def message(cluster: Cluster, name: str, kind: ConditionType = ConditionType.LOA
 def never_too_full(
     cluster: Cluster, resources: list[Resource], memory: Sizes, routed: set[str], rounds: int = 60
 ) -> None:
-    """Rounds in each of which no GPU has too much and all of `routed` are reached; then all comes to rest."""
+    """Run rounds in each of which no GPU is over its memory and all of `routed` are reached, until all settles."""
     for _ in range(rounds):
         cluster.tick(resources)
         assert cluster.overcommitted(memory) == []

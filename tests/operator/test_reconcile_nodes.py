@@ -66,7 +66,7 @@ def test_a_node_that_is_not_ready_keeps_what_it_has_for_a_while() -> None:
 
 
 def not_ready(cluster: Cluster) -> tuple[Node, ...]:
-    """The nodes, none of which is heard of since now."""
+    """Return the nodes, none of which has reported since now."""
     return tuple(replace(node, ready=False, unready_since=cluster.now) for node in cluster.nodes)
 
 

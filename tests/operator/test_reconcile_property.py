@@ -36,7 +36,7 @@ class Manifests:
         return found
 
     def declare(self, name: str, version: int, size: int, replicas: int, batch: int = 0) -> None:
-        """A model in this version, which has this size unless it had one before."""
+        """Declare a model in this version, with this size unless it had one before."""
         self.sizes.setdefault((name, version), size)
         self.models[name] = (version, replicas, batch)
 

@@ -14,7 +14,7 @@ MEMBERS = ("InferenceModel default/m", "Ensemble default/e")
 
 
 def served() -> Cluster:
-    """A model and an ensemble that serve."""
+    """Return a cluster with a model and an ensemble that serve."""
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m"), ensemble("e", "m")])
     assert all(cluster.snapshot.statuses[name].ready for name in (*MEMBERS, "ServingPool default/p"))
@@ -22,7 +22,7 @@ def served() -> Cluster:
 
 
 def claims_nothing(cluster: Cluster, name: str, reason: str) -> None:
-    """The status says that nothing serves it, and why."""
+    """Assert that the status reports that nothing serves the resource, and why."""
     status = cluster.snapshot.statuses[name]
     assert (status.replicas, status.available_replicas, status.url, status.grpc_address) == (0, 0, "", "")
     if isinstance(status, InferenceModelStatus | EnsembleStatus):

@@ -13,7 +13,7 @@ def message(cluster: Cluster, identity: str, kind: ConditionType = ConditionType
 
 
 def always_routed(cluster: Cluster, resources: list[Resource], names: set[str], rounds: int = 80) -> None:
-    """Rounds until all is settled, in each of which all of `names` are reached."""
+    """Run rounds until all is settled, in each of which all of `names` are reached."""
     for _ in range(rounds):
         before = cluster.routed()
         cluster.tick(resources)

@@ -18,13 +18,13 @@ class PeerUnavailableError(Exception):
 
 
 def cache_root() -> Path:
-    """The folder that holds every peer; ARGOSY_PEERS_CACHE overrides it."""
+    """Return the folder of every peer; ARGOSY_PEERS_CACHE overrides it."""
     override = os.environ.get("ARGOSY_PEERS_CACHE")
     return Path(override) if override else Path.home() / ".cache" / "argosy" / "peers"
 
 
 def installed(name: str, build: Callable[[Path], None]) -> Path:
-    """The folder of the peer `name`, built by `build(folder)` when it is not there yet.
+    """Return the folder of the peer `name`, built by `build(folder)` when it is not there yet.
 
     Raises PeerUnavailableError when it cannot be built; nothing half-made is left in its place.
     """
@@ -51,7 +51,7 @@ def _move_into_place(scratch: Path, target: Path) -> None:
 
 
 def pip_download(requirement: str, into: Path) -> Path:
-    """The wheel of `requirement`, without its dependencies, in `into`."""
+    """Download the wheel of `requirement`, without its dependencies, into `into`."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     options = ["--no-deps", "--only-binary=:all:", "--dest", str(into)]
     run([*command, *options, requirement], f"pip download {requirement}")
@@ -73,7 +73,7 @@ def unpack_wheel(requirement: str, into: Path) -> None:
 
 
 def run(command: list[str], what: str, cwd: Path | None = None, timeout_s: float = 600.0) -> str:
-    """Standard output of `command`; PeerUnavailableError with its last words when it fails."""
+    """Return standard output of `command`. Raises PeerUnavailableError with its last lines when it fails."""
     try:
         done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=timeout_s, check=False)
     except (OSError, subprocess.TimeoutExpired) as failure:

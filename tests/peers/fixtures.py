@@ -44,7 +44,7 @@ def _starter(start: Callable[..., Server], folder: Callable[[], Path]) -> tuple[
 
 @pytest.fixture(scope="session")
 def triton_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServer]:
-    """Starts the real tritonserver: `triton_server(repository, *flags)`."""
+    """Yield a function that starts the real tritonserver: `triton_server(repository, *flags)`."""
     call, stop = _starter(triton, lambda: tmp_path_factory.mktemp("triton"))
     yield call
     stop()
@@ -52,7 +52,7 @@ def triton_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSer
 
 @pytest.fixture(scope="session")
 def argosy_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServer]:
-    """Starts Argosy's server: `argosy_server(repository, *flags)`."""
+    """Yield a function that starts Argosy's server: `argosy_server(repository, *flags)`."""
     call, stop = _starter(argosy, lambda: tmp_path_factory.mktemp("argosy"))
     yield call
     stop()
@@ -60,7 +60,7 @@ def argosy_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSer
 
 @pytest.fixture(scope="session")
 def perf_analyzer() -> Callable[[Sequence[str]], list[load.Row]]:
-    """Runs the real load generator: `perf_analyzer(args)` gives a row per concurrency level."""
+    """Return a function that runs the real load generator and returns a row per concurrency level."""
     try:
         load.install()
     except PeerUnavailableError as reason:
@@ -70,7 +70,7 @@ def perf_analyzer() -> Callable[[Sequence[str]], list[load.Row]]:
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[storage.S3]:
-    """A real S3 server."""
+    """Yield a real S3 server."""
     try:
         storage.install()
     except PeerUnavailableError as reason:

@@ -36,7 +36,7 @@ class LoadError(Exception):
 
 
 def install() -> Path:
-    """The folder that holds the program and its libraries; PeerUnavailableError when it cannot be had."""
+    """Return the folder of the program and its libraries. Raises PeerUnavailableError when it is unavailable."""
     return installed(f"perf_analyzer-{RELEASE}", _build)
 
 
@@ -111,7 +111,7 @@ def perf_analyzer(args: Sequence[str], timeout_s: float = 300.0) -> list[Row]:
 
 
 def rows(report: str) -> list[Row]:
-    """The rows of the CSV report that perf_analyzer writes, by rising concurrency."""
+    """Return the rows of the CSV report that perf_analyzer writes, by rising concurrency."""
     lines = csv.DictReader(report.split("\n\n")[0].splitlines())
     return sorted((_row(line) for line in lines), key=lambda row: row.concurrency)
 

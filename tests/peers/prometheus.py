@@ -82,7 +82,7 @@ class Prometheus:
             self.process = None
 
     def value(self, query: str) -> float | None:
-        """The first value that a query answers now; None where it answers none."""
+        """Return the first value of a query now; None where it has none."""
         status, body = self._get(f"/api/v1/query?{urlencode({'query': query})}")
         if status != 200:
             raise RuntimeError(f"{query}: {status} {body!r}")

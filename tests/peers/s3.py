@@ -64,7 +64,7 @@ class S3:
 
 
 def install() -> Path:
-    """The folder of its environment; PeerUnavailableError when it cannot be had."""
+    """Return the folder of its environment. Raises PeerUnavailableError when it is unavailable."""
     return installed(f"moto-{RELEASE}-py{sys.version_info.major}.{sys.version_info.minor}", _build)
 
 
@@ -76,7 +76,7 @@ def _build(folder: Path) -> None:
 
 @contextmanager
 def serving() -> Iterator[S3]:
-    """The server, running. It ends with its standard input, so also where this process is killed."""
+    """Yield the running server. It ends with its standard input, so also where this process is killed."""
     python = install() / "bin" / "python"
     command = [str(python), "-c", _SERVE]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

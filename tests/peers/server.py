@@ -60,7 +60,7 @@ class Server:
             self.process.wait()
 
     def tail(self, lines: int = 30) -> str:
-        """The end of its log."""
+        """Return the end of its log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
 

@@ -9,7 +9,7 @@ RELEASES = {"10.16.1.11": "cu12", "11.4.0.106": "cu13"}
 
 
 def tensorrt_lean(release: str) -> Path:
-    """A folder in which `tensorrt_lean_bindings` can be imported. Raises PeerUnavailableError."""
+    """Return a folder in which `tensorrt_lean_bindings` can be imported. Raises PeerUnavailableError."""
     cuda = RELEASES[release]
 
     def build(folder: Path) -> None:

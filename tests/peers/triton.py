@@ -22,9 +22,9 @@ NUMPY = "1.26.4"
 
 
 def install() -> Path:
-    """The folder of the unpacked wheel, with a backend folder that fits the running Python.
+    """Return the folder of the unpacked wheel, with a backend folder that fits the running Python.
 
-    Raises PeerUnavailableError with the reason when it cannot be had here.
+    Raises PeerUnavailableError with the reason when it is unavailable here.
     """
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     return installed(f"tritonserver-{RELEASE}-py{python}", lambda folder: _build(folder, python))
@@ -48,7 +48,7 @@ def _build(folder: Path, python: str) -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What the server's process needs in its environment: its libraries and the running Python's."""
+    """Return what the server's process needs in its environment: its libraries and the running Python's."""
     libraries = [folder / "nvidia_pytriton.libs", Path(str(sysconfig.get_config_var("LIBDIR")))]
     return {
         "LD_LIBRARY_PATH": ":".join(map(str, libraries)),

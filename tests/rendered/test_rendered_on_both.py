@@ -16,7 +16,7 @@ SERVED = {"identity": 3, "add-sub": 1, "scale": 2, "words": 1, "chain": 5, "diam
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The one server's rendered repository."""
+    """Return the one server's rendered repository."""
     folder = tmp_path_factory.mktemp("rendered")
     text = (HERE / "manifests.yaml").read_text().replace("MODELS", str(MODELS))
     (folder / "manifests.yaml").write_text(text)
@@ -29,13 +29,13 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=["triton", "argosy"])
 def url(request: pytest.FixtureRequest, repository: Path) -> str:
-    """A server on the repository."""
+    """Return the URL of a server on the repository."""
     server = request.getfixturevalue(f"{request.param}_server")(repository)
     return f"http://{server.http}/v2/models"
 
 
 def ask(url: str, body: object = None) -> dict:
-    """A JSON answer."""
+    """Return a JSON answer."""
     data = None if body is None else json.dumps(body).encode()
     with urllib.request.urlopen(urllib.request.Request(url, data), timeout=30) as answer:
         return json.load(answer)

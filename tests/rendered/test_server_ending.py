@@ -30,7 +30,7 @@ BODY = {"inputs": [{"name": "X", "datatype": "FP32", "shape": [1, 1], "data": [1
     ],
 )
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Server:
-    """A server of each kind, with a model."""
+    """Return a server of each kind, with a model."""
     repository = tmp_path_factory.mktemp("ending")
     (repository / "m" / "1").mkdir(parents=True)
     (repository / "m" / "config.pbtxt").write_text(CONFIG)
@@ -62,7 +62,7 @@ class Load:
 
 @pytest.fixture
 def hook(server: Server) -> Iterator[subprocess.Popen[bytes]]:
-    """The command, started."""
+    """Yield the command, started."""
     started = subprocess.Popen(until_quiet(server.ports.metrics, QUIET_S, 600))
     yield started
     started.kill()

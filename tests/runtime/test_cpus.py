@@ -9,7 +9,7 @@ from argosy_runtime import cpus
 
 
 def machine(root: Path, groups: str, files: dict[str, str]) -> Path:
-    """The files of a kernel: this process's groups, and what the groups say."""
+    """Write the files of a kernel: this process's groups, and their settings."""
     for name, text in {"proc/self/cgroup": groups, **{f"sys/fs/cgroup/{k}": v for k, v in files.items()}}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

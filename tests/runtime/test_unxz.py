@@ -25,7 +25,7 @@ def _demanding(file: bytes) -> bytes:
 
 
 def _demanding_lzma(file: bytes) -> bytes:
-    """The same for an .lzma file."""
+    """Return the same for an .lzma file."""
     return file[:1] + (1 << 30).to_bytes(4, "little") + file[5:]
 
 

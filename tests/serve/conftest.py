@@ -61,7 +61,7 @@ def add_model(tmp_path: Path) -> AddModel:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Start]:
-    """Starts `argosy serve`."""
+    """Yield a function that starts `argosy serve`."""
     started: list[process.Serving] = []
 
     def start(*flags: str, repository: Path = tmp_path / "models", **ports: int) -> process.Serving:

@@ -62,7 +62,7 @@ class Serving:
                 return error.code, error.read()
 
     def status(self, path: str) -> int:
-        """The status alone; 0 where nobody answers."""
+        """Return the status alone; 0 where no server answers."""
         try:
             return self.ask(path)[0]
         except OSError:
@@ -76,18 +76,18 @@ class Serving:
         return status, found["outputs"][0]["data"][0] if status == 200 else found["error"]
 
     def metrics(self) -> str:
-        """The metrics endpoint's text."""
+        """Return the metrics endpoint's text."""
         status, body = self.ask("/metrics", port="Metrics")
         assert status == 200
         return body.decode()
 
     def workers(self) -> list[psutil.Process]:
-        """The models' processes."""
+        """Return the models' processes."""
         below = psutil.Process(self.process.pid).children(recursive=True)
         return [each for each in below if _WORKER in each.cmdline()]
 
     def left(self) -> list[str]:
-        """What still runs of it: the server, and all that it or a model of it has started."""
+        """Return what still runs of it: the server, and all that it or a model of it has started."""
         return [_describe(each) for each in psutil.process_iter() if self._is_ours(each)]
 
     def _is_ours(self, process: psutil.Process) -> bool:

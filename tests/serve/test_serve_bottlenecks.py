@@ -70,7 +70,7 @@ def _step(model: str, reads: str, writes: str) -> str:
 
 
 async def measured_under_load(server: Serving, name: str) -> tuple[tuple[Bottleneck, ...], str]:
-    """What the rules find of an ensemble after clients have asked for it all the time; the stage that limits it."""
+    """Return the bottlenecks of an ensemble under constant requests, and the stage that limits it."""
     models = [declared.model(each, memory=0, instances=count) for each, count in INSTANCES.items()]
     members = [*models, declared.ensemble(name, *STEPS[name])]
     scraper, names = Scraper(), {each: each for each in (*INSTANCES, name)}

@@ -58,7 +58,7 @@ class Load:
 
 @contextmanager
 def loaded(server: Serving) -> Iterator[Load]:
-    """A server under load while the block runs."""
+    """Keep a server under load while the block runs."""
     load = Load(server)
     threads = [threading.Thread(target=load.work, args=(number,)) for number in range(WORKERS)]
     for thread in threads:
@@ -73,7 +73,7 @@ def loaded(server: Serving) -> Iterator[Load]:
 
 @pytest.fixture
 def add_echo(add_model: AddModel) -> None:
-    """A model that answers what it is given."""
+    """Write a model that answers its input."""
     add_model("echo")
 
 

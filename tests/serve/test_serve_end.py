@@ -57,7 +57,7 @@ def test_accepted_requests_are_answered_before_it_ends(serve: Start, add_model: 
 
 
 def _refusal(server: Serving) -> str:
-    """What a request gets that comes after the signal."""
+    """Return the answer to a request that arrives after the signal."""
     try:
         return str(server.infer("slow", 1)[0])
     except OSError:
@@ -153,5 +153,5 @@ def test_a_worker_killed_at_work_fails_its_request_alone(serve: Start, add_model
 
 
 def _marking(mark: Path) -> str:
-    """What a model runs to show that it is at work, and then to be so for X milliseconds."""
+    """Return code by which a model marks that it is at work, and then works for X milliseconds."""
     return f"(open({str(mark)!r}, 'w').close(), time.sleep(x / 1000))"

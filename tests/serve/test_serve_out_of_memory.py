@@ -32,7 +32,7 @@ def test_a_models_own_memory_error_is_a_reason_of_its_own(add_model, serve):
 
 @pytest.fixture
 def confined() -> Iterator[Path]:
-    """A cgroup with a memory limit, of whichever version this machine has."""
+    """Yield a cgroup with a memory limit, of either version."""
     root, limit = (V2, "memory.max") if (V2 / "cgroup.subtree_control").exists() else (V1, "memory.limit_in_bytes")
     group = root / f"argosy-test-{os.getpid()}"
     try:

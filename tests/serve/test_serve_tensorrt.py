@@ -14,7 +14,7 @@ PROFILES = [{"X": [[1, 2], [2, 2], [4, 2]]}, {"X": [[1, 2], [16, 2], [32, 2]]}]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Iterator[Callable[..., None]]:
-    """Writes a model's folder."""
+    """Yield a function that writes a model's folder."""
 
     def made(name: str, files: dict[str, bytes], config: str) -> None:
         folder = tmp_path / "models" / name
@@ -29,7 +29,7 @@ def write(tmp_path: Path) -> Iterator[Callable[..., None]]:
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., process.Serving]]:
-    """Starts a server on those models, on a GPU of this compute capability."""
+    """Yield a function that starts a server on those models, on a GPU of this compute capability."""
     started: list[process.Serving] = []
 
     def made(compute_capability: str = "9.0", version: str = "10.16.1.11") -> process.Serving:

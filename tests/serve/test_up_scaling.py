@@ -62,7 +62,7 @@ class Up:
             self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=dict(os.environ))
 
     def status(self) -> dict[str, Any]:
-        """The model's status; empty before there is one."""
+        """Return the model's status; empty before there is one."""
         try:
             resources = json.loads((self.state / "status.json").read_text())["resources"]
         except (OSError, ValueError):

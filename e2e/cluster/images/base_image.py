@@ -27,12 +27,12 @@ _DROPPED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/ma
 
 
 def key() -> str:
-    """What changes when the image would: a digest of its recipe."""
+    """Return a digest of the image's recipe."""
     return hashlib.sha256(f"{SUITE} {INCLUDE} {_DROPPED} {DOCKERFILE}".encode()).hexdigest()[:12]
 
 
 def root_filesystem() -> Path:
-    """The tar of the image's files, from the cache or made now by debootstrap (about a minute, as root)."""
+    """Return the tar of the image's files, from the cache or made now by debootstrap (about a minute, as root)."""
     cached = CACHE / "images" / f"python-3.11-{key()}.tar"
     if cached.exists():
         return cached

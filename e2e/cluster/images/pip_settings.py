@@ -32,7 +32,7 @@ class PipSettings:
 
 
 def of_machine() -> PipSettings:
-    """What `pip config list` (files and environment) says here."""
+    """Return the settings that `pip config list` (files and environment) prints here."""
     listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True)
     return parse(listed.stdout)
 
@@ -64,7 +64,9 @@ def parse(listed: str) -> PipSettings:
 
 
 def _of_uv(settings: Mapping[str, str]) -> str:
-    """The same as a uv.toml. pip takes the newest release of all places; uv, unless told, of the first that has any."""
+    """Return the same as a uv.toml. pip takes the newest release of all indexes; uv, by default, of the first that has
+    any.
+    """
     lines = ['index-strategy = "unsafe-best-match"', "system-certs = true"]
     for key, value in settings.items():
         if key == "index-url":

@@ -68,7 +68,7 @@ class Containerd:
             self.load(pause_image.write(self.folder / "pause.tar"))
 
     def images(self) -> list[str]:
-        """The names of the images that pods can use."""
+        """Return the names of the images that pods can use."""
         return _ctr("images", "list", "--quiet").stdout.split()
 
     def load(self, archive: Path) -> None:
@@ -92,7 +92,7 @@ def _ctr(*words: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]
 
 
 def _shims() -> list[int]:
-    """The pids of the shims that talk to our containerd: they outlive it on purpose."""
+    """Return the pids of the shims that talk to our containerd: they outlive it on purpose."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -105,7 +105,7 @@ def _shims() -> list[int]:
 
 
 def pod_processes() -> list[int]:
-    """The pids of everything in the kubelet's control groups (version 1 or 2), zombies aside."""
+    """Return the pids of everything in the kubelet's control groups (version 1 or 2), zombies aside."""
     listed: set[int] = set()
     for root in Path("/sys/fs/cgroup").glob("**/kubepods"):
         for procs in root.glob("**/cgroup.procs"):

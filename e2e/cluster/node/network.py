@@ -45,7 +45,7 @@ def _rules() -> list[list[str]]:
 
 
 def cni_config(addresses: Path) -> str:
-    """The CNI network list: the bridge, addresses from the pod range (leases kept in `addresses`)."""
+    """Return the CNI network list: the bridge, addresses from the pod range (leases in `addresses`)."""
     plugins = [
         {
             "type": "bridge", "bridge": BRIDGE, "isGateway": True, "hairpinMode": True,

@@ -39,7 +39,7 @@ def check_possible(binaries: Binaries) -> None:
 
 
 def owner() -> Path | None:
-    """The folder of the cluster that has this machine's one node."""
+    """Return the folder of the cluster that has this machine's one node."""
     return Path(OWNER.read_text()) if OWNER.exists() else None
 
 
@@ -137,7 +137,7 @@ class Node:
 
 
 def kubelet_config(client_authority: Path) -> dict[str, object]:
-    """The kubelet's configuration: no eviction for a full disk, no image removed, no cgroup or swap demanded."""
+    """Return the kubelet's configuration: no eviction for a full disk, no image removed, no cgroup or swap demanded."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",

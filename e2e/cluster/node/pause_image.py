@@ -19,7 +19,7 @@ _CODE = bytes.fromhex("b8220000000f05ebf7")
 
 
 def program() -> bytes:
-    """An x86-64 ELF executable of one segment."""
+    """Return an x86-64 ELF executable of one segment."""
     size = _HEADERS + len(_CODE)
     entry = _BASE + _HEADERS
     header = b"\x7fELF\x02\x01\x01" + bytes(9)
@@ -29,7 +29,7 @@ def program() -> bytes:
 
 
 def archive() -> bytes:
-    """The image as a docker archive, the same bytes every time."""
+    """Return the image as a docker archive, the same bytes every time."""
     layer = _tar({"pause": (program(), 0o755)})
     digest = hashlib.sha256(layer).hexdigest()
     config = json.dumps({

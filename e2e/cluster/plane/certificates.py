@@ -51,7 +51,7 @@ class Authority:
 
 
 def new_key(path: Path) -> None:
-    """A private key (P-256) that only its owner reads."""
+    """Write a private key (P-256) that only its owner reads."""
     path.touch(mode=0o600)
     _openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", path)
 
@@ -63,5 +63,5 @@ def _openssl(*words: str | Path) -> None:
 
 
 def _escaped(value: str) -> str:
-    """A value within openssl's `/O=…/CN=…` notation."""
+    """Return a value within openssl's `/O=…/CN=…` notation."""
     return value.replace("\\", "\\\\").replace("/", "\\/").replace("+", "\\+")

@@ -64,7 +64,7 @@ class ControlPlane:
         wait_for(f"control plane in {self.folder}", ready, READY_TIMEOUT_S)
 
     def client_kubeconfig(self, name: str, user: str, groups: tuple[str, ...] = ()) -> Path:
-        """A kubeconfig for any user and groups, by client certificate; written to NAME.kubeconfig."""
+        """Write NAME.kubeconfig for any user and groups, by client certificate."""
         path = self.folder / f"{name}.kubeconfig"
         if not path.exists():
             certificate, key = self.authority.client(name, user, groups)
@@ -72,7 +72,7 @@ class ControlPlane:
         return path
 
     def token_kubeconfig(self, name: str, token: str, namespace: str) -> Path:
-        """A kubeconfig for the holder of a token; written anew to NAME.kubeconfig."""
+        """Write NAME.kubeconfig for the holder of a token, in place of an earlier one."""
         return self._write(self.folder / f"{name}.kubeconfig", Credentials(token=token), namespace)
 
     def _write(self, path: Path, credentials: Credentials, namespace: str = "default") -> Path:
@@ -156,12 +156,12 @@ class ControlPlane:
 
 
 def advertised(bind_address: str) -> str:
-    """The address that the API server publishes for itself; a loopback one it refuses."""
+    """Return the address that the API server publishes for itself; a loopback one it refuses."""
     return machine_address() if bind_address.startswith("127.") else bind_address
 
 
 def machine_address() -> str:
-    """This machine's own address on the way out (nothing is sent)."""
+    """Return this machine's own address on the way out (nothing is sent)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

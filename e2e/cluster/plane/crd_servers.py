@@ -41,7 +41,7 @@ class CrdServer:
 
 
 def emulated_versions(help_text: str) -> tuple[str, str]:
-    """The oldest and the newest version that a server can emulate, from what its --help says."""
+    """Return the oldest and the newest version that a server can emulate, from what its --help says."""
     found = re.search(r"--emulated-version .*?kube=(\d+\.\d+)\.\.(\d+\.\d+)", help_text, re.DOTALL)
     if found is None:
         raise ClusterUnavailableError("the API server of custom resources says no version that it emulates")
@@ -50,7 +50,9 @@ def emulated_versions(help_text: str) -> tuple[str, str]:
 
 @contextmanager
 def crd_servers(folder: Path, programs: CrdPrograms) -> Iterator[Mapping[str, CrdServer]]:
-    """The oldest version of Kubernetes that the server emulates and the newest, by name; ended after the block."""
+    """Yield the oldest and the newest version of Kubernetes that the server emulates, by name; end them after the
+    block.
+    """
     said = subprocess.run([programs.server, "--help"], capture_output=True, text=True, timeout=60).stdout
     names = emulated_versions(said)
     ports = free_ports(2 + len(names))

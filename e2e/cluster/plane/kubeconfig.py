@@ -18,7 +18,7 @@ class Credentials:
     key: Path | None = None
 
     def fields(self) -> dict[str, str]:
-        """The `user` entry of a kubeconfig."""
+        """Return the `user` entry of a kubeconfig."""
         if self.token is not None:
             return {"token": self.token}
         if self.certificate is None or self.key is None:
@@ -27,7 +27,7 @@ class Credentials:
 
 
 def document(server: str, authority: Path, credentials: Credentials, namespace: str = "default") -> dict[str, Any]:
-    """A kubeconfig of one cluster, one user and one context."""
+    """Return a kubeconfig of one cluster, one user and one context."""
     return {
         "apiVersion": "v1",
         "kind": "Config",

@@ -34,7 +34,7 @@ class Binaries:
     version: tuple[int, int]
 
     def path(self, program: str) -> Path:
-        """The program's path, or ClusterUnavailableError."""
+        """Return the program's path. Raises ClusterUnavailableError."""
         beside = self.folder / program
         if beside.exists():
             return beside
@@ -48,10 +48,11 @@ class Binaries:
 
 
 def find(*programs: str, build: bool = False) -> Binaries:
-    """The first set that holds the control plane and `programs`; etcd, kubectl and openssl are installed when missing.
+    """Return the first set with the control plane and `programs`; install etcd, kubectl and openssl when missing.
 
     `build` (or ARGOSY_KUBE_BUILD=1, or CI=true) allows the build from Debian's sources, about ten minutes. Raises
-    ClusterUnavailableError that names every place that was looked at. One process at a time looks: it may bring them.
+    ClusterUnavailableError that names every location that was searched. One process at a time searches: it may install
+    them.
     """
     wanted = CONTROL_PLANE + programs
     machine = Machine.here()
@@ -80,7 +81,7 @@ _failures: dict[Source, str] = {}
 
 
 def _folder(source: Source) -> Path:
-    """The folder of a source's programs, brought where that is what it takes."""
+    """Return the folder of a source's programs, downloaded or built if necessary."""
     if source in _failures:
         raise ClusterUnavailableError(_failures[source])
     try:

@@ -38,7 +38,8 @@ class CrdPrograms:
 
 
 def find(folder: Path = CACHE / "crd-apiserver") -> CrdPrograms:
-    """The programs in `folder`, brought there where they are missing; ClusterUnavailableError says what is in the way.
+    """Return the programs in `folder`, brought there where they are missing. Raises ClusterUnavailableError with the
+    cause.
 
     The server is unpacked from its tarball, or built from Debian's sources where ARGOSY_KUBE_BUILD=1 or CI=true allows
     it: 120 MB of downloads, 2.4 GB of disk while it lasts and seven minutes of one core.
@@ -86,7 +87,7 @@ def _build(folder: Path, made: Path) -> None:
 
 
 def kubernetes_version(packages: Iterable[str]) -> str:
-    """That of the server: package 0.36.4 is Kubernetes 1.36.4."""
+    """Return the version of Kubernetes of the server: package 0.36.4 is Kubernetes 1.36.4."""
     for package in packages:
         if match := re.match(r"golang-k8s-apiextensions-apiserver-dev_0\.(\d+\.\d+)[-~+]", package):
             return f"1.{match[1]}"

@@ -20,7 +20,7 @@ class Mirror:
 
 
 def configured_mirror() -> Mirror:
-    """The first plain Debian archive that apt on this machine uses; ClusterUnavailableError when there is none."""
+    """Return the first plain Debian archive that apt uses here; ClusterUnavailableError when there is none."""
     lists = [APT / "sources.list", *sorted((APT / "sources.list.d").glob("*"))]
     for file in lists:
         if file.suffix in (".list", ".sources") and file.exists():
@@ -30,7 +30,7 @@ def configured_mirror() -> Mirror:
 
 
 def parse_sources(text: str, *, deb822: bool) -> Iterator[Mirror]:
-    """The archives with our suite in an apt sources file, of either format."""
+    """Yield the archives with our suite in an apt sources file, of either format."""
     if deb822:
         for stanza in re.split(r"\n\s*\n", text):
             fields = dict(re.findall(r"^([\w-]+):[ \t]*(.+)$", stanza, re.MULTILINE))

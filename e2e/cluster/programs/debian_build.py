@@ -56,7 +56,7 @@ def build_from_debian(cache: Path) -> Path:
 
 
 def _fetch(folder: Path) -> Path:
-    """The source tree where Go expects it below GOPATH=`folder`; apt's own settings stay as they are."""
+    """Return the source tree where Go expects it below GOPATH=`folder`; apt's own settings stay as they are."""
     mirror = configured_mirror()
     signed = f"Signed-By: {mirror.keyring}" if mirror.keyring else ""
     sources = folder / "debian.sources"

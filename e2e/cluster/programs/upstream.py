@@ -22,7 +22,7 @@ CONNECT_TIMEOUT_S = 5.0
 
 
 def download(cache: Path) -> Path:
-    """The folder with the downloaded control plane; raises ClusterUnavailableError where upstream is out of reach."""
+    """Return the folder with the downloaded control plane; ClusterUnavailableError where upstream is out of reach."""
     target = cache / f"upstream-{VERSION}"
     if target.exists():
         return target

@@ -35,7 +35,7 @@ def fake_nodes(access: Access, count: int, gpus: Gpus | None = None, *, prefix: 
 
 
 def node(name: str, gpus: Gpus | None) -> dict[str, Any]:
-    """A Node object without status."""
+    """Return a Node object without status."""
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     return {
         "apiVersion": "v1",
@@ -45,7 +45,7 @@ def node(name: str, gpus: Gpus | None) -> dict[str, Any]:
 
 
 def node_status(gpus: Gpus | None, now: datetime) -> dict[str, Any]:
-    """A Ready node's status."""
+    """Return a Ready node's status."""
     resources = RESOURCES | (gpus.resources() if gpus else {})
     stamp = now.isoformat()
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "played by a loop",
@@ -54,7 +54,7 @@ def node_status(gpus: Gpus | None, now: datetime) -> dict[str, Any]:
 
 
 def running_status(pod: dict[str, Any], address: str, now: datetime) -> dict[str, Any]:
-    """The status of a pod (as JSON) whose containers all run and are ready, init containers done."""
+    """Return the status of a pod (as JSON) whose containers all run and are ready, init containers done."""
     stamp = now.isoformat()
     kinds = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
     ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": stamp, "finishedAt": stamp}}

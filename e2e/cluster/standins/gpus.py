@@ -21,7 +21,7 @@ class Gpus:
     compute: tuple[int, int] = (9, 0)
 
     def labels(self) -> dict[str, str]:
-        """The node's labels, as GPU feature discovery names them."""
+        """Return the node's labels, as GPU feature discovery names them."""
         return {
             "nvidia.com/gpu.present": "true",
             "nvidia.com/gpu.product": self.product,
@@ -32,7 +32,7 @@ class Gpus:
         }
 
     def resources(self) -> dict[str, str]:
-        """What the node's status adds to its capacity."""
+        """Return the resources that the node's status adds to its capacity."""
         return {RESOURCE: str(self.count)}
 
 

@@ -89,7 +89,7 @@ class HollowKubelets(Background):
         return failed
 
     def _offer(self) -> None:
-        """A kubelet that starts may take away what its node offered, whenever it comes to it."""
+        """Offer the nodes' GPUs again: a kubelet that starts may remove them at any time."""
         for name in [name for name, left in self._offering.items() if left > 0]:
             self._offering[name] -= 1
             if self._gpus is not None:

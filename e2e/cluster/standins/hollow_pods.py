@@ -59,7 +59,7 @@ class HollowPods:
 
 
 def patch(pod: dict[str, Any]) -> list[dict[str, str]]:
-    """The JSON patch that makes a Pod one for a hollow node."""
+    """Return the JSON patch that makes a Pod one for a hollow node."""
     found = ["/spec/initContainers"] if "initContainers" in pod["spec"] else []
     for index, container in enumerate(pod["spec"]["containers"]):
         path = f"/spec/containers/{index}"

@@ -25,7 +25,7 @@ class Told:
     left: bool = False
 
     def part(self, number: int) -> "asyncio.Queue[str | Exception]":
-        """What is written of a part, or becomes of following it."""
+        """Return the queue of a part's texts, or of the errors of following it."""
         return self.news.setdefault(number, asyncio.Queue())
 
     async def taken(self, parts: Iterable[int]) -> None:
@@ -89,13 +89,13 @@ class Standing:
         return f"127.0.0.1:{self.activator.ports[2]}"
 
     def says(self, *endpoints: Endpoint, models: tuple[str, ...] = ("identity", "repeat"), **more: object) -> None:
-        """The operator says that these models are ready there."""
+        """Write, as the operator, that these models are ready there."""
         settings = {"timeout_s": 600.0, **more}
         found = tuple(ActivatedMember(f"the-{name}", name, endpoints=endpoints, **settings) for name in models)  # type: ignore[arg-type]
         self.tells(activation_texts(Activation(found)))
 
     def tells(self, texts: Iterable[str]) -> None:
-        """The operator writes these parts."""
+        """Write these parts, as the operator."""
         for number, text in enumerate(texts):
             self.told.part(number).put_nowait(text)
 
@@ -107,7 +107,7 @@ def endpoint(server: Server) -> Endpoint:
 
 @asynccontextmanager
 async def standing(*flags: str) -> AsyncIterator[Standing]:
-    """An activator that knows nothing yet."""
+    """Yield an activator that knows nothing yet."""
     told, stop = Told(), asyncio.Event()
     activator = Activator(
         parse([*FLAGS, *PORTS, "--exit-timeout-secs=0", *flags]), lambda part: PartSource(told, part), told

@@ -56,7 +56,7 @@ class Fleet:
 
 
 def members(*endpoints: Endpoint, timeout_s: float = 600, reason: str = "") -> Activation:
-    """A model and where it is ready."""
+    """Return a model and its ready endpoints."""
     return Activation((ActivatedMember("resource", "m", timeout_s, endpoints, reason),))
 
 

@@ -84,7 +84,7 @@ def test_of_more_names_than_fit_those_are_told_for_which_the_most_wait() -> None
 
 
 def known(at: Standing, model: str) -> str:
-    """The resource of a model, as the activator knows it."""
+    """Return the resource of a model, as the activator knows it."""
     return at.activator._holder.member(model).name
 
 

@@ -18,7 +18,7 @@ MIB = 2**20
 
 
 def archive(path: Path, mode: str = "w:gz", **files: bytes) -> Path:
-    """An archive of these files; a double underscore is a slash."""
+    """Write an archive of these files; a double underscore is a slash."""
     with tarfile.open(path, mode) as tarred:
         for name, content in files.items():
             member = tarfile.TarInfo(name.replace("__", "/"))
@@ -28,7 +28,7 @@ def archive(path: Path, mode: str = "w:gz", **files: bytes) -> Path:
 
 
 def zipped(path: Path, files: dict[str, bytes]) -> Path:
-    """The same as a zip file."""
+    """Write a zip file of these files."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipping:
         for name, content in files.items():
             zipping.writestr(name, content)
@@ -36,7 +36,7 @@ def zipped(path: Path, files: dict[str, bytes]) -> Path:
 
 
 def names(folder: Path) -> list[str]:
-    """The files below a folder."""
+    """Return the files below a folder."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 

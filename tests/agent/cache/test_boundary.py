@@ -14,7 +14,7 @@ from argosy_agent.transfer.stores.local import LINK_FROM, LocalSource, Places
 
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
-    """A file of the agent's own."""
+    """Return a file of the agent's own."""
     path = tmp_path / "secrets" / "storage" / "key"
     path.parent.mkdir(parents=True)
     path.write_text("hush")
@@ -23,14 +23,14 @@ def secret(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def claim(tmp_path: Path) -> Path:
-    """The folder of a claim."""
+    """Return the folder of a claim."""
     path = tmp_path / "pvc" / "claim"
     (path / "m").mkdir(parents=True)
     return path
 
 
 def confined(tmp_path: Path, *folders: Path) -> Storage:
-    """A storage as a Pod has it, which may read these folders by `file:`."""
+    """Return a storage as a Pod has it, which may read these folders by `file:`."""
     return Storage(tmp_path / "cache", pvc_root=tmp_path / "pvc", folders=folders)
 
 

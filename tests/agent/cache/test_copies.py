@@ -28,7 +28,7 @@ def offered(site: Any, **sizes: int) -> dict[str, str]:
 
 
 def held(cache: Path) -> set[str]:
-    """The files of all whole copies."""
+    """Return the files of all complete copies."""
     return {path.name for path in cache.glob("remote-*/*")}
 
 

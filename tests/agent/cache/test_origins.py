@@ -12,7 +12,7 @@ BODY = b"model" * 1000
 
 
 def digest(storage: Storage, copy: Path) -> str:
-    """What is told of a copy."""
+    """Return the digest that is reported of a copy."""
     return storage.digests([copy.name])[copy.name]
 
 

@@ -23,7 +23,7 @@ AT_ONCE = Retry(tries=1)
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """An empty folder for one example."""
+    """Yield an empty folder for one example."""
     path = Path(tempfile.mkdtemp())
     try:
         yield path

@@ -22,13 +22,13 @@ from argosy_agent.transfer.stores.local import LINK_FROM
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    """An empty storage."""
+    """Return an empty storage."""
     (tmp_path / "cache").mkdir()
     return Storage(tmp_path / "cache")
 
 
 def folder(root: Path, **files: str) -> str:
-    """A folder with these files (a double underscore is a slash); its URI."""
+    """Create a folder with these files (a double underscore is a slash); return its URI."""
     for name, content in files.items():
         path = root / name.replace("__", "/")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ def test_a_claim_is_a_folder_below_the_root_of_claims(tmp_path: Path) -> None:
 
 @pytest.fixture
 def website(tmp_path: Path) -> Iterator[str]:
-    """A web server over `tmp_path/site`; its URL."""
+    """Serve `tmp_path/site` over HTTP; yield its URL."""
     (tmp_path / "site").mkdir()
     handler = partial(QuietHandler, directory=str(tmp_path / "site"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:

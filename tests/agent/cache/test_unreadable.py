@@ -12,27 +12,27 @@ from argosy_agent.transfer.errors import StorageError
 
 
 def dangling(folder: Path) -> None:
-    """A link to nothing."""
+    """Create a link to nothing."""
     (folder / "odd").symlink_to("nowhere")
 
 
 def circle(folder: Path) -> None:
-    """A link to itself."""
+    """Create a link to itself."""
     (folder / "odd").symlink_to("odd")
 
 
 def loop(folder: Path) -> None:
-    """A link to the folder that it lies in."""
+    """Create a link to the folder that contains it."""
     (folder / "odd").symlink_to(".")
 
 
 def fifo(folder: Path) -> None:
-    """A pipe with a name."""
+    """Create a named pipe."""
     os.mkfifo(folder / "odd")
 
 
 def deep_loop(folder: Path) -> None:
-    """A link further down that leads back up."""
+    """Create a link further down that leads back up."""
     (folder / "a").mkdir()
     (folder / "a" / "odd").symlink_to("..")
 

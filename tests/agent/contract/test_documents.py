@@ -115,7 +115,7 @@ MISSING = object()
 
 
 def changed(path: str, to: Any = MISSING) -> str:
-    """The repository's text with one field changed, or without it."""
+    """Return the repository's text with one field changed, or without it."""
     document = json.loads(repository_text(REPOSITORY))
     value = document
     *parents, last = [int(key) if index == 1 else key for index, key in enumerate(path.split("/"))]

@@ -28,13 +28,13 @@ FULL = 1_048_576
 
 
 def bound(model: RenderedModel) -> int:
-    """What a model takes at most, as it is."""
+    """Return the most bytes that the model takes, as it is."""
     config = text_bytes(model.config_text)
     return entry_bytes(model.name, model.resource, config, model.versions, model.steps, len(model.gpus))
 
 
 def said(model: RenderedModel, reason: str, digest: str = "") -> tuple[LoadedModel, ...]:
-    """The longest that is said of its versions, with this reason."""
+    """Return the longest reports of its versions, with this reason."""
     failure, attempts = (FailureKind.DEVICE, 10**9) if reason else (None, 0)
     state = LoadState.UNAVAILABLE if reason else LoadState.READY
     return tuple(

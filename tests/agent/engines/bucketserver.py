@@ -261,7 +261,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 @contextmanager
 def serving(bucket: Bucket, host: str = "127.0.0.1") -> Iterator[Bucket]:
-    """The bucket, served at an address of this machine."""
+    """Serve the bucket at an address of this machine."""
     handler = type("BucketHandler", (Handler,), {"bucket": bucket})
     with Server((host, 0), handler) as server:
         bucket.url = f"http://{host}:{server.server_port}"

@@ -15,19 +15,19 @@ __all__ = ["cache", "proxied", "s3", "site", "storage"]
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Path:
-    """The files of an engine."""
+    """Return the files of an engine."""
     return write(tmp_path / "built", FILES)
 
 
 @pytest.fixture
 def here(tmp_path: Path) -> EngineStore:
-    """A store in a folder."""
+    """Return a store in a folder."""
     return open_at(f"file:{tmp_path}/engines", tmp_path)
 
 
 @pytest.fixture
 def bucket(s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
-    """The S3 server with an empty bucket `fleet`, and the environment that a storage Secret would bring."""
+    """Return the S3 server with an empty bucket `fleet`, and set the environment that a storage Secret would bring."""
     values = {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "REGION": "us-east-1", "ENDPOINT_URL": s3.url}
     for name, value in values.items():
         monkeypatch.setenv(f"AWS_{name}", value)
@@ -38,7 +38,7 @@ def bucket(s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
 
 @pytest.fixture(params=["file", "pvc", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> EngineStore:
-    """A store of each kind that is real here."""
+    """Return a store of each kind that is real here."""
     if request.param == "s3":
         request.getfixturevalue("bucket")
         return open_at("s3://fleet/engines/", tmp_path)

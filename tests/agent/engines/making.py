@@ -24,12 +24,12 @@ REQUEST = BuildRequest(
 
 
 def open_at(uri: str, folder: Path) -> EngineStore:
-    """The store at `uri`; claims are folders below `folder`/pvc."""
+    """Open the store at `uri`; claims are folders below `folder`/pvc."""
     return open_store(uri, Settings.of_process(folder), folder / "pvc", QUICK)
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> Path:
-    """A folder with these files."""
+    """Create a folder with these files."""
     for name, body in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(body)
@@ -42,5 +42,5 @@ def listing(folder: Path) -> dict[str, bytes]:
 
 
 def manifest(key: str = KEY) -> Manifest:
-    """What is known of an engine before it is published."""
+    """Return the manifest of an engine before it is published."""
     return manifest_of(key, REQUEST, "sha256:ab", "onnxruntime 1.31.1", "2026-01-02T03:04:05Z")

@@ -31,7 +31,7 @@ URIS = {
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A service account of Google's: without one nothing is written there."""
+    """Create a service account of Google's: without one nothing is written there."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     plain = serialization.NoEncryption()
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain).decode()
@@ -44,7 +44,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cloud(account: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    """An empty bucket, and what a storage Secret would bring for it."""
+    """Yield an empty bucket, and set what a storage Secret would bring for it."""
     with serving(Bucket()) as bucket:
         values = {
             "AWS_ACCESS_KEY_ID": "key",
@@ -64,7 +64,7 @@ def cloud(account: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 @pytest.fixture(params=list(URIS))
 def uri(request: pytest.FixtureRequest) -> str:
-    """A store's URI, one of each scheme."""
+    """Return a store's URI, one of each scheme."""
     return URIS[request.param]
 
 
@@ -191,7 +191,7 @@ def test_the_second_finds_the_first(cloud: Bucket, uri: str, engine: Path, tmp_p
 
 
 def racing(store: EngineStore, folder: Path) -> Manifest:
-    """What a second publisher has when its files are written and it has not looked again."""
+    """Return the manifest of a second publisher that has written its files and has not looked again."""
     files = local_files(write(folder / "mine", {"x": b"1"}))
     return store._artifacts._write(KEY, files, replace(manifest(), attempt="ab" * 8), lambda done, total: None)
 

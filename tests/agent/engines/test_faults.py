@@ -186,7 +186,7 @@ def test_what_lies_beside_is_left_alone(store: EngineStore, engine: Path) -> Non
 
 @contextmanager
 def room(size: int) -> Iterator[None]:
-    """The kernel refuses files of more than `size` bytes."""
+    """Let the kernel refuse files of more than `size` bytes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

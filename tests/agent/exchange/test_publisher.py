@@ -31,14 +31,14 @@ class Sink:
         self.came.set()
 
     async def next(self) -> AgentState:
-        """The next state that is written."""
+        """Wait for the next state that is written."""
         await self.came.wait()
         self.came.clear()
         return self.written[-1]
 
 
 def state(kind: LoadState, reason: str = "") -> AgentState:
-    """A state with one model."""
+    """Return a state with one model."""
     return AgentState("pod", True, False, (LoadedModel("m", 1, kind, reason),))
 
 
@@ -64,7 +64,7 @@ class Time:
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """A clock that waits move on."""
+    """Return a clock that waits move on."""
     return Time(monkeypatch)
 
 

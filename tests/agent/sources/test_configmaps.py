@@ -61,7 +61,7 @@ subjects: [{kind: ServiceAccount, name: pool-0, namespace: serving}]
 
 @pytest.fixture(scope="module")
 def cluster(control_plane: Cluster) -> Cluster:
-    """An API server with the Role of an agent."""
+    """Return an API server with the Role of an agent."""
     control_plane.apply(RIGHTS)
     return control_plane
 
@@ -74,7 +74,7 @@ def maps(cluster: Cluster) -> Iterator[None]:
 
 
 def credentials(cluster: Cluster, folder: Path, account: str = "pool-0") -> ApiServer:
-    """An API server as a Pod of this service account reaches it."""
+    """Return an API server as a Pod of this service account reaches it."""
     config = yaml.safe_load(cluster.service_account_kubeconfig(NAMESPACE, account).read_text())
     folder.mkdir(exist_ok=True)
     (folder / "token").write_text(config["users"][0]["user"]["token"])
@@ -107,7 +107,7 @@ async def until_logged(caplog: pytest.LogCaptureFixture, words: str) -> None:
 
 @asynccontextmanager
 async def following(source: ConfigMapSource) -> AsyncIterator["asyncio.Queue[str]"]:
-    """The source's texts as they come, in a queue."""
+    """Yield a queue of the source's texts as they arrive."""
     texts: asyncio.Queue[str] = asyncio.Queue()
 
     async def follow() -> None:
@@ -234,7 +234,7 @@ def test_an_agent_goes_on_without_the_api_server_and_catches_up(
     one, two = model("one", {1: folder_of(tmp_path, "one", 2.0)}), model("two", {1: folder_of(tmp_path, "two", 3.0)})
 
     def until(name: str) -> AgentState:
-        """The state in which a model is ready."""
+        """Wait for the state in which a model is ready."""
 
         def found() -> AgentState | None:
             data = cluster.json("get", "configmap", "-n", NAMESPACE, STATE.name).get("data") or {}

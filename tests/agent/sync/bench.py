@@ -14,7 +14,7 @@ from argosy_agent.sync.agent import Agent
 
 
 def text(name: str, *versions: int, note: str = "") -> str:
-    """A config.pbtxt that serves these versions."""
+    """Return a config.pbtxt that serves these versions."""
     listed = ", ".join(map(str, versions))
     return f'name: "{name}"\nversion_policy {{ specific {{ versions: [{listed}] }} }}\n# {note}\n'
 
@@ -29,23 +29,23 @@ class Bench:
         self.agent = self.new_agent()
 
     def new_agent(self) -> Agent:
-        """An agent that knows only what the folder says: as after a kill."""
+        """Return an agent that knows only what the folder says: as after a kill."""
         folder = RepositoryFolder(self.root / "server", "server.log")
         return Agent(folder, self.storage(), self.fake, lambda: self.now)
 
     def storage(self) -> Storage:
-        """A storage that knows the claims below `pvc`."""
+        """Return a storage that knows the claims below `pvc`."""
         return Storage(self.root / "cache", pvc_root=self.root / "pvc")
 
     def claimed(self, claim: str, name: str, content: str) -> VersionSource:
-        """A folder with one file in a claim."""
+        """Write a folder with one file in a claim."""
         folder = self.root / "pvc" / claim / name
         folder.mkdir(parents=True)
         (folder / "weights").write_text(content)
         return VersionSource(f"pvc://{claim}/{name}")
 
     def source(self, name: str, content: str, broken: bool = False) -> VersionSource:
-        """A folder with one file."""
+        """Write a folder with one file."""
         folder = self.root / "sources" / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -55,12 +55,12 @@ class Bench:
         return VersionSource(folder.as_uri())
 
     def model(self, name: str, note: str = "", **versions: VersionSource) -> RenderedModel:
-        """A rendered model; versions as `v1=…`."""
+        """Return a rendered model; versions as `v1=…`."""
         numbered = {int(key[1:]): source for key, source in versions.items()}
         return RenderedModel(name, text(name, *numbered, note=note), numbered)
 
     async def settle(self, *models: RenderedModel) -> None:
-        """Rounds until nothing is under way."""
+        """Run rounds until nothing is under way."""
         desired = RenderedRepository("server", models)
         for _ in range(6):
             await self.agent.observe()
@@ -76,11 +76,11 @@ class Bench:
         self.agent.converge()
 
     def states(self) -> dict[tuple[str, int], LoadState]:
-        """What the agent reports."""
+        """Return the states that the agent reports."""
         return {(each.model, each.version): each.state for each in self.agent.ledger.loaded()}
 
     def entries(self, model: str) -> set[str]:
-        """What the server's folder of a model holds."""
+        """Return the entries of the server's folder of a model."""
         return {path.name for path in (self.root / "server" / "repository" / model).iterdir()}
 
 

@@ -12,12 +12,12 @@ from argosy_agent.sync.storage import keys
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that is busy makes no storage one that does not answer."""
+    """Raise the limits by which a busy machine's storage would count as not answering."""
     for module in (keys, sidecar):
         monkeypatch.setattr(module, "PATIENCE_S", 60.0)
 
 
 @pytest.fixture
 def bench(tmp_path: Path, fake: Any) -> Bench:
-    """A bench."""
+    """Return a bench."""
     return Bench(tmp_path, fake)

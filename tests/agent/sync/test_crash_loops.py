@@ -14,13 +14,13 @@ from argosy_common.crash_loops import on_trial, resting
 
 
 def crashing(state: LoadState, version: int = 1) -> LoadedModel:
-    """What a server says of `m` in a crash loop."""
+    """Return a server's report of `m` in a crash loop."""
     reason = on_trial(3) if state is LoadState.READY else resting(3, "its process exited with code 4")
     return LoadedModel("m", version, state, reason, FailureKind.CRASH)
 
 
 def with_device_errors() -> LoadedModel:
-    """The same where each end was a device error: the server goes on starting it by itself."""
+    """Return the same where each end was a device error: the server goes on starting it by itself."""
     reason = resting(3, "its process met a device error, and was ended: CUDA error: unknown error")
     return LoadedModel("m", 1, LoadState.UNAVAILABLE, reason, FailureKind.DEVICE)
 

@@ -13,7 +13,7 @@ from argosy_agent.sync.loading import LOADS_AT_ONCE
 
 
 def in_place(model: RenderedModel, note: str) -> RenderedModel:
-    """The same with another configuration, for which a server has nothing to load anew."""
+    """Return the same model with another configuration, for which a server reloads nothing."""
     return replace(model, config_text=f"{model.config_text}# {note}\n", reload_key="one", config_key=note)
 
 

@@ -27,7 +27,7 @@ class Scene:
         self.observation = Observation(self.fake, self.ledger, lambda: self.now, self.sleep)
 
     async def sleep(self, seconds: float) -> None:
-        """Takes no time."""
+        """Return at once."""
         self.pauses.append(seconds)
         self.now += seconds
         await asyncio.sleep(0)
@@ -41,7 +41,7 @@ class Scene:
 
 @pytest.fixture
 def scene(fake: FakeControl) -> Scene:
-    """A server with forty models."""
+    """Return a server with forty models."""
     fake.loaded = {f"m{n}": {1: ""} for n in range(40)}
     return Scene(fake)
 

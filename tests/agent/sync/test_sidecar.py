@@ -69,7 +69,7 @@ class Bench:
         self.sidecar = Sidecar(self.agent, self.storage, self.offers, root / "server", pod, self.wake)  # type: ignore[arg-type]
 
     def model(self, name: str, broken: bool = False, steps: dict[str, int] | None = None) -> RenderedModel:
-        """A model from a folder, or an ensemble."""
+        """Return a model from a folder, or an ensemble."""
         config = f'name: "{name}"\nversion_policy {{ specific {{ versions: [1] }} }}\n'
         if steps:
             return RenderedModel(name, config, {1: VersionSource()}, steps)
@@ -79,11 +79,11 @@ class Bench:
         return RenderedModel(name, config, {1: VersionSource(folder.as_uri())})
 
     def want(self, *models: RenderedModel) -> str:
-        """The text that asks for these."""
+        """Return the text that requests these models."""
         return repository_text(RenderedRepository("pool-0", models))
 
     async def rounds(self) -> AgentState:
-        """Rounds until nothing is under way and one more; the last state."""
+        """Run rounds until nothing is under way, and one more; return the last state."""
         for _ in range(6):
             await self.sidecar.round()
             while self.agent.busy:
@@ -94,7 +94,7 @@ class Bench:
 
 @pytest.fixture
 async def bench(tmp_path: Path, fake: Any) -> Bench:
-    """A bench."""
+    """Return a bench."""
     return Bench(tmp_path, fake)
 
 

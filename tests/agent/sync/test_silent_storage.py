@@ -26,7 +26,7 @@ class Hanging:
         self.inside = self.most = 0
 
     def patched(self) -> Callable[..., Any]:
-        """What takes the method's place."""
+        """Return the function that takes the method's place."""
 
         def hang(storage: Storage, uri: str, *rest: Any) -> Any:
             if uri.startswith("pvc://nfs/") and not self.go.is_set():
@@ -50,7 +50,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def hung_keys(monkeypatch: pytest.MonkeyPatch, impatient: None) -> Iterator[Hanging]:
-    """A claim whose folders cannot be looked through."""
+    """Yield a claim whose folders cannot be looked through."""
     hanging = Hanging(Storage.key)
     monkeypatch.setattr(Storage, "key", hanging.patched())
     yield hanging
@@ -59,7 +59,7 @@ def hung_keys(monkeypatch: pytest.MonkeyPatch, impatient: None) -> Iterator[Hang
 
 @pytest.fixture
 def hung_fetches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging]:
-    """A claim whose files cannot be read."""
+    """Yield a claim whose files cannot be read."""
     hanging = Hanging(Storage.fetch)
     monkeypatch.setattr(Storage, "fetch", hanging.patched())
     yield hanging
@@ -67,7 +67,7 @@ def hung_fetches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging]:
 
 
 async def rounds_until(bench: Bench, what: Callable[[], object], *models: RenderedModel) -> None:
-    """Rounds until it is so."""
+    """Run rounds until it is so."""
     desired = RenderedRepository("server", models)
     while not what():
         await bench.agent.observe()

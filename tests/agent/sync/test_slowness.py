@@ -67,7 +67,7 @@ async def test_downloads_that_take_long_hold_up_no_round(bench: Bench, monkeypat
 
 @pytest.fixture
 def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Fetches of sources called `big…` wait for this."""
+    """Yield an event for which fetches of sources called `big…` wait."""
     go, fetch = threading.Event(), Storage.fetch
 
     def slow(self: Storage, uri: str, digest: str = "", progress: Any = None, *_: Any) -> Path:

@@ -57,7 +57,7 @@ class Parent:
         return self._log.read_text()
 
     def run(self, count: int) -> str:
-        """What the `count`-th child has written."""
+        """Return what the `count`-th child has written."""
         wait_for(lambda: self.runs.exists() and self.runs.read_text().count("\n") >= count, lambda: self.log)
         return self.runs.read_text().splitlines()[count - 1]
 

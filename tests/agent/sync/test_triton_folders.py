@@ -23,7 +23,7 @@ parameters { key: "A" value { string_value: "manifest" } }
 
 
 def triton(root: Path, *versions: int, config: str = CONFIG) -> VersionSource:
-    """A model folder as Triton has it."""
+    """Write a model folder as Triton has it."""
     for version in versions:
         (root / str(version)).mkdir(parents=True)
         (root / str(version) / "weights").write_text(f"v{version}")
@@ -36,7 +36,7 @@ def triton(root: Path, *versions: int, config: str = CONFIG) -> VersionSource:
 
 
 def served(bench: Bench) -> ModelConfig:
-    """The configuration that the server reads."""
+    """Return the configuration that the server reads."""
     return text_format.Parse((bench.root / "server/repository/m/config.pbtxt").read_text(), ModelConfig())
 
 

@@ -22,7 +22,7 @@ WALL_S = 1_800_000_000.0
 
 
 def tally(version: int = 1, *, requests: int = 1, ago_s: float = 0.0) -> Tally:
-    """What version of `m` has done, last `ago_s` before the test began."""
+    """Return the tally of a version of `m`, whose last request was `ago_s` before the test began."""
     return Tally("m", version, requests, 0, 0, 0, int((WALL_S - ago_s) * 1000))
 
 
@@ -53,7 +53,7 @@ class Waiting:
 
 @pytest.fixture
 def waiting(fake: FakeControl, monkeypatch: pytest.MonkeyPatch) -> Waiting:
-    """A wait that takes no time."""
+    """Return a wait that takes no time."""
     monkeypatch.setattr(unloading, "POLL_S", 0)
     return Waiting(fake)
 
@@ -153,14 +153,14 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path, fake: FakeControl, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """A bench with room for copies."""
+    """Return a bench with room for copies."""
     monkeypatch.setattr(unloading, "POLL_S", 0)
     (tmp_path / "cache").mkdir()
     return Bench(tmp_path, fake)
 
 
 def just_asked(version: int) -> Tally:
-    """A version that was asked in a time that is still to come: just now, whenever that is."""
+    """Return the tally of a version whose last request is in the future: it stays recent."""
     return Tally("m", version, 1, 0, 0, 0, 2**52)
 
 

@@ -22,7 +22,7 @@ HOST = "127.0.0.1"
 
 
 def signed(name: str, issuer: str, own: ec.EllipticCurvePrivateKey, by: ec.EllipticCurvePrivateKey) -> x509.Certificate:
-    """A certificate for a day."""
+    """Return a certificate for a day."""
     named = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, each)]) for each in (name, issuer)]
     now = datetime.datetime.now(datetime.UTC)
     address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(HOST))])
@@ -34,7 +34,7 @@ def signed(name: str, issuer: str, own: ec.EllipticCurvePrivateKey, by: ec.Ellip
 
 @pytest.fixture
 def authority(tmp_path: Path) -> Path:
-    """The file of the private authority's certificate; beside it `server.pem`, which it signed."""
+    """Write the private authority's certificate, next to `server.pem`, which it signed."""
     authority, server = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     pem = serialization.Encoding.PEM
     (tmp_path / "ca.crt").write_bytes(signed("ours", "ours", authority, authority).public_bytes(pem))
@@ -45,14 +45,14 @@ def authority(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def secure(authority: Path) -> Iterator[Site]:
-    """A web server behind that certificate."""
+    """Yield a web server behind that certificate."""
     with serving(Site(files={"/m": b"data"}), authority.with_name("server.pem")) as site:
         yield site
 
 
 @pytest.fixture
 def uris(secure: Site, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A URI there for each kind of storage."""
+    """Return a URI there for each kind of storage."""
     for name, value in {
         "AWS_ENDPOINT_URL": secure.url,
         "AWS_ACCESS_KEY_ID": "key",

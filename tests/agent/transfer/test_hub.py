@@ -17,7 +17,7 @@ FILES = {"config.json": b"{}", "weights.safetensors": WEIGHTS, "onnx/model.onnx"
 
 @pytest.fixture
 def hub(site: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A Hub with the repository org/model, whose weights stand elsewhere."""
+    """Return a Hub with the repository org/model, whose weights are stored on another server."""
     monkeypatch.setenv("HF_ENDPOINT", site.url)
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     tree = [{"type": "directory", "path": "onnx", "oid": "d", "size": 0}]
@@ -37,12 +37,12 @@ def hub(site: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def as_json(value: Any) -> tuple[int, dict[str, str], bytes]:
-    """A whole answer."""
+    """Return a full answer."""
     return 200, {"Content-Type": "application/json"}, json.dumps(value).encode()
 
 
 def names(copy: Path) -> set[str]:
-    """The files of a copy."""
+    """Return the files of a copy."""
     return {path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()}
 
 

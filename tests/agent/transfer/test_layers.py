@@ -15,7 +15,7 @@ FILE, FOLDER, SYMLINK, HARD = tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE,
 
 
 def packed(*entries: Entry) -> bytes:
-    """A compressed archive of (name, type, content or target)."""
+    """Return a compressed archive of (name, type, content or target)."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as tarred:
         for name, kind, content in entries:
@@ -30,22 +30,22 @@ def packed(*entries: Entry) -> bytes:
 
 
 def file(name: str, content: bytes) -> Entry:
-    """A file."""
+    """Return a file."""
     return name, FILE, content
 
 
 def folder(name: str) -> Entry:
-    """A folder."""
+    """Return a folder."""
     return name, FOLDER, b""
 
 
 def link(name: str, target: str) -> Entry:
-    """A symbolic link."""
+    """Return a symbolic link."""
     return name, SYMLINK, target
 
 
 def hard(name: str, target: str) -> Entry:
-    """A hard link."""
+    """Return a hard link."""
     return name, HARD, target
 
 

@@ -24,7 +24,7 @@ BODY = bytes(range(256)) * 40
 
 @pytest.fixture
 def bucket(s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
-    """The S3 server with an empty bucket `models`, and the environment that a storage Secret would bring."""
+    """Return the S3 server with an empty bucket `models`, and set the environment that a storage Secret would bring."""
     environment(monkeypatch, s3.url)
     s3.reset()
     s3.create_bucket("models")
@@ -32,7 +32,7 @@ def bucket(s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
 
 
 def environment(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
-    """What a storage Secret brings for S3."""
+    """Set what a storage Secret brings for S3."""
     values = {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "REGION": "us-east-1", "ENDPOINT_URL": endpoint}
     for name, value in values.items():
         monkeypatch.setenv(f"AWS_{name}", value)
@@ -131,7 +131,7 @@ def test_errors_of_the_server_pass(bucket: S3, site: Any, storage: Storage, monk
 
 
 def google(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bucket `models` of two objects below m/, by Google's XML."""
+    """Serve a bucket `models` of two objects below m/, by Google's XML."""
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", site.url)
     monkeypatch.setenv("GOOGLE_SKIP_SIGNATURE", "true")
     site.files = {"/models/m/config": b"{}", "/models/m/sub/weights": BODY}
@@ -183,7 +183,7 @@ def test_a_profile_of_the_shared_file(
 
 
 def azure(site: Any, container: str = "models") -> None:
-    """A container of two blobs below m/, by Azure's XML."""
+    """Serve a container of two blobs below m/, by Azure's XML."""
     site.files = {f"/{container}/m/config": b"{}", f"/{container}/m/sub/weights": BODY}
     blobs = "".join(
         f"<Blob><Name>{path.removeprefix(f'/{container}/')}</Name><Properties>"
@@ -218,13 +218,13 @@ def test_azure_needs_an_account(storage: Storage) -> None:
 
 
 def authorizations(site: Any) -> list[str]:
-    """What each request was authorized by."""
+    """Return the authorization of each request."""
     sent = [{name.lower(): value for name, value in headers.items()} for headers in site.headers]
     return [headers.get("authorization", "") for headers in sent]
 
 
 def secret(folder: Path, **values: str) -> None:
-    """A Secret as the kubelet mounts it: each key a link into a hidden folder."""
+    """Write a Secret as the kubelet mounts it: each key a link into a hidden folder."""
     hidden = folder / "..data"
     hidden.mkdir(parents=True)
     for name, value in values.items():
@@ -247,7 +247,7 @@ def test_a_models_own_secret_stands_alone(
 
 
 def rotated(folder: Path, **values: str) -> None:
-    """The Secret with other keys, as the kubelet changes it: the hidden folder is replaced as a whole."""
+    """Replace the Secret's keys as the kubelet does: the hidden folder is replaced in one step."""
     for link in folder.iterdir():
         if link.is_symlink():
             link.unlink()

@@ -40,7 +40,7 @@ def put(site: Any, tag: str, manifest: bytes, kind: str) -> str:
 
 
 def packed(**files: bytes) -> bytes:
-    """A compressed tar archive; a double underscore in a name is a slash."""
+    """Return a compressed tar archive; a double underscore in a name is a slash."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as tarred:
         for name, body in files.items():
@@ -52,18 +52,18 @@ def packed(**files: bytes) -> bytes:
 
 @pytest.fixture
 def registry(site: Any) -> Any:
-    """A registry that lets anybody in."""
+    """Return a registry that needs no credentials."""
     site.answers["/v2/"] = (200, {}, b"{}")
     return site
 
 
 def uri(site: Any, reference: str = ":1") -> str:
-    """The artifact's URI."""
+    """Return the artifact's URI."""
     return f"oci://{urlsplit(site.url).netloc}/models/m{reference}"
 
 
 def titled(name: str, body: bytes) -> Layer:
-    """A layer as `oras push` makes it of a file."""
+    """Return a layer as `oras push` makes it of a file."""
     return "application/octet-stream", {"org.opencontainers.image.title": name}, body
 
 

@@ -39,7 +39,7 @@ class Sinks(RuleBasedStateMachine):
 
     @rule(name=NAMES, body=BODIES)
     def write(self, name: str, body: bytes) -> None:
-        """A file, told of as it goes."""
+        """Write a file and report its progress."""
         self.source.write_bytes(body)
         for sink in self.sinks:
             sent: list[bytes] = []
@@ -48,20 +48,20 @@ class Sinks(RuleBasedStateMachine):
 
     @rule(name=NAMES, body=BODIES)
     def create(self, name: str, body: bytes) -> None:
-        """A file where there is none."""
+        """Create a file where there is none."""
         there = self.sinks[0].read(name) is not None
         assert [sink.create(name, body) for sink in self.sinks] == [not there, not there]
 
     @rule(name=NAMES, body=BODIES)
     def replace(self, name: str, body: bytes) -> None:
-        """A file, whatever there is."""
+        """Replace a file, or create it."""
         for sink in self.sinks:
             sink.replace(name, body)
             assert sink.read(name) == b"".join(sink.chunks(name)) == body
 
     @rule(name=NAMES | PREFIXES)
     def remove(self, name: str) -> None:
-        """A file, a folder, or nothing."""
+        """Remove a file, a folder, or nothing."""
         for sink in self.sinks:
             sink.remove(name)
             assert sink.read(name) is None
@@ -85,7 +85,7 @@ class Sinks(RuleBasedStateMachine):
             assert self.sinks[0].read(name) == self.sinks[1].read(name)
 
     def teardown(self) -> None:
-        """The folder goes."""
+        """Remove the folder."""
         if hasattr(self, "folder"):
             self.folder.cleanup()
 

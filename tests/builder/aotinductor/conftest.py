@@ -49,12 +49,12 @@ class Builds(Runs):
         self.gate = Gate(DataSource(f"file://{folder}/data"), metric="max_absolute_error", maximum=1e-5)
 
     def source(self) -> None:
-        """The model as a Python file with its weights."""
+        """Write the model as a Python file with its weights."""
         (self.folder / "model/model.py").write_text(SOURCE)
         self._torch().save(self.module().state_dict(), self.folder / "model/model.pt")
 
     def exported(self, most: int = MOST) -> Path:
-        """The model as an exported program for batches up to `most`; 0: of two alone."""
+        """Write the model as an exported program for batches up to `most`; 0: of two alone."""
         torch = self._torch()
         batch = {0: torch.export.Dim("batch", min=1, max=most)} if most else None
         given = (torch.zeros(2, FEATURES), torch.zeros(2, 1))

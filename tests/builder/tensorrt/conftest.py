@@ -25,7 +25,7 @@ class Builds(PerceptronBuilds):
 
 
 def become(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    """The release that processes from now on find; this one's stand-in too."""
+    """Set the release that processes see from now on; this process's stand-in too."""
     import tensorrt
 
     monkeypatch.setenv("STANDIN_TENSORRT_VERSION", version)

@@ -28,7 +28,7 @@ def failing(builds: Builds, **asked: object) -> BuildError:
 
 
 def dynamic(builds: Builds, *dims: str | int, doc: str = "") -> None:
-    """A model of one input and output whose inner dimensions vary."""
+    """Write a model of one input and output whose inner dimensions vary."""
     shape = ("batch", *dims)
     of = model([node("Relu", ["x"], ["y"])], [info("x", FLOAT, *shape)], [info("y", FLOAT, *shape)], doc=doc)
     onnx.save(of, builds.model)

@@ -22,7 +22,7 @@ TEXTS = tuple(f"the {word} of the house is {word}" for word in ["red", "green", 
 
 
 def a_request(**changes: Any) -> BuildRequest:
-    """A request for an engine, with these fields changed."""
+    """Return a request for an engine, with these fields changed."""
     asked: dict[str, Any] = {
         "builder": "tensorrt_llm",
         "architecture": "9.0",
@@ -35,7 +35,9 @@ def a_request(**changes: Any) -> BuildRequest:
 
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Llama of two layers with four heads, two of them of keys, and a tokenizer of words. Nobody writes to it."""
+    """Return a Llama of two layers with four heads, two of them of keys, and a tokenizer of words. It is never written
+    to.
+    """
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -62,7 +64,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
-    """Data to calibrate on."""
+    """Return data for calibration."""
     folder = tmp_path / "texts"
     folder.mkdir()
     (folder / "prompts.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in TEXTS))
@@ -121,7 +123,7 @@ class NoStore:
 
 @pytest.fixture
 def build(tmp_path: Path, checkpoint: Path, standins: Standins) -> Callable[..., Path]:
-    """Runs all phases of a request, reads the engine back, and gives its folder."""
+    """Return a function that runs all phases of a request, reads the engine back, and returns its folder."""
 
     def run(request: BuildRequest, calibration: Path | None = None, model: Path | None = None) -> Path:
         progress = standins.progress
@@ -136,7 +138,7 @@ def build(tmp_path: Path, checkpoint: Path, standins: Standins) -> Callable[...,
 
 
 def refused(model: Path, calibration: Path | None = None, **changes: Any) -> BuildError:
-    """The error that is raised before any tool runs."""
+    """Return the error that is raised before any tool runs."""
     with pytest.raises(BuildError) as error:
         BUILDER.phases(BuildJob(a_request(**changes), model, calibration))
     return error.value
@@ -144,7 +146,7 @@ def refused(model: Path, calibration: Path | None = None, **changes: Any) -> Bui
 
 @pytest.fixture
 def model(checkpoint: Path, tmp_path: Path) -> Path:
-    """A checkpoint of one's own, to break."""
+    """Return a checkpoint of one's own, to break."""
     folder = tmp_path / "model"
     shutil.copytree(checkpoint, folder)
     return folder

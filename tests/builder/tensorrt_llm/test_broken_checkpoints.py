@@ -14,7 +14,7 @@ from .conftest import TEXTS, Standins, refused, rewrite
 
 
 def cut_off(model: Path) -> str:
-    """The weights end before they should."""
+    """Cut off the end of the weights."""
     path = model / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
     return "model.safetensors has"
@@ -34,19 +34,19 @@ def pointer(model: Path) -> str:
 
 
 def broken_header(model: Path) -> str:
-    """A header that is no JSON."""
+    """Write a header that is no JSON."""
     (model / "model.safetensors").write_bytes(struct.pack("<Q", 4) + b"nope" + b"x" * 20)
     return "has a header that cannot be read"
 
 
 def missing_shard(model: Path) -> str:
-    """The index names what is not there."""
+    """Name a shard in the index that does not exist."""
     (model / "model.safetensors.index.json").write_text('{"weight_map": {"a": "model-00002-of-00002.safetensors"}}')
     return "model.safetensors.index.json names model-00002-of-00002.safetensors, which the model's files have not"
 
 
 def broken_index(model: Path) -> str:
-    """The index is cut off."""
+    """Cut off the index."""
     (model / "model.safetensors.index.json").write_text('{"weight_map": ')
     return "model.safetensors.index.json cannot be read"
 
@@ -58,7 +58,7 @@ def no_weights(model: Path) -> str:
 
 
 def no_config(model: Path) -> str:
-    """It is something else."""
+    """Remove config.json."""
     (model / "config.json").unlink()
     return "config.json is missing; a Hugging Face checkpoint has one, and here is"
 
@@ -70,7 +70,7 @@ def broken_config(model: Path) -> str:
 
 
 def no_architecture(model: Path) -> str:
-    """It is no language model."""
+    """Remove the names of architectures from config.json."""
     rewrite(model / "config.json", architectures=None)
     return "names no architectures"
 

@@ -20,7 +20,7 @@ from .conftest import Standins, a_request
 
 
 def engine(settings: Settings, model: Path, folder: Path) -> dict[str, Any]:
-    """The engine that the stand-in for trtllm-build makes of a command, written without its process."""
+    """Write the engine that the stand-in for trtllm-build makes of a command, without its process."""
     program, checkpoints = importlib.import_module("trtllm_build"), importlib.import_module("tensorrt_llm.checkpoints")
     quantized = importlib.import_module("tensorrt_llm.models.modeling_utils").QuantConfig(
         quant_algo=settings.algorithm,
@@ -37,7 +37,7 @@ def engine(settings: Settings, model: Path, folder: Path) -> dict[str, Any]:
 
 
 def written(settings: Settings, model: Path, folder: Path, **has: Any) -> None:
-    """The same with other values at these paths."""
+    """Write the same with other values at these paths."""
     config = engine(settings, model, folder)
     for path, value in has.items():
         at = config

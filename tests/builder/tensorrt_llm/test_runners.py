@@ -22,7 +22,7 @@ GATE = Gate(DataSource("file:///texts"), metric="perplexity_ratio", maximum=1e9,
 
 
 def expected(checkpoint: Path, text: str, longest: int) -> tuple[float, int]:
-    """The log-likelihood of a text by transformers' own loss."""
+    """Return the log-likelihood of a text by transformers' own loss."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -49,7 +49,7 @@ def test_the_baseline_reads_texts_as_transformers_does(checkpoint: Path) -> None
 
 
 def certain(ids: list[int], words: int) -> float:
-    """The stand-in foretells the word after the last with a logit of 1, the others with 0."""
+    """Return the log-likelihood that the stand-in gives: the word after the last has a logit of 1, the others 0."""
     rows: NDArray[np.float64] = np.zeros((len(ids) - 1, words))
     rows[np.arange(len(ids) - 1), [(each + 1) % words for each in ids[:-1]]] = 1
     logs = rows - np.log(np.exp(rows).sum(axis=1, keepdims=True))

@@ -15,7 +15,7 @@ def encoded(value: bytes) -> str:
 def given(
     name: str = "INPUT0", shape: list[int] | None = None, datatype: str = "FP32", **contents: list[Any]
 ) -> dict[str, Any]:
-    """An input with typed contents, or with none."""
+    """Return an input with typed contents, or with none."""
     found: dict[str, Any] = {"name": name, "shape": shape or [1, 2], "datatype": datatype}
     if contents:
         found["contents"] = contents
@@ -23,7 +23,7 @@ def given(
 
 
 def request(model: str, *inputs: dict[str, Any], raw: list[bytes] | None = None, **rest: Any) -> dict[str, Any]:
-    """A ModelInferRequest."""
+    """Return a ModelInferRequest."""
     found = {"model_name": model, "inputs": list(inputs), **rest}
     if raw is not None:
         found["raw_input_contents"] = [encoded(each) for each in raw]
@@ -31,7 +31,7 @@ def request(model: str, *inputs: dict[str, Any], raw: list[bytes] | None = None,
 
 
 def text(model: str, name: str, value: str, **rest: Any) -> dict[str, Any]:
-    """A request with one string."""
+    """Return a request with one string."""
     content = [encoded(value.encode())]
     return request(model, given(name, [1], "BYTES", bytes_contents=content), **rest)
 

@@ -25,7 +25,7 @@ VALUES = {
 
 
 def floats(shape: list[int], data: list[Any], name: str = "INPUT0") -> dict[str, Any]:
-    """An FP32 input."""
+    """Return an FP32 input."""
     return tensor(name, shape, "FP32", data)
 
 

@@ -23,7 +23,7 @@ def body() -> Callable[..., Body]:
 
 
 def changed(kind: str, changes: dict[str, Any] | None = None) -> Body:
-    """The same without a fixture."""
+    """Return a changed body of a kind, for modules that use no fixture."""
     found = deepcopy(BODIES[kind])
     for path, value in (changes or {}).items():
         _set(found["spec"], path.split("."), deepcopy(value) if value is not ... else ...)

@@ -49,7 +49,7 @@ def strict(schema: Schema) -> Schema:
 
 
 def validator(schema: Schema) -> Validator:
-    """A validator of it, for which 1e10 is no integer, as for an API server."""
+    """Return a validator of the schema for which 1e10 is no integer, as for an API server."""
     types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
     found: Validator = extend(Draft202012Validator, type_checker=types)(schema)
     return found
@@ -61,7 +61,7 @@ def _validator_of(kind: str) -> Validator:
 
 
 def fill(schema: Schema, value: Any) -> None:
-    """What the API server does with defaults."""
+    """Set the defaults of a schema in a value, as the API server does."""
     if isinstance(value, list):
         for item in value:
             fill(schema["items"], item)
@@ -104,7 +104,7 @@ def _program(rule: str) -> celpy.Runner:
 
 
 def cel_value(schema: Schema, value: Any) -> Any:
-    """A value with the types of its schema: in a number's field 100 is a double, as 0.5 is."""
+    """Return a value with the types of its schema: in a number's field 100 is a double, as 0.5 is."""
     if isinstance(value, list):
         return celpy.celtypes.ListType([cel_value(schema.get("items", {}), item) for item in value])
     if isinstance(value, dict):
@@ -120,7 +120,7 @@ def cel_value(schema: Schema, value: Any) -> Any:
 
 
 def repeated(schema: Schema, value: Any) -> list[str]:
-    """The keys that stand twice in a list whose entries are told apart by them."""
+    """Return the keys that occur twice in a list of type map or set."""
     if isinstance(value, list):
         keys = schema.get("x-kubernetes-list-map-keys", ())
         counted = Counter(str([item.get(key) for key in keys]) for item in value) if keys else Counter[str]()

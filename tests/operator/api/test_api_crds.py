@@ -127,7 +127,7 @@ def _is_text(schema: Schema) -> bool:
 
 
 def _read_by_rules(schema: Schema) -> Iterator[Schema]:
-    """The schemas of what its rules name: `self.batching.maxSize`."""
+    """Yield the schemas of the fields that a schema's rules name: `self.batching.maxSize`."""
     for rule in schema.get("x-kubernetes-validations", ()):
         for names in re.findall(r"self((?:[.][a-zA-Z]+\b(?![(]))*)", rule["rule"]):
             found = schema

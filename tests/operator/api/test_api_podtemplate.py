@@ -9,7 +9,7 @@ from argosy.api.values.meta import API_VERSION
 
 
 def problems(template: dict[str, Any]) -> list[tuple[str, str]]:
-    """The paths below the template and the messages of all that is wrong with it."""
+    """Return the paths below the template and the messages of all its errors."""
     spec = {"runtime": {"podTemplate": template}}
     body = {"apiVersion": API_VERSION, "kind": "ServingPool", "metadata": {"name": "p"}, "spec": spec}
     prefix = "spec.runtime.podTemplate."
@@ -17,17 +17,17 @@ def problems(template: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def server(**fields: Any) -> dict[str, Any]:
-    """A template that sets something of the server's container."""
+    """Return a template that sets fields of the server's container."""
     return {"spec": {"containers": [{"name": "server", **fields}]}}
 
 
 def agent(**fields: Any) -> dict[str, Any]:
-    """A template that sets something of the agent's container."""
+    """Return a template that sets fields of the agent's container."""
     return {"spec": {"containers": [{"name": "agent", **fields}]}}
 
 
 def sidecar(**fields: Any) -> dict[str, Any]:
-    """A template with a container of the user's."""
+    """Return a template with a container of the user's."""
     return {"spec": {"containers": [{"name": "logs", **fields}]}}
 
 

@@ -37,7 +37,7 @@ spec:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A pool, two models with engines and one without; builders are played."""
+    """Return a folder with a pool, two models with engines and one without; builders are played."""
     monkeypatch.setattr(module, "LocalBuilds", functools.partial(LocalBuilds, program=(sys.executable, str(FAKE))))
     monkeypatch.setattr(builds, "BACKOFF_FIRST_S", 0.01)
     engines = {"a": "engine: {builder: onnxruntime}", "b": "engine: {builder: onnxruntime, timeout: 1h}", "plain": ""}

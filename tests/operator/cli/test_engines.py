@@ -70,7 +70,7 @@ def age(folder: Path, days: int = 60) -> None:
 
 @pytest.fixture
 def manifests(store: EngineStore, tmp_path: Path) -> Path:
-    """The pool, whose cache the store is, and a model for which a build asked for the first engine."""
+    """Return a manifest of the pool, whose cache the store is, and of a model whose build requested an engine."""
     path = tmp_path / "fleet.yaml"
     pool = {**POOL, "spec": {"storage": {"engineCache": {"storageUri": store.uri}}}}
     path.write_text(yaml.safe_dump_all([pool, MODEL]))
@@ -80,7 +80,7 @@ def manifests(store: EngineStore, tmp_path: Path) -> Path:
 
 
 def asked(store: EngineStore, path: Path, key: str) -> None:
-    """A build for the model asks for an engine, as the operator has it asked."""
+    """Add the requests of a model's build for an engine, as the operator does."""
     pool, model = sorted(read_manifests(path).resources, key=lambda each: each.kind, reverse=True)
     for request in requests(model, pool, "amd64", "image:2").values():  # type: ignore[arg-type]
         store.add_request(key, request)

@@ -154,7 +154,7 @@ def test_the_manifests_may_hold_the_nodes_and_other_kinds(example: Path) -> None
 
 
 def language_model(folder: Path, spec: str) -> Path:
-    """A manifest of a pool and of a language model whose config.json, of Llama 3 8B, lies beside it."""
+    """Return a manifest of a pool and of a language model, next to its config.json of Llama 3 8B."""
     weights = folder / "llama"
     weights.mkdir()
     copy(ROOT / "tests" / "data" / "shapes" / "llama-3-8b.json", weights / "config.json")

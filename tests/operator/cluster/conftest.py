@@ -12,7 +12,7 @@ from argosy.cluster.client.connection import Connection
 
 @pytest.fixture(scope="session")
 def cluster(control_plane: Cluster) -> Cluster:
-    """A control plane with Argosy's CRDs."""
+    """Return a control plane with Argosy's CRDs."""
     for text in crd_files().values():
         control_plane.apply(text)
     control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
@@ -35,7 +35,7 @@ _namespaces = iter(range(1_000_000))
 
 @pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[str]:
-    """A namespace of the test's own."""
+    """Yield a namespace of the test's own."""
     name = f"test-{next(_namespaces)}"
     cluster.kubectl("create", "namespace", name)
     yield name
@@ -44,6 +44,6 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def declared(cluster: Cluster, namespace: str) -> Declared:
-    """A pool with one model."""
+    """Return a pool with one model."""
     pool = declare(cluster, pool_body(namespace))
     return Declared(pool, (declare(cluster, model_body(namespace, "embedder")),))

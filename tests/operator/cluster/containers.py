@@ -42,17 +42,17 @@ class Containers(Background):
             self._end(uid)
 
     def pods(self, label: str) -> list[Body]:
-        """The Pods with this label that are not on their way out."""
+        """Return the Pods with this label that are not being deleted."""
         found = self._cluster.json("get", "pods", "-n", self._namespace, "-l", label)["items"]
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def service(self, model: str) -> list[str]:
-        """The addresses that a model's Service leads to: those of Pods with its label whose containers answer."""
+        """Return the addresses of a model's Service: those of Pods with its label whose containers answer."""
         led = [pod["status"].get("podIP", "") for pod in self.pods(f"serves.argosy.dev/{model}")]
         return [each for each in led if each and _answers(each)]
 
     def logs(self) -> str:
-        """What all of them have said."""
+        """Return the logs of all containers."""
         return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in sorted(self._root.glob("*.log")))
 
     def _run(self) -> None:
@@ -104,7 +104,7 @@ class Containers(Background):
         }
 
     def _credentials(self, pod: Body, folder: Path) -> Path:
-        """The token and the authority as a Pod of this account has them."""
+        """Write the token and the authority as a Pod of this account has them; return their folder."""
         config, place = self._config(pod["spec"]["serviceAccountName"]), folder / "account"
         place.mkdir(exist_ok=True)
         authority = config["clusters"][0]["cluster"]

@@ -39,7 +39,7 @@ class Requests:
         return [each for each in self.seen if each[0] not in ("list", "watch")]
 
     def changes(self) -> list[tuple[str, str, int]]:
-        """What changed something."""
+        """Return the requests that changed something."""
         return [each for each in self.writes() if each[0] != "get"]
 
 
@@ -154,7 +154,7 @@ class Declared:
         return RenderedServer(ServerPlan(name, node, gpus, placed), RenderedRepository(name))
 
     async def apply(self, watched: Watched, objects: Sequence[KubernetesObject], *keep: str) -> tuple[Refusal, ...]:
-        """The refusals. Raises the first failure."""
+        """Apply the objects and return the refusals. Raises the first failure."""
         applied = await watched.applier.apply(self.key, objects, owners(objects), keep)
         if applied.failure is not None:
             raise applied.failure

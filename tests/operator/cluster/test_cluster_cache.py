@@ -310,7 +310,7 @@ LABELS = ("app.kubernetes.io/managed-by=argosy", "app.kubernetes.io/part-of=argo
 
 
 def grant(cluster: Cluster, namespace: str, name: str, resources: str) -> str:
-    """A service account that may read these."""
+    """Create a service account that may read these resources."""
     role = f"{name}-{namespace}"
     cluster.kubectl("-n", namespace, "create", "serviceaccount", name)
     cluster.kubectl("create", "clusterrole", role, "--verb=get,list,watch", f"--resource={resources}")

@@ -8,7 +8,7 @@ LABELS = {"nvidia.com/gpu.memory": "81559", "nvidia.com/gpu.count": "2", "zone":
 
 
 def body(labels: dict[str, str], ready: str = "True") -> dict[str, Any]:
-    """A node with two GPUs."""
+    """Return a node with two GPUs."""
     return {
         "metadata": {"name": "a", "labels": labels},
         "status": {

@@ -153,7 +153,7 @@ POOL = ("n", "p")
 
 
 def server_pod(version: int, routes: Collection[str] = (), uid: str = "u", **more: Any) -> dict[str, Any]:
-    """A Pod as an API server has it; `more` goes into its metadata."""
+    """Return a Pod as an API server has it; `more` goes into its metadata."""
     labels = {"argosy.dev/pool": "p", "argosy.dev/server": "p-0", **{f"serves.argosy.dev/{r}": "true" for r in routes}}
     metadata = {"namespace": "n", "name": "x", "uid": uid, "resourceVersion": str(version), "labels": labels, **more}
     return {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z", **metadata}, "status": {}}

@@ -20,7 +20,7 @@ class Slow:
         self.asked, self.go = 0, asyncio.Event()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """An empty object."""
+        """Return an empty object."""
         if "watch" in request.query:
             return await self.watch(request)
         if not request.path.endswith("/fast"):
@@ -29,7 +29,7 @@ class Slow:
         return web.json_response({})
 
     async def watch(self, request: web.Request) -> web.StreamResponse:
-        """The beginning of a stream."""
+        """Send the beginning of a stream."""
         stream = web.StreamResponse()
         await stream.prepare(request)
         if "late" not in request.query:
@@ -40,7 +40,7 @@ class Slow:
 
 @pytest.fixture
 async def slow(tmp_path: Path) -> AsyncIterator[tuple[Slow, Connection]]:
-    """The server, and a connection to it."""
+    """Yield the server, and a connection to it."""
     server = Slow()
     app = web.Application()
     app.router.add_get("/{path:.*}", server.answer)

@@ -26,14 +26,14 @@ NAME = NAMES[0]
 
 
 def deployments(view: PoolView) -> dict[str, KubernetesObject]:
-    """What is applied beside what the view shows, by server."""
+    """Return the Deployments that are applied in addition to what the view shows, by server."""
     objects = pool_objects(CASE.pool, CASE.servers, CASE.members, IMAGES, Cluster(), view.accounts)
     found = [each for each in objects if each["kind"] == "Deployment"]
     return dict(zip(NAMES, found, strict=True))
 
 
 def seen(standing: dict[str, KubernetesObject], uids: dict[str, str]) -> PoolView:
-    """The pool with these Deployments and service accounts, by server."""
+    """Return the pool with these Deployments and service accounts, by server."""
     details = [(name, of_deployment(body)) for name, body in standing.items()]
     accounts = [(name, of_account({"metadata": {"uid": uid}})) for name, uid in uids.items()]
     return pool_view([replace(owned(detail), server=name) for name, detail in (*details, *accounts)], [])

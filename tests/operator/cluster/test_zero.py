@@ -58,7 +58,7 @@ class World:
         return sum(json.loads(text)["held"].get("sleeper", 0) for text in texts)
 
     def servers(self) -> list[Any]:
-        """The Pods of servers."""
+        """Return the Pods of servers."""
         return self.containers.pods("argosy.dev/server")
 
     def until(self, what: str, so: Callable[[], bool]) -> None:
@@ -69,7 +69,7 @@ class World:
             raise AssertionError(f"{error}\n{self.containers.logs()}") from None
 
     def asked(self, workers: ThreadPoolExecutor) -> list["Future[float]"]:
-        """A request by each protocol, sent to where the Service leads."""
+        """Send a request by each protocol to where the Service leads."""
         self.until("the Service leads somewhere", lambda: bool(self.containers.service("sleeper")))
         address = self.containers.service("sleeper")[0]
         return [workers.submit(ask_http, address), workers.submit(ask_grpc, address)]
@@ -91,7 +91,7 @@ def ask_grpc(address: str) -> float:
 
 @pytest.fixture
 def world(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[World]:
-    """A pool on one node without GPUs, and an operator."""
+    """Yield a pool on one node without GPUs, and an operator."""
     source = tmp_path / "source"
     source.mkdir()
     (source / "model.py").write_text(PYTHON.replace("FACTOR", "2.0").replace("BODY", "pass"))

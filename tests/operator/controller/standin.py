@@ -17,7 +17,7 @@ KINDS = {"inferencemodels": "InferenceModel", "ensembles": "Ensemble", "servingp
 
 
 def resources(api_version: str, kinds: Mapping[str, str], namespaced: bool) -> dict[str, Any]:
-    """What discovery says of a group."""
+    """Return a group's discovery document."""
     verbs = ["get", "list", "watch", "patch"]
     entries = [
         {"name": plural, "kind": kind, "singularName": kind.lower(), "namespaced": namespaced, "verbs": verbs}
@@ -53,7 +53,7 @@ class StandIn:
         self._watches: dict[str, list[asyncio.Queue[dict[str, Any]]]] = {}
 
     def put(self, plural: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """An object is made or changed, and watches are told."""
+        """Create or change an object and notify the watches."""
         found: dict[str, Any] = json.loads(json.dumps(body))
         metadata = {"creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": str(next(self._versions))}
         found["metadata"] |= metadata
@@ -63,7 +63,7 @@ class StandIn:
         return found
 
     def delete(self, plural: str, name: str, untold: bool = False) -> None:
-        """An object goes; `untold`: without a word to those that watch."""
+        """Delete an object; `untold`: without notifying the watches."""
         body = self.objects[plural].pop(name)
         body["metadata"]["resourceVersion"] = str(next(self._versions))
         if not untold:
@@ -78,7 +78,7 @@ class StandIn:
         return len(self._watches.get(plural, ()))
 
     def accepted(self, verb: str, plural: str) -> list[str]:
-        """What those accepted that asked for a kind."""
+        """Return the Accept headers of the requests for a kind."""
         return [accept for asked, path, accept in self.asked if asked == verb and path.endswith(f"/{plural}")]
 
     def _tell(self, plural: str, event: dict[str, Any]) -> None:
@@ -129,7 +129,7 @@ class StandIn:
 
 
 def status(code: int, message: str) -> web.Response:
-    """An API server's refusal."""
+    """Return an API server's refusal."""
     return web.json_response({"kind": "Status", "code": code, "message": message}, status=code)
 
 
@@ -141,7 +141,7 @@ def _seen(request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
 
 @asynccontextmanager
 async def standing_in() -> AsyncIterator[StandIn]:
-    """A stand-in that listens."""
+    """Yield a stand-in that listens."""
     server = StandIn()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.answer)
@@ -157,12 +157,12 @@ async def standing_in() -> AsyncIterator[StandIn]:
 
 
 def kubeconfig(server: StandIn, folder: Path) -> Path:
-    """A kubeconfig that leads there."""
+    """Write a kubeconfig that leads to the stand-in."""
     return kubeconfig_of(server.url, folder)
 
 
 def kubeconfig_of(url: str, folder: Path) -> Path:
-    """A kubeconfig that leads to a URL."""
+    """Write a kubeconfig that leads to a URL."""
     place = folder / "kubeconfig"
     named = {
         "clusters": [{"name": "c", "cluster": {"server": url}}],
@@ -174,7 +174,7 @@ def kubeconfig_of(url: str, folder: Path) -> Path:
 
 
 async def operator(config: Path, log: Path, more: Collection[str] = ()) -> Process:
-    """The operator's process."""
+    """Start the operator's process."""
     flags = (f"--kubeconfig={config}", "--host=127.0.0.1", "--port=0", *more)
     with log.open("w") as out:
         return await asyncio.create_subprocess_exec(

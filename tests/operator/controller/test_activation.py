@@ -26,7 +26,7 @@ LED = replace(HOLDER, routes=frozenset({"m"}))
 
 
 def declared(**spec: Any) -> Store:
-    """A pool with the model `m`."""
+    """Return a store of a pool with the model `m`."""
     resources = Store()
     for body in (pool(), model(**spec)):
         resources.put(parsed_body(body))
@@ -34,12 +34,12 @@ def declared(**spec: Any) -> Store:
 
 
 def told(writes: FakeWriter) -> ActivationPart:
-    """What the activator is told."""
+    """Return the first part as the activator reads it."""
     return parse_part(writes.bodies[f"ConfigMap n/{NAME}"]["data"][MEMBERS_KEY])
 
 
 def at(view: PoolView, address: str = "10.0.0.1") -> PoolView:
-    """The same, whose Pod has an address."""
+    """Return the same view, whose Pod has an address."""
     return replace(view, pods=(replace(view.pods[0], address=address),))
 
 

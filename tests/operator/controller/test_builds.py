@@ -41,7 +41,7 @@ def names(builds: Builds) -> set[str]:
 
 
 def seen(build: PlannedBuild = BUILD, ended: str = "", **more: Any) -> BuildView:
-    """The build with a Job as it was made, which is over where `ended` names a condition."""
+    """Return the build with its Job as created; `ended` names the condition by which it is over."""
     body = {**build_job(CASE.pool, build, IMAGES, CASE.cluster)}
     if ended:
         condition = {"type": ended, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}

@@ -5,7 +5,7 @@ from argosy.controller.events.cordon_events import cordon_events
 
 
 def status(*gpus: int) -> ServingPoolStatus:
-    """A pool's with these GPUs of node `a` cordoned."""
+    """Return a pool's status with these GPUs of node `a` cordoned."""
     found = (CordonedGpu(node="a", gpu=gpu, time="2026-01-01T00:00:00Z", message="3 device errors") for gpu in gpus)
     return ServingPoolStatus(cordoned_gpus=tuple(found))
 

@@ -52,7 +52,7 @@ def pod(server: str = "p-0", routes: str = "m", address: str = "10.0.0.1", **oth
 
 
 def declared(**spec: Any) -> Store:
-    """A pool with a model that clients call M-7."""
+    """Return a store of a pool with a model that clients call M-7."""
     store = Store()
     for body in (pool(**spec), model(modelName="M-7")):
         store.put(parsed_body(body))

@@ -21,7 +21,7 @@ from argosy.render.workloads import Images
 
 @pytest.fixture
 async def server() -> AsyncIterator[StandIn]:
-    """An API server with a pool and a model."""
+    """Yield an API server with a pool and a model."""
     async with standing_in() as found:
         found.put("servingpools", pool())
         found.put("inferencemodels", model())
@@ -29,13 +29,13 @@ async def server() -> AsyncIterator[StandIn]:
 
 
 def options(server: StandIn, folder: Path, *namespaces: str) -> Options:
-    """An operator of that API server."""
+    """Return the options of an operator of that API server."""
     images = Images("a", "b", "c")
     return Options(images, namespaces, host="127.0.0.1", port=0, kubeconfig=kubeconfig(server, folder))
 
 
 def said(caplog: pytest.LogCaptureFixture) -> str:
-    """What the log says."""
+    """Return the text of the log."""
     return "\n".join(record.getMessage() for record in caplog.records)
 
 

@@ -41,7 +41,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def observed(**views: PoolView) -> FakeCache:
-    """A cluster with one node; what is known of pools of the namespace `n`, by name."""
+    """Return the cache of a cluster with one node; `views` are the pools of the namespace `n`, by name."""
     return FakeCache((gpu_node("a"),), {KEY: PoolView()} | {f"n/{name}": view for name, view in views.items()})
 
 
@@ -51,7 +51,7 @@ def rounds(
     cache: FakeCache | None = None,
     clock: Callable[[], datetime] = lambda: NOW,
 ) -> Reconciler:
-    """A reconciler of a pool with one model, where nothing else is given."""
+    """Return a reconciler, by default of a pool with one model."""
     if resources is None:
         resources = Store()
         for body in (pool(), model()):
@@ -81,7 +81,7 @@ async def test_what_is_refused_is_told_in_the_next_round_which_comes_at_once() -
 
 
 def serving(server: str) -> PoolView:
-    """A pool with one server that serves the model `m`."""
+    """Return a pool with one server that serves the model `m`."""
     routes = frozenset({"m"})
     loaded = (LoadedModel("m", 1, LoadState.READY),)
     return PoolView(
@@ -259,7 +259,7 @@ async def test_a_service_is_made_by_the_pool_that_serves() -> None:
 
 
 def pod(name: str) -> PodView:
-    """A Pod that may be asked for what it no longer has."""
+    """Return a Pod that may be asked about models which it no longer has."""
     return PodView(name, name, "p-0", True, True, False, frozenset({"old"}), False, "", NOW)
 
 
@@ -372,14 +372,14 @@ async def test_where_a_fault_cannot_be_told_the_fault_itself_is_raised(monkeypat
 
 
 def stalled(status: Status) -> Condition:
-    """The condition Stalled, which is there."""
+    """Return the condition Stalled, which must be there."""
     found = status.condition(ConditionType.STALLED)
     assert found is not None
     return found
 
 
 def said(status: Status, kind: ConditionType) -> tuple[str, str]:
-    """A condition's status and reason."""
+    """Return a condition's status and reason."""
     found = status.condition(kind)
     assert found is not None
     return found.status.value, found.reason.value

@@ -51,7 +51,7 @@ class Life:
         self.start()
 
     def start(self) -> None:
-        """A process of the operator begins: it knows no more than what the cluster holds."""
+        """Start a new operator process, which knows only what the cluster holds."""
         cluster = Cluster(ends_jobs=True, judges_failures=True)
         images = Images("runtime:1", "triton", "runtime:1")
         listener = FakeStatusListener()
@@ -71,7 +71,7 @@ class Life:
         return dict(found)
 
     def observe(self, job: dict[str, Any], report: BuildReport | None = None, ended: str = "", **more: Any) -> None:
-        """The cluster has this Job, and its Pod reported this."""
+        """Let the cluster have this Job, whose Pod reported this."""
         said = {"type": ended, "status": "True", "lastTransitionTime": self.now.isoformat()}
         body = {**job, "status": {"conditions": [said] if ended else []}}
         seen = BuildView(job["metadata"]["labels"]["argosy.dev/build"], report, of_job(body), **more)

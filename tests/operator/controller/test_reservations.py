@@ -87,7 +87,7 @@ def node_of(writes: FakeWriter, server: str) -> tuple[str, list[int]]:
 
 
 def gpus_of(writes: FakeWriter, identity: str) -> tuple[int, int, int]:
-    """Used, free and withheld GPUs of a pool, by its status."""
+    """Return the used, free and withheld GPUs of a pool, by its status."""
     status = writes.statuses[identity]
     assert isinstance(status, ServingPoolStatus)
     assert status.gpus is not None

@@ -42,7 +42,7 @@ class Kept(FakeWriter):
         return done
 
     def versions(self, name: str = "m") -> list[int]:
-        """The model's versions, the newest form's first."""
+        """Return the model's versions, that of the newest revision first."""
         mine = [each for each in self.stands.values() if each["metadata"]["ownerReferences"][0]["name"] == name]
         return [each["data"]["spec"]["version"] for each in sorted(mine, key=lambda each: -int(each["revision"]))]
 
@@ -67,7 +67,7 @@ class Process:
         self.reconciler = Reconciler(self.store, cache, self.cluster, listener, images, offered, lambda: NOW)
 
     async def declare(self, *bodies: dict[str, Any], key: PoolKey = KEY) -> None:
-        """These resources, and a round."""
+        """Declare these resources and reconcile once."""
         for body in bodies:
             self.store.put(parsed_body(body))
         await self.reconciler.reconcile(key)

@@ -29,7 +29,9 @@ def step(server: str, routes: frozenset[str] = M) -> RenderedServer:
 
 
 def away(*pods: PodView, keep: int = 1, gone: str = "") -> set[str]:
-    """The Pods to which no Service is to lead, where the queues of `a` and `b` are too long, that of `a` more so."""
+    """Return the Pods to which no Service is to lead, where the queues of `a` and `b` are too long and that of `a`
+    longer.
+    """
     steps = [step(each.server, NOTHING if each.server == gone else M) for each in pods]
     found = routed(steps, pods, (), {"m": Ejection(("a", "b"), keep)})
     assert all(each.names == (NOTHING if name == gone else M) for name, each in found.items())

@@ -46,7 +46,7 @@ class Operator:
         self.start()
 
     def start(self) -> None:
-        """A new process: it knows nothing but what stands in the cluster."""
+        """Start a new process, which knows only what the cluster holds."""
         self.scaling = Scaling(lambda _: self.holding, self.marked.append, lambda: self.now)
         self.reconciled()
 
@@ -65,7 +65,7 @@ class Operator:
         return outcome
 
     def under(self, rates: Mapping[str, float], seconds: float) -> None:
-        """This load for so long: a reading every five seconds, a reconcile where one is asked for."""
+        """Apply this load for so long: a reading every five seconds, a reconcile where one is requested."""
         for _ in range(int(seconds / 5)):
             self.now += timedelta(seconds=5)
             signals = {name: self.measured(name, rate) for name, rate in rates.items()}
@@ -280,7 +280,7 @@ def test_what_is_not_measured_any_more_is_not_reckoned_with() -> None:
 
 
 def gauges(operator: Operator) -> dict[tuple[str, str], float]:
-    """What Prometheus is told that scaling learnt, by the gauge and the resource."""
+    """Return what scaling exports of its estimates, by the gauge and the resource."""
     samples = (sample for family in LearntMetrics(operator.scaling.learnt).collect() for sample in family.samples)
     return {(each.name, each.labels["name"]): each.value for each in samples}
 

@@ -25,12 +25,12 @@ POOL = {"apiVersion": "argosy.dev/v1alpha1", "kind": "ServingPool"}
 
 
 def pool(name: str = "p", **spec: Any) -> dict[str, Any]:
-    """A pool as an API server gives it."""
+    """Return a pool as an API server sends it."""
     return {**POOL, "metadata": {"name": name, "namespace": "n", "uid": f"uid-{name}", "generation": 1}, "spec": spec}
 
 
 def model(name: str = "m", generation: int = 1, uid: str = "", **spec: Any) -> dict[str, Any]:
-    """A model as an API server gives it."""
+    """Return a model as an API server sends it."""
     return {
         "apiVersion": "argosy.dev/v1alpha1",
         "kind": "InferenceModel",
@@ -48,7 +48,7 @@ def model(name: str = "m", generation: int = 1, uid: str = "", **spec: Any) -> d
 
 
 def ensemble(name: str, pool_ref: str) -> dict[str, Any]:
-    """An ensemble of the model `m`."""
+    """Return an ensemble of the model `m`."""
     return {
         "apiVersion": "argosy.dev/v1alpha1",
         "kind": "Ensemble",
@@ -78,7 +78,7 @@ STATUS = InferenceModelStatus(
 
 
 def with_status(body: dict[str, Any]) -> dict[str, Any]:
-    """The same with a status, as the API server has it after it was written."""
+    """Return the same body with a status, as the API server has it after the status was written."""
     return {**body, "status": STATUS.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
 
@@ -218,7 +218,7 @@ def test_namesakes_are_of_the_other_kind_and_of_other_pools() -> None:
 
 
 def recalled(*bodies: dict[str, Any]) -> Store:
-    """A store of a process that finds these forms in ControllerRevisions."""
+    """Return the store of a process that reads these revisions from ControllerRevisions."""
     found, owner = Store(), ServingPool.model_validate({"metadata": {"name": "p", "namespace": "n", "uid": "uid-p"}})
     for body in bodies:
         resource, problems = parse_body(body)

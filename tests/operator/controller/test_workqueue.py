@@ -32,7 +32,7 @@ class Counting:
 
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
-    """A short pause instead of the real ones."""
+    """Replace the real pauses by short ones and count them."""
     monkeypatch.setattr(module, "RETRY_FIRST_S", 0.01)
     monkeypatch.setattr(module, "SETTLE_S", 0.01)
     return Counting()
@@ -46,7 +46,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def running(counting: Counting, resync_s: float = 3600.0) -> tuple[Workqueue, asyncio.Task[None]]:
-    """A workqueue after its first rounds."""
+    """Start a workqueue and wait for its first rounds."""
     queue = Workqueue(counting.once, lambda: set(counting.pools), counting.meter, resync_s)
     task = asyncio.create_task(queue.run())
     await until(lambda: len(counting.rounds) >= len(counting.pools))

@@ -21,7 +21,7 @@ MODELS = {"InferenceModel n/kept", "InferenceModel n/other"}
 
 @pytest.fixture
 async def server() -> AsyncIterator[StandIn]:
-    """An API server with a pool and two models."""
+    """Yield an API server with a pool and two models."""
     async with standing_in() as found:
         found.put("servingpools", pool())
         found.put("inferencemodels", model("kept"))
@@ -38,7 +38,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def feeding(server: StandIn, folder: Path) -> AsyncIterator[tuple[FakeListener, KopfFeed]]:
-    """A feed that runs, and what it tells."""
+    """Yield a running feed and its listener."""
     told = FakeListener()
     async with Connection.open(kubeconfig(server, folder)) as connection:
         feed = KopfFeed(told, connection, (), lambda: None)

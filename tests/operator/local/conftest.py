@@ -15,7 +15,7 @@ from argosy.render.workloads.pods.control import restricted
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    """A workspace with nothing in it."""
+    """Return an empty workspace."""
     found = Workspace(tmp_path)
     found.manifests.mkdir()
     return found
@@ -37,7 +37,7 @@ typer.run(cli.up)
 
 @pytest.fixture
 def up(request: pytest.FixtureRequest) -> Iterator[Starter]:
-    """Starts `argosy up` on the workspace, with the fake server under it."""
+    """Yield a function that starts `argosy up` on the workspace, with the fake server under it."""
     yield from _starter(request, FAKE)
 
 
@@ -64,7 +64,7 @@ typer.run(cli.up)
 
 @pytest.fixture
 def triton_up(request: pytest.FixtureRequest) -> Iterator[Starter]:
-    """The same with NVIDIA's own server, of which the agent knows nothing but the public protocol."""
+    """Yield the same with NVIDIA's own server, of which the agent knows only the public protocol."""
     try:
         install()
     except PeerUnavailableError as reason:
@@ -74,25 +74,25 @@ def triton_up(request: pytest.FixtureRequest) -> Iterator[Starter]:
 
 @pytest.fixture(params=[FAKE, REAL], ids=["fake", "runtime"])
 def any_up(request: pytest.FixtureRequest) -> Iterator[Starter]:
-    """The same twice: with the fake server, and with the bundled runtime."""
+    """Yield the same twice: with the fake server, and with the bundled runtime."""
     yield from _starter(request, request.param)
 
 
 @pytest.fixture
 def servers(workspace: Workspace) -> Callable[[], list[psutil.Process]]:
-    """The processes that serve from the workspace's state folder."""
+    """Return a function that returns the processes which serve from the workspace's state folder."""
     return lambda: servers_of(workspace)
 
 
 @pytest.fixture
 def documents() -> Callable[[str, int, str], str]:
-    """A model's manifest from its name, version and source."""
+    """Return a function that makes a model's manifest from its name, version and source."""
     return model
 
 
 @pytest.fixture
 def pipe() -> str:
-    """An ensemble of the models `one` and `two`."""
+    """Return an ensemble of the models `one` and `two`."""
     return PIPE
 
 

@@ -50,7 +50,7 @@ class Models:
         return value
 
     def index(self) -> list[dict[str, str]]:
-        """The repository index."""
+        """Return the repository index."""
         every = [(name, version) for name, versions in self.loaded.items() for version in versions]
         return [{"name": name, "version": str(version), "state": "READY"} for name, version in every]
 

@@ -195,7 +195,7 @@ def test_render_refuses_what_is_wrong_and_writes_nothing(workspace: Any, documen
 
 
 def pool_of(workspace: Any, runtime: str, rest: str = "") -> Any:
-    """The resources of a manifest with one pool."""
+    """Return the resources of a manifest with one pool."""
     (workspace.manifests / "pool.yaml").write_text(
         "apiVersion: argosy.dev/v1alpha1\nkind: ServingPool\nmetadata: {name: laptop}\n"
         f"spec: {{runtime: {{{runtime}}}{rest}}}\n"

@@ -20,7 +20,7 @@ class Process:
     alive = True
 
     def end(self) -> None:
-        """It has ended."""
+        """Do nothing: the process has ended."""
 
     def how_it_ended(self) -> str:
         return "ended with 1"

@@ -19,7 +19,7 @@ spec: {{poolRef: {{name: pool}}, modelFormat: {{name: python}}, {field}: {versio
 
 
 def taken(folder: Path, before: Taken, **files: str) -> Taken:
-    """What is taken of these files, which are all that the folder holds."""
+    """Return what is read of these files, which are all that the folder contains."""
     for old in folder.glob("*.yaml"):
         old.unlink()
     for name, text in files.items():

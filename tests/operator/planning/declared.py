@@ -13,7 +13,7 @@ TENSOR = {"dataType": "TYPE_FP32", "dims": [1]}
 
 
 def resource(kind: str, name: str, metadata: dict[str, Any] | None = None, **spec: Any) -> Resource:
-    """A valid resource in namespace `default`."""
+    """Return a valid resource in namespace `default`."""
     given = {"name": name, "generation": 1, **(metadata or {})}
     body = {"apiVersion": "argosy.dev/v1alpha1", "kind": kind, "metadata": given, "spec": spec}
     found, problems = parse_body(body)
@@ -22,12 +22,12 @@ def resource(kind: str, name: str, metadata: dict[str, Any] | None = None, **spe
 
 
 def pool(name: str = "p", **spec: Any) -> Resource:
-    """The pool."""
+    """Return the pool."""
     return resource("ServingPool", name, **spec)
 
 
 def model(name: str, version: int = 1, memory: int = 20, **spec: Any) -> Resource:
-    """A model of so many GiB that maps X to Y; 0 GiB is on the CPU."""
+    """Return a model of so many GiB that maps X to Y; 0 GiB is on the CPU."""
     given = {
         "poolRef": {"name": "p"},
         "modelFormat": {"name": "onnx"},
@@ -41,7 +41,7 @@ def model(name: str, version: int = 1, memory: int = 20, **spec: Any) -> Resourc
 
 
 def ensemble(name: str, *steps: str, **spec: Any) -> Resource:
-    """An ensemble that runs models one after the other."""
+    """Return an ensemble that runs models one after the other."""
     chain = ["T0", *(f"T{at + 1}" for at in range(len(steps)))]
     given = {
         "poolRef": {"name": "p"},
@@ -57,7 +57,7 @@ def ensemble(name: str, *steps: str, **spec: Any) -> Resource:
 
 
 def gpu_node(name: str, gpus: int = 1, memory: int = 80, **state: Any) -> Node:
-    """A node with GPUs of so many GiB."""
+    """Return a node with GPUs of so many GiB."""
     return Node(name, tuple(Gpu(index, memory * GIB) for index in range(gpus)), **state)
 
 
@@ -66,7 +66,7 @@ def facts_of(
     nodes: Sequence[Node],
     current: Mapping[str, Sequence[CurrentServer]] | None = None,
 ) -> list[PoolFacts]:
-    """The facts of each pool among the resources; `current` are the servers that run, by the pool's key."""
+    """Return the facts of each pool among the resources; `current` are the running servers, by the pool's key."""
     pools = sorted((each for each in resources if isinstance(each, ServingPool)), key=lambda pool: pool.key)
     runs = current or {}
     return [pool_facts(each, Members.of(each.key, resources), nodes, runs.get(each.key, ())) for each in pools]

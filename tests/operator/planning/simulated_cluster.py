@@ -86,7 +86,7 @@ class Cluster:
         return outcome
 
     def settle(self, resources: Sequence[Resource], rounds: int = 400) -> Outcome:
-        """Rounds until for a while neither the servers nor the decisions change, and nothing is due."""
+        """Run rounds until neither the servers nor the decisions change for a while, and nothing is due."""
         quiet = timedelta()
         for _ in range(rounds):
             before = self._state()
@@ -98,20 +98,20 @@ class Cluster:
         raise AssertionError(f"it does not settle: {self._state()}")
 
     def lose(self, node: str) -> None:
-        """A node and all on it is gone."""
+        """Remove a node and all on it."""
         self.nodes = tuple(each for each in self.nodes if each.name != node)
         self.servers = {name: each for name, each in self.servers.items() if each.step.plan.node != node}
 
     def forget(self) -> None:
-        """The operator starts again: what it knew, and did not write down, is lost."""
+        """Restart the operator: what it did not write down is lost."""
         self.snapshot = replace(self.snapshot, valid={})
 
     def restart(self, name: str) -> None:
-        """A server's Pod ends, and another takes its place."""
+        """Replace a server's Pod."""
         self.servers[name] = SimulatedServer(self.servers[name].step, self.now + self.slow)
 
     def routed(self) -> dict[str, set[str]]:
-        """The servers on which each name is reached now: routed there, and answering."""
+        """Return the servers on which each name is reached now: routed there, and answering."""
         found: dict[str, set[str]] = {}
         for name, server in self.servers.items():
             for model in server.routes if name not in self.unready else ():
@@ -120,7 +120,7 @@ class Cluster:
         return found
 
     def serving(self) -> dict[str, set[str]]:
-        """The servers on which each name is loaded."""
+        """Return the servers on which each name is loaded."""
         found: dict[str, set[str]] = {}
         for name, server in self.servers.items():
             for model in server.loaded:
@@ -236,7 +236,7 @@ class Cluster:
 
 
 def _replaced(before: RenderedModel | None, after: RenderedModel) -> RenderedModel | None:
-    """The versions of a former form that are loaded anew in another, and stay until they are."""
+    """Return the versions that are reloaded with another configuration or source, and stay loaded until then."""
     if before is None:
         return None
     forms = [re.sub(r"version_policy \{.*?\n\}\n", "", each.config_text, flags=re.DOTALL) for each in (before, after)]
@@ -249,5 +249,5 @@ def _replaced(before: RenderedModel | None, after: RenderedModel) -> RenderedMod
 
 
 def _gpus(model: RenderedModel, gpus: tuple[int, ...]) -> list[int]:
-    """The node's GPUs that a model sits on."""
+    """Return the node's GPUs on which a model is placed."""
     return [gpus[index] for index in model.gpus]

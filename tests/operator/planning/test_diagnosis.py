@@ -117,7 +117,7 @@ def test_says_why_with_the_numbers_and_what_to_do(case: str) -> None:
 
 
 def held(node: Node, *holders: str) -> Node:
-    """The node, whose last GPUs these hold."""
+    """Return the node, whose last GPUs these holders have."""
     first = len(node.gpus) - len(holders)
     gpus = [replace(gpu, withheld_by="" if at < first else holders[at - first]) for at, gpu in enumerate(node.gpus)]
     return replace(node, gpus=tuple(gpus))

@@ -19,12 +19,12 @@ NODES = (gpu_node("a", 2), gpu_node("b", 2))
 
 
 def failed(model: str, attempts: int, reason: str = "no device", kind: FailureKind = FailureKind.DEVICE) -> LoadedModel:
-    """A load that failed so often in a row."""
+    """Return a load that failed so many times in a row."""
     return LoadedModel(model, 1, LoadState.UNAVAILABLE, reason, kind, attempts=attempts)
 
 
 def seen(*rounds: tuple[float, Sequence[LoadedModel]], expired: bool = False) -> DeviceErrors:
-    """What rounds so many seconds after noon saw of the server."""
+    """Return the device errors of the server after rounds, each at so many seconds after noon."""
     errors = DeviceErrors()
     for seconds, models in rounds:
         report = ServerReport("p-0", True, tuple(models), expired=expired)
@@ -56,7 +56,7 @@ def test_an_error_counts_for_as_long_as_the_window() -> None:
 
 
 def decided(errors: DeviceErrors, status: ServingPoolStatus | None = None) -> list[tuple[str, int]]:
-    """The GPUs that are cordoned then."""
+    """Return the GPUs that are cordoned then."""
     declared = pool()
     assert isinstance(declared, ServingPool)
     return [(each.node, each.gpu) for each in cordons(declared, status, errors, NODES, NOON).gpus]
@@ -106,7 +106,7 @@ def test_a_model_that_brought_about_a_cordon_brings_about_no_other_alone() -> No
 
 
 def at_once(*servers: CurrentServer) -> list[tuple[str, int]]:
-    """What is cordoned where the model `m` fails on all of these in the same rounds."""
+    """Return the GPUs that are cordoned where the model `m` fails on all of these in the same rounds."""
     errors = DeviceErrors()
     for attempt, seconds in enumerate((0, 1, SPAN), 1):
         reports = [ServerReport(each.name, True, (failed("m", attempt),)) for each in servers]

@@ -58,7 +58,7 @@ indexes = st.frozensets(st.integers(0, 5), max_size=4)
 
 @st.composite
 def servers(draw: st.DrawFn) -> list[CurrentServer]:
-    """The servers of one pool; some have GPUs that the node no longer has, and some more than they need."""
+    """Draw the servers of one pool; some have GPUs that the node no longer has, and some more than they need."""
     found, left = [], {0, 1, 2, 3, 4, 5}
     for number in range(draw(st.integers(0, 3))):
         gpus = draw(indexes) & left

@@ -254,7 +254,7 @@ def wordy_pools(draw: st.DrawFn) -> PoolFacts:
 
 
 def bytes_of(facts: PoolFacts, plan: PoolPlan) -> list[int]:
-    """What is on each server takes so much of its documents."""
+    """Return how many bytes the models of each server take of its documents."""
     sizes = {group.name: group.size for group in facts.groups}
     return [sum(sizes[name] for name in {each.group for each in server.placements}) for server in plan.servers]
 

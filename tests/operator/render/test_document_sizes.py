@@ -42,7 +42,7 @@ def size(text: str) -> int:
 
 
 def state(repository: RenderedRepository, ready: bool) -> AgentState:
-    """The longest that is said of what is applied, ready or failed."""
+    """Return the longest state that is reported of what is applied, ready or failed."""
     reason, digest = ("", DIGEST) if ready else ("r" * (REASON_BYTES - 2), "")
     models = tuple(
         LoadedModel(

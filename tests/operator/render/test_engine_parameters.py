@@ -30,7 +30,7 @@ spec:
 
 
 def parameters(options: dict[str, Any], config: dict[str, Any] | None = None) -> dict[str, str]:
-    """The parameters that are rendered for these options."""
+    """Return the parameters that are rendered for these options."""
     body = yaml.safe_load(BODY)
     body["spec"]["engine"]["options"] = options
     body["spec"]["config"] = config or {}

@@ -43,7 +43,7 @@ def rendered(case: Path) -> dict[str, str]:
 
 
 def ready(build: PlannedBuild) -> tuple[str, ObservedBuild]:
-    """The build, as it is observed once its engine is there."""
+    """Return the build, as it is observed once its engine is there."""
     request = build.request
     uri = f"{request.store}/{request.architecture}/{PurePosixPath(request.model.uri).name}"
     return build.name, ObservedBuild(build.name, BuildReport(BuildState.READY, uri=uri, digest=f"sha256:{'0' * 64}"))

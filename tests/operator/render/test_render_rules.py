@@ -25,7 +25,7 @@ from argosy_runtime.modelconfig import check_structure, normalize
 
 
 def model(backend: str = "onnx", **spec: Any) -> InferenceModel:
-    """A model with these fields."""
+    """Return a model with these fields."""
     whole = {"poolRef": {"name": "p"}, "modelFormat": {"name": backend}, "version": 1, "storageUri": "s3://b/m", **spec}
     return InferenceModel.model_validate({"metadata": {"name": "m"}, "spec": whole})
 

@@ -37,7 +37,7 @@ BODY = json.dumps({"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1, 1
 
 @pytest.fixture(scope="module")
 def server(argosy_server: StartServer) -> Server:
-    """The real runtime with one model."""
+    """Return the real runtime with one model."""
     flags = ("--model-control-mode=explicit", "--load-model=scale")
     return argosy_server(MODELS, *flags)
 
@@ -56,7 +56,7 @@ def running(prometheus: Prometheus) -> Iterator[Prometheus]:
 
 @pytest.fixture(scope="module")
 def prometheus(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """The real Prometheus, which scrapes the server twice a second under its Pod's labels."""
+    """Yield the real Prometheus, which scrapes the server twice a second under its Pod's labels."""
     with running(Prometheus(tmp_path_factory.mktemp("prometheus"), interval_s=0.5)) as found:
         found.scrape([Scraped([server.metrics], {"namespace": "team", "pod": POD})])
         wait_for("a first scrape", lambda: bool(found.value("count(nv_inference_request_success)")), 30)
@@ -90,7 +90,7 @@ async def until(source: SignalSource, asked: PoolTargets, so: Callable[[PoolSign
 
 
 def done(found: PoolSignals) -> float:
-    """The requests answered within the window."""
+    """Return the number of requests answered within the window."""
     signals = found.members.get("scaler")
     return 0.0 if signals is None else round((signals.completions or 0.0) * signals.window_s)
 
@@ -242,7 +242,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def answering(answer: Callable[[Handler], None]) -> Iterator[str]:
-    """The URL of what answers so in Prometheus's place."""
+    """Yield the URL of a server that answers so in Prometheus's place."""
     found = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     found.daemon_threads = True
     found.answer = answer  # type: ignore[attr-defined]

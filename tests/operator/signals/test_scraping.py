@@ -18,7 +18,7 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @asynccontextmanager
 async def serving(answer: Answer) -> AsyncIterator[str]:
-    """The URL of a server that answers so."""
+    """Yield the URL of a server that answers so."""
     app = web.Application()
     app.router.add_get("/metrics", answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)

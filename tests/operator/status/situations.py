@@ -56,7 +56,7 @@ def ensemble(name: str, *steps: dict[str, Any], **spec: Any) -> Resource:
 
 
 def report(server: str, *models: LoadedModel, ready: bool = True) -> ServerReport:
-    """What a server says; requests for all that it has reach it."""
+    """Return a server's report; requests for all its models reach it."""
     routes = frozenset(each.model for each in models)
     return ServerReport(
         server, ready, models, f"http://{server}", grpc_address=f"{server}:8001", takes_requests=ready, routes=routes

@@ -44,7 +44,7 @@ class RecordingResponder:
         return index in self.paused
 
     def of(self, index: int) -> list[InferResponse]:
-        """What request `index` was sent so far."""
+        """Return the responses that request `index` was sent so far."""
         with self._changed:
             return [response for sent_to, response in self.sent if sent_to == index]
 
@@ -59,7 +59,7 @@ class RecordingResponder:
             assert self._changed.wait_for(answered, timeout=30), f"unanswered: {self.sent}"
 
     def only(self, index: int = 0) -> InferResponse:
-        """The one response of request `index`, which must be its last."""
+        """Return the one response of request `index`, which must be its last."""
         (response,) = self.of(index)
         assert response.final
         return response
@@ -136,7 +136,7 @@ class ModelFolder:
         return self.model_dir / "1"
 
     def spec(self, config: ModelConfig | None = None, kind: str = "KIND_CPU") -> InstanceSpec:
-        """What the server would tell the first instance."""
+        """Return the spec that the server would send the first instance."""
         name = f"{self.config.name}_0"
         return InstanceSpec(config or self.config, 1, self.model_dir, self.version_dir, name, kind, 0)
 
@@ -153,13 +153,13 @@ def host() -> FakeHost:
 
 @pytest.fixture(scope="session")
 def quiet_host() -> FakeHost:
-    """A server for instances that several tests share."""
+    """Return a server for instances that several tests share."""
     return FakeHost()
 
 
 @pytest.fixture(scope="session")
 def folder_in() -> Callable[[Path, str], ModelFolder]:
-    """Makes a model's folders below a root, from its config.pbtxt."""
+    """Return a function that makes a model's folders below a root, from its config.pbtxt."""
 
     def make(root: Path, pbtxt: str) -> ModelFolder:
         config = text_format.Parse(pbtxt, ModelConfig())
@@ -172,5 +172,5 @@ def folder_in() -> Callable[[Path, str], ModelFolder]:
 
 @pytest.fixture
 def model_folder(tmp_path: Path, folder_in: Callable[[Path, str], ModelFolder]) -> Callable[[str], ModelFolder]:
-    """Makes a model's folders in the test's own folder."""
+    """Return a function that makes a model's folders in the test's own folder."""
     return lambda pbtxt: folder_in(tmp_path, pbtxt)

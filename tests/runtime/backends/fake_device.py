@@ -53,7 +53,7 @@ class Counted:
 
 @contextmanager
 def copies() -> Iterator[Counted]:
-    """Counts what is copied inside."""
+    """Count the copies within the block."""
     before = (DEVICE_COPIES.to_device.arrays, DEVICE_COPIES.to_host.arrays)
     counted = Counted()
     yield counted

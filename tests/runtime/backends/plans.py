@@ -43,7 +43,7 @@ def _needs_tensorrt(module: str) -> bool:
 
 @contextmanager
 def played(compute_capability: str = "9.0") -> Iterator[Any]:
-    """A GPU without faults; its driver is what the server finds."""
+    """Yield a GPU without faults, whose driver the server loads."""
     import played_cuda
 
     driver = played_cuda.fresh(compute_capability)
@@ -55,25 +55,25 @@ def played(compute_capability: str = "9.0") -> Iterator[Any]:
 
 
 def info(name: str, kind: int, *shape: int | str | None) -> onnx.ValueInfoProto:
-    """A tensor's, with None or a name for what varies."""
+    """Return a tensor's description, with None or a name for each varying dimension."""
     return helper.make_tensor_value_info(name, kind, list(shape))
 
 
 def model(
     nodes: list[onnx.NodeProto], inputs: list[Any], outputs: list[Any], initializers: Any = (), doc: str = ""
 ) -> onnx.ModelProto:
-    """An ONNX model."""
+    """Return an ONNX model."""
     graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, doc_string=doc)
 
 
 def node(operator: str, inputs: list[str], outputs: list[str], **attributes: Any) -> onnx.NodeProto:
-    """A node, named after its first output."""
+    """Return a node, named after its first output."""
     return helper.make_node(operator, inputs, outputs, name=f"make_{outputs[0]}", **attributes)
 
 
 def plan(of: onnx.ModelProto, version: str = "10.16.1.11", **meta: Any) -> bytes:
-    """A plan of the stand-in's."""
+    """Return a plan of the stand-in's."""
     from tensorrt import _plans
 
     return bytes(_plans.write(of, _plans.Meta(**meta), version))
@@ -86,7 +86,7 @@ def doubling(*dims: int | str | None, kind: int = FLOAT) -> onnx.ModelProto:
 
 
 def ranges(least: int, best: int, most: int, *dims: int) -> dict[str, Any]:
-    """A profile of `X` for batches in these bounds."""
+    """Return a profile of `X` for batches in these bounds."""
     return {"X": [[size, *dims] for size in (least, best, most)]}
 
 
@@ -118,7 +118,7 @@ SHAPE_META = {
 
 
 def refusal(load_it: Callable[[], Any]) -> ServingError:
-    """What it raises."""
+    """Return the error that it raises."""
     with pytest.raises(ServingError) as caught:
         load_it()
     return caught.value
@@ -126,7 +126,7 @@ def refusal(load_it: Callable[[], Any]) -> ServingError:
 
 @pytest.fixture(scope="module")
 def trt() -> Iterator[Any]:
-    """The stand-in."""
+    """Yield the stand-in."""
     with standin() as module:
         yield module
 
@@ -140,13 +140,13 @@ def gpu(trt: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def backend(gpu: Any) -> Any:
-    """The backend, on both."""
+    """Return the backend, on both."""
     return importlib.import_module("argosy_runtime.backends.tensorrt")
 
 
 @pytest.fixture
 def load(backend: Any, model_folder: Callable[[str], Any], host: Any) -> Iterator[Callable[..., Any]]:
-    """Loads a model of this plan and configuration."""
+    """Yield a function that loads a model of this plan and configuration."""
     instances: list[Any] = []
 
     class Load:

@@ -25,7 +25,7 @@ class Log(real.ILogger):  # type: ignore[misc]
 
 
 def arguments(method: object) -> list[str] | None:
-    """The names of a method's arguments, of its first form; None where the binding does not tell."""
+    """Return the names of a method's arguments, of its first overload; None where the binding does not list them."""
     text = str(method.__doc__ or "")
     found = re.search(r"\(self: [\w.:]+(?:, )?(.*?)\) ->", text)
     return None if found is None else re.findall(r"(?:^|, )(\w+): ", found[1])

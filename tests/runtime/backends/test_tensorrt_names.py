@@ -20,7 +20,7 @@ REAL = Path(__file__).with_name("real_names.py")
 
 @pytest.fixture(params=RELEASES)
 def real(request: pytest.FixtureRequest) -> Any:
-    """What the real bindings of a release say of themselves."""
+    """Return what the real bindings of a release report of themselves."""
     try:
         folder = tensorrt_lean(request.param)
     except PeerUnavailableError as error:

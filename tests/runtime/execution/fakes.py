@@ -116,7 +116,7 @@ class FakeInstance(Instance):
         return loaded and not (self.dead or self.stopped)
 
     def load(self, error: ServingError | None = None) -> None:
-        """It has loaded, or failed to."""
+        """End the load, with an error if there is one."""
         if error is None:
             self._loaded.set_result(None)
         else:
@@ -130,7 +130,7 @@ class FakeInstance(Instance):
         self.batches.append((run, requests))
 
     def ids(self) -> list[list[str]]:
-        """The requests that it has before it, by batch."""
+        """Return the ids of its pending requests, by batch."""
         return [[request.id for request in requests] for _, requests in self.batches]
 
     def finish(self, *errors: ServingError | None) -> None:
@@ -141,12 +141,12 @@ class FakeInstance(Instance):
         self._answered(run.id, responses, TIMES)
 
     def fail(self, error: ServingError) -> None:
-        """The oldest batch failed."""
+        """Fail the oldest batch."""
         run, _ = self.batches.pop(0)
         self._done(run.id, None, error)
 
     def respond(self, index: int = 0, final: bool = True) -> None:
-        """A response to one request of the oldest batch."""
+        """Send a response to one request of the oldest batch."""
         run, requests = self.batches[0]
         response = answer(requests[index])
         response.final = final
@@ -158,12 +158,12 @@ class FakeInstance(Instance):
         self._respond(run.id, index, InferResponse())
 
     def free(self) -> None:
-        """The oldest batch has run; answers of a decoupled model come later."""
+        """Finish running the oldest batch; answers of a decoupled model come later."""
         run, _ = self.batches[0]
         self._done(run.id, None if self._decoupled else TIMES, None)
 
     def die(self, words: str = "") -> None:
-        """It is lost."""
+        """Lose the instance."""
         self.dead = True
         self.batches.clear()
         error = internal(f"{self.name} died {words}".strip(), device_error=words)
@@ -209,7 +209,7 @@ class Factory:
 
 
 def ask(name: str = "", rows: int = 1, **fields: object) -> InferRequest:
-    """A request."""
+    """Return a request."""
     return InferRequest("m", {"X": Tensor("X", "FP32", np.ones((rows, 1), np.float32))}, id=name, **fields)
 
 

@@ -27,7 +27,7 @@ class AllocatorMachine(RuleBasedStateMachine):
 
     @rule(size=st.integers(0, SIZE + 1))
     def take(self, size: int) -> None:
-        """A piece that is nobody's, unless none is large enough."""
+        """Take a free piece, unless none is large enough."""
         begin = self.allocator.take(size)
         if begin < 0:
             assert not any(self.is_free(at, max(1, size)) for at in range(0, SIZE, PAGE))
@@ -79,7 +79,7 @@ def memory() -> Iterator[int]:
 
 @pytest.fixture
 def sides(memory: int) -> tuple[Arena, Arena]:
-    """The server's side and the model's."""
+    """Return the server's side and the model's."""
     return Arena(memory, server=True), Arena(memory, server=False)
 
 

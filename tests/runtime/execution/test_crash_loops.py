@@ -27,7 +27,7 @@ async def bench() -> Bench:
 
 
 async def end(bench: Bench) -> str:
-    """A request that ends the instance; its error."""
+    """Send a request that ends the instance; return its error."""
     client = bench.ask("poison")
     bench.made[-1].die()
     await settle()
@@ -35,7 +35,7 @@ async def end(bench: Bench) -> str:
 
 
 async def come_back(bench: Bench, row: int) -> None:
-    """The instance starts again exactly when the pause is over."""
+    """Let the instance start again exactly when the pause is over."""
     made = len(bench.made)
     await bench.clock.pass_time(round(pause_s(row) * SECOND) - 1)
     assert len(bench.made) == made

@@ -44,7 +44,7 @@ class Bench:
         return self.factory.made
 
     def ask(self, name: str = "", rows: int = 1, client: Client | None = None, **fields: object) -> Client:
-        """A request comes in."""
+        """Send a request."""
         client = client or Client()
         client.submission = self.dispatcher.submit(ask(name, rows, **fields), rows, None, client.deliver)
         return client

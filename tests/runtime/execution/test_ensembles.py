@@ -28,7 +28,7 @@ class StepRequest(Submitted):
         self._deliver = deliver
 
     def answer(self, *names: str, final: bool = True, error: ServingError | None = None) -> None:
-        """A response with these outputs."""
+        """Send a response with these outputs."""
         outputs = [Tensor(name, "FP32", np.zeros(1, np.float32)) for name in names]
         self._deliver(InferResponse(outputs=outputs, error=error, final=final))
 
@@ -63,7 +63,7 @@ class FakeModels:
 
 
 def graph(*steps: tuple[str, str, str]) -> ModelConfig:
-    """Steps as model, what it reads, what it writes; in, out and what is between."""
+    """Return steps as model, what it reads, what it writes; in, out and what is between."""
     config = ModelConfig(name="e")
     config.input.add(name="X")
     config.output.add(name="out")
@@ -98,7 +98,7 @@ class Bench:
         self.client = Client()
 
     def ask(self) -> EnsembleRequest:
-        """A request comes in."""
+        """Send a request."""
         return self.runner.submit(ask("7"), 1, self.client.deliver)
 
     @property

@@ -41,7 +41,7 @@ def tensors(draw: st.DrawFn) -> Tensor:
 
 @st.composite
 def requests(draw: st.DrawFn) -> InferRequest:
-    """Requests of which some are alike."""
+    """Draw requests, some of which are alike."""
     inputs = {tensor.name: tensor for tensor in draw(st.lists(tensors(), max_size=2))}
     names = tuple(draw(st.lists(st.sampled_from("XY"), max_size=2)))
     request = InferRequest("m", inputs, draw(st.sampled_from(["", "3"])), draw(st.text(max_size=9)), names)
@@ -127,7 +127,7 @@ def frame_of(*batch: InferRequest, writer: RequestWriter | None = None) -> bytes
 
 
 def ask(array: np.ndarray, name: str = "m", **more: object) -> InferRequest:
-    """A request of one input."""
+    """Return a request of one input."""
     return InferRequest(name, {"A": Tensor("A", "FP32", array)}, **more)
 
 

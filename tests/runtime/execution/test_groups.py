@@ -32,7 +32,7 @@ SHARES_ON = SHARES.replace("os._exit(3)", "import time\ntime.sleep(1000)")
 
 @pytest.fixture
 def heir() -> Iterator[None]:
-    """This process inherits orphans, as the first process of a container does."""
+    """Let this process inherit orphans, as the first process of a container does."""
     assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     yield
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
@@ -40,14 +40,14 @@ def heir() -> Iterator[None]:
 
 @pytest.fixture
 def groups() -> Iterator[Groups]:
-    """The groups of this test."""
+    """Yield the groups of this test."""
     groups = Groups()
     yield groups
     groups.close()
 
 
 def left_behind(groups: Groups, code: str, *arguments: str) -> str:
-    """What a leader says before it ends; then its group is ended."""
+    """Return what a leader prints before it ends; then end its group."""
     command = [sys.executable, "-c", code, *arguments]
     with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, text=True) as leader:
         groups.add(leader.pid)

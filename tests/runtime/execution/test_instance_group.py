@@ -193,7 +193,7 @@ async def test_a_cold_model_is_no_model():
 
 
 async def started(instances: int = 1, warm_up: int = 0) -> Bench:
-    """A group that serves."""
+    """Return a group that serves."""
     bench = Bench(instances, warm_up)
     await settle()
     for instance in bench.made:
@@ -203,7 +203,7 @@ async def started(instances: int = 1, warm_up: int = 0) -> Bench:
 
 
 async def one_more_of_two() -> tuple[Bench, asyncio.Task[list[Place]]]:
-    """A group that serves and loads two instances more, of which one is loaded."""
+    """Return a group that serves and loads two instances more, of which one is loaded."""
     bench = await started()
     await bench.starting
     loading = asyncio.create_task(bench.group.load([bench.factory] * 2))

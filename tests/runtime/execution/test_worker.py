@@ -25,7 +25,7 @@ class Server:
         self._cutter = FrameCutter(writable=False)
 
     def execute(self, run: int, count: int) -> None:
-        """A batch."""
+        """Send a batch."""
         frame = FrameWriter()
         for _ in range(count):
             self._requests.add(frame, InferRequest("m", {"X": Tensor("X", "FP32", np.ones(1, np.float32))}))
@@ -41,7 +41,7 @@ class Server:
         self._sock.sendall(b"".join(frame.chunks(kind, run)))
 
     def received(self) -> Frame:
-        """The one frame that comes next."""
+        """Return the one frame that comes next."""
         (frame,) = self._cutter.came(self._sock.recv_into(self._cutter.room()))
         return frame
 
@@ -56,7 +56,7 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 @pytest.fixture
 def worker(ends) -> Worker:
-    """A model's process without a model."""
+    """Return the worker of a model's process, without a model."""
     return Worker(ends[1])
 
 
@@ -67,12 +67,12 @@ def server(ends) -> Server:
 
 
 def final() -> InferResponse:
-    """A last response."""
+    """Return a last response."""
     return InferResponse(outputs=[])
 
 
 def taken(worker: Worker) -> WorkerRun:
-    """The batch that has come."""
+    """Return the batch that has come."""
     run = worker._next()
     assert isinstance(run, WorkerRun)
     return run

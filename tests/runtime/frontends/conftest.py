@@ -239,6 +239,6 @@ def _running() -> Iterator[Running]:
 
 @pytest.fixture
 def running(_running: Running) -> Running:
-    """The listeners, their plane as new."""
+    """Return the listeners, their plane as new."""
     _running.plane.reset()
     return _running

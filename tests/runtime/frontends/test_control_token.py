@@ -60,7 +60,7 @@ class Guarded:
 
 @pytest.fixture
 async def guarded() -> AsyncIterator[Guarded]:
-    """A server with a token, on loopback."""
+    """Yield a server with a token, on loopback."""
     plane, host, restricted = FakePlane(), "127.0.0.1", control_restrictions(TOKEN)
     http = await http_frontend.serve(plane, http_frontend.HttpOptions(host=host, port=0, restricted=restricted))
     rpc = await grpc_frontend.serve(plane, grpc_frontend.GrpcListenOptions(host=host, port=0, restricted=restricted))

@@ -26,7 +26,7 @@ def block(path: str = "/echo", *more: tuple[str, str]) -> bytes:
 
 
 def goaway_code(play: Play) -> int | None:
-    """The code of the GOAWAY that the server has sent; None for none."""
+    """Return the code of the GOAWAY that the server has sent; None for none."""
     data = bytes(play.sent + play.output())
     position = 0
     while position < len(data):

@@ -16,7 +16,7 @@ HEAD = [(":method", "POST"), (":scheme", "http"), (":path", "/echo"), (":authori
 
 
 def head(path: str, *more: tuple[str, str]) -> list[tuple[str, str]]:
-    """The header fields of a request."""
+    """Return the header fields of a request."""
     return [(name, path if name == ":path" else value) for name, value in HEAD] + list(more)
 
 
@@ -168,7 +168,7 @@ class Play:
         return data
 
     def exchange(self) -> list[Any]:
-        """What the client heard."""
+        """Return what the client received."""
         heard: list[Any] = []
         while True:
             asked = self.client.data_to_send()

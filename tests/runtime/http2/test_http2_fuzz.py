@@ -137,7 +137,7 @@ def test_every_request_is_answered_whole_whatever_the_order(seed: int) -> None:
 
 
 def damaged(choose: random.Random) -> bytearray:
-    """What a client would send, with bytes changed, lost, and frames put in."""
+    """Return a client's bytes with some changed, some lost, and frames put in."""
     play = Play(rules=LENIENT)
     for _ in range(6):
         play.ask(choose.choice(["/echo", "/stream"]), bytes(choose.choice([0, 5, 300])))

@@ -203,7 +203,7 @@ async def _ask_over(server: Server, context: ssl.SSLContext) -> None:
 
 
 async def _ends(call: Callable[[], Awaitable[None]]) -> None:
-    """A connection may end politely or not."""
+    """Run a call after which the connection may end politely or not."""
     with contextlib.suppress(ConnectionError, ssl.SSLError):
         await call()
 

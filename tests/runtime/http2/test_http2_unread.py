@@ -12,7 +12,7 @@ ANSWER = bytes(10_000)
 
 
 def deaf(waits: bool = False, **limits: int) -> Play:
-    """A connection whose client reads its socket and opens no window."""
+    """Return a connection whose client reads its socket and opens no window."""
     play = Play(limits=Limits(**limits), waits=waits)
     play.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
     play.exchange()

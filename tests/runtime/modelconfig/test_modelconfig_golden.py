@@ -17,7 +17,7 @@ CASES = sorted(path.name for path in DATA.iterdir() if path.is_dir())
 
 
 def outcome(case: str) -> tuple[str, str]:
-    """The file that the case's outcome belongs in, and its text."""
+    """Return the file in which the case's outcome belongs, and its text."""
     full = normalize(parse_text((DATA / case / "config.pbtxt").read_text()), case, gpus=[0, 1])
     violations = check(full, case)
     if violations:

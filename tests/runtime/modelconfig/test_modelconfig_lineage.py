@@ -65,7 +65,7 @@ def test_each_wave_has_what_it_needs_and_nobody_waits_in_vain(flow, first):
 
 
 def graph(*steps: tuple[str, str, str], outputs: str = "out") -> EnsembleGraph:
-    """Steps as (model, tensors it reads, tensors it writes); the ensemble's one input is `in`."""
+    """Return the graph of steps (model, tensors it reads, tensors it writes); the ensemble's one input is `in`."""
     config = ModelConfig(name="e")
     config.input.add(name="in")
     for name in outputs.split():
@@ -78,7 +78,7 @@ def graph(*steps: tuple[str, str, str], outputs: str = "out") -> EnsembleGraph:
 
 
 def lineage(*steps: tuple[str, str, str], outputs: str = "out") -> Lineage:
-    """Steps whose model's name begins with s are decoupled."""
+    """Return the lineage of steps; those whose model's name begins with s are decoupled."""
     return Lineage.of(graph(*steps, outputs=outputs), lambda step: step.model_name.startswith("s"))
 
 

@@ -29,7 +29,7 @@ CASES = {**MODELS, **TENSORS, **BATCHING, **SEQUENCES, **INSTANCES}
 
 
 def broken(change: str) -> list[Violation]:
-    """What is wrong with GOOD and this beside it; where it is marked "=", its first field replaces that of GOOD."""
+    """Return the violations of GOOD with this added; marked "=", its first field replaces that of GOOD."""
     config = parse_text(GOOD)
     addition = change.removeprefix("=").strip()
     if change.startswith("="):

@@ -64,7 +64,7 @@ def contents(draw: st.DrawFn, request: pb.ModelInferRequest) -> list[bytes]:
 
 
 def ordinary(message: bytes) -> object:
-    """What the ordinary way makes of a message: all that a request says, or its error."""
+    """Return what the ordinary decoder makes of a message: the full request, or its error."""
     decoder = RequestDecoder()
     try:
         decoded = decoder.decode(decoder.parse(message), message)

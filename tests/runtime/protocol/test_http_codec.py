@@ -50,7 +50,7 @@ def same(left: Tensor, right: Tensor) -> bool:
 
 
 def request_of(response: http_response.EncodedResponse) -> tuple[bytes, int]:
-    """A response read as a request: outputs and inputs have one form."""
+    """Return a response read as a request: outputs and inputs have one form."""
     document = json.loads(response.chunks[0])
     header = json.dumps({"inputs": document["outputs"]}).encode("utf-8", "surrogateescape")
     return b"".join([header, *response.chunks[1:]]), len(header)

@@ -172,7 +172,7 @@ class World:
         self.callers.append(asyncio.get_running_loop().create_task(call()))
 
     def files(self) -> set[Path]:
-        """The folders that hold files of load requests."""
+        """Return the folders with files of load requests."""
         folder = self.registry._overrides._folder
         return set() if folder is None else set(Path(folder.name).iterdir())
 
@@ -228,7 +228,7 @@ async def play(world: World, step: tuple[Any, ...]) -> None:
 
 
 def check(world: World) -> None:
-    """What is told is so."""
+    """Check that what is reported is so."""
     records = world.registry.records
     held = [version for record in records.values() for version in record.versions.values()]
     assert {version.state for version in held} <= {State.READY, State.UNAVAILABLE}

@@ -145,7 +145,7 @@ def rewritten_file(path: Path) -> None:
 
 
 def replaced_file(path: Path) -> None:
-    """The same size and time: only the inode tells."""
+    """Replace a file by one of the same size and time: only the inode differs."""
     target = path / "1" / "model.py"
     status = target.stat()
     beside = put(path / "1" / "beside", "PASS")
@@ -154,7 +154,7 @@ def replaced_file(path: Path) -> None:
 
 
 def older_file(path: Path) -> None:
-    """A restored file may be older than what it replaces."""
+    """Replace a file by an older one, as a restored file may be."""
     os.utime(path / "1" / "model.py", ns=(1, 1))
 
 

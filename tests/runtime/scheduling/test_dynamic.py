@@ -261,7 +261,7 @@ def test_every_request_runs_once_in_order_within_its_delay(arrivals, delay, pref
 
 
 def oldest(expected: list[QueuedRequest], gone: list[QueuedRequest]) -> int:
-    """The arrival of the oldest that still waits."""
+    """Return the arrival of the oldest request that still waits."""
     return expected[len(gone)].arrived
 
 

@@ -202,7 +202,7 @@ FORK = ensemble(
 
 
 def steps_run(config: ModelConfig, requested: tuple[str, ...]) -> tuple[list[str], InferResponse]:
-    """The models run for these outputs, and the response."""
+    """Return the models run for these outputs, and the response."""
     run, progress = start(config, requested)
     calls, models, responses = list(progress.calls), [], list(progress.responses)
     while calls:
@@ -273,7 +273,7 @@ def planned_run(plan: RequestPlan | None, steps: EnsembleSteps, **fields) -> tup
 
 
 def through(run: EnsembleRun, progress: Progress) -> tuple[list[InferRequest], InferResponse]:
-    """The requests of a chain's steps, and its response."""
+    """Return the requests of a chain's steps, and its response."""
     seen = []
     while progress.calls:
         (call,) = progress.calls

@@ -55,7 +55,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 
 def value_of(step: int, inputs: list[float], answer: int) -> float:
-    """What a step makes of its inputs."""
+    """Return the value that a step makes of its inputs."""
     return float(hash((step, tuple(inputs), answer)) % 1_000_003)
 
 
@@ -85,7 +85,7 @@ def expected(graph: Graph) -> tuple[list[tuple[int, list[float]]], list[list[flo
 
 
 def needed_steps(graph: Graph, wanted: list[str]) -> set[int]:
-    """The steps on a way to an output that is wanted, or to a tensor that is no output and that nothing reads."""
+    """Return the steps that lead to a desired output, or to a tensor that is no output and is read by no step."""
     read = {name for reads in graph.reads for name in reads}
     ends = {f"t{index}" for index in range(len(graph.reads))} - read - set(graph.outputs)
     needed = {*wanted, *ends}

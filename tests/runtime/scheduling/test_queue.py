@@ -125,7 +125,7 @@ def steps(do: Callable[[], object]) -> int:
 
 
 def waiting(count: int, delay: bool = False) -> tuple[RequestQueue, list[QueuedRequest]]:
-    """A queue of so many, one microsecond apart, each with a timeout of a second."""
+    """Return a queue of so many requests, one microsecond apart, each with a timeout of a second."""
     policy = QueuePolicy(timeout_ns=1_000_000 * US, delay_on_timeout=delay)
     queue = RequestQueue(QueuePolicies(policy, {}))
     requests = [QueuedRequest(InferRequest("m", {}), number * US) for number in range(count)]

@@ -49,7 +49,7 @@ class Repository:
     def add(
         self, name: str, initialize: str = "pass", execute: str = "pass", config: str = CONFIG, version: int = 1
     ) -> Path:
-        """A Python model; `execute` sees x and sets y."""
+        """Write a Python model; `execute` reads x and sets y."""
         source = MODEL.format(initialize=indent(dedent(initialize), " " * 8), execute=indent(dedent(execute), " " * 12))
         return self.write(name, {f"{version}/model.py": source}, config)
 
@@ -65,7 +65,7 @@ class Repository:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    """An empty repository."""
+    """Return an empty repository."""
     path = tmp_path / "models"
     path.mkdir()
     return Repository(path)
@@ -76,7 +76,7 @@ Serve = Callable[..., Awaitable[DataPlane]]
 
 @pytest.fixture
 async def serve(repository: Repository) -> AsyncIterator[Serve]:
-    """Starts a data plane on the repository; closed at the end."""
+    """Yield a function that starts a data plane on the repository; close it at the end."""
     planes: list[DataPlane] = []
 
     async def start(mode: ControlMode = ControlMode.EXPLICIT, **options: object) -> DataPlane:
@@ -126,18 +126,18 @@ class Gate:
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
-    """A closed one."""
+    """Return a closed gate."""
     return Gate(tmp_path / "gate")
 
 
 def ask(name: str, *values: float, version: str = "", **fields: object) -> InferRequest:
-    """A request of one row for each value."""
+    """Return a request of one row for each value."""
     array = np.array(values or (1.0,), np.float32).reshape(-1, 1)
     return InferRequest(name, {"X": Tensor("X", "FP32", array)}, model_version=version, **fields)
 
 
 async def single_response(plane: DataPlane, request: InferRequest) -> InferResponse:
-    """The one response to a request. Raises ServingError where it may not enter; cancelled, it cancels the request."""
+    """Return the one response to a request; cancelled, cancel the request. Raises ServingError where it is refused."""
     answer: asyncio.Future[InferResponse] = asyncio.get_running_loop().create_future()
 
     def deliver(response: InferResponse) -> None:
@@ -153,7 +153,7 @@ async def single_response(plane: DataPlane, request: InferRequest) -> InferRespo
 
 
 async def infer(plane: DataPlane, request: InferRequest) -> InferResponse:
-    """The one response; its error is raised."""
+    """Return the one response, or raise its error."""
     response = await single_response(plane, request)
     if response.error is not None:
         raise response.error
@@ -174,7 +174,7 @@ async def value(plane: DataPlane, name: str, x: float = 1.0, version: str = "") 
 
 
 async def states(plane: DataPlane) -> dict[str, str]:
-    """The index: name:version → state."""
+    """Return the index: name:version → state."""
     return {f"{m.name}:{m.version}".rstrip(":"): m.state for m in (await plane.index(ready_only=False)).models}
 
 

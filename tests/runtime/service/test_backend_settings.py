@@ -10,7 +10,7 @@ from argosy_runtime.repository.backend_settings import BackendSetting
 
 
 def write_model(folder: Path, config: str = "") -> None:
-    """A graph of rows of four, with no configuration, or this one."""
+    """Write a graph of rows of four, with or without a configuration."""
     (folder / "1").mkdir(parents=True)
     tensor = (TensorProto.FLOAT, ["N", 4])
     graph(folder / "1" / "model.onnx", [("Neg", ["X"], ["Y"])], {"X": tensor}, {"Y": tensor})

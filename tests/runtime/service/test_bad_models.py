@@ -12,7 +12,7 @@ from argosy_runtime.repository.options import ControlMode
 
 
 async def failure(plane, name: str) -> str:
-    """What a load says, with the reason in the index the same."""
+    """Return the error of a load, which the index must repeat as its reason."""
     with pytest.raises(ServingError) as caught:
         await plane.load(name, None, {})
     assert await reason(plane, name) in caught.value.message

@@ -16,7 +16,7 @@ COUNT = "self.calls.increment(1); y = x * 0 + self.calls.value()"
 
 
 async def series(plane) -> dict[str, float]:
-    """The samples of `calls`."""
+    """Return the samples of `calls`."""
     text = b"".join([part async for part in plane.metrics()]).decode()
     lines = [line.rpartition(" ") for line in text.splitlines() if line.startswith("calls{")]
     return {name: float(number) for name, _, number in lines}

@@ -35,7 +35,7 @@ PARAMETER = 'parameters {{ key: "EXECUTION_ENV_PATH" value {{ string_value: "$$T
 
 
 def archive(files: dict[str, str]) -> bytes:
-    """The files as a tar.gz; those in `bin` may be run."""
+    """Return the files as a tar.gz; those in `bin` are executable."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as made:
         for name, content in files.items():
@@ -75,7 +75,7 @@ async def test_a_package_that_the_process_cannot_start_with_is_told_with_both_ve
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):
-    """The temporary folder of the server and of its models' processes."""
+    """Return the temporary folder of the server and of its models' processes."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))

@@ -14,7 +14,7 @@ DECOUPLED = "model_transaction_policy { decoupled: true }"
 
 
 async def stream(plane, request: InferRequest) -> list[float]:
-    """The values of every response."""
+    """Return the values of every response."""
     return [float(r.outputs[0].array[0, 0]) async for r in responses(plane, request) if r.outputs]
 
 

@@ -23,12 +23,12 @@ with open({pids!r}, "w") as file:
 
 @pytest.fixture
 def pids(tmp_path):
-    """The file that says which processes there are."""
+    """Return the file in which processes record their pids."""
     return tmp_path / "pids"
 
 
 def started(pids) -> list[int]:
-    """The model's process, and what it has started."""
+    """Return the model's process and the processes that it started."""
     return [int(pid) for pid in pids.read_text().split()]
 
 

@@ -42,15 +42,17 @@ class Payload:
 
 
 def header(length: int, kind: int, numbers: int, texts: int) -> bytes:
-    """The first 32 bytes of a frame."""
+    """Return the first 32 bytes of a frame."""
     return struct.pack("<QIIQQ", length, kind, numbers, 0, texts)
 
 
 def frame(
     kind: int, *numbers: int, texts: tuple[bytes, ...] = (), tensors: tuple[bytes, ...] = (), more: bytes = b""
 ) -> bytes:
-    """A well-formed frame of any contents: first the numbers, then the texts' and tensors' lengths. The numbers say of
-    `more` themselves that it is a text."""
+    """Return a well-formed frame of any contents: first the numbers, then the texts' and tensors' lengths.
+
+    `more` is a text whose length the caller's own numbers give.
+    """
     written = FrameWriter()
     written.numbers += numbers
     for text in texts:
@@ -64,12 +66,12 @@ def frame(
 
 
 def answer(*numbers: int, **parts: Any) -> bytes:
-    """A frame of responses that says the run is over."""
+    """Return a frame of responses that says the run is over."""
     return frame(RESPONSES, ANSWERED, 1, 1, 1, *numbers, **parts)
 
 
 def plan(datatype: str = "FP32", shape: tuple[int, ...] = (1, 1)) -> bytes:
-    """A response's plan."""
+    """Return a response's plan."""
     return msgspec.msgpack.encode(([("Y", datatype, shape)], {}))
 
 
@@ -78,12 +80,12 @@ MAX = (1 << 64) - 1
 
 
 def with_datatype(name: str) -> bytes:
-    """A plan of a type that there is not."""
+    """Return a plan of a type that does not exist."""
     return plan().replace(b"\xa4FP32", bytes([0xA0 | len(name)]) + name.encode())
 
 
 def hostile() -> dict[str, bytes]:
-    """What a model might write."""
+    """Return frames that a model might write."""
     return {
         "garbage": b"\xff" * 4096,
         "text": b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",

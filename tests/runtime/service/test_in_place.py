@@ -15,7 +15,7 @@ INSTANCES = CONFIG + "instance_group [ { count: %d kind: KIND_CPU } ]"
 
 
 def log(path: Path) -> str:
-    """What a model does while it loads: a line of its name, its process and its largest batch."""
+    """Return code by which a loading model logs its name, its process and its largest batch."""
     return f"""
         import json
         self.most = json.loads(args["model_config"])["max_batch_size"]
@@ -25,7 +25,7 @@ def log(path: Path) -> str:
 
 
 def loaded(path: Path) -> list[str]:
-    """The instances that have been loaded, in order, by name."""
+    """Return the instances that have been loaded, in order, by name."""
     return [line.split()[0] for line in path.read_text().splitlines()]
 
 

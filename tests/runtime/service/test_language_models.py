@@ -14,7 +14,7 @@ both = pytest.mark.parametrize("isolation", ["process", "thread"])
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The files of a tiny one."""
+    """Return the files of a tiny language model."""
     folder: Path = tmp_path_factory.mktemp("weights")
     save_model(folder)
     return {f"1/{file.name}": file.read_bytes() for file in folder.iterdir()}

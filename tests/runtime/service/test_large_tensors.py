@@ -21,13 +21,13 @@ STRINGS = CONFIG.replace("FP32", "STRING")
 
 
 def large(number: float, count: int = COUNT) -> InferRequest:
-    """A request of `count` equal elements."""
+    """Return a request of `count` equal elements."""
     return InferRequest("m", {"X": Tensor("X", "FP32", np.full(count, number, np.float32))})
 
 
 @pytest.fixture
 def arenas(monkeypatch: pytest.MonkeyPatch) -> list[Arena]:
-    """The server's side of every arena, as processes are started."""
+    """Return the server's side of every arena, as processes are started."""
     made: list[Arena] = []
     start = Arena.__init__
 

@@ -72,7 +72,7 @@ MANY = 20_000
 
 
 async def sent(plane) -> int:
-    """What the streaming model has sent, when it sends no more."""
+    """Return the number of answers of the streaming model, once it sends no more."""
     before, now = -1, 0
     while before != now or now < HIGH_WATER:
         before, now = now, await _sent(plane)

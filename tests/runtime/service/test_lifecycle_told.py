@@ -63,7 +63,7 @@ async def test_the_index_is_the_same_message_while_it_tells_the_same(repository,
 
 
 async def metric(plane, name: str) -> dict[str, float]:
-    """A family's samples by labels."""
+    """Return a family's samples by labels."""
     lines = b"".join([piece async for piece in plane.metrics()]).decode().splitlines()
     samples = [line.removeprefix(name) for line in lines if line.startswith(name + "{")]
     return {labels: float(value) for labels, value in (sample.rsplit(" ", 1) for sample in samples)}

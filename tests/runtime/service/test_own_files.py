@@ -42,7 +42,7 @@ def onnx_file(factor: float, output: str = "B") -> bytes:
 
 @pytest.fixture(autouse=True)
 def played_gpus(monkeypatch: pytest.MonkeyPatch) -> list[InstanceSpec]:
-    """The host's memory plays each GPU's; the specs that instances were loaded by."""
+    """Let the host's memory play each GPU's; return the specs by which instances were loaded."""
     specs: list[InstanceSpec] = []
 
     def device_of(spec: InstanceSpec) -> object:

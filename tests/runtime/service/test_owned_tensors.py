@@ -42,7 +42,7 @@ REUSE = {
 
 
 def wide(name: str, number: float) -> InferRequest:
-    """A request of one row of the same number."""
+    """Return a request of one row of the same number."""
     return InferRequest(name, {"X": Tensor("X", "FP32", np.full((1, ROWS), number, np.float32))})
 
 
@@ -87,7 +87,7 @@ class Counting(torch.nn.Module):
 
 
 def script(module: torch.nn.Module) -> bytes:
-    """The module as TorchScript."""
+    """Return the module as TorchScript."""
     file = io.BytesIO()
     torch.jit.save(torch.jit.script(module), file)
     return file.getvalue()

@@ -49,7 +49,7 @@ both = pytest.mark.parametrize("isolation", ["", THREAD], ids=["process", "threa
 
 
 def of_shape(shape: tuple[int, ...], count: int = 0) -> InferRequest:
-    """A request whose input has `count` elements, whatever its shape says."""
+    """Return a request whose input has `count` elements, whatever its shape says."""
     return InferRequest("echo", {"X": raw_tensor("X", "FP32", shape, b"\0" * 4 * count)})
 
 
@@ -89,5 +89,5 @@ async def test_a_model_that_sends_an_endless_tensor_is_refused_and_lives_on(repo
 
 
 async def value_of(plane, x: float) -> float:
-    """What `m` answers to x."""
+    """Return `m`'s answer to x."""
     return await value(plane, "m", x)

@@ -15,7 +15,7 @@ A, B = {"a": "1"}, {"a": "2"}
 
 
 def text(metrics: CustomMetrics) -> str:
-    """What a scraper reads of the samples."""
+    """Return the text that a scraper reads of the samples."""
     lines = exposition(metrics.families()).decode().splitlines()
     return "\n".join(line for line in lines if line and not line.startswith("#"))
 

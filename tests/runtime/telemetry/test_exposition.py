@@ -13,7 +13,7 @@ values = st.floats(allow_nan=False) | st.integers(-(2**53), 2**53)
 
 
 def read_back(family: Family) -> list[tuple[str, dict[str, str], float]]:
-    """The samples of the one family."""
+    """Return the samples of the one family."""
     (read,) = text_string_to_metric_families(exposition([family]).decode())
     assert (read.documentation, read.type) == (family.help, family.kind)
     return [(sample.name, sample.labels, sample.value) for sample in read.samples]

@@ -20,7 +20,7 @@ def root() -> Iterator[logging.Logger]:
 
 
 def lines(settings: LogSettings, root: logging.Logger) -> list[str]:
-    """The levels of which lines come out."""
+    """Return the levels of the lines that are written."""
     stream = io.StringIO()
     settings.install(stream)
     log = logging.getLogger("argosy.test")

@@ -16,7 +16,7 @@ GPUS = (Gpu(0, "GPU-a", "H200"), Gpu(1, "GPU-b", "H200"))
 
 
 def values(families: list[Family]) -> dict[str, float]:
-    """Samples by name and, where there is one, GPU, as a scraper reads them."""
+    """Return samples by name and, where there is one, GPU, as a scraper reads them."""
     return {
         f"{sample.name.removesuffix('_total')} {sample.labels.get('gpu_uuid', '')}".strip(): sample.value
         for family in text_string_to_metric_families(exposition(families).decode())

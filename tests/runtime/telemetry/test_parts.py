@@ -27,7 +27,7 @@ SERVICES = (
 
 
 def counted(requests: Sequence[int]) -> ModelStatistics:
-    """Requests that took so many milliseconds, one after the other."""
+    """Return the statistics of requests that took so many milliseconds, one after the other."""
     statistics = ModelStatistics()
     for took in requests:
         statistics.single.add(took * MS)

@@ -54,14 +54,14 @@ class PlayedDriver:
         self._current = threading.local()
 
     def stream(self, handle: int) -> Stream:
-        """The one with this handle; on the context that is this thread's."""
+        """Return the stream with this handle, which must be on this thread's context."""
         assert type(handle) is int
         assert handle, "the default stream would wait for the whole device"
         self._check_context("work on a stream")
         return self.streams[handle]
 
     def check_address(self, address: int, size: int) -> None:
-        """That nobody has given this memory of the device back."""
+        """Check that this memory of the device has not been freed."""
         for begin, length in self.freed.items():
             if begin < address + size and address < begin + length and not self.is_live(address):
                 self.faults.append(f"{address:#x} was freed")
@@ -215,6 +215,6 @@ DRIVER = PlayedDriver()
 
 
 def fresh(compute_capability: str = "9.0", room: int = 1 << 30) -> PlayedDriver:
-    """The process's driver as new."""
+    """Reset the process's driver and return it."""
     DRIVER.__init__(compute_capability, room)  # type: ignore[misc]
     return DRIVER

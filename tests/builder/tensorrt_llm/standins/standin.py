@@ -22,7 +22,7 @@ def called(name: str, **arguments: Any) -> None:
 
 
 def changed(name: str, config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration with what `STANDIN_CHANGE` (`{"name:path.of.keys": value}`) puts into it."""
+    """Return the configuration with what `STANDIN_CHANGE` (`{"name:path.of.keys": value}`) puts into it."""
     for key, value in json.loads(os.environ.get("STANDIN_CHANGE", "{}")).items():
         whose, _, path = key.partition(":")
         if whose != name:

@@ -95,5 +95,5 @@ def path(kind: str, namespace: str = "", name: str = "") -> str:
 
 
 def current() -> list[Body]:
-    """The CRDs as they are generated."""
+    """Return the CRDs as they are generated."""
     return [crd(definition) for definition in DEFINITIONS]

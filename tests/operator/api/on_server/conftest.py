@@ -21,7 +21,7 @@ FINALIZER = "argosy.dev/tests"
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Asking]]:
-    """The oldest and the newest Kubernetes that the server emulates, the CRDs installed."""
+    """Yield the oldest and the newest Kubernetes that the server emulates, with the CRDs installed."""
     try:
         programs = crd_apiserver.find()
     except ClusterUnavailableError as error:

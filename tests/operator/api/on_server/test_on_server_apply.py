@@ -18,7 +18,7 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
 
 
 def declared(answer: Answer) -> Body:
-    """An object without what the server notes of its writers."""
+    """Return an object without the fields in which the server records its writers."""
     metadata = {key: value for key, value in answer.body["metadata"].items() if key != "managedFields"}
     return answer.body | {"metadata": metadata}
 

@@ -66,6 +66,6 @@ def test_an_option_of_no_table_is_refused_by_the_builder_too() -> None:
 
 
 def a_request(**changes: object) -> BuildRequest:
-    """A request for an engine, with these fields changed."""
+    """Return a request for an engine, with these fields changed."""
     model = DataSource("file:///model")
     return BuildRequest("tensorrt_llm", "9.0", "image", "file:///engines", model, **changes)  # type: ignore[arg-type]

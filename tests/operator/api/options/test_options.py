@@ -21,7 +21,7 @@ DATA = {"dataUri": "s3://data/prompts.jsonl"}
 
 
 def problems(builder: str, engine: dict[str, Any], **spec: Any) -> list[str]:
-    """What the API says of a model with this engine, as `path: message`."""
+    """Return the errors that the API reports of a model with this engine, as `path: message`."""
     if engine.get("precision") in map(str, QUANTIZED):
         engine = {"accuracy": {"skip": "measured elsewhere"}} | engine
     body = {
@@ -295,7 +295,7 @@ def test_what_is_right_is_taken(builder: str, engine: dict[str, Any], spec: dict
 
 
 def a_value(option: Option) -> Any:
-    """Some value that the option takes."""
+    """Return a value that the option accepts."""
     if option.choices:
         return option.choices[0]
     match option.kind:

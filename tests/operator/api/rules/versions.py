@@ -8,7 +8,7 @@ SEVERAL = [{"version": 1, "storageUri": "s3://b/1"}, {"version": 2, "storageUri"
 
 
 def several(versions: list[dict[str, Any]]) -> dict[str, Any]:
-    """These versions in place of the one."""
+    """Return changes that declare these versions in place of the one."""
     return {"version": ..., "storageUri": ..., "digest": ..., "versions": versions}
 
 

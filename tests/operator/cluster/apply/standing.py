@@ -34,7 +34,7 @@ def configmap(namespace: str, name: str, **metadata: Any) -> dict[str, Any]:
 
 
 def owned_by_another(namespace: str, name: str) -> str:
-    """A ConfigMap with our labels whose controller is somebody else's resource."""
+    """Return a ConfigMap with our labels whose controller is another resource, as JSON."""
     labels = {
         "app.kubernetes.io/managed-by": "argosy",
         "app.kubernetes.io/part-of": "argosy",

@@ -78,7 +78,7 @@ DROPPED: Any = object()
 
 
 def changed(value: Any, path: tuple[Any, ...], to: Any) -> Any:
-    """A copy with another value at a path, or without it."""
+    """Return a copy with another value at a path, or without it."""
     found = copy.deepcopy(value)
     place = found
     for part in path[:-1]:
@@ -91,7 +91,7 @@ def changed(value: Any, path: tuple[Any, ...], to: Any) -> Any:
 
 
 def live(content: dict[str, Any] = LIVE, fields: dict[str, Any] = FIELDS, **entry: Any) -> dict[str, Any]:
-    """A live object; `entry` is what the record of the fields says of itself."""
+    """Return a live object; `entry` overrides fields of its managedFields record."""
     ours = {"manager": "argosy", "operation": "Apply", "apiVersion": "apps/v1", "fieldsV1": fields, **entry}
     theirs = {"manager": "kubectl", "operation": "Update", "apiVersion": "apps/v1", "fieldsV1": {"f:status": {}}}
     return changed(content, ("metadata", "managedFields"), [theirs, ours])

@@ -17,7 +17,7 @@ from argosy.cluster.client.connection import Connection
 
 
 def webhook(namespace: str) -> str:
-    """An admission webhook for the Services of namespaces with the label `checked`, which nobody answers."""
+    """Return an admission webhook, which never answers, for the Services of namespaces with the label `checked`."""
     return json.dumps(
         {
             "apiVersion": "admissionregistration.k8s.io/v1",

@@ -35,7 +35,7 @@ ADDITIONS = (
 
 @pytest.fixture
 def sized(cluster: Cluster, declared: Declared) -> Declared:
-    """A pool whose Pods ask for amounts that the API server writes in another way."""
+    """Return a pool whose Pods request amounts that the API server writes in another way."""
     body = json.loads(declared.pool.model_dump_json(by_alias=True, exclude_none=True))
     limits = {"cpu": "1000m", "memory": "1024Mi", "example.com/fast": "0.5k"}
     volume = {"name": "scratch", "emptyDir": {"sizeLimit": "2048Mi", "medium": ""}}

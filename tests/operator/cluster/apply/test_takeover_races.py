@@ -24,7 +24,7 @@ FIELDS = {"f:metadata": {"f:labels": {f"f:{name}": {} for name in LABELS}}, "f:s
 
 
 def live(version: int, uid: str = "u") -> dict[str, Any]:
-    """The object as an earlier operator applied it."""
+    """Return the object as an earlier operator applied it."""
     entry = {"manager": MANAGER, "operation": "Apply", "apiVersion": "v1", "fieldsV1": FIELDS}
     metadata = {**WANTED["metadata"], "uid": uid, "resourceVersion": str(version), "managedFields": [entry]}
     return {**WANTED, "metadata": metadata}

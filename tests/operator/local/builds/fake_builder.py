@@ -17,7 +17,7 @@ from argosy_agent.transfer.localfiles import local_path
 
 
 def main() -> int:
-    """The exit code that a builder would have."""
+    """Play a build; return the exit code that a builder would have."""
     parser = argparse.ArgumentParser()
     for flag in (
         "request",

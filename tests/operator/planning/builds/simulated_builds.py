@@ -19,24 +19,24 @@ GIB = 1 << 30
 
 
 def pool(**spec: Any) -> Resource:
-    """The pool, with a place for engines."""
+    """Return the pool, with storage for engines."""
     return declared.pool(storage={"engineCache": {"storageUri": STORE}}, **spec)
 
 
 def built(name: str, version: int = 1, memory: int = 20, **spec: Any) -> Resource:
-    """A model that asks for an engine; `engine` lays more over it."""
+    """Return a model that requests an engine; `engine` is merged over its defaults."""
     engine = {"builder": "onnxruntime", **spec.pop("engine", {})}
     return declared.model(name, version, memory, engine=engine, **spec)
 
 
 def hopper(name: str = "h", gpus: int = 1, **state: Any) -> Node:
-    """A node with GPUs of compute capability 9.0, unless another is given."""
+    """Return a node with GPUs of compute capability 9.0, or of another."""
     state = {"compute_capability": "9.0", **state}
     return Node(name, tuple(Gpu(index, 80 * GIB) for index in range(gpus)), **state)
 
 
 def cpu(name: str = "c", architecture: str = "amd64") -> Node:
-    """A node without GPUs."""
+    """Return a node without GPUs."""
     return Node(name, (Gpu(0, 64 * GIB, is_cpu=True),), labels={"kubernetes.io/arch": architecture})
 
 
@@ -68,7 +68,7 @@ class Fleet(Cluster):
         return outcome
 
     def observed(self) -> Mapping[str, ObservedBuild]:
-        """What the shell sees of the builds."""
+        """Return the builds as the shell observes them."""
         running = {
             name: ObservedBuild(name, self.reports.get(name), JobState.ACTIVE, build.node, build.gpus)
             for name, (build, _) in self.jobs.items()
@@ -115,12 +115,12 @@ class Fleet(Cluster):
 
 
 def failed(failure: BuildFailure, message: str = "it did not work", **more: Any) -> BuildReport:
-    """What a build says that failed."""
+    """Return the report of a failed build."""
     return BuildReport(BuildState.FAILED, failure=failure, message=message, **more)
 
 
 def status(outcome: Outcome, name: str = "m") -> InferenceModelStatus:
-    """A model's status."""
+    """Return a model's status."""
     found = outcome.statuses[f"InferenceModel default/{name}"]
     assert isinstance(found, InferenceModelStatus)
     return found
@@ -140,7 +140,7 @@ def says(outcome: Outcome, kind: ConditionType = ConditionType.READY, name: str 
 
 
 def loaded(fleet: Fleet, name: str = "m") -> dict[str, dict[int, str]]:
-    """What each server has loaded of a model: by version, where its files come from."""
+    """Return the versions of a model that each server has loaded, with the source of their files."""
     return {
         server: {version: source.uri for version, source in each.loaded[name].versions.items()}
         for server, each in fleet.servers.items()

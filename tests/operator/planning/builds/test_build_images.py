@@ -12,7 +12,7 @@ THEIRS = "registry.example.com/theirs/builder:2"
 
 
 def asked(image: str = THEIRS, **spec: object) -> list[Resource]:
-    """A pool of this spec, and a model that names the image."""
+    """Return a pool of this spec, and a model that names the image."""
     return [pool(**spec), built("m", engine={"image": image})]
 
 

@@ -60,7 +60,7 @@ def resources(drawn: list[dict[str, Any]], version: int = 1) -> list[Resource]:
 
 
 def observed(outcome: Outcome, fates: list[str]) -> dict[str, ObservedBuild]:
-    """What may have become of the planned builds."""
+    """Return the planned builds, each with one of these fates."""
     found = {}
     for build, fate in zip(outcome.builds[POOL], fates, strict=False):
         reports = {

@@ -21,7 +21,7 @@ KEYS = FakeReloadKeys()
 
 
 def on(model: Resource, *gpus: int) -> Placement:
-    """A replica of the model on these GPUs of its node; none is the CPU."""
+    """Return a replica of the model on these GPUs of its node, or on the CPU."""
     assert isinstance(model, InferenceModel)
     need, version = footprint_of(model), model.spec.version
     count = instances_of(model)
@@ -29,7 +29,7 @@ def on(model: Resource, *gpus: int) -> Placement:
 
 
 def server(name: str, *placements: Placement, node: str = "a", gpus: Sequence[int] | None = None) -> ServerPlan:
-    """A server with these replicas, and the GPUs that they sit on unless others are given."""
+    """Return a server with these replicas and their GPUs, or `gpus`."""
     used = sorted({gpu for each in placements for gpu in each.gpus})
     return ServerPlan(name, node, tuple(used if gpus is None else gpus), placements)
 
@@ -50,7 +50,7 @@ class Running:
         takes_requests: bool = True,
         others: Iterable[LoadedModel] = (),
     ) -> "Running":
-        """It says something else: `routes` unless all are the same, and of some versions `others`."""
+        """Return the server with other reports: `routes` unless all are the same, and of some versions `others`."""
         said = {(each.model, each.version): each for each in (*self.report.models, *others)}
         where = self.report.routes if routes is None else frozenset(routes)
         report = ServerReport(
@@ -59,19 +59,19 @@ class Running:
         return replace(self, report=report)
 
     def holding(self, *forms: Form) -> "Running":
-        """It has loaded these instead, which are ready and routed."""
+        """Return the server with these forms loaded instead, ready and routed."""
         return running_with(self.plan, {form.name: form for form in forms})
 
 
 def running(plan: ServerPlan, resources: Iterable[Resource]) -> Running:
-    """A server that has loaded all that is placed on it, as `resources` declare it; everything is ready and routed."""
+    """Return a server that has loaded all its placements, as `resources` declare them, ready and routed."""
     members = Members.of(POOL, resources)
     places = Places.of(PoolPlan(POOL, (plan,), (), 0, 0, 0), members)
     return running_with(plan, target_forms(plan, members, places, Observed(), KEYS))
 
 
 def running_with(plan: ServerPlan, forms: Mapping[str, Form]) -> Running:
-    """A server on which these forms are loaded, ready and routed."""
+    """Return a server on which these forms are loaded, ready and routed."""
     said = tuple(
         LoadedModel(form.name, version, LoadState.READY) for form in forms.values() for version in form.versions
     )

@@ -39,7 +39,7 @@ def _coming(placement: Placement, memory: int | None) -> Occupant:
 def admitted(
     changes: list[Change], *surplus: Occupant, settled: Mapping[str, Occupant] | None = None, gpus: int = 1
 ) -> MemoryBudget:
-    """The budget of a server of GPUs of 80 GiB; `settled` is loaded as it is to be."""
+    """Return the budget of a server of GPUs of 80 GiB; `settled` is loaded as it is to be."""
     loaded = {each.before.name: each.before for each in changes if each.before is not None} | dict(settled or {})
     settled_there = tuple(placed(each.name, each.memory // GIB, *each.gpus) for each in (settled or {}).values())
     placements = (*settled_there, *(each.placement for each in changes))

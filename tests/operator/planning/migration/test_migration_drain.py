@@ -23,7 +23,7 @@ BINDING = ("p-0", "m")
 
 
 def moving(new: Running | None = None, **old: Any) -> PoolState:
-    """A model that moves from p-0 to p-1."""
+    """Return the state of a pool whose model moves from p-0 to p-1."""
     return pool_state([M], [NEW], [running(OLD, [M]).reported(**old), *([new] if new else [])])
 
 

@@ -51,7 +51,7 @@ def test_a_cpu_slot_is_no_gpu() -> None:
 
 
 def changes(version: int, runs: Running, **spec: Any) -> ServerChanges:
-    """What becomes of a server once this version of m is declared."""
+    """Return the changes to a server once this version of m is declared."""
     m = model("m", version=version, **spec)
     plan = server("p-0", on(m, 1), gpus=(0, 1))
     state = pool_state([m], [plan], [runs])

@@ -32,7 +32,7 @@ def versions(state: PoolState, name: str = "m") -> set[int]:
 
 
 def held(*numbers: int, failed: int = 0) -> Running:
-    """A server that has loaded these versions of m; one of them may have failed."""
+    """Return a server that has loaded these versions of m; `failed` is the one that failed."""
     found = running(PLAN, [model("m")])
     form = replace(found.forms["m"], versions={each: VersionSource(f"s3://b/m/{each}") for each in numbers})
     bad = [LoadedModel("m", failed, LoadState.UNAVAILABLE, "broken")] if failed else []

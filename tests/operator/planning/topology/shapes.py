@@ -19,7 +19,7 @@ PAIRS = Machine(gpus=4, joined=2, usable=80 * GIB)
 
 @cache
 def shape(name: str) -> ModelShape:
-    """A published model's shape, by the name of its file in tests/data/shapes."""
+    """Return a published model's shape, by the name of its file in tests/data/shapes."""
     found = parse_shape((Path(__file__).parents[3] / "data" / "shapes" / f"{name}.json").read_text())
     assert found is not None
     return found
@@ -28,7 +28,7 @@ def shape(name: str) -> ModelShape:
 def deployment(
     name: str, machine: Machine | None = DGX, traffic: tuple[int, int] | None = None, **split: Any
 ) -> Deployment:
-    """A published model, split so. `traffic` is prompt and output tokens."""
+    """Return a published model, split so. `traffic` is prompt and output tokens."""
     options = split.pop("options", {})
     asked = Traffic(prompt_tokens=traffic[0], output_tokens=traffic[1]) if traffic else None
     return Deployment(shape(name), Split(**{"length": 8192, **split}), machine, asked, options)

@@ -9,7 +9,7 @@ from tests.peers import prometheus
 
 
 def promtool(*words: str | Path) -> str:
-    """What it says; AssertionError with its words where it refuses. The test is skipped where it cannot be had."""
+    """Run promtool and return its output. Raises AssertionError with its message; skips the test where it is absent."""
     try:
         program = Path(prometheus.install()).with_name("promtool")
     except ClusterUnavailableError as error:

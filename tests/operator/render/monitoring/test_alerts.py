@@ -18,7 +18,7 @@ EVERY = [rule for group in ALERTS for rule in group.rules if isinstance(rule, Al
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The rules, and their tests beside them."""
+    """Return a folder with the rules and their tests."""
     (tmp_path / RULES).write_text(monitoring_files()[RULES])
     shutil.copy(CASES, tmp_path)
     return tmp_path

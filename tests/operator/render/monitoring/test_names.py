@@ -26,7 +26,7 @@ EXPRESSIONS = {rule.expr for group in (*RECORDING, *ALERTS) for rule in group.ru
 
 
 def asked(expressions: set[str]) -> set[str]:
-    """The names of metrics in PromQL; what stands in quotes is none."""
+    """Return the names of metrics in PromQL; quoted text is left out."""
     return {name for expr in expressions for name in OURS.findall(re.sub(r'"[^"]*"', '""', expr))}
 
 
@@ -42,7 +42,7 @@ def of_servers() -> dict[str, str]:
 
 
 def of_the_operator() -> dict[str, str]:
-    """What an operator without resources says it has."""
+    """Return the metrics of an operator without resources."""
     metrics = Metrics()
     metrics.tell_of(list)
     lines = metrics.text().decode().splitlines()
@@ -50,7 +50,7 @@ def of_the_operator() -> dict[str, str]:
 
 
 def of_an_activator() -> dict[str, str]:
-    """What an activator says it has."""
+    """Return the metrics of an activator."""
     lines = ActivatorMetrics().text().splitlines()
     return {line.split()[2]: line.split()[3] for line in lines if line.startswith("# TYPE ")}
 

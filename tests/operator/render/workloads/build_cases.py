@@ -43,12 +43,12 @@ class BuildCase:
         return (*build_configmaps(self.pool, build), *build_rights(self.pool, build), job)
 
     def of_kind(self, kind: str) -> list[KubernetesObject]:
-        """The objects of one kind."""
+        """Return the objects of one kind."""
         return [each for each in self.objects() if each["kind"] == kind]
 
 
 def read_build_case(name: str) -> BuildCase:
-    """The case in the folder of that name."""
+    """Return the case in the folder of that name."""
     folder = BUILD_DATA / name / "input"
     (pool,), problems = parse_documents((folder / "pool.yaml").read_text(), "pool.yaml")
     assert isinstance(pool, ServingPool)

@@ -37,12 +37,12 @@ class Case:
         return pool_objects(self.pool, self.servers, self.members, IMAGES, cluster)
 
     def of_kind(self, kind: str) -> list[KubernetesObject]:
-        """The objects of one kind."""
+        """Return the objects of one kind."""
         return [each for each in self.objects() if each["kind"] == kind]
 
 
 def read_case(name: str) -> Case:
-    """The case in the folder of that name."""
+    """Return the case in the folder of that name."""
     folder = DATA / name / "input"
     resources, problems = parse_documents((folder / "resources.yaml").read_text(), "resources.yaml")
     assert problems == []
@@ -53,7 +53,7 @@ def read_case(name: str) -> Case:
 
 
 def as_text(objects: tuple[KubernetesObject, ...]) -> str:
-    """The objects as one YAML text."""
+    """Return the objects as one YAML text."""
     text: str = yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=1000)
     return text
 

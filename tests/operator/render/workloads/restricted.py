@@ -15,7 +15,7 @@ SECCOMP = ("RuntimeDefault", "Localhost")
 
 
 def one_of(*allowed: Any) -> Callable[[Any], bool]:
-    """The value, None where there is none, is one of these."""
+    """Return a check that a value, or None where it is missing, is one of these."""
     return lambda value: value in allowed
 
 
@@ -51,13 +51,13 @@ RULES: Mapping[str, Callable[[Any], bool]] = {
 
 
 def broken(spec: Mapping[str, Any]) -> list[str]:
-    """The rules that a Pod's spec breaks; those of containers hold for every sort of container."""
+    """Return the rules that a Pod's spec breaks; those of containers hold for every sort of container."""
     found = {**spec, "containers": [*spec["containers"], *spec.get("initContainers", ())]}
     return [path for path, rule in RULES.items() if not all(map(rule, _values(found, path.split("."))))]
 
 
 def _values(value: Any, path: list[str]) -> Iterator[Any]:
-    """What stands at a path: None where a field is missing, nothing for a list without items."""
+    """Yield the values at a path: None where a field is missing, nothing for a list without items."""
     if not path:
         yield value
     elif path[0] == "*":

@@ -14,14 +14,14 @@ from argosy.render.workloads import object_identity
 
 @pytest.fixture(scope="module")
 def cluster(control_plane: Cluster) -> Cluster:
-    """A control plane with the cases' namespaces."""
+    """Return a control plane with the cases' namespaces."""
     for namespace in sorted({read_case(name).pool.namespace for name in CASES}):
         control_plane.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
     return control_plane
 
 
 def pdb_version(cluster: Cluster) -> str:
-    """The newest version of PodDisruptionBudget that the API server has."""
+    """Return the newest version of PodDisruptionBudget that the API server has."""
     offered = cluster.kubectl("api-versions").split()
     return "policy/v1" if "policy/v1" in offered else "policy/v1beta1"
 

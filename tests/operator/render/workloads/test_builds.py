@@ -33,7 +33,7 @@ from argosy_agent.contract.builddocuments import REQUEST_KEY, parse_request
 
 
 def specs(name: str) -> list[dict[str, Any]]:
-    """The specs of a case's Pods."""
+    """Return the specs of a case's Pods."""
     return [job["spec"]["template"]["spec"] for job in read_build_case(name).of_kind("Job")]
 
 
@@ -106,7 +106,7 @@ def test_a_build_is_under_the_pools_template_as_servers_are() -> None:
 
 
 def secrets_of(template: dict[str, Any]) -> tuple[set[str], set[str], str]:
-    """The Secrets of a Pod as files and as variables, and its service account."""
+    """Return the Secrets of a Pod as files and as variables, and its service account."""
     spec = template["spec"]
     mounted = {each["secret"]["secretName"] for each in spec["volumes"] if "secret" in each}
     variables = {each["secretRef"]["name"] for each in spec["containers"][0].get("envFrom", ())}

@@ -120,7 +120,7 @@ def leaves(value: Any, path: tuple[Step, ...] = (), field: str = "") -> Iterator
 
 
 def over(path: tuple[Step, ...], value: Any, field: str = "") -> Any:
-    """The overlay that sets one value."""
+    """Return the overlay that sets one value."""
     if not path:
         return value
     if field in MERGE_KEYS and len(path) == 1:
@@ -131,13 +131,13 @@ def over(path: tuple[Step, ...], value: Any, field: str = "") -> Any:
 
 
 def taken(template: Any) -> dict[str, Any]:
-    """What a pool with this overlay lays over its Pods; null in place of metadata or spec means that it is left out."""
+    """Return the part of a pool's template that is merged over its Pods; null metadata or spec is left out."""
     found = PodTemplate.model_validate(template)
     return {"metadata": found.metadata.model_dump(), "spec": found.spec}
 
 
 def problems(template: Any) -> list[str]:
-    """What is said of a pool with this overlay."""
+    """Return the errors of a pool with this overlay."""
     spec = {"runtime": {"podTemplate": template}}
     body = {"apiVersion": API_VERSION, "kind": "ServingPool", "metadata": {"name": "p"}, "spec": spec}
     return [problem.path for problem in parse_body(body)[1]]

@@ -40,28 +40,28 @@ def template(
     repository: RenderedRepository = NOTHING,
     images: Images = IMAGES,
 ) -> Template:
-    """A server's template in a pool with this spec."""
+    """Return a server's template in a pool with this spec."""
     pool = ServingPool.model_validate({"metadata": {"name": "p", "uid": "1"}, "spec": spec or {}})
     return pod_template(pool, plan, repository, images)
 
 
 def server(found: Template) -> Any:
-    """The server's container."""
+    """Return the server's container."""
     return found["spec"]["containers"][0]
 
 
 def agent(found: Template) -> Any:
-    """The agent's container."""
+    """Return the agent's container."""
     return found["spec"]["containers"][1]
 
 
 def volume(found: Template, name: str) -> Any:
-    """A volume by its name."""
+    """Return a volume by its name."""
     return next((each for each in found["spec"]["volumes"] if each["name"] == name), None)
 
 
 def environment(found: Template) -> dict[str, Any]:
-    """The server's variables by name."""
+    """Return the server's variables by name."""
     variables = server(found)["env"]
     assert len({each["name"] for each in variables}) == len(variables)
     return {each["name"]: each for each in variables}
@@ -163,7 +163,7 @@ def test_a_setting_reaches_the_pod(
 
 
 def leaves(prefix: str, model: type[BaseModel], parts: dict[str, type[BaseModel]]) -> Iterator[str]:
-    """The fields of a model, and in the place of some those of their own model."""
+    """Yield the fields of a model; fields in `parts` are replaced by those of their own model."""
     for name in model.model_fields:
         if name in parts:
             yield from leaves(f"{prefix}.{name}", parts[name], parts)
@@ -205,7 +205,7 @@ def test_which_gpus_of_the_node_they_are_is_the_device_plugins_choice() -> None:
 
 
 def server_arguments(found: Template, tmp_path: Path) -> list[str]:
-    """The server's arguments, with a token that stands on this machine."""
+    """Return the server's arguments, with a token that exists on this machine."""
     write_token(tmp_path / "token", OWNER)
     return [each.replace(control.TOKEN_FILE, str(tmp_path / "token")) for each in server(found)["args"]]
 
@@ -288,7 +288,7 @@ def test_pools_with_other_credentials_share_no_copies() -> None:
 
 
 def repository(**uris: str) -> RenderedRepository:
-    """A repository of models with these storage URIs."""
+    """Return a repository of models with these storage URIs."""
     return RenderedRepository("p-0", tuple(RenderedModel(k, "", {1: VersionSource(v)}) for k, v in uris.items()))
 
 

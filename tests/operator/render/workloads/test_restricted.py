@@ -9,7 +9,7 @@ from tests.operator.render.workloads.restricted import RULES, broken
 
 
 def specs(name: str) -> list[dict[str, Any]]:
-    """The specs of a case's Pods."""
+    """Return the specs of a case's Pods."""
     return [each["spec"]["template"]["spec"] for each in read_case(name).of_kind("Deployment")]
 
 

@@ -12,7 +12,7 @@ from argosy.render.workloads.revisions import LatestForms, controller_revision, 
 
 
 def model(uid: str = "u1", **spec: Any) -> InferenceModel:
-    """A model of pool p."""
+    """Return a model of pool p."""
     asked = {"poolRef": {"name": "p"}, "modelFormat": {"name": "onnx"}, "version": 1, "storageUri": "s3://b/m", **spec}
     return InferenceModel.model_validate({"metadata": {"name": "m", "namespace": "n", "uid": uid}, "spec": asked})
 
@@ -21,7 +21,7 @@ POOL = ServingPool.model_validate({"metadata": {"name": "p", "namespace": "n", "
 
 
 def revision(resource: Resource, number: int) -> dict[str, Any]:
-    """The ControllerRevision of a form."""
+    """Return the ControllerRevision of a form."""
     return controller_revision(POOL, resource, Revision(form_name(resource), number))
 
 
@@ -49,7 +49,7 @@ def test_it_goes_with_its_resource_and_has_its_spec_and_number() -> None:
 
 
 def latest_forms(revisions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What is read of revisions that come one by one."""
+    """Return the forms that are read of revisions which arrive one by one."""
     latest = LatestForms()
     for each in revisions:
         latest.add([each])

@@ -22,18 +22,18 @@ from argosy.render.workloads import (
 
 
 def pods(case: Case) -> dict[str, dict[str, str]]:
-    """The labels that a case's Pods begin with, by Deployment."""
+    """Return the initial labels of a case's Pods, by Deployment."""
     deployments = case.of_kind("Deployment")
     return {each["metadata"]["name"]: each["spec"]["template"]["metadata"]["labels"] for each in deployments}
 
 
 def chosen(selector: Mapping[str, str], labels: Mapping[str, Mapping[str, str]]) -> set[str]:
-    """The Pods that have every label of a selector."""
+    """Return the Pods that have every label of a selector."""
     return {name for name, has in labels.items() if selector.items() <= has.items()}
 
 
 def services(case: Case, members: bool) -> list[Mapping[str, Any]]:
-    """The Services of models and ensembles, or the pool's."""
+    """Return the Services of models and ensembles, or the pool's."""
     found = case.of_kind("Service")
     return [each for each in found if ("argosy.dev/model" in each["metadata"]["labels"]) is members]
 
@@ -103,7 +103,7 @@ def test_urls_and_selectors_are_those_of_the_services(name: str) -> None:
 
 
 def query(service: Mapping[str, Any]) -> str:
-    """A Service's selector as a query."""
+    """Return a Service's selector as a query."""
     return ",".join(f"{key}={value}" for key, value in service["spec"]["selector"].items())
 
 

@@ -12,7 +12,7 @@ from argosy_runtime.backends import python
 
 @pytest.fixture
 def loaded(model_folder: Callable[[str], Any], host: Any) -> Any:
-    """Loads a model from its source; closes it afterwards."""
+    """Yield a function that loads a model from its source; close the model afterwards."""
     instances = []
 
     def load(source: str, pbtxt: str = CONFIG + THREAD) -> Any:

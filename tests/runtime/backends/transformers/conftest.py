@@ -30,7 +30,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shared(
     tmp_path_factory: pytest.TempPathFactory, folder_in: Callable[[Path, str], Any], quiet_host: Any, saved: Path
 ) -> Iterator[Loader]:
-    """Loads a model once per configuration, for tests that leave it as it was."""
+    """Yield a function that loads a model once per configuration, for tests that leave it as it was."""
     known: dict[tuple[str, bool], Any] = {}
 
     def load(config: str = pbtxt(), tokenizer: bool = False) -> Any:
@@ -47,7 +47,7 @@ def shared(
 
 @pytest.fixture
 def tied(model_folder: Callable[[str], Any], host: Any) -> Iterator[Any]:
-    """A model to which every token is equally likely."""
+    """Yield a model for which every token is equally likely."""
     folder = model_folder(pbtxt(random_seed="1"))
     model = transformers.LlamaForCausalLM(configuration())
     torch.nn.init.zeros_(model.lm_head.weight)
@@ -59,7 +59,7 @@ def tied(model_folder: Callable[[str], Any], host: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def own(model_folder: Callable[[str], Any], host: Any, saved: Path) -> Any:
-    """A model of the test's own, which closes it."""
+    """Return a model of the test's own, which closes it."""
     folder = model_folder(pbtxt())
     link(saved, folder.version_dir)
     return backend.load(folder.spec(), host)
@@ -74,7 +74,7 @@ def link(saved: Path, folder: Path, tokenizer: bool = False) -> None:
 
 @pytest.fixture(scope="module")
 def reference(saved: Path) -> Callable[..., list[int]]:
-    """What the model's own greedy generation gives."""
+    """Return a function that generates greedily with the model itself."""
     model = transformers.LlamaForCausalLM.from_pretrained(saved)
 
     def generate(*input_ids: int, new: int = 4) -> list[int]:

@@ -28,7 +28,7 @@ PROMPTS = ("1 2 3 4 5", "9 8 7")
 
 
 def config(**parameters: str) -> ModelConfig:
-    """A model's configuration with these parameters."""
+    """Return a model's configuration with these parameters."""
     given = {"page_size": "4", "num_blocks": "64", "max_batch_tokens": "32", "decoding": "greedy", **parameters}
     found = ModelConfig(name="lm", backend="transformers")
     for name, value in given.items():
@@ -37,7 +37,7 @@ def config(**parameters: str) -> ModelConfig:
 
 
 def spec(kind: str, device_id: int = 0, **parameters: str) -> InstanceSpec:
-    """An instance of such a model."""
+    """Return an instance of such a model."""
     return InstanceSpec(config(**parameters), 1, Path(), Path(), "lm_0", kind, device_id)
 
 
@@ -98,7 +98,7 @@ def test_a_model_that_the_library_cannot_split() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny Llama with two key-value heads."""
+    """Return a tiny Llama with two key-value heads."""
     folder = tmp_path_factory.mktemp("split")
     torch.manual_seed(0)
     tiny = transformers.LlamaConfig(
@@ -122,12 +122,12 @@ class Split:
         self.ranks = [psutil.Process(int(word)) for word in self.line().split()[1:]]
 
     def line(self) -> str:
-        """The next line it prints; empty once it has ended."""
+        """Return the next line that it prints; empty once it has ended."""
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
     def ask(self, prompt: str) -> list[int]:
-        """The tokens that follow a prompt's."""
+        """Return the tokens that follow a prompt's."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{prompt}\n")
         self.process.stdin.flush()
@@ -141,7 +141,7 @@ Start = Callable[..., Split]
 
 @pytest.fixture
 def start(folder: Path) -> Iterator[Start]:
-    """Starts the script on these devices; whatever is left of it is killed after the test."""
+    """Yield a function that starts the script on these devices; kill what is left of it after the test."""
     started: list[Split] = []
 
     def begin(*devices: str) -> Split:

@@ -14,7 +14,7 @@ WORDS = ["\u2581a", "\u2581be", "c", "<0xF0>", "<0x9F>", "<0x99>", "<0x82>", "<0
 
 
 def byte_level() -> tokenizers.Tokenizer:
-    """A token for each byte."""
+    """Return a tokenizer with a token for each byte."""
     made = tokenizers.Tokenizer(tokenizers.models.BPE({byte: n for n, byte in enumerate(BYTES)}, []))
     made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = tokenizers.decoders.ByteLevel()
@@ -45,7 +45,7 @@ class Counted:
 
 
 def pieces(decode: Counted, tokens: Sequence[int], cuts: Sequence[int]) -> list[str]:
-    """The pieces of a stream that is looked at after so many tokens."""
+    """Return the pieces of a stream that is read after so many tokens."""
     text = StreamedText(decode)
     return [*(text.next(tokens[:cut]) for cut in cuts), text.last(tokens)]
 
@@ -74,7 +74,7 @@ def test_the_pieces_of_words_characters_in_bytes_and_special_tokens_are_the_whol
 
 
 def check(tokenizer: tokenizers.Tokenizer, tokens: list[int], data: st.DataObject) -> None:
-    """The pieces joined are the text of all tokens, wherever the stream is looked at."""
+    """Check that the joined pieces are the text of all tokens, wherever the stream is cut."""
     cuts = data.draw(st.lists(st.integers(0, len(tokens)), unique=True).map(sorted))
     decode = Counted(tokenizer)
     assert "".join(pieces(decode, tokens, cuts)) == decode(tokens)

@@ -121,7 +121,7 @@ class Raw:
         self._h2.initiate_connection()
 
     async def ask(self, body: bytes, **changes: str) -> dict[str, str]:
-        """The head of a response."""
+        """Return the head of a response."""
         stream_id = self.begin(body, **changes)
         while True:
             for event in await self._events():
@@ -129,7 +129,7 @@ class Raw:
                     return dict(event.headers)
 
     async def messages(self, body: bytes, **changes: str) -> list[bytes]:
-        """The messages of a whole response, which are not compressed."""
+        """Return the messages of a full response, which are not compressed."""
         stream_id, data = self.begin(body, **changes), b""
         while True:
             for event in await self._events():

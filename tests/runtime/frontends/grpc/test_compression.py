@@ -34,7 +34,7 @@ async def noted(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Zlib]:
 
 @asynccontextmanager
 async def compressing(plane: Plane, **limits: int) -> AsyncIterator[grpc.aio.Channel]:
-    """A channel to a listener that compresses its answers."""
+    """Yield a channel to a listener that compresses its answers."""
     options = grpc_frontend.GrpcListenOptions(host="127.0.0.1", port=0, compression=1, limits=Limits(**limits))
     serving = await grpc_frontend.serve(plane, options)
     unlimited = [("grpc.max_receive_message_length", -1)]
@@ -44,7 +44,7 @@ async def compressing(plane: Plane, **limits: int) -> AsyncIterator[grpc.aio.Cha
 
 
 def noise(size: int, request_id: str = "") -> pb.ModelInferRequest:
-    """A request of which half can be compressed."""
+    """Return a request of which half can be compressed."""
     request = ask("echo", size, request_id)
     request.raw_input_contents[0] = random.Random(size).randbytes(size // 2) + bytes(size - size // 2)
     return request

@@ -136,7 +136,7 @@ IDS = st.sampled_from(("", "7", "a b", "é", "\x7f", '"', "\\", "\n", "\u2028", 
 
 @st.composite
 def requests(draw: st.DrawFn) -> tuple[str, list[bytes]]:
-    """A path, and requests that are alike but for their ids and their tensors' bytes."""
+    """Draw a path, and requests that differ only in their ids and their tensors' bytes."""
     model = draw(st.sampled_from(("echo", "echo", "echo", "any", "none", "repeat", "fails")))
     version = draw(st.sampled_from(("", "", "/versions/1")))
     made = [draw(tensors(name)) for name in draw(st.sampled_from((("IN",), ("A", "B"), ("IN", "IN"), ("id",), ())))]
@@ -167,7 +167,7 @@ def _request(path: str, body: bytes, split: str) -> bytes:
 
 
 def answers(app: HttpApp, sent: list[bytes], cuts: list[int]) -> bytes:
-    """What comes back on one connection to requests sent one behind the other, cut into pieces."""
+    """Return the answers on one connection to pipelined requests, cut into pieces."""
     whole = b"".join(sent)
     places = sorted({cut % (len(whole) + 1) for cut in cuts} | {0, len(whole)})
 

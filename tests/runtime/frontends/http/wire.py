@@ -34,7 +34,7 @@ class Wire(asyncio.Transport):
         self._drain()
 
     def end(self) -> None:
-        """The client ends its side."""
+        """End the client's side."""
         if not self._protocol.eof_received():  # type: ignore[attr-defined]
             self.close()
 
@@ -101,7 +101,7 @@ class FullWire(Wire):
             self.connection.pause_writing()
 
     def read(self, size: int) -> None:
-        """The client takes so many bytes."""
+        """Read so many bytes as the client."""
         self.unread -= min(size, self.unread)
         if self.full and self.unread < self.HIGH // 4:
             self.full = False

@@ -226,7 +226,7 @@ class Builder(Strict):
         return IHostMemory(_plans.write(model, meta, tensorrt.__version__))
 
     def _misbehave(self, how: str) -> None:
-        """What a model's doc_string asks for."""
+        """Fail in the way that a model's doc_string requests."""
         if how == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
         if how == "hang":
@@ -282,7 +282,7 @@ class Builder(Strict):
         return True
 
     def _calibrate(self, calibrator: Any, network: INetworkDefinition, profile: Any) -> dict[str, list[float]]:
-        """Reads every batch, from the device, in the best shapes of the calibration's profile."""
+        """Read every batch, from the device, in the best shapes of the calibration's profile."""
         assert isinstance(calibrator, IInt8EntropyCalibrator2)
         assert getattr(calibrator, "_initialized", False)
         calibrator.read_calibration_cache()
@@ -309,7 +309,7 @@ class Builder(Strict):
         return {name: [min(values), max(values)] for name, values in ranges.items()}
 
     def _type(self, flags: list[str], model: onnx.ModelProto) -> str:
-        """What most layers compute in."""
+        """Return the type in which most layers compute."""
         for name, said in (("INT8", "Int8"), ("FP8", "FP8"), ("FP16", "Half"), ("BF16", "BFloat16")):
             if name in flags:
                 return said
@@ -320,7 +320,7 @@ class Builder(Strict):
 
 
 def _read(address: int, shape: Sequence[int], elem_type: int) -> Any:
-    """A tensor of the device, in the type that the network has for it."""
+    """Return a tensor of the device, in the type that the network has for it."""
     dtype = onnx.helper.tensor_dtype_to_np_dtype(elem_type)
     size = math.prod(shape) * dtype.itemsize
     return np.frombuffer(ctypes.string_at(address, size), dtype)

@@ -41,14 +41,14 @@ class Meta:
 
 
 def write(model: onnx.ModelProto, meta: Meta, version: str) -> bytes:
-    """A plan."""
+    """Return the bytes of a plan."""
     text = json.dumps(asdict(meta)).encode()
     numbers = [int(part) for part in version.split(".")]
     return HEADER.pack(b"ftrt", 0, *numbers, len(text)) + text + model.SerializeToString()
 
 
 def read(content: bytes) -> tuple[tuple[int, ...], Meta, onnx.ModelProto]:
-    """The version that wrote a plan, and what is in it. ValueError: no plan."""
+    """Return the version that wrote a plan, and its contents. Raises ValueError where it is no plan."""
     if len(content) < HEADER.size or content[:4] != b"ftrt":
         raise ValueError("Serialization assertion magicTagRead == kMAGIC_TAG failed.Magic tag does not match")
     _, _, *version, length = HEADER.unpack_from(content)
@@ -64,7 +64,7 @@ def shape_of(info: onnx.ValueInfoProto) -> tuple[int, ...]:
 def output_shapes(
     model: onnx.ModelProto, shapes: dict[str, tuple[int, ...]], values: dict[str, np.ndarray]
 ) -> dict[str, tuple[int, ...]]:
-    """The outputs' shapes for these inputs; -1 for what only the data tells."""
+    """Return the outputs' shapes for these inputs; -1 for a dimension that depends on the data."""
     known = onnx.ModelProto()
     known.CopyFrom(model)
     del known.graph.value_info[:]

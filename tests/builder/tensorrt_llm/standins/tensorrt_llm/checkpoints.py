@@ -61,7 +61,7 @@ class Mapping:
 
 
 def config(model: Path, dtype: str, mapping: dict[str, Any], quantization: dict[str, Any]) -> dict[str, Any]:
-    """A checkpoint's config.json."""
+    """Return a checkpoint's config.json."""
     told = json.loads((model / "config.json").read_text())
     if dtype == "auto":
         dtype = {"float32": "float16"}.get(told.get("dtype") or told.get("torch_dtype"), "bfloat16")

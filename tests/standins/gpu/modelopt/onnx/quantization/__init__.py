@@ -27,7 +27,7 @@ def quantize(
     output_path: str | None = None,
     **kwargs: Any,
 ) -> None:
-    """The first input goes through a pair of them, scaled by what the data holds."""
+    """Send the first input through a pair of nodes, scaled by the range of the data."""
     assert quantize_mode in ("int8", "fp8", "int4")
     assert isinstance(calibration_data, dict | np.ndarray)
     assert output_path
