@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def measured(sizes: Sequence[int], rounds: int) -> dict[str, float]:
-    """All numbers by name: of several rounds the least, which others on the machine disturbed least."""
+    """Return all numbers by name: the least of several rounds, which other load of the machine disturbed least."""
     found: dict[str, float] = {}
     for overload in OVERLOADS:
         for gpus in sizes:

@@ -172,7 +172,7 @@ class Bench:
         return self._heard.at(name, version) - began
 
     def wait_ready(self, count: int) -> None:
-        """Until there are so many models, all Ready at their newest spec."""
+        """Wait until there are so many models, all Ready at their newest spec."""
         until(lambda: self.operator.alive() and self._seen.ready() == count, f"{count} models Ready")
 
     def delete_all(self) -> None:
@@ -193,11 +193,11 @@ class Seen(Background):
         super().__init__(self._follow)
 
     def count(self) -> int:
-        """How many models there are."""
+        """Return the number of models."""
         return len(self._ready)
 
     def ready(self) -> int:
-        """How many are Ready at their newest spec."""
+        """Return the number of models that are Ready at their newest spec."""
         return sum(list(self._ready.values()))
 
     def _follow(self) -> None:
@@ -236,7 +236,7 @@ class Heard:
         return self._events.setdefault((name, version), threading.Event())
 
     def at(self, name: str, version: int) -> float:
-        """When it was."""
+        """Return the time of the message."""
         return self._times[name, version]
 
 
@@ -273,7 +273,7 @@ def bench(folder: Path) -> Iterator[Bench]:
 
 
 def measure(running: Bench, models: int, edits: int, burst: int) -> dict[str, float]:
-    """All figures. Says on stderr how far it is."""
+    """Return all figures. Prints its progress on stderr."""
     names = [f"model-{number}" for number in range(models)]
     tell(f"rss {running.operator.rss_most / 1e6:.0f} MB; {models} models")
     running.create_pool()
@@ -306,7 +306,7 @@ def measure(running: Bench, models: int, edits: int, burst: int) -> dict[str, fl
 
 
 def tell(words: str) -> None:
-    """Progress, for people."""
+    """Print progress for people."""
     print(words, file=sys.stderr, flush=True)
 
 

@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def at_rest(starts: int) -> dict[str, float]:
-    """Median seconds until ready, and the resident and own memory then (MiB) of `argosy serve` without models."""
+    """Return the median seconds until `argosy serve` without models is ready, and its resident and own memory (MiB)."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         (Path(folder) / "models").mkdir()
@@ -83,7 +83,7 @@ def _started(repository: Path, log: Path) -> tuple[float, float, float]:
 
 @contextmanager
 def two_servers() -> Iterator[tuple[Server, Server]]:
-    """Two alike, with the one model that is asked."""
+    """Yield two equal servers with the one model that is requested."""
     with many_models(0) as pair:
         yield pair
 
@@ -115,7 +115,7 @@ def _copy(folder: Path) -> None:
 
 @contextmanager
 def idle_connections(server: Server, count: int) -> Iterator[None]:
-    """`count` connections over HTTP, each of which has asked one thing and says no more."""
+    """Open `count` connections over HTTP, each of which has sent one request and then stays idle."""
     with ExitStack() as stack:
         for _ in range(count):
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.ports.http)))

@@ -22,7 +22,7 @@ def manifests(storage: str) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def served(namespace: Namespace, manifests: str) -> None:
-    """`kubectl apply`, and `kubectl wait` for all of it."""
+    """Apply all with kubectl, and wait for it with `kubectl wait`."""
     namespace("apply", "-f", "-", stdin=manifests)
     namespace.ready(*assistant.RESOURCES, timeout_s=240)
 

@@ -45,7 +45,7 @@ def bottleneck(namespace: Namespace, model: str) -> dict[str, Any]:
 
 
 def reasons(namespace: Namespace, model: str) -> set[str]:
-    """Of a model's Events."""
+    """Return the reasons of a model's Events."""
     name = model.partition("/")[2]
     items = namespace.json("get", "events", f"--field-selector=involvedObject.name={name}")["items"]
     return {each["reason"] for each in items}
@@ -59,7 +59,7 @@ class Loads:
         self._ends: dict[str, tuple[ExitStack, Load]] = {}
 
     def begin(self, model: str, workers: int) -> None:
-        """So many ask one after another."""
+        """Start so many workers, each of which sends one request after another."""
         end = ExitStack()
         self._ends[model] = end, end.enter_context(self._client.load(model, 300, workers))
 
@@ -77,7 +77,7 @@ class Loads:
 
 @pytest.fixture(scope="module", autouse=True)
 def loads(namespace: Namespace, client: Client, images: Images, storage: str) -> Iterator[Loads]:
-    """On models that are served, by servers that a Prometheus scrapes."""
+    """Yield loads on models that are served by servers which a Prometheus scrapes."""
     url = prometheus.start(namespace, images.runtime)
     namespace.apply(
         pool("scaled", monitoring={"prometheus": {"url": url}}),
@@ -131,7 +131,7 @@ def test_an_operator_that_is_killed_forgets_nothing(namespace: Namespace, cluste
 
 @pytest.fixture(scope="module")
 def blind(namespace: Namespace, loads: Loads) -> int:
-    """Prometheus is dead, and the crowd leaves, which nobody can know. The replicas that it had."""
+    """Kill Prometheus, then end the load, which nothing can measure; return the replicas that there were."""
     prometheus.kill(namespace)
     assert loads.end(CROWD).failed == []
     replicas: int = scaling(namespace, CROWD)["replicas"]

@@ -64,7 +64,7 @@ def test_a_namespace_with_all_that_is_in_it(cluster: Cluster, installed: None, s
 
 @pytest.fixture
 def uninstalled(cluster: Cluster, images: Images, served: None) -> Iterator[None]:
-    """Without the release; the others need it again."""
+    """Uninstall the release, and install it again for the other tests."""
     try:
         release.uninstall(cluster)
         yield

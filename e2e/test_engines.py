@@ -52,7 +52,7 @@ def declared(namespace: Namespace, bucket: Bucket) -> None:
 
 
 def _secret(name: str, url: str) -> Body:
-    """Credentials for a bucket that is at this address."""
+    """Return credentials for a bucket at this address."""
     keys = {
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
@@ -115,7 +115,9 @@ def jobs(namespace: Namespace, build: str = "") -> list[dict[str, Any]]:
 
 
 def ended(namespace: Namespace, build: str) -> tuple[int, int]:
-    """How many Pods of a build's one Job succeeded and failed, once it is over: a report comes before its Pod's end."""
+    """Return how many Pods of a build's one Job succeeded and failed, once it is over: a report comes before its Pod's
+    end.
+    """
 
     def status() -> dict[str, Any]:
         (job,) = jobs(namespace, build)

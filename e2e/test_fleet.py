@@ -46,7 +46,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def operators(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[OperatorProcess]]:
-    """Two replicas."""
+    """Yield two replicas."""
     logs = tmp_path_factory.mktemp("logs")
     with OperatorProcess(cluster, logs / "one.log") as one, OperatorProcess(cluster, logs / "two.log") as two:
         yield [one, two]
@@ -66,7 +66,7 @@ def nodes(cluster: Cluster) -> Iterator[list[str]]:
 
 
 def _model(number: int) -> Body:
-    """Three sizes, so that packing has something to do."""
+    """Return a model of one of three sizes, so that packing has something to do."""
     size = ("15Gi", "30Gi", "60Gi")[number % 3]
     return {
         "apiVersion": API,
@@ -215,7 +215,7 @@ def _written_in_a_resync(cluster: Cluster, leader: OperatorProcess) -> Counter[s
 
 
 def _resync(cluster: Cluster, leader: OperatorProcess) -> None:
-    """Have the operator look at everything again: a node's label is an event for every pool."""
+    """Let the operator look at everything again: a node's label is an event for every pool."""
     before = leader.rounds()
     node = cluster.json("get", "nodes")["items"][0]["metadata"]["name"]
     cluster.kubectl("label", "node", node, f"looked-at=r{secrets.token_hex(4)}", "--overwrite")

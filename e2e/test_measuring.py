@@ -27,13 +27,13 @@ def model(name: str) -> str:
 
 
 def measured(namespace: Namespace, name: str) -> None:
-    """Until a decision was made on numbers."""
+    """Wait until a decision was made on numbers."""
     known = ("Steady", "AtMinimum")
     namespace.until("signals", lambda: namespace.condition(model(name), "Scaling").get("reason") in known)
 
 
 def told(namespace: Namespace, name: str, words: str) -> None:
-    """Until it is said why nothing is known."""
+    """Wait until the status reports why nothing is known."""
 
     def so() -> bool:
         found = namespace.condition(model(name), "Scaling")

@@ -52,7 +52,7 @@ def addresses(namespace: Namespace, model: str = "sleeper") -> list[str]:
 
 
 def held(namespace: Namespace) -> int:
-    """How many requests wait, as the operator is told."""
+    """Return how many requests wait, as the operator reads it."""
     maps = namespace.json("get", "configmaps", "-l", "argosy.dev/activator=sleepy")["items"]
     texts = [text for each in maps for key, text in each.get("data", {}).items() if key.endswith(".held.json")]
     return sum(json.loads(text)["held"].get("sleeper", 0) for text in texts)
@@ -60,7 +60,7 @@ def held(namespace: Namespace) -> int:
 
 @contextmanager
 def asking(namespace: Namespace, client: Client) -> Iterator[list[Future[Any]]]:
-    """One request by each protocol, which wait while the block runs."""
+    """Send one request by each protocol, which wait while the block runs."""
     with ThreadPoolExecutor(2) as workers:
         address = client.url(MODEL).partition("://")[2].partition(":")[0]
         grpc = ("exec", "client", "--", "python", "-c", ASK_GRPC, f"{address}:8001")

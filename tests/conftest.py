@@ -19,7 +19,7 @@ HATCH_BUILD = Path(__file__).resolve().parents[1] / "hatch_build.py"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """No test runs on compiled modules of other sources than those beside them."""
+    """Fail if compiled modules were made of other sources than those next to them."""
     if not hasattr(config, "workerinput"):
         subprocess.run([sys.executable, str(HATCH_BUILD), "stale"], check=True)
 
@@ -33,7 +33,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Asked for only where there are workers."""
+    """Return the scheduler; called only where there are workers."""
     from tests.workers import Scheduling
 
     return Scheduling(config, log)

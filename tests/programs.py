@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _bring(those: Brings) -> bool:
-    """One after the other; whether one failed that may not."""
+    """Bring one after the other; return whether one failed that may not."""
     failed = False
     for what, bring in those:
         start = time.monotonic()

@@ -39,7 +39,7 @@ def share(nodeid: str) -> str:
 
 
 def rank(nodeid: str) -> int:
-    """Which tests come first: the lower, the earlier. Those of one rank keep their order."""
+    """Return which tests come first: the lower, the earlier. Those of one rank keep their order."""
     name = share(nodeid)
     return FIRST.index(name) if name in FIRST else len(FIRST)
 

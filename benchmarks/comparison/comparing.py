@@ -52,7 +52,7 @@ class Cell:
 def compare(
     subject: Server, peer: Server, loads: Iterable[Load], rounds: int, window_ms: int, note: Note
 ) -> list[Cell]:
-    """Every load on both; a round that fails on either does not count, and `note` is told why."""
+    """Measure every load on both; a round that fails on either does not count, and `note` gets the reason."""
     cells = []
     for load in loads:
         cell = Cell(load, _rounds(subject, peer, load, rounds, window_ms, note))

@@ -28,7 +28,7 @@ class Load:
     bytes: int
 
     def arguments(self) -> list[str]:
-        """perf_analyzer's arguments for it."""
+        """Return perf_analyzer's arguments for it."""
         shape = f"INPUT0:{self.bytes // _BYTES_PER_ELEMENT}"
         found = ["-m", self.model, "-i", self.protocol, "--concurrency-range", str(self.concurrency), "--shape", shape]
         return [*found, "--streaming", "--async"] if self.model in STREAMED else found
@@ -48,7 +48,7 @@ def needed(names: Iterable[str]) -> set[str]:
 def loads(
     names: Iterable[str], protocols: Iterable[str], concurrencies: Iterable[int], sizes: Iterable[int]
 ) -> Iterator[Load]:
-    """Every combination that can be asked."""
+    """Yield every combination that can be requested."""
     for name, protocol, size, concurrency in product(names, protocols, sizes, concurrencies):
         if name not in STREAMED or protocol == "grpc":
             yield Load(name, protocol, concurrency, size)

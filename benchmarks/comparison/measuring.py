@@ -72,7 +72,7 @@ def cpu_time(pid: int) -> CpuTime:
 
 
 def _ended_children() -> float:
-    """Seconds of CPU time of the programs that this one has run and that have ended; servers run on."""
+    """Return the CPU seconds of the programs that this one has run and that have ended; servers run on."""
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     return spent.ru_utime + spent.ru_stime
 

@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def compared(subject: Subject, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """One engine, built, asked for again, and held beside its file."""
+    """Build one engine, request it a second time, and compare it with its source file."""
     request = _request(subject, folder)
     built = built_by(request, folder / "first")
     known = replace(request, model=replace(request.model, digest=_digest(subject)))

@@ -39,7 +39,7 @@ class Subject:
 
 
 def perceptron(folder: Path) -> Subject:
-    """Five products of 1024 columns with Relu between them, to int8."""
+    """Write five products of 1024 columns with Relu between them, to int8."""
     random = np.random.default_rng(1)
     nodes, weights, last = [], [], "x"
     for layer in range(LAYERS + 1):
@@ -68,7 +68,7 @@ def perceptron(folder: Path) -> Subject:
 
 
 def encoder(folder: Path) -> Subject:
-    """Four blocks of a transformer over 64 tokens of 256 numbers, to bf16."""
+    """Write four blocks of a transformer over 64 tokens of 256 numbers, to bf16."""
     torch.manual_seed(1)
     batch = {0: torch.export.Dim("batch", min=1, max=MOST)}
     program = torch.export.export(Encoder().eval(), (torch.zeros(2, TOKENS, HIDDEN),), dynamic_shapes=(batch,))
@@ -90,7 +90,7 @@ class Block(torch.nn.Module):
         self.up, self.down = torch.nn.Linear(HIDDEN, 4 * HIDDEN), torch.nn.Linear(4 * HIDDEN, HIDDEN)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[batch, tokens, hidden] of the same shape."""
+        """Map [batch, tokens, hidden] to the same shape."""
         batch, tokens, width = x.shape
         parts = self.qkv(self.before(x)).view(batch, tokens, 3, HEADS, width // HEADS).permute(2, 0, 3, 1, 4)
         attended = torch.nn.functional.scaled_dot_product_attention(*parts)
@@ -107,7 +107,7 @@ class Encoder(torch.nn.Module):
         self.score = torch.nn.Linear(HIDDEN, CLASSES)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[batch, tokens, hidden] to [batch, classes]."""
+        """Map [batch, tokens, hidden] to [batch, classes]."""
         for block in self.blocks:
             x = block(x)
         scores: torch.Tensor = self.score(x.mean(1))

@@ -33,7 +33,7 @@ Rates = dict[str, float]
 
 @contextmanager
 def contestants(setup: Setup, with_triton: bool) -> Iterator[dict[str, Server | BareLoop]]:
-    """All that are measured, by name; the bare loop has its model loaded, the servers run."""
+    """Yield all that are measured, by name; the bare loop has its model loaded, the servers run."""
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         folder = Path(scratch)
         ours = for_argosy(folder / "argosy", setup)
@@ -47,7 +47,7 @@ def contestants(setup: Setup, with_triton: bool) -> Iterator[dict[str, Server | 
 
 
 def round_of(found: dict[str, Server | BareLoop], setup: Setup, concurrency: int, seconds: float) -> Rates:
-    """Each of them once. Raises LoadError where a server fails."""
+    """Measure each of them once. Raises LoadError where a server fails."""
     ids = np.random.default_rng(0).integers(0, setup.shape.vocabulary, (setup.batch, setup.shape.sequence))
     arguments = ["-m", NAME, "-i", "http", "-b", str(setup.batch), "--concurrency-range", str(concurrency)]
     # Its random integers are larger than any vocabulary.
@@ -61,12 +61,12 @@ def round_of(found: dict[str, Server | BareLoop], setup: Setup, concurrency: int
 
 
 def ratio(rounds: list[Rates], peer: str) -> float | None:
-    """Argosy's rate ÷ its peer's: above 1, Argosy is faster. None where the peer did not run."""
+    """Return Argosy's rate ÷ its peer's: above 1, Argosy is faster. None where the peer did not run."""
     return statistics.median(rates["argosy"] / rates[peer] for rates in rounds) if peer in rounds[0] else None
 
 
 def table(rounds: list[Rates], device: str) -> Table:
-    """Medians, for people."""
+    """Return the medians as a table for people."""
     made = Table(title=f"{NAME} on {device}")
     for title in ("", "rows/s", "Argosy ÷ it"):
         made.add_column(title, justify="right")

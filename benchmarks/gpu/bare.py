@@ -22,7 +22,7 @@ class BareLoop:
         self._device = device
 
     def rate(self, ids: np.ndarray, seconds: float) -> float:
-        """Rows a second, over at least so many seconds; `ids` is a batch."""
+        """Return rows a second, over at least so many seconds; `ids` is a batch."""
         with torch.inference_mode():
             for _ in range(3):
                 self._once(ids)

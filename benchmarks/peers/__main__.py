@@ -65,7 +65,7 @@ def _round(argosy: Running, peer: Running, model: str, clients: int, seconds: fl
 
 
 def measure(server: Running, model: str, clients: int, seconds: float) -> Measured:
-    """One load, sent by a process of its own. RuntimeError where requests are refused."""
+    """Measure one load, sent by a process of its own. Raises RuntimeError where requests are refused."""
     path, body = server.requests[model]
     before = cpu_time(server.pid).total
     with get_context("spawn").Pool(1) as pool:

@@ -51,7 +51,7 @@ class _Client(asyncio.Protocol):
 
 
 def run(port: int, path: str, body: bytes, clients: int, seconds: float) -> Answers:
-    """So many clients for so long. ConnectionError when the server closes a connection."""
+    """Run so many clients for so long. Raises ConnectionError when the server closes a connection."""
     fields = ("Host: 127.0.0.1", "Content-Type: application/json", f"Content-Length: {len(body)}")
     head = "\r\n".join((f"POST {path} HTTP/1.1", *fields, "", ""))
 

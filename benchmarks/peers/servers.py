@@ -106,7 +106,7 @@ def serving(name: str) -> Iterator[Running]:
 
 @contextmanager
 def serving_argosy() -> Iterator[Running]:
-    """Argosy with the two models."""
+    """Yield Argosy with the two models."""
     with tempfile.TemporaryDirectory() as scratch:
         repository = Path(scratch) / "models"
         shutil.copytree(MODELS / "unbatched", repository / "echo")
@@ -126,7 +126,7 @@ def serving_argosy() -> Iterator[Running]:
 
 
 def requests(v2: bool) -> dict[str, tuple[str, bytes]]:
-    """How the two models are asked: by the V2 protocol, or as those who do not speak it have it."""
+    """Return the requests of the two models: by the V2 protocol, or by that of peers without it."""
     if not v2:
         asked = {"echo": ECHOED, "classify": CLASSIFIED}
         return {name: (f"/{name}", json.dumps({"input": values}).encode()) for name, values in asked.items()}

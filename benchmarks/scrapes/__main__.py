@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def measured(models: int, rounds: int) -> dict[str, float]:
-    """All numbers by name."""
+    """Return all numbers by name."""
     found: dict[str, float] = {"models": models}
     for name, active in (("at_rest", 0.0), ("active", 1.0)):
         costs = scrape_costs(models, active, rounds)

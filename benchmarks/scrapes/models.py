@@ -27,7 +27,7 @@ class Models:
         self._active = round(active * count)
 
     def answer(self, requests: int = _REQUESTS) -> None:
-        """Each active model answers so many more, of all durations there are."""
+        """Let each active model answer so many more requests, of all durations there are."""
         for each in self.series[: self._active]:
             statistics = each.statistics
             for _ in range(requests):
@@ -39,6 +39,6 @@ class Models:
 
 
 def families_of(models: Sequence[ModelSeries]) -> list[Family]:
-    """As the server has them."""
+    """Return the families as the server has them."""
     some = list(models)
     return [*triton_families(some), *argosy_families(some, 1)]

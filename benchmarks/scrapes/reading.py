@@ -35,7 +35,7 @@ class ReadingCost:
 
 
 def reading_cost(servers: int, models: int, rounds: int) -> ReadingCost:
-    """Medians of rounds that alternate, of a pool of so many servers with the same models, all of which are busy."""
+    """Return the medians of rounds that alternate, of a pool of so many servers with the same models, all busy."""
     fleet = [Models(models, 1.0, seed) for seed in range(servers)]
     serves = {each.labels["model"]: each.labels["model"] for each in fleet[0].series}
     pool = PoolTargets(PoolKey("team/pool"), tuple(Target(f"s-{n}", serves=serves) for n in range(servers)))
@@ -71,7 +71,7 @@ def _their_samples(text: str) -> Iterator[Sample]:
 
 
 def _read(found: Iterable[tuple[str, dict[str, str], float]]) -> Iterator[Sample]:
-    """Those that are read, by the names they have in the text: that parser gives every counter a `_total`."""
+    """Yield the samples that are read, by their names in the text: that parser gives every counter a `_total`."""
     for name, labels, value, *_ in found:
         told = name if name in SAMPLE_NAMES else name.removesuffix("_total")
         if told in SAMPLE_NAMES:

@@ -24,7 +24,7 @@ class Cost:
 
 
 def scrape_costs(models: int, active: float, rounds: int) -> dict[str, Cost]:
-    """Medians of rounds that alternate: the text made `at_once`, and `in_parts` as the server makes it."""
+    """Return the medians of rounds that alternate: the text made `at_once`, and `in_parts` as the server makes it."""
     gc.collect()
     gc.freeze()  # what is imported and no more, as the server does before it loads models
     fleet = Models(models, active)

@@ -35,7 +35,7 @@ class Clients:
         self._random = random.Random(seed)
 
     async def run(self, seconds: float) -> None:
-        """Have every client work for so long; returns when all have their answers."""
+        """Let every client work for so long; return when all have their answers."""
         until = asyncio.get_running_loop().time() + seconds
         work: list[Do] = [self._ask_grpc, self._ask_http, self._cancel, self._stream, self._crash, self._come_and_go]
         await asyncio.gather(*(_repeat(do, until) for do in work))

@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def here(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """In this process, in the one form that its modules have."""
+    """Measure in this process, in the one form that its modules have."""
     form = "pure" if str(dispatcher.__file__).endswith(".py") else "compiled"
     found: list[dict[str, Any]] = []
     for protocol in PROTOCOLS:
@@ -53,7 +53,7 @@ def here(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def both(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """In a process for each form that is there."""
+    """Measure in a process for each form that exists."""
     rows = _form(options, dict(os.environ))
     if rows[0]["form"] == "compiled" and PURE.is_dir():
         rows += _form(options, {**os.environ, "PYTHONPATH": str(PURE)})

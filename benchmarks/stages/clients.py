@@ -28,7 +28,7 @@ class Clients(Protocol):
     """Clients that send one request each, at once, and wait for their answers."""
 
     def send(self) -> None:
-        """All of them do. Raises RuntimeError where a client has no answer to its last one."""
+        """Let all clients send. Raises RuntimeError where a client has no answer to its last request."""
 
 
 class Loop:
@@ -40,15 +40,14 @@ class Loop:
         self._soon: list[Callable[[], None]] = []
 
     def call_soon(self, call: Callable[[], None]) -> None:
-        """See asyncio."""
         self._soon.append(call)
 
     def call_later(self, delay: float, call: Callable[[], None]) -> "_Never":
-        """See asyncio; the time never comes."""
+        """Return a handle that is never called."""
         return _Never()
 
     def run(self) -> None:
-        """One pass."""
+        """Run one pass."""
         soon, self._soon = self._soon, []
         for call in soon:
             call()
@@ -56,7 +55,7 @@ class Loop:
 
 class _Never:
     def cancel(self) -> None:
-        """See asyncio.TimerHandle."""
+        """Do nothing."""
 
 
 class Transport:
@@ -67,11 +66,10 @@ class Transport:
         self.write = self.written.append
 
     def is_closing(self) -> bool:
-        """See asyncio.Transport."""
         return False
 
     def get_extra_info(self, name: str) -> None:
-        """See asyncio.Transport."""
+        """Do nothing."""
 
     def check(self, answers: int) -> None:
         """Forget what was written: so many answers. Raises RuntimeError where it is something else."""
@@ -96,7 +94,6 @@ class HttpClients:
             self._connections.append(connection)
 
     def send(self) -> None:
-        """See `Clients`."""
         for transport in self._transports if self._waiting else ():
             transport.check(1)
         self._waiting = True
@@ -124,7 +121,6 @@ class GrpcClients:
         self._transport.check(0)
 
     def send(self) -> None:
-        """See `Clients`."""
         self._transport.check(self._count if self._sent else 0)
         data = b"".join(self._one(2 * number + 1) for number in range(self._sent, self._sent + self._count))
         self._sent += self._count

@@ -37,7 +37,6 @@ class Line:
         self.at_turn: Callable[[int], bool] = lambda turn: True
 
     def recv_into(self, buffer: memoryview, size: int = 0, flags: int = 0) -> int:
-        """See socket.socket."""
         if flags:
             raise BlockingIOError
         self._trace.enter(OWN)
@@ -82,7 +81,7 @@ class Repeats:
         self.rows: list[list[float]] = []
 
     def at_turn(self, turn: int) -> bool:
-        """Whether another turn shall come after so many."""
+        """Return whether another turn follows after so many."""
         if len(self.rows) == self._count:
             return False
         if turn and turn % self._turns == 0:
@@ -93,7 +92,7 @@ class Repeats:
 
 
 async def measure(protocol: str, batch: int, turns: int, repeats: int) -> list[float]:
-    """Microseconds a request of every stage, in batches of so many requests; `turns` batches a repeat."""
+    """Return the microseconds a request of every stage, in batches of so many requests; `turns` batches a repeat."""
     trace, loop = Trace(), Loop()
     plane, instance = await serving(trace)
     groups = clients(protocol, (1, batch, batch), TracedPlane(plane, trace), trace, loop)

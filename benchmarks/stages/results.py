@@ -29,7 +29,7 @@ def lines(found: Found) -> list[list[str]]:
 
 
 def _whole(measured: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> str:
-    """CPU time of a request, the server's and the model's process', from as many clients."""
+    """Return the CPU time of a request, the server's and the model's process', from as many clients."""
     asked = {"model": "identity", "protocol": row["protocol"], "concurrency": row["batch"], "bytes": 64}
     found = [each["argosy_cpu_us"] for each in measured if asked.items() <= each.items()]
     return f"{found[0]:.0f}" if any(found) and row["form"] == "compiled" else _UNKNOWN

@@ -23,7 +23,6 @@ class TracedPlane:
         self._trace = trace
 
     def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
-        """See `frontends.port.DataPlane`."""
         outer = self._trace.enter(OWN)
         crossing = Crossing(self._trace, FRONT_OUT, deliver)
         self._trace.enter(SUBMIT)
@@ -55,10 +54,9 @@ class LocalInstance:
         self.connection.connection_made(self.transport)  # type: ignore[arg-type]  # a stand-in for a socket
 
     async def start(self) -> None:
-        """See `Instance`: the worker loads the model when it runs."""
+        """Do nothing: the worker loads the model when it runs."""
 
     def run(self, requests: Sequence[InferRequest], listener: RunListener) -> Run:
-        """See `Instance`."""
         outer = self._trace.enter(OWN)
         traced = _Listener(listener, self._trace)
         self._trace.enter(FRAME_OUT)
@@ -67,7 +65,7 @@ class LocalInstance:
         return run
 
     async def stop(self, grace: float) -> None:
-        """See `Instance`."""
+        """Do nothing."""
 
 
 class Execute:

@@ -44,7 +44,7 @@ class Trace:
         return left
 
     def microseconds(self, requests: int, visit_ns: float) -> list[float]:
-        """Of each of the server's stages for one of so many requests, without what visiting costs itself."""
+        """Return the time of each of the server's stages for one of so many requests, without the cost of visiting."""
         pairs = list(zip(self._spent, self._visits, strict=True))[FRONT_IN:]
         return [max(0.0, spent - visits * visit_ns) / requests / 1000 for spent, visits in pairs]
 
@@ -75,7 +75,7 @@ class Crossing:
 
 
 def least(rows: Sequence[Sequence[float]]) -> list[float]:
-    """Of each stage the least of all repeats: what was not disturbed."""
+    """Return the least of all repeats for each stage: what was not disturbed."""
     return [min(column) for column in zip(*rows, strict=True)]
 
 

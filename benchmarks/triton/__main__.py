@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def interpreter(python: str) -> str:
-    """Which Python that is, and where it lies: whose build it is decides how fast it is."""
+    """Return the version and the path of a Python: its build decides how fast it is."""
     asked = "import platform, sys; print('CPython', platform.python_version(), 'at', sys.executable)"
     return subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
 

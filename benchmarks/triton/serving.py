@@ -17,10 +17,10 @@ from tests.peers.triton import triton
 def served(
     models: Iterable[str], python: str = sys.executable, isolation: str | None = None, cores: str = ""
 ) -> Iterator[tuple[Server, Server]]:
-    """Argosy and Triton, on a repository of these models and of what they call.
+    """Yield Argosy and Triton, on a repository of these models and of those that they call.
 
     `python` runs Argosy. `isolation` "thread" or "process" says where Argosy runs the models; None leaves it to the
-    default, which is a process of their own. `cores`: those that Argosy may use, all where nothing is said.
+    default, which is a process of their own. `cores`: those that Argosy may use, all by default.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         repository = _repository(Path(folder) / "models", models, isolation)

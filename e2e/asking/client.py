@@ -57,11 +57,11 @@ class Answer:
     text: str
 
     def json(self) -> Any:
-        """Its body as JSON."""
+        """Return its body as JSON."""
         return json.loads(self.text)
 
     def events(self) -> list[Any]:
-        """Its body as server-sent events of JSON."""
+        """Return its body as server-sent events of JSON."""
         return [json.loads(line.removeprefix("data: ")) for line in self.text.splitlines() if line.startswith("data: ")]
 
 
@@ -91,8 +91,9 @@ class Client:
         namespace("wait", "--for=condition=Ready", "pod/client", "--timeout=60s", timeout_s=70)
 
     def url(self, resource: str, address: str = "") -> str:
-        """`status.url` of a resource, with an `address`, the Service's where none is given, in place of its name: there
-        may be no DNS.
+        """Return `status.url` of a resource with an address in place of its name: there may be no DNS.
+
+        `address` is the Service's by default.
         """
         parts = urlsplit(self._namespace.status(resource)["url"])
         service, namespace, kind = str(parts.hostname).split(".")

@@ -38,7 +38,7 @@ class Load:
         self.answers: list[tuple[float, list[list[int]]]] = []
 
     def work(self) -> None:
-        """One worker."""
+        """Run one worker."""
         while time.monotonic() < self.end and not (self.folder / "stop").exists():
             try:
                 answer = ask(self.url)
@@ -49,7 +49,7 @@ class Load:
             time.sleep(PAUSE_S)
 
     def note(self, answer: list[list[int]] | None, error: str) -> None:
-        """One request has ended."""
+        """Record the end of one request."""
         at = round(time.monotonic() - self.began, 2)
         with self.lock:
             self.sent += 1

@@ -45,11 +45,11 @@ class Namespace:
         return self.access.json("-n", self.name, *words)
 
     def apply(self, *bodies: Body) -> str:
-        """kubectl apply, as a user does it; what it prints."""
+        """Run kubectl apply, as a user does; return what it prints."""
         return self("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies}))
 
     def ready(self, *resources: str, timeout_s: float = PATIENCE_S) -> None:
-        """`kubectl wait --for=condition=Ready` of resources as `kind/name`; of all where none is named."""
+        """Wait for the condition Ready of resources as `kind/name`; of all where none is named."""
         # `kubectl wait --all` fails where a kind has none.
         named = resources or tuple(self.names())
         try:
@@ -58,7 +58,7 @@ class Namespace:
             raise AssertionError(f"{error}\n{self.story()}") from None
 
     def names(self) -> list[str]:
-        """Every resource of Argosy's, as `kind/name`."""
+        """Return every resource of Argosy's, as `kind/name`."""
         return self("get", ",".join(KINDS), "-o", "name").split()
 
     def status(self, resource: str) -> Any:
@@ -69,7 +69,7 @@ class Namespace:
         return found.get("status", {})
 
     def condition(self, resource: str, type_: str) -> dict[str, Any]:
-        """One of its conditions; empty where it has none of that type."""
+        """Return one of its conditions; empty where it has none of that type."""
         found = (each for each in self.status(resource).get("conditions", ()) if each["type"] == type_)
         return next(found, {})
 
@@ -98,7 +98,7 @@ class Namespace:
         return {pod["metadata"]["uid"] for pod in self.server_pods(pool)}
 
     def own(self) -> list[str]:
-        """Everything in it that the operator made, and the Pods of it."""
+        """Return everything in it that the operator made, and the Pods of it."""
         made = self("get", ",".join(OWN), "-l", MANAGED, "-o", "name").split()
         return sorted(made)
 
@@ -108,7 +108,7 @@ class Namespace:
         return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["resourceVersion"] for each in listed}
 
     def story(self) -> str:
-        """How things stand, for a test that fails."""
+        """Return a description of the namespace, for a test that fails."""
         lines = []
         for name in self.names():
             conditions = self.status(name).get("conditions", ())

@@ -24,7 +24,7 @@ class Seen:
         return [each["status"] for each in self.bodies if _is_false(each)]
 
     def conditions(self, type_: str) -> list[tuple[str, str]]:
-        """Status and reason of one condition, each change once."""
+        """Return status and reason of one condition, each change once."""
         found: list[tuple[str, str]] = []
         for body in self.bodies:
             for each in body.get("status", {}).get("conditions", ()):

@@ -41,16 +41,16 @@ class Access:
         return json.loads(self.kubectl(*args, "-o", "json"))
 
     def apply(self, manifest: str, *, server_side: bool = False) -> None:
-        """kubectl apply of a YAML text; fields that an old API server does not know (CEL rules) are dropped there.
+        """Run kubectl apply on a YAML text; fields that an old API server does not know (CEL rules) are dropped there.
 
-        Server-side, an API server before 1.21 refuses ports without `protocol`; otherwise an object has to fit
-        into 256 kB, which it keeps as an annotation.
+        Server-side, an API server before 1.21 refuses ports without `protocol`; otherwise an object has to fit into 256
+        kB, since it is stored as an annotation.
         """
         words = ("--server-side", "--force-conflicts") if server_side else ()
         self.kubectl("apply", *words, "--validate=false", "-f", "-", stdin=manifest)
 
     def ready(self) -> bool:
-        """Whether the API server answers and calls itself ready."""
+        """Return whether the API server answers and reports itself ready."""
         try:
             return self.kubectl_process("get", "--raw", "/readyz", timeout_s=10).returncode == 0
         except ClusterError:  # no answer in time, as from an API server that starts on a busy machine

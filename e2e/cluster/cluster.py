@@ -144,7 +144,7 @@ class Cluster(Access):
         return self.state.token
 
     def status(self) -> list[tuple[Process, bool]]:
-        """Every process of the cluster, and whether it runs."""
+        """Return every process of the cluster, and whether it runs."""
         return [(process, process.alive()) for process in self.processes.all()]
 
     def stop_apiserver(self) -> None:
@@ -175,7 +175,7 @@ class Cluster(Access):
         return self.plane.token_kubeconfig(f"account-{namespace}-{account}", token, namespace)
 
     def as_user(self, kubeconfig: Path) -> Access:
-        """kubectl with another kubeconfig."""
+        """Return access with another kubeconfig."""
         return Access(kubeconfig, self._kubectl)
 
     def down(self) -> None:

@@ -47,9 +47,10 @@ class Machine:
 
 
 def sources(machine: Machine, *, node: bool) -> tuple[Source, ...]:
-    """Where to look, in this order. `node`: kubelet and kube-proxy too, of which upstream's do not fit such a node.
+    """Return the sources to search, in order. `node`: kubelet and kube-proxy too, of which upstream's do not fit such a
+    node.
 
-    Debian's sources are built where that was asked for and where the tests may not be skipped.
+    Debian's sources are built where that was requested and where the tests may not be skipped.
     """
     named = (Source.ASSETS,) if machine.assets else ()
     upstream = () if node else (Source.UPSTREAM,)

@@ -26,7 +26,7 @@ class Process:
     log: str
 
     def alive(self) -> bool:
-        """Whether this very process runs. One that this Python started and that ended is reaped on the way."""
+        """Return whether this very process runs. One that this Python started and that ended is reaped on the way."""
         with suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
         stat = _stat(self.pid)
@@ -34,7 +34,9 @@ class Process:
 
 
 def parse_stat(text: str) -> tuple[str, int]:
-    """State ("running" or "dead") and start time of a /proc/PID/stat line; its second field may hold any character."""
+    """Return state ("running" or "dead") and start time of a /proc/PID/stat line; its second field may hold any
+    character.
+    """
     fields = text[text.rindex(")") + 2 :].split()
     return ("dead" if fields[0] in "ZX" else "running", int(fields[19]))
 
@@ -87,7 +89,7 @@ class Processes:
             return None
 
     def all(self) -> list[Process]:
-        """Every recorded process, the oldest record first."""
+        """Return every recorded process, the oldest record first."""
         records = sorted(self._records.glob("*.json"), key=lambda record: record.stat().st_mtime_ns)
         return [process for record in records if (process := self.get(record.stem)) is not None]
 

@@ -56,10 +56,10 @@ def _file(folder: Path) -> Path:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that no one listens on now, all different, and that no one is given who does not ask for them by number.
+    """Return ports on which nothing listens now, all different, outside those that the kernel hands out itself.
 
-    The kernel takes those of outgoing connections, and of listeners that take any, from 32768 on; node ports begin at
-    30000. So between this and their use they are lost only to somebody who draws the same.
+    The kernel takes ports of outgoing connections, and of listeners that take any, from 32768 on; node ports begin at
+    30000. So a port is lost between this call and its use only to another caller that draws the same.
     """
     found: list[int] = []
     while len(found) < count:
@@ -80,9 +80,9 @@ def _is_free(port: int) -> bool:
 
 @contextmanager
 def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """One `up` or `down` at a time per folder; the lock goes with its holder, even after a crash.
+    """Hold the folder's lock, for one `up` or `down` at a time; it ends with its holder, even after a crash.
 
-    Raises BlockingIOError where somebody holds it and `wait` is false.
+    Raises BlockingIOError where it is taken and `wait` is false.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as file:

@@ -17,6 +17,6 @@ def poll(condition: Callable[[], bool], timeout_s: float, every_s: float = 0.2) 
 
 
 def wait_for(what: str, condition: Callable[[], bool], timeout_s: float, every_s: float = 0.2) -> None:
-    """`poll`, or ClusterError that names what did not come."""
+    """Call `poll`; raise ClusterError that names what did not happen."""
     if not poll(condition, timeout_s, every_s):
         raise ClusterError(f"{what}: not within {timeout_s:.0f} s")

@@ -26,7 +26,7 @@ class Digits:
     labels: NDArray[np.int64]
 
     def npz(self, *, labels: bool = True) -> bytes:
-        """As the builder reads it."""
+        """Return the digits as the builder reads them."""
         file = io.BytesIO()
         np.savez(file, x=self.images, **({"labels": self.labels} if labels else {}))
         return file.getvalue()
@@ -34,7 +34,7 @@ class Digits:
 
 @functools.cache
 def digits() -> tuple[Digits, Digits]:
-    """Those to train on, and those to test with."""
+    """Return the digits to train on and those to test with."""
     found: Any = importlib.import_module("sklearn.datasets").load_digits()
     images, labels = (found.data / 16).astype(np.float32), found.target.astype(np.int64)
     return Digits(images[:TRAINED_ON], labels[:TRAINED_ON]), Digits(images[TRAINED_ON:], labels[TRAINED_ON:])
@@ -42,7 +42,9 @@ def digits() -> tuple[Digits, Digits]:
 
 @functools.cache
 def weights(seed: int = 1) -> tuple[Floats, ...]:
-    """Of a network with one hidden layer, trained for a second: into it, its bias, out of it, its bias."""
+    """Return the weights of a network with one hidden layer, trained for a second: into it, its bias, out of it, its
+    bias.
+    """
     classifier: Any = importlib.import_module("sklearn.neural_network").MLPClassifier((HIDDEN,), random_state=seed)
     train, _ = digits()
     for _ in range(EPOCHS):

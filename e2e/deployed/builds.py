@@ -28,12 +28,12 @@ class Images:
 
 
 def prepare() -> None:
-    """Have all of them built before tests, beside which it takes longer. Raises ClusterUnavailableError."""
+    """Build all images before tests, during which it takes longer. Raises ClusterUnavailableError."""
     _each(lambda image: _built(image, image.tag()))
 
 
 def build(node: Containerd) -> Images:
-    """Have all of them on the node. What was built of the same files before is not built again."""
+    """Bring all images to the node. What was built of the same files before is not built again."""
     return Images(*_each(lambda image: _loaded(image, node)))
 
 
@@ -66,7 +66,7 @@ class _Image:
     args: Mapping[str, str]
 
     def tag(self) -> str:
-        """Its name, with a digest of all that goes into it."""
+        """Return its name, with a digest of all that goes into it."""
         digest = hashlib.sha256(repr(sorted(self.args.items())).encode())
         for path in (self.dockerfile, *self._files()):
             digest.update(f"{path.relative_to(self.context)}\0".encode() if path != self.dockerfile else b"")

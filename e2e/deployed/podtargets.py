@@ -30,7 +30,7 @@ def pods() -> list[dict]:
 
 
 def target(pod: dict) -> dict:
-    """One server's address and labels."""
+    """Return one server's address and labels."""
     metadata = pod["metadata"]
     labels = {"namespace": metadata["namespace"], "pod": metadata["name"]}
     named = {"pool": metadata["labels"].get(POOL, ""), "server": metadata["labels"][SERVER]}
@@ -38,7 +38,7 @@ def target(pod: dict) -> dict:
 
 
 def main(file: Path, every_s: float) -> None:
-    """Until it is ended."""
+    """Write the targets again and again until the process is ended."""
     while True:
         try:
             found = [target(pod) for pod in pods() if pod["status"].get("podIP")]

@@ -92,7 +92,7 @@ def start(namespace: Namespace, image: str) -> str:
 
 
 def run(namespace: Namespace, image: str) -> None:
-    """Its Pod, until it is ready. It begins with no data."""
+    """Start its Pod, and wait until it is ready. It begins with no data."""
     try:
         program = prometheus.install()
     except ClusterUnavailableError as error:
@@ -102,5 +102,5 @@ def run(namespace: Namespace, image: str) -> None:
 
 
 def kill(namespace: Namespace) -> None:
-    """Its Pod is gone at once; what it knew, too."""
+    """Delete its Pod at once, with its data."""
     namespace("delete", "pod", "prometheus", "--grace-period=0", "--force")

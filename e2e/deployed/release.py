@@ -65,7 +65,7 @@ def leader(access: Access) -> str:
 
 
 def helm() -> Any:
-    """Helm as a library."""
+    """Return Helm as a library."""
     try:
         return importlib.import_module("helm_sdkpy")
     except ImportError as error:

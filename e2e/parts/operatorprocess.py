@@ -64,7 +64,7 @@ class OperatorProcess:
             self._child.wait()
 
     def ask(self, path: str) -> tuple[int, str]:
-        """Status and text of one of its pages; 0 where it does not answer."""
+        """Return status and text of one of its pages; 0 where it does not answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=10) as answer:
                 return answer.status, answer.read().decode()
@@ -74,15 +74,15 @@ class OperatorProcess:
             return 0, ""
 
     def leads(self) -> bool:
-        """Whether it acts."""
+        """Return whether it is the leader."""
         return "\nargosy_leader 1.0" in self.ask("/metrics")[1]
 
     def rounds(self) -> float:
-        """How often it has reconciled a pool."""
+        """Return how often it has reconciled a pool."""
         return sum(count for _, count in self._counted("argosy_reconcile_total"))
 
     def writes(self) -> Counter[str]:
-        """How often it has written what, as `patch deployments`; leases and Events aside."""
+        """Count its writes by kind, as `patch deployments`; leases and Events are left out."""
         found: Counter[str] = Counter()
         for labels, count in self._counted("argosy_api_requests_total"):
             if labels["verb"] in _WRITING and labels["resource"] not in _BESIDE:

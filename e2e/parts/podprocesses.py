@@ -8,7 +8,7 @@ from typing import Any
 
 
 def kill(pod: dict[str, Any], words: str) -> int:
-    """SIGKILL the Pod's one process that has these words in its command line. Its pid."""
+    """Send SIGKILL to the Pod's one process that has these words in its command line; return its pid."""
     found = [pid for pid, line in _processes(pod["metadata"]["uid"]) if words in line]
     assert len(found) == 1, f"{len(found)} processes of {pod['metadata']['name']} have {words!r} in their command line"
     os.kill(found[0], signal.SIGKILL)

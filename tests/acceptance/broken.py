@@ -45,7 +45,7 @@ class Broken:
 
 
 def write_onnx(path: Path) -> None:
-    """Y = 2 X, of four numbers."""
+    """Write Y = 2 X, of four numbers."""
     path.parent.mkdir(parents=True, exist_ok=True)
     four = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "XY"]
     node = helper.make_node("Add", ["X", "X"], ["Y"])
@@ -57,7 +57,7 @@ def write_onnx(path: Path) -> None:
 
 
 def prepare(workspace: Workspace, models: tuple[Broken, ...]) -> None:
-    """Their files: a good ONNX model for those that say nothing of theirs, a Python model for those with a body."""
+    """Write the models' files: a good ONNX model for those without a body, a Python model for those with one."""
     write_onnx(workspace.manifests / "onnx" / "model.onnx")
     for each in models:
         if each.body:

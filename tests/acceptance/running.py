@@ -144,7 +144,7 @@ class Up:
         return self.log.read_text()
 
     def statuses(self) -> dict[str, dict[str, Any]]:
-        """Each resource's status by its name, as `argosy get` would read it."""
+        """Return each resource's status by its name, as `argosy get` would read it."""
         try:
             document = json.loads((self.workspace.state / "status.json").read_text())
         except FileNotFoundError:
@@ -154,7 +154,7 @@ class Up:
         return {each["metadata"]["name"]: each.get("status", {}) for each in document["resources"]}
 
     def condition(self, name: str, kind: str = "Ready") -> dict[str, Any]:
-        """One condition of one resource."""
+        """Return one condition of one resource."""
         found = self.statuses().get(name, {}).get("conditions", [])
         return next((each for each in found if each["type"] == kind), {})
 
@@ -199,7 +199,7 @@ class Up:
 
 
 def servers_of(workspace: Workspace) -> list[psutil.Process]:
-    """Every process that serves from this workspace's state folder."""
+    """Return every process that serves from this workspace's state folder."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
         words = " ".join(process.info["cmdline"] or ())
@@ -209,7 +209,7 @@ def servers_of(workspace: Workspace) -> list[psutil.Process]:
 
 
 def free_ports() -> tuple[int, int, int]:
-    """Three ports that are free."""
+    """Return three free ports."""
     one, two, three = state.free_ports(3)
     return one, two, three
 

@@ -10,7 +10,7 @@ from tests.acceptance.running import Asking, Starter, Workspace, model, servers_
 
 @pytest.fixture(autouse=True)
 def good(workspace: Workspace) -> None:
-    """One model that doubles."""
+    """Write one model that doubles."""
     workspace.write_model("double", 2.0)
     workspace.write(model("good", 1, "double"))
 

@@ -32,7 +32,7 @@ class FakeControl:
     troubles: list[Exception] = field(default_factory=list)
 
     async def index(self) -> tuple[LoadedModel, ...]:
-        """Every version that is loaded, and those that still answer."""
+        """Return every version that is loaded, and those that still answer."""
         self.asked["index"] += 1
         if self.gone:
             raise UnreachableError("the server did not answer")
@@ -43,7 +43,7 @@ class FakeControl:
         )
 
     async def is_ready(self, name: str, version: int) -> bool:
-        """Whether it is loaded."""
+        """Return whether it is loaded."""
         self.asked["is_ready"] += 1
         if self.gone:
             raise UnreachableError("the server did not answer")

@@ -89,7 +89,7 @@ class Pod:
         return f"--desired={self.root / 'repository.json'}", f"--state-file={self.root / 'state.json'}"
 
     def end_agent(self) -> int:
-        """SIGTERM, and its exit code."""
+        """Send SIGTERM and return the agent's exit code."""
         self.agent.send_signal(signal.SIGTERM)
         return self.agent.wait(20)
 
@@ -99,7 +99,7 @@ class Pod:
         return children[0]
 
     def kill_worker(self) -> None:
-        """kill -9 the child and wait for the next one."""
+        """Kill the child and wait for the next one."""
         old = self.worker()
         old.kill()
         wait_for(lambda: self.worker().pid != old.pid, lambda: self.log)
@@ -139,7 +139,7 @@ class Pod:
         return float(response.json()["outputs"][0]["data"][0])
 
     def loads(self, name: str) -> int:
-        """How often the server says that it has loaded a model."""
+        """Return how often the server has logged that it loaded a model."""
         assert self.server is not None
         return self.server.log.read_text(errors="replace").count(f"successfully loaded '{name}'")
 
@@ -163,5 +163,5 @@ def said(state: AgentState, name: str, version: int) -> LoadedModel:
 
 
 def is_root() -> bool:
-    """Whether file systems can be mounted."""
+    """Return whether file systems can be mounted."""
     return os.geteuid() == 0

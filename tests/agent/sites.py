@@ -111,7 +111,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing."""
+        """Log nothing."""
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -120,7 +120,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Nothing."""
+        """Print nothing."""
 
 
 @contextmanager

@@ -186,13 +186,13 @@ class Missing(http.server.BaseHTTPRequestHandler):
     """Answers 404 to everything."""
 
     def do_GET(self) -> None:
-        """404."""
+        """Answer 404."""
         self.send_error(404)
 
     do_HEAD = do_GET  # noqa: N815
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

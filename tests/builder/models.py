@@ -10,7 +10,7 @@ FEATURES, HIDDEN, CLASSES = 32, 64, 8
 
 
 def perceptron(path: Path, *, opset: int = 17, seed: int = 7) -> Path:
-    """MatMul, Add, Relu, MatMul of [batch, 32] to [batch, 8]."""
+    """Write MatMul, Add, Relu, MatMul of [batch, 32] to [batch, 8]."""
     random = np.random.default_rng(seed)
     weights = {
         "w1": random.normal(size=(FEATURES, HIDDEN)).astype(np.float32) / 6,
@@ -27,7 +27,7 @@ def perceptron(path: Path, *, opset: int = 17, seed: int = 7) -> Path:
 
 
 def convolution(path: Path) -> Path:
-    """Conv, Relu, GlobalAveragePool, Flatten of [batch, 3, 16, 16] to [batch, 8]."""
+    """Write Conv, Relu, GlobalAveragePool, Flatten of [batch, 3, 16, 16] to [batch, 8]."""
     weights = {"w": np.random.default_rng(7).normal(size=(CLASSES, 3, 3, 3)).astype(np.float32) / 4}
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"], "conv", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),

@@ -33,7 +33,7 @@ class Reader(Silent):
         self._surprise = surprise
 
     def log_likelihood(self, text: str) -> tuple[float, int]:
-        """Of each word."""
+        """Return the log-likelihood and the number of the text's words."""
         return -self._surprise * len(text.split()), len(text.split())
 
 

@@ -20,7 +20,7 @@ WITHOUT_CRDS = {"crds": {"install": False}}
 
 @pytest.fixture(scope="session")
 def helm() -> Any:
-    """Helm as a library."""
+    """Return Helm as a library."""
     return helm_library()
 
 
@@ -96,7 +96,7 @@ def releases(helm: Any, cluster: Cluster) -> Iterator[Callable[..., Release]]:
 
 @pytest.fixture
 def release(releases: Callable[..., Release]) -> Release:
-    """One release, not yet installed."""
+    """Return one release, not yet installed."""
     return releases()
 
 

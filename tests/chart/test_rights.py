@@ -71,7 +71,7 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 
 @pytest.fixture
 def kinds(cluster: Cluster) -> Iterator[None]:
-    """Argosy's kinds: kubectl asks of no others."""
+    """Install Argosy's kinds: kubectl knows no others."""
     names = [f"{kind}.argosy.dev" for kind in KINDS]
     for path in (CHART / "files/crds").iterdir():
         cluster.apply(path.read_text())
@@ -91,7 +91,7 @@ def elsewhere(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def operator(release: Release, cluster: Cluster) -> Callable[[dict[str, Any]], Access]:
-    """Installs the chart and is then the operator."""
+    """Return a function that installs the chart and returns the operator's access."""
 
     def install(values: dict[str, Any]) -> Access:
         release.install({**WITHOUT_CRDS, "replicas": 0, **values})
@@ -189,7 +189,7 @@ def test_kubectl_says_the_same(operator: Callable[..., Access], release: Release
 
 
 def _may(access: Access, *words: str) -> bool:
-    """kubectl's answer; the last word is RESOURCE, RESOURCE/NAME or RESOURCE/SUBRESOURCE."""
+    """Return kubectl's answer; the last word is RESOURCE, RESOURCE/NAME or RESOURCE/SUBRESOURCE."""
     *ask, resource = words
     kind, _, part = resource.partition("/")
     what = (kind, f"--subresource={part}") if part in SUBRESOURCES else (resource,)

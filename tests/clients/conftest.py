@@ -34,7 +34,7 @@ LOADED = [
 
 @pytest.fixture(scope="session")
 def server(argosy_server: StartServer, tmp_path_factory: pytest.TempPathFactory) -> Server:
-    """Argosy's server in explicit mode, with LOADED loaded."""
+    """Return Argosy's server in explicit mode, with LOADED loaded."""
     own = tmp_path_factory.mktemp("clients")
     write_models(own)
     flags = [f"--load-model={name}" for name in LOADED]
@@ -43,7 +43,7 @@ def server(argosy_server: StartServer, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="session", params=list(four.MODULES))
 def client(request: pytest.FixtureRequest, server: Server) -> Iterator[four.FourClient]:
-    """Each client in turn."""
+    """Yield each client in turn."""
     connected = four.connect(request.param, server.http, server.grpc)
     yield connected
     four.close(connected)

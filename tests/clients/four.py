@@ -58,7 +58,7 @@ class FourClient:
         return self.name.startswith("grpc")
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
-        """Any method of the client's own, run to its end."""
+        """Return any method of the client's own, run to its end."""
         call = getattr(self.inner, method)
 
         def run(*args: Any, **kwargs: Any) -> Any:

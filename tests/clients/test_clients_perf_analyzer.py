@@ -21,7 +21,7 @@ Measure = Callable[[Sequence[str]], list[Row]]
 
 
 def _failures(server: Server, model: str) -> int:
-    """How many requests to `model` failed, by the server's own metrics."""
+    """Return how many requests to `model` failed, by the server's own metrics."""
     with urllib.request.urlopen(f"http://{server.metrics}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
     mine = [line for line in lines if line.startswith("nv_inference_request_failure{") and f'model="{model}"' in line]

@@ -24,7 +24,7 @@ class Builds:
         self._folder = folder
 
     def fail(self, times: int, error: str) -> None:
-        """With this said on standard error."""
+        """Fail so many times, with this error on standard error."""
         script = self._folder / "buildah"
         script.write_text(SCRIPT.format(folder=self._folder, times=times, error=error))
         script.chmod(0o755)

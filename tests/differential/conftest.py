@@ -22,5 +22,5 @@ def started(triton_server: StartServer, argosy_server: StartServer) -> Callable[
 
 @pytest.fixture(scope="session", params=PEERS)
 def server(request: pytest.FixtureRequest, started: Callable[[str], Server]) -> Server:
-    """Each side in turn: the oracle keeps the recordings true, Argosy is held to them."""
+    """Return each side in turn: the oracle keeps the recordings true, Argosy is compared with them."""
     return started(request.param)

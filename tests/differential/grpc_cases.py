@@ -33,7 +33,7 @@ CASES = [
 
 
 def answer(address: str, case: GrpcCase) -> dict[str, Any]:
-    """`{"code", "details", "messages"}`: every message the server sent, and how it ended."""
+    """Return `{"code", "details", "messages"}`: every message the server sent, and how it ended."""
     method = SERVICE.methods_by_name[case.method]
     request_type = message_factory.GetMessageClass(method.input_type)
     requests = [json_format.ParseDict(each, request_type()) for each in case.requests]

@@ -21,13 +21,13 @@ _SAMPLE = re.compile(r"(?P<name>\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)")
 
 
 def text(server: Server) -> str:
-    """All of its metrics."""
+    """Return all of its metrics."""
     with urllib.request.urlopen(f"http://{server.metrics}/metrics", timeout=10) as answer:
         return str(answer.read().decode())
 
 
 def families(server: Server) -> dict[str, list[str | list[str]]]:
-    """By name: the kind, and the labels of samples. Of those alone that have a sample."""
+    """Return, by name, the kind and the labels of samples. Families without samples are left out."""
     exposed = text(server)
     kinds = dict(re.findall(r"^# TYPE (nv_\w+) (\w+)$", exposed, re.MULTILINE))
     found: dict[str, list[str | list[str]]] = {}
@@ -39,7 +39,7 @@ def families(server: Server) -> dict[str, list[str | list[str]]]:
 
 
 def moved(server: Server, case: StatisticsCase, expected: dict[str, int] | None = None) -> dict[str, int]:
-    """Each count that the case's calls changed, with by how much; of its models alone.
+    """Return each count that the case's calls changed, with by how much; of its models alone.
 
     A stream's last response may leave well before it is counted, so what is `expected` is waited for.
     """

@@ -23,7 +23,7 @@ def traceback(text: str) -> str:
 
 
 def input_lists(text: str) -> str:
-    """Triton lists a request's inputs in its hash table's order, and no missing input as `]` alone."""
+    """Sort a request's inputs, which Triton lists in its hash table's order; no missing input is `]` alone."""
     text = re.sub(r"Got input\(s\) \[(.*?)\]", _sorted_list, text)
     return text.replace("missing required input(s) ]", "missing required input(s) []")
 
@@ -33,12 +33,12 @@ def _sorted_list(match: re.Match[str]) -> str:
 
 
 def batch_mismatch(text: str) -> str:
-    """Of two inputs whose batches differ, Triton's hash table decides which one is named."""
+    """Remove the input's name: of two inputs whose batches differ, Triton's hash table decides which one is named."""
     return re.sub(r"input '\w+' batch size does not match", "input '<input>' batch size does not match", text)
 
 
 def poll_reason(text: str) -> str:
-    """Why a model's configuration is refused stands only in Triton's log; Argosy says it in the answer too."""
+    """Remove why a model's configuration is refused: only Triton's log says it; Argosy says it in the answer too."""
     return re.sub(r"(failed to poll from model repository): .*", r"\1", text, flags=re.DOTALL)
 
 
@@ -46,14 +46,14 @@ TEXT_RULES: tuple[Callable[[str], str], ...] = (traceback, input_lists, batch_mi
 
 
 def server_name(answer: Json) -> Json:
-    """Each server says its own name and version in its metadata."""
+    """Replace the server's name and version in its metadata."""
     if isinstance(answer, dict) and "extensions" in answer:
         return {**answer, "name": "<server>", "version": "<version>"}
     return answer
 
 
 def ensemble_outputs(answer: Json) -> Json:
-    """Triton writes an ensemble's outputs in the order of its tensor map, which follows no configuration."""
+    """Sort an ensemble's outputs: Triton writes them in the order of its tensor map, which follows no configuration."""
     if not isinstance(answer, dict) or answer.get("model_name") not in ENSEMBLES or "outputs" not in answer:
         return answer
     raw = answer.get("raw_output_contents")
@@ -65,7 +65,7 @@ def ensemble_outputs(answer: Json) -> Json:
 
 
 def ensemble_parameters(answer: Json) -> Json:
-    """Triton's ensembles answer with the sequence flags they passed to their steps, once per step."""
+    """Remove the sequence flags that Triton's ensembles pass to their steps and also answer with, once per step."""
     if not isinstance(answer, dict) or answer.get("model_name") not in ENSEMBLES:
         return answer
     found = _without_flags(answer)
@@ -81,7 +81,7 @@ def _without_flags(answer: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def not_a_number(answer: Json) -> Json:
-    """NaN does not equal itself, so it is compared by its name."""
+    """Replace NaN by its name, since it does not equal itself."""
     return "NaN" if isinstance(answer, float) and math.isnan(answer) else answer
 
 
@@ -95,8 +95,11 @@ VALUE_RULES: tuple[Callable[[Json], Json], ...] = (
 
 
 def content_type(answer: Mapping[str, Json]) -> dict[str, Json]:
-    """Triton labels the same JSON error text/plain or application/json by the path it came from, and gives an
-    empty body either label; no client can tell by it."""
+    """Normalise the content type of errors and of empty bodies.
+
+    Triton labels the same JSON error text/plain or application/json by the path it came from, and gives an empty body
+    either label; no client can tell by it.
+    """
     found = dict(answer)
     if found["type"] in ("", "text/plain", "application/json"):
         if found.get("status", 200) >= 400:
@@ -112,7 +115,7 @@ def normalised(answer: Mapping[str, Json]) -> Json:
 
 
 def values(answer: Json) -> Json:
-    """Any answer's values with the rules on text and on values applied, from the inside out."""
+    """Return any answer's values with the rules on text and on values applied, from the inside out."""
     if isinstance(answer, dict):
         answer = {key: values(value) for key, value in answer.items()}
     elif isinstance(answer, list):

@@ -21,7 +21,7 @@ def models_in(repository: Path) -> list[str]:
 
 
 def flags(side: str) -> list[str]:
-    """Explicit control with every model that `side` can serve loaded, so that one server serves every check."""
+    """Return explicit control with every model that `side` can serve loaded, so that one server serves every check."""
     more = [NOT_YET] if side == "triton" else []
     names = [name for repository in (MODELS, *more) for name in models_in(repository)]
     repositories = [f"--model-repository={repository}" for repository in more]
@@ -30,7 +30,7 @@ def flags(side: str) -> list[str]:
 
 @cache
 def recorded(topic: str) -> dict[str, Any]:
-    """Triton's answers by case name."""
+    """Return Triton's answers by case name."""
     loaded: dict[str, Any] = json.loads((RECORDED / f"{topic}.json").read_text())
     return loaded
 

@@ -43,7 +43,7 @@ CASES = [
 
 
 def moved(address: str, case: StatisticsCase) -> dict[str, int]:
-    """Each count that the case's calls changed, by `model/version/path`, with by how much."""
+    """Return each count that the case's calls changed, by `model/version/path`, with by how much."""
     before = _counts(address, case.models)
     for call in case.calls:
         send(address, call)

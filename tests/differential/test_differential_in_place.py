@@ -45,13 +45,13 @@ class Changing:
         self.server, self._folder = server, folder
 
     def change(self, config: str) -> tuple[int, str]:
-        """Have the server serve by it; the status that it answers, and its words."""
+        """Change the configuration that the server serves; return the status and the text of its answer."""
         (self._folder / "models/m/config.pbtxt").write_text(config)
         answer = send(self.server.http, post("/v2/repository/models/m/load", {}))
         return answer["status"], str(answer["body"])
 
     def ask(self) -> int:
-        """One request; the status."""
+        """Send one request and return the status."""
         return int(send(self.server.http, infer("m", tensor("X", [1, 1], "FP32", [1.0])))["status"])
 
     @property
@@ -88,7 +88,7 @@ class Changing:
 def changing(
     request: pytest.FixtureRequest, triton_server: StartServer, argosy_server: StartServer, tmp_path: Path
 ) -> Iterator[Changing]:
-    """Each side in turn, with one instance of the model."""
+    """Yield each side in turn, with one instance of the model."""
     model = tmp_path / "models/m/1/model.py"
     model.parent.mkdir(parents=True)
     model.write_text(f"FOLDER = {str(tmp_path)!r}\n{MODEL}")

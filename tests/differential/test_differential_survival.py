@@ -16,7 +16,7 @@ BYTES_CLASSES = "class result not available for output due to unsupported type '
 
 @pytest.fixture
 def surviving(started: Callable[[str], Server]) -> Iterator[Server]:
-    """Argosy's server, which must still serve when the test ends."""
+    """Yield Argosy's server, which must still serve when the test ends."""
     server = started("argosy")
     yield server
     assert server.alive()

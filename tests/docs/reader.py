@@ -77,7 +77,7 @@ class Reader:
         return self._log.read_text(errors="replace")[-4000:]
 
     def _all_ready(self) -> bool:
-        """Whether the status of every resource is Ready. Read from its file: `argosy get` would take a core from it."""
+        """Return whether every resource is Ready, by the status file: `argosy get` would take a core from servers."""
         try:
             status = json.loads((self._folder / ".argosy/status.json").read_text())
         except FileNotFoundError:
@@ -89,7 +89,7 @@ class Reader:
         )
 
     def leave(self) -> None:
-        """Ctrl-C what runs. Fails where it does not end well, or leaves a process."""
+        """Send Ctrl-C to what runs. Fails where it does not end well, or leaves a process."""
         if self._server is None:
             return
         server, self._server = self._server, None

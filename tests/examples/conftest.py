@@ -120,7 +120,7 @@ def train_safety() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def embed(tokenize: Stage, embedder: torch.nn.Module) -> Callable[[Sequence[str]], Array]:
-    """Prompts → FP32 [prompts, 384], through the tokenize stage."""
+    """Return a function of prompts → FP32 [prompts, 384], through the tokenize stage."""
 
     def run(prompts: Sequence[str]) -> Array:
         stages = [tokenize(prompt=np.array([[p.encode()]], dtype=np.object_)) for p in prompts]

@@ -182,7 +182,7 @@ def test_llm_tokenizer_speaks_chat(pieces: tokenizers.Tokenizer, tokenize: Stage
 
 
 def generate(llm: transformers.PreTrainedModel, ids: Any, tokens: int) -> list[int]:
-    """Greedy new ids, without the end token; none for a budget of 0."""
+    """Return new ids by greedy generation, without the end token; none for a budget of 0."""
     if tokens == 0:
         return []
     asked = torch.from_numpy(ids.astype(np.int64))

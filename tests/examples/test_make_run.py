@@ -33,7 +33,7 @@ class Running:
         return self.log.read_text(errors="replace")
 
     def wait_for(self, words: str) -> None:
-        """Until it has printed `words`."""
+        """Wait until it has printed `words`."""
         deadline = time.monotonic() + PATIENCE_S
         while words not in self.text:
             assert self.process.poll() is None, self.text
@@ -41,7 +41,7 @@ class Running:
             time.sleep(0.05)
 
     def end(self, number: signal.Signals) -> tuple[int, list[psutil.Process]]:
-        """Its exit code after a signal, and which of the processes it started are left."""
+        """Send a signal; return the exit code, and which of the processes it started are left."""
         below = psutil.Process(self.process.pid).children(recursive=True)
         assert below
         self.process.send_signal(number)

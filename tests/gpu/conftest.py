@@ -30,7 +30,7 @@ def gpu() -> torch.device:
 
 @pytest.fixture
 def cuda_provider() -> None:
-    """ONNX Runtime can use the GPU."""
+    """Skip the test where ONNX Runtime cannot use the GPU."""
     if options.CUDA not in onnxruntime.get_available_providers():
         pytest.skip("this onnxruntime has no CUDA provider: pip install onnxruntime-gpu in its place")
 

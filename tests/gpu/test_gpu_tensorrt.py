@@ -24,7 +24,7 @@ Plane = Callable[[], Awaitable[DataPlane]]
 
 @pytest.fixture(autouse=True)
 def library() -> None:
-    """TensorRT is there."""
+    """Skip the test where TensorRT is missing."""
     if importlib.util.find_spec("tensorrt") is None:
         pytest.skip("TensorRT is not installed: pip install 'argosy[tensorrt]'")
 

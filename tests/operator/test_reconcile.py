@@ -66,7 +66,7 @@ class Shell:
     refuses: frozenset[tuple[str, int]] = frozenset()
 
     def decide(self, resources: list[Resource]) -> Outcome:
-        """One round, up to what should be loaded."""
+        """Run one round, up to what should be loaded."""
         models = [
             LoadedModel(name, version, LoadState.READY)
             for name, model in self.loaded.items()

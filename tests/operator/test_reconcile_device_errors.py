@@ -14,7 +14,7 @@ from argosy.snapshot import PoolSnapshot
 
 
 def places(cluster: Cluster) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Each server's node and GPUs."""
+    """Return each server's node and GPUs."""
     return {name: server.place() for name, server in cluster.servers.items()}
 
 
@@ -31,7 +31,7 @@ def cordoned(cluster: Cluster) -> list[tuple[str, int]]:
 
 
 def message(cluster: Cluster, kind: ConditionType, name: str = "m") -> str:
-    """Reason and message of a model's condition."""
+    """Return reason and message of a model's condition."""
     status = cluster.snapshot.statuses[f"InferenceModel default/{name}"]
     assert isinstance(status, InferenceModelStatus)
     found = status.condition(kind)

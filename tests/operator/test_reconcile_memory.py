@@ -12,7 +12,7 @@ Sizes = dict[tuple[str, int], int]
 
 
 def sizes(**versions: list[int]) -> Sizes:
-    """GiB of each model's versions, from the first."""
+    """Return the GiB of each model's versions, from the first."""
     return {(name, at): size * GIB for name, known in versions.items() for at, size in enumerate(known, 1)}
 
 

@@ -25,7 +25,7 @@ class Manifests:
     pipe: tuple[str, ...] = ()
 
     def resources(self) -> list[Resource]:
-        """All of it."""
+        """Return all resources."""
         limit = {"maxServers": self.limit} if self.limit else {}
         found = [pool(nodeSelector={"zone": self.zone} if self.zone else {}, **limit)]
         for name, (version, replicas, batch) in self.models.items():
@@ -41,7 +41,7 @@ class Manifests:
         self.models[name] = (version, replicas, batch)
 
     def memory(self) -> dict[tuple[str, int], int]:
-        """Bytes of each version."""
+        """Return the bytes of each version."""
         return {version: size * GIB for version, size in self.sizes.items()}
 
 
@@ -133,8 +133,9 @@ def test_nothing_that_serves_and_is_declared_is_ever_unreachable(
 
 
 def unavoidable(cluster: Cluster, name: str, servers: set[str]) -> bool:
-    """Whether it was reached on Pods that had to be started again, or gave way to what waited in a circle: there are
-    too few GPUs to do it otherwise, and the status says so.
+    """Return whether it was reached on restarted Pods, or gave way to what waited in a circle.
+
+    There are too few GPUs to do it otherwise, and the status says so.
     """
     assert cluster.outcome is not None
     said = [str(status.conditions) for key, status in cluster.outcome.statuses.items() if key.endswith(f"/{name}")]
@@ -142,7 +143,7 @@ def unavoidable(cluster: Cluster, name: str, servers: set[str]) -> bool:
 
 
 def finally_settled(manifests: Manifests, cluster: Cluster) -> None:
-    """Once everything can be loaded, all that has a place serves there, and nothing else does."""
+    """Check that once everything can be loaded, all that is placed serves there, and nothing else does."""
     cluster.refuses = frozenset()
     outcome = cluster.settle(manifests.resources())
     (plan,) = outcome.plan.pools

@@ -13,7 +13,7 @@ TENSOR = {"dataType": "TYPE_FP32", "dims": [1]}
 
 
 def model(*versions: int, memory: int = 20, **spec: Any) -> Resource:
-    """`m`, of which each of these versions takes so many GiB."""
+    """Return `m`, of which each of these versions takes so many GiB."""
     given = {
         "poolRef": {"name": "p"},
         "modelFormat": {"name": "onnx"},

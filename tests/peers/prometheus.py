@@ -19,7 +19,7 @@ WEB_CONFIG = "web.yml"
 
 
 def install() -> str:
-    """Where the program is, promtool beside it; ClusterUnavailableError where it cannot be had."""
+    """Return the path of the program, next to promtool. Raises ClusterUnavailableError where it is unavailable."""
     packages.ensure([PACKAGE])
     return str(shutil.which(PACKAGE.program))
 
@@ -51,14 +51,14 @@ class Prometheus:
         return f"http://127.0.0.1:{self.port}"
 
     def scrape(self, targets: Sequence[Scraped]) -> None:
-        """From now on scrape just these; it is noticed within a second or so."""
+        """Scrape just these from now on; it takes effect within a second or so."""
         groups = [{"targets": list(each.addresses), "labels": dict(each.labels)} for each in targets]
         beside = self.folder / "targets.new"
         beside.write_text(json.dumps(groups))
         beside.rename(self.folder / "targets.json")
 
     def start(self) -> None:
-        """Until it is ready. Its data are kept over a `stop`."""
+        """Start it and wait until it is ready. Its data outlast a `stop`."""
         program = install()
         self.folder.mkdir(parents=True, exist_ok=True)
         if not (self.folder / "targets.json").exists():

@@ -45,7 +45,7 @@ class Server:
         return f"127.0.0.1:{self.ports.metrics}"
 
     def alive(self) -> bool:
-        """Whether the process still runs."""
+        """Return whether the process still runs."""
         return self.process.poll() is None
 
     def stop(self, grace_s: float = 20.0) -> None:
@@ -104,7 +104,7 @@ def _lost_port(server: Server) -> bool:
 
 
 def wait(server: Server, path: str, timeout_s: float, pause_s: float = 0.05) -> None:
-    """Until the server answers `path` with 200, asked every `pause_s`. Raises ServerStartError when it does not."""
+    """Poll `path` every `pause_s` until the server answers 200. Raises ServerStartError when it does not."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         if not server.alive():

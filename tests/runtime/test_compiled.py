@@ -70,7 +70,7 @@ def _bases(node: ast.ClassDef) -> list[str]:
 
 
 def _is_open(node: ast.ClassDef) -> bool:
-    """Whether anybody may inherit from it: protocols, and what inherits from classes of Python's own."""
+    """Return whether other classes may inherit from it: protocols, and what inherits from classes of Python's own."""
     return any(base == "Protocol" or base.endswith(("Error", "Exception", "Enum")) for base in _bases(node))
 
 

@@ -17,7 +17,7 @@ from argosy_common.tarballs import extract_all, opened
 
 @pytest.fixture(params=["filter", "no filter"], autouse=True)
 def _python(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python from 3.11.4 on, and as it was before: without the filter, and without the argument."""
+    """Play Python from 3.11.4 on, and as it was before: without the filter, and without the argument."""
     if request.param == "filter":
         if not hasattr(tarfile, "data_filter"):
             pytest.skip("this Python has no filters")

@@ -46,7 +46,7 @@ AddModel = Callable[..., Path]
 
 @pytest.fixture
 def add_model(tmp_path: Path) -> AddModel:
-    """`add_model(name, execute, initialize)`: a model that takes X, an int, and answers Y, both INT32 [1]."""
+    """Return `add_model(name, execute, initialize)`: a model that takes X, an int, and answers Y, both INT32 [1]."""
 
     def add(name: str, execute: str = "y = x", initialize: str = "pass") -> Path:
         folder = tmp_path / "models" / name

@@ -39,19 +39,21 @@ class Serving:
         return self.log.read_text(errors="replace")
 
     def wait_for_ports(self) -> None:
-        """Until it says where it listens."""
+        """Wait until it prints where it listens."""
         wait_until(lambda: len(_STARTED.findall(self.text)) == 3 or self.process.poll() is not None, self.log)
         self.ports = {name.split()[0].removesuffix("Service"): int(port) for name, port in _STARTED.findall(self.text)}
 
     def wait_until_ready(self) -> "Serving":
-        """Until it answers that it is ready; fails where it ends before."""
+        """Wait until it answers that it is ready; fails where it ends before."""
         self.wait_for_ports()
         wait_until(lambda: self.process.poll() is not None or self.status("/v2/health/ready") == 200, self.log)
         assert self.process.poll() is None, self.text
         return self
 
     def ask(self, path: str, body: Any = None, port: str = "HTTP") -> tuple[int, bytes]:
-        """Status and body; `body` is POSTed, as JSON where it is not bytes. Raises OSError where nobody answers."""
+        """Return status and body; `body` is POSTed, as JSON where it is not bytes. Raises OSError where no server
+        answers.
+        """
         data = json.dumps(body).encode() if isinstance(body, dict | list) else body
         request = urllib.request.Request(f"http://127.0.0.1:{self.ports[port]}{path}", data)
         try:
@@ -69,7 +71,7 @@ class Serving:
             return 0
 
     def infer(self, model: str, value: int) -> tuple[int, Any]:
-        """Status and answer of a model that takes X INT32 [1]: its Y, or the error."""
+        """Return status and answer of a model that takes X INT32 [1]: its Y, or the error."""
         tensor = {"name": "X", "datatype": "INT32", "shape": [1], "data": [value]}
         status, body = self.ask(f"/v2/models/{model}/infer", {"inputs": [tensor]})
         found = json.loads(body)

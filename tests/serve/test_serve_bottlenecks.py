@@ -39,7 +39,7 @@ STEPS = {"held-up": ("quick", "starved"), "well": ("quick", "fed")}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """Two ensembles of two models: of one the second has an instance for all, of the other one for each client."""
+    """Yield two ensembles of two models: of one the second has one instance, of the other one for each client."""
     folder = tmp_path_factory.mktemp("bottlenecks")
     for name, count in INSTANCES.items():
         code = SLOW.replace("0.02", "0.0005") if name == "quick" else SLOW

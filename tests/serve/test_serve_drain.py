@@ -29,7 +29,7 @@ class Load:
         self.enough = threading.Event()
 
     def work(self, number: int) -> None:
-        """One worker."""
+        """Run one worker."""
         ask = self._over_grpc if number == 0 else self._over_http
         while not self.enough.is_set():
             try:

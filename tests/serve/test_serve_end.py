@@ -131,7 +131,7 @@ def test_a_killed_worker_comes_back_and_nobody_else_notices(serve: Start, add_mo
 
 
 def _other(server: Serving, victim: int) -> bool:
-    """Whether the model answers from another process than `victim`."""
+    """Return whether the model answers from another process than `victim`."""
     status, answer = server.infer("victim", 0)
     return status == 200 and answer != victim
 

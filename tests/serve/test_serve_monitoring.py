@@ -44,7 +44,7 @@ RECORDS = [rule.name for group in RECORDING for rule in group.rules if isinstanc
 
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """With the chart's rules, scraping a server that was asked a few times."""
+    """Yield one with the chart's rules, which scrapes a server that answered a few requests."""
     folder = tmp_path_factory.mktemp("monitoring")
     version = folder / "models" / "m" / "1"
     version.mkdir(parents=True)
@@ -69,7 +69,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
 
 
 async def _asked(serving: Serving) -> None:
-    """From several clients at once, one row each."""
+    """Send requests from several clients at once, one row each."""
 
     def ask(value: int) -> int:
         tensor = {"name": "X", "datatype": "INT32", "shape": [1, 1], "data": [value]}

@@ -15,7 +15,7 @@ HOARD = "y = len([b'x' * (1 << 24) for _ in range(128)])"
 
 
 def failures(server: Serving) -> dict[str, int]:
-    """Failed requests by their reasons, of those that there were any of."""
+    """Return the counts of failed requests by their reasons, without zeros."""
     found = re.findall(r'^argosy_request_failures_total\{.*reason="(\w+)"\} (\d+)$', server.metrics(), re.MULTILINE)
     return {reason: int(count) for reason, count in found if count != "0"}
 

@@ -13,7 +13,7 @@ from tests.serve.process import Serving, start
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """One server, of one model `echo`, that takes bodies of up to 100 kB."""
+    """Yield one server, of one model `echo`, that takes bodies of up to 100 kB."""
     folder = tmp_path_factory.mktemp("requests")
     (folder / "models" / "echo" / "1").mkdir(parents=True)
     (folder / "models" / "echo" / "1" / "model.py").write_text(MODEL.format(initialize="pass", execute="y = x"))
@@ -73,7 +73,7 @@ def test_what_is_no_http_is_refused(server: Serving) -> None:
 
 
 def _samples(server: Serving) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Every value by its name and labels. The parser adds `_total` to a counter's name, as OpenMetrics has it."""
+    """Return every value by its name and labels. The parser adds `_total` to a counter's name."""
     families = list(text_string_to_metric_families(server.metrics()))
     assert all(family.documentation for family in families)
     return {

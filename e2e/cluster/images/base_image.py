@@ -57,7 +57,7 @@ def _debootstrap(root: Path, mirror: Mirror) -> None:
 
 
 def _make_like_python_image(root: Path) -> None:
-    """`python` and `pip` work, and pip may install for everyone, as in the official image."""
+    """Let `python` and `pip` work, and let pip install for every user, as in the official image."""
     for name, target in (("python", "/usr/bin/python3"), ("python3", "/usr/bin/python3"), ("pip", "/usr/bin/pip3")):
         (root / "usr/local/bin" / name).symlink_to(target)
     (root / "usr/lib/python3.11/EXTERNALLY-MANAGED").unlink()

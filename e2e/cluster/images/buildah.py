@@ -27,7 +27,7 @@ TRIES = 5
 
 
 def ensure_base() -> None:
-    """Have the image that stands in for `python:3.11-slim` under that name, from the cache or made now."""
+    """Create the image that stands in for `python:3.11-slim` under that name, from the cache or built now."""
     _check_possible()
     keyed = f"localhost/argosy-e2e-base:{base_image.key()}"
     if exists(keyed):
@@ -73,7 +73,7 @@ def build(dockerfile: Path, context: Path, tag: str, build_args: Mapping[str, st
 
 
 def exists(tag: str) -> bool:
-    """Whether an image of this name was built."""
+    """Return whether an image of this name was built."""
     return _buildah_ok("inspect", "--type=image", tag)
 
 
@@ -133,9 +133,9 @@ def _locked(how: int) -> Iterator[None]:
 
 
 def _alone(how: int = 0) -> AbstractContextManager[None]:
-    """While no build goes on, in this process or another: two at once take cached layers from under each other.
+    """Hold the lock of builds, in this process or another: two at once take cached layers from under each other.
 
-    With LOCK_NB BlockingIOError where one does.
+    With LOCK_NB raise BlockingIOError where a build runs.
     """
     return _locked(fcntl.LOCK_EX | how)
 

@@ -38,7 +38,9 @@ def of_machine() -> PipSettings:
 
 
 def parse(listed: str) -> PipSettings:
-    """From what `pip config list` prints; local places that do not exist are left out. The environment wins."""
+    """Return the settings that `pip config list` prints; local folders that do not exist are left out. The environment
+    wins.
+    """
     settings: dict[str, str] = {}
     for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
         name, _, value = line.partition("=")

@@ -34,10 +34,10 @@ def create() -> None:
 
 
 def _rules() -> list[list[str]]:
-    """Ours, each behind its table.
+    """Return our rules, each after its table.
 
-    The address of a Service that kube-proxy has not heard of yet is refused here, like one without a Pod: else the
-    request leaves the machine, and whatever stands there may answer it.
+    The address of a Service that kube-proxy has not heard of yet is refused here, like one without a Pod: otherwise the
+    request leaves the machine, and another server may answer it.
     """
     pods, mark = str(POD_RANGE), ["-m", "comment", "--comment", MARK]
     out = ["nat", "POSTROUTING", "-s", pods, "!", "-d", pods, *mark, "-j", "MASQUERADE"]
@@ -71,7 +71,7 @@ def remove() -> None:
 
 
 def removal(saved: Iterable[str]) -> str:
-    """From what iptables-save prints, the iptables-restore script that removes Kubernetes' chains and our rules.
+    """Return the iptables-restore script that removes Kubernetes' chains and our rules from what iptables-save prints.
 
     Empty when there are none. Other rules and chains are not touched.
     """

@@ -161,7 +161,7 @@ def kubelet_config(client_authority: Path) -> dict[str, object]:
 
 
 def is_ready(access: Access, node: str) -> bool:
-    """Whether the node exists and its Ready condition is True."""
+    """Return whether the node exists and its Ready condition is True."""
     query = '{.status.conditions[?(@.type=="Ready")].status}'
     done = access.kubectl_process("get", "node", node, "-o", f"jsonpath={query}")
     return done.returncode == 0 and done.stdout == "True"

@@ -27,13 +27,13 @@ class Authority:
                  "-out", self.certificate)  # fmt: skip
 
     def server(self, name: str, hosts: Sequence[str], addresses: Sequence[str]) -> tuple[Path, Path]:
-        """Certificate and key of a server that answers to these names and addresses."""
+        """Create certificate and key of a server that answers to these names and addresses."""
         alternatives = [f"DNS:{host}" for host in hosts] + [f"IP:{address}" for address in addresses]
         usage = f"extendedKeyUsage=serverAuth\nsubjectAltName={','.join(alternatives)}\n"
         return self._sign(name, f"/CN={name}", usage)
 
     def client(self, name: str, user: str, groups: Sequence[str] = ()) -> tuple[Path, Path]:
-        """Certificate and key of a user (CN) in these groups (O), which is how Kubernetes reads them."""
+        """Create certificate and key of a user (CN) in these groups (O), which is how Kubernetes reads them."""
         subject = "".join(f"/O={_escaped(group)}" for group in groups) + f"/CN={_escaped(user)}"
         return self._sign(name, subject, "extendedKeyUsage=clientAuth\n")
 

@@ -29,7 +29,7 @@ class CrdServer:
     authority: Path
 
     def ready(self) -> bool:
-        """Whether it answers and calls itself ready."""
+        """Return whether it answers and reports itself ready."""
         if not self.authority.exists():
             return False
         try:

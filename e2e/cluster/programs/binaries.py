@@ -128,7 +128,7 @@ def _ensure_companions(folder: Path) -> None:
 
 
 def parse_version(text: str) -> tuple[int, int]:
-    """(major, minor) of what `kube-apiserver --version` prints."""
+    """Return (major, minor) of what `kube-apiserver --version` prints."""
     match = re.search(r"v(\d+)\.(\d+)", text)
     if match is None:
         raise ClusterUnavailableError(f"no version in {text!r}")

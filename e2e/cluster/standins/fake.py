@@ -76,7 +76,7 @@ def _container(container: dict[str, Any], state: dict[str, Any]) -> dict[str, An
 
 
 def addresses() -> Iterator[str]:
-    """Pod addresses, each once, from a range that no pod network here uses."""
+    """Yield Pod addresses, each once, from a range that no pod network here uses."""
     for number in range(1, 1 << 22):
         yield f"10.{128 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
 

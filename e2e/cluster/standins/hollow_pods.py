@@ -85,4 +85,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing: a line for each Pod is nobody's need."""
+        """Log nothing: a line for each Pod is of no use."""

@@ -11,6 +11,6 @@ MODELS = Path(__file__).resolve().parents[2] / "models"
 
 @pytest.fixture(scope="session")
 def server(argosy_server: StartServer) -> Server:
-    """Argosy's server with the models `identity` and `repeat`."""
+    """Return Argosy's server with the models `identity` and `repeat`."""
     loaded = [f"--load-model={name}" for name in ("identity", "repeat")]
     return argosy_server(MODELS, "--model-control-mode=explicit", *loaded)

@@ -29,7 +29,7 @@ class Told:
         return self.news.setdefault(number, asyncio.Queue())
 
     async def taken(self, parts: Iterable[int]) -> None:
-        """Until all that was written of these parts was read and acted upon."""
+        """Wait until all that was written of these parts was read and acted upon."""
         for number in parts:
             await self.part(number).join()
 
@@ -44,7 +44,7 @@ class Told:
         self.came.set()
 
     async def until(self, **held: int) -> None:
-        """Until the operator was told that just so many wait."""
+        """Wait until just so many waiting requests are reported to the operator."""
         async with asyncio.timeout(30):
             while self.held != held:
                 self.came.clear()
@@ -101,7 +101,7 @@ class Standing:
 
 
 def endpoint(server: Server) -> Endpoint:
-    """Where a server of the test is."""
+    """Return the endpoint of a server of the test."""
     return Endpoint("127.0.0.1", server.ports.http, server.ports.grpc)
 
 

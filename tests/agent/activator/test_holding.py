@@ -34,7 +34,7 @@ class Heard:
         self.waits.append(name)
 
     async def until(self, held: dict[str, int]) -> None:
-        """Until just so many wait."""
+        """Wait until just so many requests wait."""
         while not self.held or self.held[-1] != held:
             self.came.clear()
             await self.came.wait()
@@ -136,12 +136,12 @@ async def test_what_is_held_has_bounds(heard: Heard, limits: Limits, words: str)
 
 
 def several(*names: str, ready: str = "") -> Activation:
-    """Models of these names; `ready` is the one that a server has."""
+    """Return models of these names; `ready` is the one that a server has."""
     return Activation(tuple(ActivatedMember(each, each, 600, (HERE,) if each == ready else ()) for each in names))
 
 
 async def refusal_of(request: "asyncio.Task[Endpoint]") -> HoldingError:
-    """Why it is refused."""
+    """Return the error by which it is refused."""
     with pytest.raises(HoldingError) as raised:
         await request
     return raised.value

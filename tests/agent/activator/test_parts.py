@@ -28,7 +28,7 @@ ENDPOINT = Endpoint("10.0.0.1", 8000, 8001)
 
 
 def many(count: int, **more: object) -> Activation:
-    """Members with a reason as long as it gets."""
+    """Return members with a reason as long as it gets."""
     settings = {"timeout_s": 600.0, "reason": "x" * 300, **more}
     return Activation(tuple(ActivatedMember(f"the-model-{n}", f"model-{n}", **settings) for n in range(count)))  # type: ignore[arg-type]
 
@@ -107,7 +107,7 @@ async def test_an_activator_holds_for_each_of_ten_thousand_members() -> None:
 
 
 async def break_off(number: int) -> None:
-    """Have an activator of two parts, one of which cannot be followed any more."""
+    """Run an activator of two parts, one of which can no longer be followed."""
     async with standing() as at:
         texts = activation_texts(many(5), 2000)
         at.tells(texts)

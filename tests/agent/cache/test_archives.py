@@ -137,7 +137,7 @@ class Agents:
         self.cache, self.limit, self.now = cache, limit, 1e9
 
     def fetch(self, uri: str) -> Path:
-        """Have a new process fetch it."""
+        """Fetch it in a new process."""
         return Storage(self.cache, self.limit, retry=QUICK, lasting=True, now=lambda: self.now).fetch(uri)
 
 

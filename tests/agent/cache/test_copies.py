@@ -22,7 +22,7 @@ MIB = 2**20
 
 
 def offered(site: Any, **sizes: int) -> dict[str, str]:
-    """Files of so many bytes; their URLs."""
+    """Offer files of so many bytes; return their URLs."""
     site.files |= {f"/{name}": name.encode() * size for name, size in sizes.items()}
     return {name: f"{site.url}/{name}" for name in sizes}
 

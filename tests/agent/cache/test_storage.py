@@ -144,7 +144,7 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
     """Serves files and says nothing."""
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing."""
+        """Log nothing."""
 
 
 def test_http_is_fetched_with_progress(tmp_path: Path, storage: Storage, website: str) -> None:

@@ -38,7 +38,7 @@ def deep_loop(folder: Path) -> None:
 
 
 def refuse_listing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Have a folder's listing refused. Permissions alone hold nothing from root, which tests may run as."""
+    """Let a folder's listing be refused. Permissions alone deny nothing to root, as which tests may run."""
     listing = os.listdir
 
     def refusing(path: str | os.PathLike[str]) -> list[str]:

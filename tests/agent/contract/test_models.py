@@ -10,7 +10,7 @@ STEPS = st.dictionaries(st.sampled_from(LETTERS), st.sets(st.sampled_from(LETTER
 
 
 def models(steps: dict[str, set[str]]) -> tuple[RenderedModel, ...]:
-    """Models by name, with the models that each needs."""
+    """Return models by name, with the models that each needs."""
     return tuple(RenderedModel(name, "", {}, dict.fromkeys(needed, 1)) for name, needed in steps.items())
 
 

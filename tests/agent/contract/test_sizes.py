@@ -102,7 +102,7 @@ def fleet(count: int) -> list[RenderedModel]:
 
 
 def fitting(models: list[RenderedModel]) -> list[RenderedModel]:
-    """As many of them as a plan puts on one server."""
+    """Return as many of them as a plan puts on one server."""
     each = bound(models[0])
     return models[: PLACED_BYTES // each]
 

@@ -162,7 +162,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._send(202 if azure else 204, b"")
 
     def _delete_many(self, body: bytes) -> None:
-        """S3's DeleteObjects: what is refused stands in an answer of status 200."""
+        """Answer S3's DeleteObjects: refusals are in an answer of status 200."""
         keys = [each.text or "" for each in ElementTree.fromstring(body).iter() if each.tag.endswith("Key")]
         status, code = self.bucket.refused.get("DELETE", (0, ""))
         if not status:
@@ -173,7 +173,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self._send(200, f"<DeleteResult>{told}</DeleteResult>".encode())
 
     def _delete_batch(self, body: bytes) -> None:
-        """Azure's batch: requests within the body, each answered within the answer's."""
+        """Answer Azure's batch: requests within the body, each answered within the answer's."""
         status, code = self.bucket.refused.get("DELETE", (0, ""))
         answers = []
         for number, line in enumerate(each for each in body.decode().splitlines() if each.startswith("DELETE ")):
@@ -221,7 +221,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing."""
+        """Log nothing."""
 
 
 def _headers(body: bytes) -> dict[str, str]:
@@ -256,7 +256,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Nothing."""
+        """Print nothing."""
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> Path:
 
 
 def listing(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, by its path."""
+    """Return every file below a folder, by its path."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 

@@ -55,7 +55,7 @@ POINTS = ("at the first byte", "midway", "with all files", "before the manifest"
 
 
 def kill_at(point: str, uri: str, folder: Path) -> None:
-    """Have another process publish, and kill it there."""
+    """Let another process publish, and kill it there."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", PUBLISHER, uri, str(folder), point]
     with subprocess.Popen(

@@ -70,7 +70,7 @@ def test_what_is_kept_beside_an_engine(store: EngineStore, engine: Path) -> None
 
 
 def left_behind(store: EngineStore, engine: Path) -> None:
-    """One engine in use, one that is not, one broken, phases and an attempt of a build that was killed."""
+    """Store one engine in use, one that is not, one broken, phases and an attempt of a build that was killed."""
     for key in (KEY, OTHER, "b" * 32):
         store.publish(key, engine, manifest(key))
         store.add_request(key, REQUEST)

@@ -25,7 +25,7 @@ FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def is_a_tree(files: dict[str, bytes]) -> bool:
-    """Whether no file is also a folder."""
+    """Return whether no file is also a folder."""
     return not any(other.startswith(f"{name}/") for name in files for other in files)
 
 

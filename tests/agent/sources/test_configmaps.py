@@ -68,7 +68,7 @@ def cluster(control_plane: Cluster) -> Cluster:
 
 @pytest.fixture(autouse=True)
 def maps(cluster: Cluster) -> Iterator[None]:
-    """Each test begins with no ConfigMap of the agent's."""
+    """Delete the agent's ConfigMaps before each test."""
     yield
     cluster.kubectl("delete", "configmap", "-n", NAMESPACE, "--all", "--ignore-not-found")
 

@@ -26,7 +26,7 @@ def with_device_errors() -> LoadedModel:
 
 
 def said(bench: Bench, monkeypatch: pytest.MonkeyPatch, *found: LoadedModel) -> None:
-    """From now on the server's index says this."""
+    """Let the server's index report this from now on."""
 
     async def index(fake: FakeControl) -> tuple[LoadedModel, ...]:
         return found

@@ -42,7 +42,7 @@ class Offers:
         return self.states[-1]
 
     async def run(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class Storing(Storage):
@@ -202,7 +202,7 @@ class Texts:
         self.queue: asyncio.Queue[str] = asyncio.Queue()
 
     async def texts(self) -> AsyncIterator[str]:
-        """As they are put."""
+        """Yield the texts as they are put."""
         while True:
             yield await self.queue.get()
 

@@ -43,7 +43,7 @@ class Hanging:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is waited for."""
+    """Set every patience to nothing."""
     monkeypatch.setattr(keys, "PATIENCE_S", 0.0)
     monkeypatch.setattr(sidecar, "PATIENCE_S", 0.0)
 

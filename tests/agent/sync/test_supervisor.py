@@ -64,7 +64,7 @@ class Parent:
 
 @pytest.fixture
 def parents() -> Iterator[list[Parent]]:
-    """Parents that a test starts; ended with their children afterwards."""
+    """Yield a list of parents that a test starts; end them with their children afterwards."""
     started: list[Parent] = []
     yield started
     for parent in started:
@@ -77,7 +77,7 @@ def parents() -> Iterator[list[Parent]]:
 
 
 def start(parents: list[Parent], folder: Path, child: str) -> Parent:
-    """One more parent."""
+    """Start one more parent."""
     parents.append(Parent(folder, child))
     return parents[-1]
 

@@ -84,7 +84,7 @@ def test_the_folder_of_the_declared_version_is_taken_or_the_only_one(
 
 
 def failing(path: Path, source: VersionSource, version: int = 1) -> str:
-    """Why it cannot be placed."""
+    """Return why it cannot be placed."""
     with pytest.raises(Exception, match="theirs") as raised:
         place_model(RenderedModel("m", RENDERED, {version: source}), {version: path / "theirs"}, path / "m")
     return str(raised.value)

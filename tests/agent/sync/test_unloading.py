@@ -40,7 +40,7 @@ class Waiting:
         asked: Callable[[float], None] = lambda now: None,
         leaves: Callable[[], bool] = lambda: True,
     ) -> float:
-        """How long it waits; `asked` is told the time before each look."""
+        """Return how long it waits; `asked` gets the time before each look."""
 
         def clock() -> float:
             now, self.now = self.now, self.now + self.step_s
@@ -124,22 +124,22 @@ class Bench:
             (self.root / f"source-{version}" / "weights").write_text(str(version))
 
     def model(self, *versions: int) -> RenderedModel:
-        """`m` with these versions."""
+        """Return `m` with these versions."""
         text = f'name: "m"\nversion_policy {{ specific {{ versions: {list(versions)} }} }}\n'
         return RenderedModel("m", text, {v: VersionSource((self.root / f"source-{v}").as_uri()) for v in versions})
 
     async def want(self, *models: RenderedModel) -> None:
-        """One round towards these models."""
+        """Run one round towards these models."""
         await self.agent.observe()
         await self.agent.aim(RenderedRepository("server", models))
         self.agent.converge()
 
     async def ended(self) -> None:
-        """Until nothing is under way."""
+        """Run rounds until nothing is under way."""
         await self._until(lambda: not self.agent.busy)
 
     async def looked(self) -> None:
-        """Until the server's counts have been looked at twice more."""
+        """Run rounds until the server's counts have been read twice more."""
         seen = self.fake.calls.count("statistics m")
         await self._until(lambda: self.fake.calls.count("statistics m") > seen + 1)
 

@@ -45,7 +45,7 @@ def put(bucket: S3, **files: bytes) -> None:
 
 
 def listing(copy: Path) -> dict[str, bytes]:
-    """Every file of a copy."""
+    """Return every file of a copy."""
     return {str(path.relative_to(copy)): path.read_bytes() for path in copy.rglob("*") if path.is_file()}
 
 

@@ -31,7 +31,7 @@ class Sinks(RuleBasedStateMachine):
 
     @initialize(root=st.sampled_from(["", "deep/engines"]))
     def begin(self, root: str) -> None:
-        """Two empty sinks."""
+        """Create two empty sinks."""
         self.folder = tempfile.TemporaryDirectory()
         base = Path(self.folder.name)
         self.source = base / "source"
@@ -69,12 +69,12 @@ class Sinks(RuleBasedStateMachine):
 
     @rule()
     def probe(self) -> None:
-        """Both keep what they promise, and leave nothing of the trial."""
+        """Check that both keep their contract, and leave nothing of the trial."""
         assert all(sink.is_conditional("a/.probe") for sink in self.sinks)
 
     @invariant()
     def alike(self) -> None:
-        """Both hold the same."""
+        """Check that both contain the same."""
         if not hasattr(self, "sinks"):
             return
         for prefix in ("", "a", "a/b", "none"):

@@ -86,17 +86,17 @@ class Standins:
         return [json.loads(line) for line in text.splitlines()]
 
     def fail(self, call: str, said: str, code: int = 1) -> None:
-        """Have a call say something and end its process so."""
+        """Let a call print this and end its process with an exit code."""
         self.setenv("STANDIN_FAIL", f"{call}|{said}|{code}")
 
     def change(self, **changes: Any) -> None:
-        """Have what is written differ: keys are `engine:path` or `checkpoint:path`."""
+        """Change the files that are written: keys are `engine:path` or `checkpoint:path`."""
         self.setenv("STANDIN_CHANGE", json.dumps(changes))
 
 
 @pytest.fixture
 def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Standins:
-    """TensorRT-LLM as far as a machine without a GPU has it."""
+    """Install the stand-in for TensorRT-LLM on a machine without a GPU."""
     programs = tmp_path / "bin"
     programs.mkdir()
     program = programs / "trtllm-build"
@@ -114,11 +114,11 @@ class NoStore:
     """A store that keeps no phases."""
 
     def load_phase(self, key: str, phase: str, folder: Path) -> bool:
-        """There is none."""
+        """Return that there is none."""
         return False
 
     def save_phase(self, key: str, phase: str, folder: Path) -> None:
-        """Nothing is kept."""
+        """Save nothing."""
 
 
 @pytest.fixture

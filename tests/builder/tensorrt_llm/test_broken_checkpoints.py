@@ -21,14 +21,14 @@ def cut_off(model: Path) -> str:
 
 
 def header_cut_off(model: Path) -> str:
-    """Not even the header is whole."""
+    """Cut off the weights within their header."""
     path = model / "model.safetensors"
     path.write_bytes(path.read_bytes()[:50])
     return "model.safetensors is no safetensors file, or cut off (50 bytes)"
 
 
 def pointer(model: Path) -> str:
-    """Git LFS left its pointer in place of the file."""
+    """Leave Git LFS's pointer in place of the file."""
     (model / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n")
     return "is a pointer of Git LFS"
 
@@ -52,7 +52,7 @@ def broken_index(model: Path) -> str:
 
 
 def no_weights(model: Path) -> str:
-    """There are none."""
+    """Remove the weights."""
     (model / "model.safetensors").unlink()
     return "there are no weights among the model's files"
 
@@ -64,7 +64,7 @@ def no_config(model: Path) -> str:
 
 
 def broken_config(model: Path) -> str:
-    """config.json is cut off."""
+    """Cut off config.json."""
     (model / "config.json").write_text('{"architectures": [')
     return "config.json cannot be read"
 

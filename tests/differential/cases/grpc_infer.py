@@ -8,7 +8,7 @@ FLOATS = struct.pack("<2f", 1, 2)
 
 
 def encoded(value: bytes) -> str:
-    """Bytes as protobuf's JSON form writes them."""
+    """Return bytes as protobuf's JSON form writes them."""
     return base64.b64encode(value).decode()
 
 

@@ -30,7 +30,7 @@ def floats(shape: list[int], data: list[Any], name: str = "INPUT0") -> dict[str,
 
 
 def pair() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Both inputs of add_sub."""
+    """Return both inputs of add_sub."""
     return tensor("INPUT0", [1, 16], "INT32", RAMP), tensor("INPUT1", [1, 16], "INT32", ONES)
 
 

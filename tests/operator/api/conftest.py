@@ -18,7 +18,7 @@ BODIES: dict[str, Body] = {
 
 @pytest.fixture
 def body() -> Callable[..., Body]:
-    """`body(kind, {"a.b.0.c": value, …})`: a right body with values set; `...` as a value removes."""
+    """Return `body(kind, {"a.b.0.c": value, …})`: a valid body with values set; `...` as a value removes."""
     return changed
 
 

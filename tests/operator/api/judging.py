@@ -34,7 +34,7 @@ def walk(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
 
 
 def strict(schema: Schema) -> Schema:
-    """As the API server sees it with strict field validation: what is not described is refused."""
+    """Return the schema as the API server sees it with strict field validation: unknown fields are refused."""
     found = {key: value for key, value in schema.items() if not key.startswith("exclusive")}
     if schema.get("exclusiveMinimum"):
         found["exclusiveMinimum"] = found.pop("minimum")
@@ -76,7 +76,7 @@ def fill(schema: Schema, value: Any) -> None:
 
 
 def broken(schema: Schema, value: Any) -> list[str]:
-    """Messages of the rules that a new value breaks, whose defaults are filled in."""
+    """Return the messages of the rules that a new value breaks, whose defaults are filled in."""
     found: list[str] = []
     if isinstance(value, list):
         return [message for item in value for message in broken(schema["items"], item)]
@@ -93,7 +93,7 @@ def broken(schema: Schema, value: Any) -> list[str]:
 
 
 def holds(rule: str, value: Any) -> bool:
-    """Whether a value keeps a rule."""
+    """Return whether a value keeps a rule."""
     return bool(_program(rule).evaluate({"self": value}))
 
 
@@ -133,7 +133,7 @@ def repeated(schema: Schema, value: Any) -> list[str]:
 
 
 def refusals(body: Body) -> list[str]:
-    """Why an API server with these CRDs would refuse a new body; its defaults are filled in."""
+    """Return why an API server with these CRDs would refuse a new body; its defaults are filled in."""
     schema = root(body["kind"])
     wrong = [error.message for error in _validator_of(body["kind"]).iter_errors(body | {"metadata": {}})]
     if wrong:

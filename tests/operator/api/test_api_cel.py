@@ -14,7 +14,7 @@ Schema = dict[str, Any]
 
 
 def broken_by(kind: str, spec: Body) -> list[str]:
-    """Messages of the rules that a spec breaks."""
+    """Return the messages of the rules that a spec breaks."""
     schema = root(kind)["properties"]["spec"]
     fill(schema, spec)
     return broken(schema, spec)

@@ -50,7 +50,7 @@ def run(*arguments: str | Path) -> Result:
 
 @pytest.fixture
 def store(tmp_path: Path) -> EngineStore:
-    """Two engines of sixty days ago, and what a build left."""
+    """Return a store with two engines of sixty days ago, and what a build left."""
     kept = open_at(f"file:{tmp_path}/engines", tmp_path)
     built = write(tmp_path / "built", FILES)
     for key in (KEY, OTHER):

@@ -14,7 +14,7 @@ CHATTY = ("kopf.objects", "httpx")
 
 @pytest.fixture
 def levels() -> Iterator[None]:
-    """They are again what they were."""
+    """Restore them afterwards."""
     before = {name: logging.getLogger(name).level for name in CHATTY}
     yield
     for name, level in before.items():
@@ -32,7 +32,7 @@ def test_readings_of_servers_and_events_of_resources_are_no_lines(name: str, cap
 
 @pytest.fixture
 def thresholds() -> Iterator[None]:
-    """They are again what they were."""
+    """Restore them afterwards."""
     before = gc.get_threshold()
     yield
     gc.set_threshold(*before)

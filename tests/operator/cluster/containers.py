@@ -23,7 +23,7 @@ Body = Mapping[str, Any]
 
 
 def addresses() -> Iterator[str]:
-    """Pods' addresses, each once: all of them are this machine's."""
+    """Yield Pods' addresses, each once: all of them are this machine's."""
     for number in range(1, 1 << 16):
         yield LOOPBACK.format(number >> 8, number & 255)
 

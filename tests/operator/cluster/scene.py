@@ -44,7 +44,7 @@ class Requests:
 
 
 async def until(what: str, so: Callable[[], bool], timeout_s: float = 60) -> None:
-    """Until something is so."""
+    """Wait until something is so."""
     try:
         async with asyncio.timeout(timeout_s):
             while not so():  # noqa: ASYNC110 - what is waited for has no event
@@ -62,7 +62,7 @@ class Watched:
     changes: list[str | None]
 
     async def quiet(self) -> None:
-        """Until nothing was said for a while; then forget what was said."""
+        """Wait until nothing was reported for a while; then forget what was reported."""
         while True:
             before = len(self.changes)
             await asyncio.sleep(0.5)
@@ -97,7 +97,7 @@ def declare(cluster: Cluster, body: Mapping[str, Any]) -> Any:
 
 
 def objects_of(cluster: Cluster, namespace: str) -> set[str]:
-    """Kind and name of all that is labelled as ours."""
+    """Return kind and name of all that is labelled as ours."""
     kinds = (
         "serviceaccounts,roles,rolebindings,configmaps,services,networkpolicies,poddisruptionbudgets,deployments,"
         "controllerrevisions"
@@ -107,7 +107,7 @@ def objects_of(cluster: Cluster, namespace: str) -> set[str]:
 
 
 def named(objects: Sequence[KubernetesObject]) -> set[str]:
-    """Kind and name of objects."""
+    """Return kind and name of objects."""
     return {f"{each['kind']} {each['metadata']['name']}" for each in objects}
 
 

@@ -170,7 +170,7 @@ def test_a_report_that_cannot_be_read_is_trouble() -> None:
 
 
 def objects(declared: Declared, build: PlannedBuild = BUILD) -> tuple[KubernetesObject, ...]:
-    """All that a build needs, as an API server of any release takes it."""
+    """Return all that a build needs, as an API server of any release takes it."""
     rights = build_rights(declared.pool, build)
     return (*build_configmaps(declared.pool, build), *rights, build_job(declared.pool, build, IMAGES, Offered()))
 

@@ -124,7 +124,9 @@ async def test_routes_never_reach_another_pod_of_the_name(
 
 
 def refusal_of_a_pod(cluster: Cluster, namespace: str) -> str:
-    """Why a Pod may not be made. A ReplicaSet keeps the first reason, which is another until the quota is counted."""
+    """Return why a Pod may not be made. A ReplicaSet keeps the first reason, which is another until the quota is
+    counted.
+    """
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

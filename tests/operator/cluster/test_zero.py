@@ -47,7 +47,7 @@ class World:
         self.cluster.apply(json.dumps({**body, "spec": {**body["spec"], **own, **spec}}))
 
     def held(self) -> int:
-        """How many requests wait, as the operator is told."""
+        """Return how many requests wait, as the operator reads it."""
         words = ("get", "configmaps", "-n", self.namespace, "-l", "argosy.dev/activator=pool")
         texts = [
             text
@@ -139,7 +139,7 @@ def test_a_model_that_finds_no_place_tells_who_waited_why(world: World) -> None:
     address = world.containers.service("sleeper")[0]
 
     def says_why() -> bool:
-        """On a busy machine the first who wait may be answered before the plan is told."""
+        """Return whether the answers give the reason: on a busy machine the first may be sent before the plan."""
         answer = httpx.post(f"http://{address}:8000/v2/models/sleeper/infer", json=body, timeout=PATIENCE_S)
         assert answer.status_code == 503
         error = answer.json()["error"]

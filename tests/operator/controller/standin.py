@@ -70,11 +70,11 @@ class StandIn:
             self._tell(plural, {"type": "DELETED", "object": body})
 
     def fail(self, plural: str, code: int) -> None:
-        """Every watch of a kind ends with an error."""
+        """End every watch of a kind with an error."""
         self._tell(plural, {"type": "ERROR", "object": {"kind": "Status", "code": code, "message": "it broke"}})
 
     def watched(self, plural: str) -> int:
-        """How many watch a kind."""
+        """Return the number of watches of a kind."""
         return len(self._watches.get(plural, ()))
 
     def accepted(self, verb: str, plural: str) -> list[str]:
@@ -86,7 +86,7 @@ class StandIn:
             queue.put_nowait(event)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Any request."""
+        """Answer any request."""
         verb = "watch" if request.query.get("watch") else request.method
         self.asked.append((verb, request.path, request.headers.get("Accept", "")))
         for end, response in self.refused.items():

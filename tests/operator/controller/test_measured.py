@@ -188,7 +188,7 @@ class Readings:
         self.told.append(signals)
 
     async def until(self, so: Callable[[], bool]) -> None:
-        """Events come every hundredth of a second; the test's own time limit ends what never is."""
+        """Wait until it is so: events come every hundredth of a second; the test's own time limit ends it."""
         running = asyncio.create_task(self.gatherer.run())
         try:
             async with asyncio.timeout(30):

@@ -58,7 +58,7 @@ class Life:
         self.run = Reconciler(self.store, self.cache, self.writes, listener, images, cluster, lambda: self.now)
 
     async def round(self) -> set[str]:
-        """One round; what it applies of builds, without namespace and the request's name."""
+        """Run one round; return what it applies of builds, without namespace and the request's name."""
         self.wake = await self.run.reconcile(KEY)
         return {_short(each) for each in self.writes.objects if "-build" in each}
 
@@ -78,7 +78,7 @@ class Life:
         self.cache.views[KEY] = replace(self.cache.views[KEY], builds={seen.name: seen})
 
     def forget_job(self) -> None:
-        """Somebody, or its time to live, took the Job."""
+        """Delete the Job, as a user or its time to live does."""
         builds = self.cache.views[KEY].builds
         gone = {name: replace(view, job=None, runs=False) for name, view in builds.items()}
         self.cache.views[KEY] = replace(self.cache.views[KEY], builds=gone)

@@ -34,7 +34,7 @@ GPU = "nvidia.com/gpu"
 
 
 def fleet(pods: dict[str, dict[str, int]] | None = None, **views: PoolView) -> FakeCache:
-    """One node with four GPUs; `pods` are GPUs of others, by node and Pod; what is known of pools, by name."""
+    """Return one node with four GPUs; `pods` are GPUs of others, by node and Pod; `views` are pools by name."""
     node = gpu_node("a", 4, nvlink=(frozenset(range(4)),))
     return FakeCache((node,), {f"n/{name}": view for name, view in views.items()}, pods or {})
 
@@ -65,7 +65,7 @@ class Applies(FakeWriter):
 
 
 def reconciler(observed: FakeCache, writes: Applies, told: list[str], gpus: int = 2) -> Reconciler:
-    """Pool `p` with a model of so many GPUs, and `q` with a model of one."""
+    """Return a reconciler of pool `p` with a model of so many GPUs, and `q` with a model of one."""
     store = Store()
     y, x = {"name": "q"}, {"name": "p"}
     for body in (pool("p"), pool("q"), _whole("x", x, gpus), _whole("y", y, 1)):
@@ -79,7 +79,7 @@ def _whole(name: str, pool_ref: dict[str, str], gpus: int) -> dict[str, Any]:
 
 
 def node_of(writes: FakeWriter, server: str) -> tuple[str, list[int]]:
-    """Where a server is to be, and with which GPUs, by its pool's status."""
+    """Return the planned node and GPUs of a server, by its pool's status."""
     status = writes.statuses[f"ServingPool n/{server[0]}"]
     assert isinstance(status, ServingPoolStatus)
     (found,) = (each for each in status.servers if each.name == server)
@@ -228,7 +228,7 @@ async def test_a_gpu_that_a_foreign_pod_took_is_conceded_once_our_pod_finds_no_n
 
 
 def builder(observed: FakeCache, writes: Applies) -> Reconciler:
-    """Pool `p` with a model that asks for an engine, and `q` with a model of all four GPUs."""
+    """Return a reconciler of pool `p` with a model that requests an engine, and `q` with a model of all four GPUs."""
     store, kept = Store(), {"storage": {"engineCache": {"storageUri": "s3://b/e"}}}
     engine = model("x", poolRef={"name": "p"}, modelFormat={"name": "onnx"}, engine={"builder": "onnxruntime"})
     for body in (pool("p", **kept), pool("q"), engine, _whole("y", {"name": "q"}, 4)):

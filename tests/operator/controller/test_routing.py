@@ -19,7 +19,7 @@ NOTHING: frozenset[str] = frozenset()
 
 
 def pod(server: str, **said: Any) -> PodView:
-    """Of which the model `m` may be asked."""
+    """Return a Pod that may be asked about the model `m`."""
     known = {"name": server, "ready": True, "server_ready": True, "terminating": False, "routes": M, "settled": True}
     return PodView(uid="u", server=server, trouble="", created=NOW, **known | said)
 

@@ -24,7 +24,7 @@ def without_signals() -> Condition:
 
 
 def told(*resources: Resource) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    """By name and labels, what an operator with these resources tells of scaling."""
+    """Return, by name and labels, what an operator with these resources exports of scaling."""
     store, metrics = Store(), Metrics()
     metrics.tell_of(store.members)
     for resource in resources:

@@ -24,7 +24,7 @@ class Counting:
         self.slow.set()
 
     async def once(self, key: str) -> datetime | None:
-        """One round."""
+        """Count one round."""
         self.rounds.append(key)
         await self.slow.wait()
         return self.answer(key)

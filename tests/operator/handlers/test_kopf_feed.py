@@ -68,7 +68,7 @@ async def test_what_is_deleted_while_a_watch_is_broken_is_forgotten(server: Stan
 
 
 def metadata_watches(server: StandIn) -> int:
-    """How often models were asked to be watched, their metadata alone."""
+    """Return how many watches of models' metadata alone were requested."""
     watched = server.accepted("watch", "inferencemodels")
     return len([accept for accept in watched if "PartialObjectMetadata;" in accept])
 

@@ -23,7 +23,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture
 def ports() -> tuple[int, int, int]:
-    """Three ports that are free."""
+    """Return three free ports."""
     return free_ports()
 
 

@@ -39,7 +39,7 @@ class Models:
         print(f"successfully loaded '{name}'", flush=True)
 
     def infer(self, name: str, value: float, version: int | None = None) -> float:
-        """One number through a model's newest version, or a given one."""
+        """Send one number through a model's newest version, or another."""
         number = max(self.loaded[name]) if version is None else version
         self.counts[name, number] = self.counts.get((name, number), 0) + 1
         found = self.loaded[name][number]
@@ -55,7 +55,7 @@ class Models:
         return [{"name": name, "version": str(version), "state": "READY"} for name, version in every]
 
     def statistics(self) -> dict[str, Any]:
-        """Statistics, as far as they are read."""
+        """Return the statistics, as far as they are read."""
         zero = {"count": 0, "ns": 0}
         return {
             "model_stats": [
@@ -88,7 +88,7 @@ class Handler(BaseHTTPRequestHandler):
     token: str
 
     def do_GET(self) -> None:
-        """Health, readiness, statistics."""
+        """Answer health, readiness and statistics."""
         parts = self.path.strip("/").split("/")
         if parts[1:] == ["models", "stats"]:
             self._answer(200, self.models.statistics())
@@ -98,7 +98,7 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(200, None)
 
     def do_POST(self) -> None:
-        """Index, load, unload, infer."""
+        """Answer index, load, unload and infer."""
         if "/repository/" in self.path and self.headers.get("Authorization") != f"Bearer {self.token}":
             self._answer(403, {"error": "this needs the control token"})
             return
@@ -127,7 +127,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Nothing."""
+        """Log nothing."""
 
 
 def main() -> None:

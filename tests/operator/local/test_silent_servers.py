@@ -47,7 +47,7 @@ class Answers:
         return ("tally",)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def answers() -> Answers:
 
 @pytest.fixture
 def server(tmp_path: Path, answers: Answers, monkeypatch: pytest.MonkeyPatch) -> ManagedServer:
-    """One that runs, with a control that the test has in its hand."""
+    """Return a running server whose control the test plays."""
     monkeypatch.setattr(managed, "PATIENCE_S", 0.01)
     command = Command(tmp_path / "repository", "127.0.0.1", Ports(1, 2, 3))
     found: Any = ManagedServer("laptop-0", command, tmp_path, Storage(tmp_path / "cache"))

@@ -50,7 +50,7 @@ class Fleet:
         return {}
 
     def remember(self, _: object) -> None:
-        """Nothing is written down."""
+        """Write nothing down."""
 
     async def stop(self) -> None:
         self.stopped = True
@@ -73,7 +73,7 @@ class Shown:
         self.rows = list(rows)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 async def test_a_fault_of_ours_stands_on_the_resources_and_ends_nothing(

@@ -109,7 +109,7 @@ def test_edits_under_load_lose_no_request_on_nvidias_server(
 
 
 def edit_under_load(workspace: Any, start: Start, documents: Documents, pipe: str) -> None:
-    """Two threads ask while versions, then files, change; no answer may be wrong or missing."""
+    """Send requests from two threads while versions, then files, change; no answer may be wrong or missing."""
     workspace.write_model("double", 2.0)
     workspace.write_model("triple", 3.0)
     workspace.write(documents("one", 1, "double"), documents("two", 1, "triple"), pipe)

@@ -34,7 +34,7 @@ class SimulatedServer:
     former: RenderedModel | None = None
 
     def place(self) -> tuple[str, tuple[int, ...]]:
-        """Node and GPUs: a Pod with others is another Pod."""
+        """Return node and GPUs: a Pod with others is another Pod."""
         return self.step.plan.node, self.step.plan.gpus
 
 
@@ -67,7 +67,7 @@ class Cluster:
     elsewhere: dict[str, bool] = field(default_factory=dict)
 
     def tick(self, resources: Sequence[Resource], seconds: float = 1) -> Outcome:
-        """One round, and what the servers do about it in that time."""
+        """Run one round, and let the servers act on it in that time."""
         pool = replace(
             self.snapshot.pool(POOL),
             reports=tuple(self._report(name) for name in self.servers),
@@ -129,7 +129,7 @@ class Cluster:
         return found
 
     def overcommitted(self, memory: Mapping[tuple[str, int], int]) -> list[str]:
-        """GPUs whose loaded models take more than there is, by what each version takes."""
+        """Return GPUs whose loaded models take more than there is, by what each version takes."""
         found = []
         for name, server in self.servers.items():
             gpus = {
@@ -159,7 +159,9 @@ class Cluster:
                 self.servers[name].routes = step.routes
 
     def _work(self, server: SimulatedServer) -> None:
-        """One change at a time: models before the ensembles that use them, and these first when something goes."""
+        """Make one change at a time: models before the ensembles that use them, and these first when something is
+        unloaded.
+        """
         if self.now < max(server.up_at, server.done_at):
             return
         desired = {model.name: model for model in server.step.repository.models}
@@ -186,7 +188,7 @@ class Cluster:
                 return
 
     def _what_loads(self, model: RenderedModel) -> RenderedModel:
-        """Where nothing of a model is loaded and it is refused as a whole, an agent leaves its newest version out."""
+        """Return the model without its newest version where nothing of it is loaded and all of it is refused."""
         if not any((model.name, version) in self.refuses for version in model.versions):
             return model
         older = {version: source for version, source in model.versions.items() if version < max(model.versions)}

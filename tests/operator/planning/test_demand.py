@@ -55,7 +55,7 @@ def pool(name: str = "p", namespace: str = "default", **spec: Any) -> ServingPoo
 
 
 def groups(*given: dict[str, Any], **footprint: Any) -> dict[str, Any]:
-    """Instance groups of 1 GiB an instance."""
+    """Return instance groups of 1 GiB an instance."""
     return {"instanceGroups": list(given), "footprint": {"gpuMemory": "1Gi", **footprint}}
 
 

@@ -7,7 +7,7 @@ from argosy.planning.history import History, Revision, revised
 
 
 def of(**numbers: int) -> list[Revision]:
-    """Revisions by name."""
+    """Return revisions by name."""
     return [Revision(name, number) for name, number in numbers.items()]
 
 

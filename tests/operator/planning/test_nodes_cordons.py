@@ -33,7 +33,7 @@ def seen(*rounds: tuple[float, Sequence[LoadedModel]], expired: bool = False) ->
 
 
 def counts(errors: DeviceErrors) -> dict[tuple[str, int], int]:
-    """How many there are on each GPU."""
+    """Return the number of errors on each GPU."""
     return {device: len(found) for device, found in errors.recent.items()}
 
 
@@ -80,7 +80,7 @@ def test_errors_of_several_models_count_together() -> None:
 
 
 def enough() -> DeviceErrors:
-    """As many as cordon."""
+    """Return as many errors as cordon a GPU."""
     return seen((0, [failed("m", 1)]), (1, [failed("m", 2)]), (SPAN, [failed("m", 3)]))
 
 

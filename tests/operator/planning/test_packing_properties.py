@@ -194,7 +194,7 @@ def test_what_runs_makes_room_for_what_would_fit(facts: PoolFacts, data: st.Data
 
 
 def feasible(facts: PoolFacts) -> bool:
-    """Whether every replica has a place, found by trying every way to divide replicas among servers."""
+    """Return whether every replica fits, by trying every way to divide replicas among servers."""
     replicas = [group for group in facts.groups for _ in range(group.replicas)]
     return any(_housed(facts, servers, frozenset()) for servers in _partitions(replicas) if _allowed(facts, servers))
 
@@ -247,7 +247,7 @@ def _fits(facts: PoolFacts, node: Node, needs: Sequence[Footprint], seats: Seque
 
 @st.composite
 def wordy_pools(draw: st.DrawFn) -> PoolFacts:
-    """Pools whose models have configurations that fill a server's documents."""
+    """Draw pools whose models have configurations that fill a server's documents."""
     facts = draw(pools())
     sized = tuple(replace(group, size=draw(st.sampled_from([0, 10, 30, 60, 95, 110]))) for group in facts.groups)
     return replace(facts, groups=sized, placed_bytes=95, staying_bytes=100)

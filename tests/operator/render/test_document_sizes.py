@@ -31,7 +31,7 @@ FULL = 1 << 20
 
 
 def planned(nodes: Sequence[Node], *resources: Resource, **spec: Any) -> Outcome:
-    """One round of a pool that has nothing yet."""
+    """Return the outcome of one round of a pool that has nothing yet."""
     outcome = reconcile(FleetSnapshot((pool(**spec), *resources), tuple(nodes)), NOW)
     assert outcome.problems == ()
     return outcome

@@ -22,7 +22,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def rendered(case: Path) -> dict[str, str]:
-    """Every file of the case's repositories, by its path."""
+    """Return every file of the case's repositories, by its path."""
     resources, problems = parse_documents((case / "input" / "all.yaml").read_text(), "all.yaml")
     assert problems == []
     nodes = read_nodes(case / "input" / "nodes.yaml")

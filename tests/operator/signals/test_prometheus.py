@@ -230,7 +230,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.answer(self)  # type: ignore[attr-defined]
 
     def log_message(self, *args: Any) -> None:
-        """Nothing."""
+        """Log nothing."""
 
     def say(self, status: int, body: object) -> None:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -257,7 +257,7 @@ def answering(answer: Callable[[Handler], None]) -> Iterator[str]:
 
 
 def _checked(handler: Handler) -> None:
-    """Lets in who has the token, or the username and the password."""
+    """Let in those that have the token, or the username and the password."""
     ok = ("Bearer TOKEN", "Basic dTpw")
     if handler.headers["Authorization"] in ok:
         handler.say(200, {"status": "success", "data": {"resultType": "vector", "result": []}})

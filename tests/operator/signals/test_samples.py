@@ -112,7 +112,7 @@ Told = tuple[str, dict[str, str], str]
 
 
 def one_by_one(found: Iterable[Sample | Buckets]) -> list[Told]:
-    """Names, labels and values, also of buckets that were read together."""
+    """Return names, labels and values, also of buckets that were read together."""
     told: list[Told] = []
     for each in found:
         if isinstance(each, Buckets):
@@ -124,7 +124,7 @@ def one_by_one(found: Iterable[Sample | Buckets]) -> list[Told]:
 
 
 def theirs(text: str) -> list[Told]:
-    """As Prometheus' own parser reads it."""
+    """Return the samples as Prometheus' own parser reads them."""
     found = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     return [(each.name, each.labels, repr(float(each.value))) for each in found]
 

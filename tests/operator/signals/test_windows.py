@@ -23,7 +23,7 @@ LABELS = {"model": "m", "version": "1"}
 
 
 def reading(at: float, model: str = "m", **values: float) -> Exposed:
-    """`success=3` is nv_inference_request_success, and so on."""
+    """Return a reading; `success=3` is nv_inference_request_success, and so on."""
     names = {
         "success": "nv_inference_request_success",
         "canceled": "nv_inference_request_failure",
@@ -50,7 +50,7 @@ def after(readings: Iterable[Exposed]) -> ServerWindow:
 
 
 def pool(*windows: ServerWindow, clock: float | None = None) -> PoolSignals:
-    """Of servers that each serve the model `m`."""
+    """Return the signals of servers that each serve the model `m`."""
     named = {f"s-{index}": window for index, window in enumerate(windows)}
     targets = tuple(Target(name, serves={"m": "m"}) for name in named)
     at = windows[0].latest.at if clock is None else clock

@@ -26,12 +26,12 @@ WORDS = "CUDA out of memory while the weights were copied; " * 200
 
 
 def size(status: Status) -> int:
-    """Bytes of the status as it is written."""
+    """Return the bytes of the status as it is written."""
     return len(json.dumps(status.model_dump(mode="json", by_alias=True, exclude_none=True)).encode())
 
 
 def fleet(servers: int, models: int, replicas: int) -> tuple[list[Resource], FleetPlan]:
-    """All GPUs shared by so many servers, each with some of the models; every model has so many replicas."""
+    """Return all GPUs shared by so many servers, each with some of the models; every model has so many replicas."""
     resources: list[Resource] = [pool("p"), *(model(f"m{n}", minReplicas=replicas) for n in range(models))]
     each, per_server = GPUS // servers, models * replicas // servers
     plans = []
@@ -50,7 +50,7 @@ def fleet(servers: int, models: int, replicas: int) -> tuple[list[Resource], Fle
 
 
 def written(resources: list[Resource], plan: FleetPlan, *, up: bool) -> dict[str, Status]:
-    """Every status, where all servers serve, or none does and each has much to say."""
+    """Return every status, where all servers serve, or none does and each has much to report."""
     loaded = LoadState.READY if up else LoadState.UNAVAILABLE
     reports = [
         ServerReport(

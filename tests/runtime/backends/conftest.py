@@ -49,7 +49,7 @@ class RecordingResponder:
             return [response for sent_to, response in self.sent if sent_to == index]
 
     def wait_for_final(self, *indexes: int) -> None:
-        """Until each of these requests has its last response; fails after half a minute."""
+        """Wait until each of these requests has its last response; fails after half a minute."""
 
         def answered() -> bool:
             ended = {index for index, response in self.sent if response.final}

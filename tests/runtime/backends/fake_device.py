@@ -32,14 +32,14 @@ class FakeStream:
         return np.zeros(size, np.uint8)
 
     def synchronize(self) -> None:
-        """There is nothing to wait for."""
+        """Return at once: there is nothing to wait for."""
 
     def close(self) -> None:
         self.closed = True
 
 
 def fake_device(stream: FakeStream) -> Device:
-    """In the place of an instance's GPU."""
+    """Return a device in the place of an instance's GPU."""
     return Device("cpu", 0, CPU, stream)
 
 

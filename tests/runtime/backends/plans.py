@@ -23,7 +23,7 @@ FLOAT, HALF, INT64 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT64
 
 @contextmanager
 def standin(version: str = "10.16.1.11") -> Iterator[Any]:
-    """`tensorrt` can be imported and is the stand-in, of that release; gone at the end, with what imported it."""
+    """Let `tensorrt` be the stand-in, of that release; remove it at the end, with what imported it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(GPU))
         import tensorrt
@@ -80,7 +80,7 @@ def plan(of: onnx.ModelProto, version: str = "10.16.1.11", **meta: Any) -> bytes
 
 
 def doubling(*dims: int | str | None, kind: int = FLOAT) -> onnx.ModelProto:
-    """`Y` is twice `X`, with the batch in front."""
+    """Return a model in which `Y` is twice `X`, with the batch in front."""
     shape = ("batch", *dims)
     return model([node("Add", ["X", "X"], ["Y"])], [info("X", kind, *shape)], [info("Y", kind, *shape)])
 
@@ -102,7 +102,7 @@ PROFILES = {"profiles": [ranges(1, 1, 2, 2), ranges(1, 8, 16, 2), ranges(1, 4, 8
 
 
 def reshaping() -> Any:
-    """`Y` is `X` in the shape that `S` says, and `T` is that shape."""
+    """Return a model in which `Y` is `X` in the shape that `S` says, and `T` is that shape."""
     return model(
         [node("Reshape", ["X", "S"], ["Y"]), node("Shape", ["Y"], ["T"])],
         [info("X", FLOAT, "batch", 4), info("S", INT64, 3)],
@@ -133,7 +133,7 @@ def trt() -> Iterator[Any]:
 
 @pytest.fixture
 def gpu(trt: Any) -> Iterator[Any]:
-    """Its GPU's driver."""
+    """Yield its GPU's driver."""
     with played() as driver:
         yield driver
 

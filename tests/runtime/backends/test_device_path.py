@@ -59,7 +59,7 @@ def save_onnx(folder: Any, kind: int) -> None:
 
 @pytest.fixture
 def stream(monkeypatch: pytest.MonkeyPatch) -> FakeStream:
-    """Everything is a device from here on."""
+    """Let everything be a device from here on."""
     made = FakeStream()
     monkeypatch.setattr(transfers, "HOSTS", [])
     monkeypatch.setattr(onnx_backend, "device_of", lambda spec: fake_device(made))

@@ -31,15 +31,12 @@ class Submitted:
         self.told: list[str] = []
 
     def cancel(self) -> None:
-        """See `Submission`."""
         self.told.append("cancel")
 
     def pause(self) -> None:
-        """See `Submission`."""
         self.told.append("pause")
 
     def resume(self) -> None:
-        """See `Submission`."""
         self.told.append("resume")
 
 
@@ -50,7 +47,6 @@ class VirtualTimer:
         self.callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
-        """See `Timer`."""
         self.callback = None
 
 
@@ -63,17 +59,15 @@ class VirtualClock:
         self._timers: list[tuple[int, int, VirtualTimer]] = []
 
     def now(self) -> int:
-        """See `Clock`."""
         return self._now
 
     def call_at(self, when: int, callback: Callable[[], None]) -> VirtualTimer:
-        """See `Clock`."""
         timer = VirtualTimer(callback)
         heapq.heappush(self._timers, (when, next(self._ids), timer))
         return timer
 
     async def pass_time(self, ns: int) -> None:
-        """Whatever is due on the way comes in its turn."""
+        """Advance the time; timers that are due on the way run in their order."""
         end = self._now + ns
         await settle()
         while self._timers and self._timers[0][0] <= end:
@@ -101,7 +95,6 @@ class FakeInstance(Instance):
         """The next batch cannot be handed over."""
 
     async def start(self) -> None:
-        """See `Instance`."""
         await self._loaded
 
     @property
@@ -153,7 +146,7 @@ class FakeInstance(Instance):
         self._respond(run.id, index, response)
 
     def end(self, index: int = 0) -> None:
-        """Nothing follows to one request of the oldest batch, which has had its responses."""
+        """Send no more responses to one request of the oldest batch, which has had its responses."""
         run, _ = self.batches[0]
         self._respond(run.id, index, InferResponse())
 
@@ -171,24 +164,19 @@ class FakeInstance(Instance):
         self._fail_all(error)
 
     def give_up(self, words: str) -> None:
-        """See `Instance`."""
         if not self.dead:
             self.die(words)
 
     def cancel(self, run: Run, index: int) -> None:
-        """See `Instance`."""
         self.told.append(("cancel", index))
 
     def pause(self, run: Run, index: int) -> None:
-        """See `Instance`."""
         self.told.append(("pause", index))
 
     def resume(self, run: Run, index: int) -> None:
-        """See `Instance`."""
         self.told.append(("resume", index))
 
     async def stop(self, grace: float) -> None:
-        """See `Instance`."""
         self.stopped = True
         self.batches.clear()
         self._fail_all(unavailable(f"{self.name} was unloaded"))
@@ -214,7 +202,7 @@ def ask(name: str = "", rows: int = 1, **fields: object) -> InferRequest:
 
 
 def answer(request: InferRequest, error: ServingError | None = None) -> InferResponse:
-    """Its response."""
+    """Return its response."""
     outputs = None if error else [request.inputs["X"].renamed("Y"), request.inputs["X"].renamed("Z")]
     return InferResponse(outputs=outputs, error=error)
 
@@ -227,7 +215,6 @@ class Client:
         self.submission: Submission | None = None
 
     def deliver(self, response: InferResponse) -> None:
-        """See `Deliver`."""
         assert not self.over, "nothing follows the final response"
         self.responses.append(response)
 

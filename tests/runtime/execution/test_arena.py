@@ -39,27 +39,27 @@ class AllocatorMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.taken)
     @rule(data=st.data())
     def give_back(self, data: st.DataObject) -> None:
-        """One that is taken."""
+        """Give back a taken piece."""
         begin = data.draw(st.sampled_from(sorted(self.taken)))
         assert self.allocator.give_back(begin)
         del self.taken[begin]
 
     @rule(begin=st.integers(-1, SIZE + 1))
     def give_back_what_is_not_taken(self, begin: int) -> None:
-        """Nothing is there."""
+        """Give back a piece that is not taken: it is refused."""
         if begin not in self.taken:
             assert not self.allocator.give_back(begin)
 
     @invariant()
     def all_of_it_can_be_had_again(self) -> None:
-        """Where nothing is taken, it is one piece."""
+        """Check that where nothing is taken, the memory is one piece."""
         assert self.allocator.is_empty == (not self.taken)
         if not self.taken:
             assert self.allocator.take(SIZE) == 0
             assert self.allocator.give_back(0)
 
     def is_free(self, begin: int, size: int) -> bool:
-        """Whether all of it lies within the memory and in no piece that is taken."""
+        """Return whether all of it lies within the memory and in no piece that is taken."""
         end = begin + size
         return end <= SIZE and not any(
             begin < at + max(1, n) and at < max(end, begin + 1) for at, n in self.taken.items()
@@ -71,7 +71,7 @@ TestAllocator = AllocatorMachine.TestCase
 
 @pytest.fixture
 def memory() -> Iterator[int]:
-    """Memory for an arena of `SIZE` bytes each way."""
+    """Yield memory for an arena of `SIZE` bytes each way."""
     fd = make_memory(SIZE)
     yield fd
     os.close(fd)

@@ -21,17 +21,15 @@ class Asked(Submitted):
         self.at_once = 0
 
     def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> "Asked":
-        """See `ServerCalls`."""
         for _ in range(self.at_once):
             deliver(InferResponse(outputs=[], final=False))
         return self
 
     async def do(self, what: ServerCall, owner: int) -> Value:
-        """See `ServerCalls`."""
         raise NotImplementedError
 
     def forget(self, owner: int) -> None:
-        """See `ServerCalls`."""
+        """Do nothing."""
 
 
 class Model:
@@ -41,12 +39,11 @@ class Model:
         self.full: OpenCalls | None = None
 
     def respond(self, call: int, response: InferResponse) -> None:
-        """See `Answers`."""
         if self.full is not None:
             self.full.pause(call)
 
     def reply(self, call: int, value: Value, error: ServingError | None) -> None:
-        """See `Answers`."""
+        """Do nothing."""
 
 
 @pytest.fixture
@@ -103,11 +100,9 @@ class Line:
         self.changes: list[str] = []
 
     def change(self, call: int, how: str) -> None:
-        """See `CallLine`."""
         self.changes.append(how)
 
     def wait(self, ready: Callable[[], bool]) -> None:
-        """See `CallLine`."""
         assert ready()
 
 

@@ -14,7 +14,7 @@ from argosy_runtime.errors import ServingError, internal
 
 @pytest.fixture(autouse=True)
 async def nothing_is_left() -> AsyncIterator[None]:
-    """No task outlives its test."""
+    """Check that no task outlives its test."""
     yield
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         task.cancel()
@@ -22,7 +22,7 @@ async def nothing_is_left() -> AsyncIterator[None]:
 
 @pytest.fixture
 async def bench() -> Bench:
-    """One instance that serves."""
+    """Return one instance that serves."""
     return await Bench().start()
 
 

@@ -28,7 +28,7 @@ class Bench:
         self.dispatcher = Dispatcher("m", 3, scheduler, makers, self.statistics, self.clock, order)
 
     async def start(self, *warm_up: list[InferRequest]) -> "Bench":
-        """With every instance loaded."""
+        """Start with every instance loaded."""
         starting = asyncio.create_task(self.dispatcher.start(warm_up))
         await settle()
         for instance in self.made:
@@ -52,7 +52,7 @@ class Bench:
 
 @pytest.fixture(autouse=True)
 async def nothing_is_left() -> AsyncIterator[None]:
-    """No task outlives its test."""
+    """Check that no task outlives its test."""
     yield
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         task.cancel()

@@ -9,7 +9,7 @@ from argosy_runtime.telemetry.histogram import DurationHistogram
 
 
 def counted(histogram: DurationHistogram) -> tuple[int, int]:
-    """How many, and their sum in microseconds."""
+    """Return the count and the sum in microseconds."""
     return sum(histogram.counts), histogram.ns // US
 
 

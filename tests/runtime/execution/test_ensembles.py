@@ -43,7 +43,6 @@ class FakeModels:
         """What becomes of the next requests before they are submitted: refused, or answered."""
 
     def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> StepRequest:
-        """See `Models`."""
         step = StepRequest(index, request, deliver)
         self.asked.append(step)
         if self.at_once:
@@ -54,11 +53,9 @@ class FakeModels:
         return step
 
     def hold(self) -> None:
-        """See `Models`."""
         self.held += 1
 
     def release(self) -> None:
-        """See `Models`."""
         self.held -= 1
 
 

@@ -28,7 +28,7 @@ PARAMETERS = st.dictionaries(
 
 @st.composite
 def tensors(draw: st.DrawFn) -> Tensor:
-    """Of any type and shape, BYTES too."""
+    """Draw tensors of any type and shape, BYTES too."""
     shape = draw(arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=9))
     datatype = draw(st.sampled_from([*DATATYPES, "BYTES"]))
     if datatype == "BYTES":
@@ -54,7 +54,7 @@ def requests(draw: st.DrawFn) -> InferRequest:
 
 @st.composite
 def responses(draw: st.DrawFn) -> InferResponse:
-    """Responses and errors."""
+    """Draw responses and errors."""
     if draw(st.integers(0, 3)) == 0:
         reason = draw(st.sampled_from([None, *FailureReason]))
         error = ServingError(draw(st.sampled_from(ErrorKind)), draw(st.text(max_size=20)), reason)
@@ -63,14 +63,14 @@ def responses(draw: st.DrawFn) -> InferResponse:
 
 
 def fields(request: InferRequest) -> tuple[object, ...]:
-    """All of it; parameters with their types."""
+    """Return all of it; parameters with their types."""
     sequence = (request.sequence_id, request.sequence_start, request.sequence_end)
     about = (request.model_name, request.model_version, request.id, request.requested_outputs, repr(request.parameters))
     return (*about, *sequence, request.priority, request.timeout_us, list(request.inputs.values()))
 
 
 def received(stream: bytes, size: int, writable: bool = True) -> list[Frame]:
-    """Every frame of a stream that comes in pieces of `size` bytes."""
+    """Return every frame of a stream that comes in pieces of `size` bytes."""
     cutter = FrameCutter(writable)
     frames = []
     while stream:
@@ -119,7 +119,7 @@ def test_responses_come_out_as_they_went_in(batches, size):
 
 
 def frame_of(*batch: InferRequest, writer: RequestWriter | None = None) -> bytes:
-    """One frame of requests."""
+    """Return one frame of requests."""
     frame, writer = FrameWriter(), writer or RequestWriter()
     for request in batch:
         writer.add(frame, request)
@@ -186,7 +186,7 @@ def test_a_response_that_cannot_be_written_is_an_error_and_harms_no_other():
 
 
 def read_everything(data: bytes) -> None:
-    """Both ends' reading of a stream."""
+    """Read a stream as both ends do."""
     for frame in received(data, 9999, writable=False):
         requests_, responses_ = RequestReader(), ResponseReader()
         while frame.has_more():

@@ -22,19 +22,15 @@ class Listener:
         self.told: list[str] = []
 
     def instance_added(self, number: int) -> None:
-        """See `GroupListener`."""
         self.told.append(f"{number} added")
 
     def instance_died(self, number: int) -> None:
-        """See `GroupListener`."""
         self.told.append(f"{number} died")
 
     def instance_retired(self, number: int) -> None:
-        """See `GroupListener`."""
         self.told.append(f"{number} retired")
 
     def instances_lost(self) -> None:
-        """See `GroupListener`."""
         self.told.append("lost")
 
 
@@ -57,7 +53,7 @@ class Bench:
 
 @pytest.fixture(autouse=True)
 async def nothing_is_left() -> AsyncIterator[None]:
-    """No task outlives its test."""
+    """Check that no task outlives its test."""
     yield
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         task.cancel()
@@ -220,18 +216,16 @@ class Heard:
         self.told: list[str] = []
 
     def answered(self, *_: object) -> None:
-        """See `RunListener`."""
         self.told.append("answered")
 
     def free(self) -> None:
-        """See `RunListener`."""
+        """Do nothing."""
 
     def respond(self, index: int, response: InferResponse) -> None:
-        """See `RunListener`."""
         self.told.append("final" if response.final else "partial")
 
     def done(self, *_: object) -> None:
-        """See `RunListener`."""
+        """Do nothing."""
 
 
 async def test_more_take_batches_only_once_all_are_warm_and_it_is_said():

@@ -32,7 +32,7 @@ class Server:
         self._send(frame, EXECUTE, run)
 
     def tell(self, kind: int, run: int, index: int) -> None:
-        """CANCEL, PAUSE or RESUME."""
+        """Send CANCEL, PAUSE or RESUME."""
         frame = FrameWriter()
         frame.numbers.append(index)
         self._send(frame, kind, run)
@@ -48,7 +48,7 @@ class Server:
 
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Both ends of a socket."""
+    """Yield both ends of a socket."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         yield ours, theirs
@@ -62,7 +62,7 @@ def worker(ends) -> Worker:
 
 @pytest.fixture
 def server(ends) -> Server:
-    """Its server."""
+    """Return its server."""
     return Server(ends[0])
 
 

@@ -156,11 +156,11 @@ class Play:
         self.wakes += 1
 
     def feed(self, data: bytes) -> None:
-        """Bytes to the server."""
+        """Send bytes to the server."""
         self.server.receive(data, self.now)
 
     def output(self) -> bytes:
-        """Bytes of the server."""
+        """Return bytes of the server."""
         data = b"".join(self.server.output.take())
         self.sent += data
         if not self.server.output.paused:

@@ -55,7 +55,7 @@ class Client:
             self.h2.ping(b"12345678")
 
     def turn(self) -> bool:
-        """One round of sending and reading; whether anything is left to do."""
+        """Send and read once; return whether anything is left to do."""
         for stream_id in list(self.unsent):
             self._send_some(stream_id)
         self._carry(self.h2.data_to_send() or b"")

@@ -14,7 +14,7 @@ graphs = st.dictionaries(names, st.lists(st.sampled_from("abcdefxyz"), max_size=
 
 
 def inside(steps: dict[str, list[str]], name: str) -> set[str]:
-    """All that an ensemble runs, at any depth."""
+    """Return all that an ensemble runs, at any depth."""
     found: set[str] = set()
     while new := {model for each in (name, *found) for model in steps.get(each, ())} - found:
         found |= new

@@ -101,7 +101,7 @@ def test_a_request_like_earlier_ones_is_what_the_ordinary_way_says(data: st.Data
 
 
 def is_sound(parts: Cut) -> bool:
-    """Whether the key is a message and the id is text."""
+    """Return whether the key is a message and the id is text."""
     try:
         parts.id.decode()
         pb.ModelInferRequest.FromString(parts.key)

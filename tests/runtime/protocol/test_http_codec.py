@@ -85,7 +85,7 @@ def test_text_round_trip(texts: list[str]) -> None:
 
 
 def refused_or_decoded(body: bytes, length: int) -> None:
-    """Anything but a ServingError of these kinds fails the test."""
+    """Decode a body; anything but a ServingError of these kinds fails the test."""
     try:
         decode(body, length)
     except ServingError as error:

@@ -13,7 +13,7 @@ LONG_AGO = 1_000_000_000
 
 
 def settle(folder: Path, seconds: int = LONG_AGO) -> None:
-    """Last changed long ago."""
+    """Set the time of the last change to long ago."""
     os.utime(folder, (seconds, seconds))
 
 

@@ -144,11 +144,11 @@ class World:
         )
 
     def write(self, name: str, choice: int) -> None:
-        """Another configuration."""
+        """Write another configuration."""
         (self.path / name / "config.pbtxt").write_text(TEXTS[name][choice % len(TEXTS[name])])
 
     async def decision(self) -> None:
-        """Until the test decides."""
+        """Wait until the test decides."""
         waiting = asyncio.get_running_loop().create_future()
         self.waiting.append(waiting)
         await waiting
@@ -161,7 +161,7 @@ class World:
             one.set_result(None) if outcome is None else one.set_exception(outcome)
 
     def ask(self, work: Awaitable[None]) -> None:
-        """Somebody asks the registry for something, and takes no for an answer."""
+        """Send a request to the registry; ignore a refusal."""
 
         async def call() -> None:
             try:
@@ -177,12 +177,12 @@ class World:
         return set() if folder is None else set(Path(folder.name).iterdir())
 
     async def turn(self) -> None:
-        """Until nobody can go on without a decision."""
+        """Run until nothing can go on without a decision."""
         for _ in range(40):
             await asyncio.sleep(0)
 
     async def settle(self) -> None:
-        """Whatever waits goes on well, until nothing does."""
+        """Let all that waits succeed, until nothing waits."""
         await self.turn()
         while any(not each.done() for each in self.waiting):
             self.decide(0, None)
@@ -205,7 +205,7 @@ steps = st.one_of(
 
 
 async def play(world: World, step: tuple[Any, ...]) -> None:
-    """One event."""
+    """Play one event."""
     match step:
         case ("load", name):
             world.ask(world.registry.load(name, None, {}))
@@ -250,7 +250,7 @@ def check(world: World) -> None:
 
 
 async def story(path: Path, events: list[tuple[Any, ...]], hurried: bool) -> None:
-    """All events, then peace (or not), then the end."""
+    """Play all events, then settle (or not), then end."""
     asyncio.get_running_loop().set_default_executor(Inline())
     world = World(path)
     for event in events:

@@ -171,7 +171,7 @@ def configs(draw: st.DrawFn) -> mc.ModelConfig:
 
 @st.composite
 def requests(draw: st.DrawFn, made: mc.ModelConfig) -> InferRequest:
-    """Mostly one that fits, with something wrong here and there."""
+    """Draw requests that mostly fit, with something wrong here and there."""
     inputs = {}
     rows = draw(SIZES)
     for declared in made.input:

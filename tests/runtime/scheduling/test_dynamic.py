@@ -30,20 +30,17 @@ class Bench:
         self.free = list(range(instances))
 
     def submit(self, queued: QueuedRequest) -> ServingError | None:
-        """See `Scheduler`."""
         return self.scheduler.submit(queued)
 
     def cancel(self, queued: QueuedRequest) -> bool:
-        """See `Scheduler`."""
         return self.scheduler.cancel(queued)
 
     @property
     def pending(self) -> int:
-        """See `Scheduler`."""
         return self.scheduler.pending
 
     def advance(self, now: int) -> Decision:
-        """See `Scheduler`; whoever got a batch is free no longer."""
+        """Advance the scheduler; an instance that got a batch is no longer free."""
         step = self.scheduler.advance(now, self.free)
         for batch in step.batches:
             self.free.remove(batch.instance)

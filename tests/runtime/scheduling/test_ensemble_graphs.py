@@ -38,7 +38,6 @@ class Graph:
             step.output_map["y"] = f"t{index}"
 
     def model(self, name: str, version: int) -> ModelConfig:
-        """See `EnsembleSteps.of`."""
         config = ModelConfig(name=name)
         config.model_transaction_policy.decoupled = self.streams[int(name[1:])]
         return config
@@ -60,7 +59,7 @@ def value_of(step: int, inputs: list[float], answer: int) -> float:
 
 
 def expected(graph: Graph) -> tuple[list[tuple[int, list[float]]], list[list[float]]]:
-    """Every call of a step (its index and inputs), and the answers, worked out tensor by tensor.
+    """Return every call of a step (its index and inputs), and the answers, worked out tensor by tensor.
 
     A tensor has a value for each path of answers (one of each stream that it stems from, outermost first).
     """

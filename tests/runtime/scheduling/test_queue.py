@@ -106,7 +106,7 @@ TestQueue = QueueMachine.TestCase
 
 
 def steps(do: Callable[[], object]) -> int:
-    """How many instructions of Python `do` takes: 0 where what it runs is compiled."""
+    """Return how many instructions of Python `do` takes: 0 where what it runs is compiled."""
     count = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:

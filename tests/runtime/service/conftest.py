@@ -54,7 +54,7 @@ class Repository:
         return self.write(name, {f"{version}/model.py": source}, config)
 
     def write(self, name: str, files: dict[str, str | bytes], config: str) -> Path:
-        """Any files."""
+        """Write any files."""
         folder = self.path / name
         for relative, content in {"config.pbtxt": config, **files}.items():
             path = folder / relative
@@ -111,7 +111,7 @@ class Gate:
         return f"(open({str(self._reached)!r}, 'w').close(), [time.sleep(0.005) for _ in {opened}])"
 
     async def reached(self) -> None:
-        """Until a model is at work."""
+        """Wait until a model is at work."""
         await until(self._reached.exists)
 
     def open(self) -> None:
@@ -161,14 +161,14 @@ async def infer(plane: DataPlane, request: InferRequest) -> InferResponse:
 
 
 async def responses(plane: DataPlane, request: InferRequest) -> AsyncIterator[InferResponse]:
-    """Every response; closing this cancels the request."""
+    """Yield every response; closing this cancels the request."""
     async with ResponseStream(plane.submit, request) as stream:
         async for response in stream:
             yield response
 
 
 async def value(plane: DataPlane, name: str, x: float = 1.0, version: str = "") -> float:
-    """One answer's Y."""
+    """Return one answer's Y."""
     response = await infer(plane, ask(name, x, version=version))
     return float(response.outputs[0].array[0, 0])
 
@@ -179,12 +179,12 @@ async def states(plane: DataPlane) -> dict[str, str]:
 
 
 async def settled(plane: DataPlane) -> None:
-    """Until nothing is loading or unloading."""
+    """Wait until nothing is loading or unloading."""
     while any(record.busy for record in plane.registry.records.values()):  # noqa: ASYNC110  (nobody is told)
         await asyncio.sleep(0.01)
 
 
 async def reason(plane: DataPlane, name: str) -> str:
-    """Why a model is unavailable, from the index."""
+    """Return why a model is unavailable, from the index."""
     index = await plane.index(ready_only=False)
     return next(m.reason for m in index.models if m.name == name)

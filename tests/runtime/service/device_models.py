@@ -36,14 +36,14 @@ class Twice(torch.nn.Module):
 
 
 def torch_file() -> bytes:
-    """Doubles."""
+    """Return a model that doubles."""
     buffer = io.BytesIO()
     torch.jit.save(torch.jit.script(Twice()), buffer)  # type: ignore[no-untyped-call]
     return buffer.getvalue()
 
 
 def onnx_file() -> bytes:
-    """Squares; its dims are [2, 2], which the configuration reshapes from and to [4]."""
+    """Return a model that squares; its dims are [2, 2], which the configuration reshapes from and to [4]."""
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 2, 2]) for name in ("A", "B")]
     made = helper.make_graph([helper.make_node("Mul", ["A", "A"], ["B"])], "g", infos[:1], infos[1:])
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -61,7 +61,7 @@ def chain(name: str, *models: str) -> str:
 
 
 def write_models(repository: Repository, kind: str) -> None:
-    """All three, with instances of that kind; `plus` on the host."""
+    """Write all three, with instances of that kind; `plus` on the host."""
     reshape = "reshape { shape: [ 2, 2 ] }"
     twice = {"backend": "pytorch", "given": "x", "made": "y", "dims": "[ 4 ]", "reshape": "", "kind": kind}
     square = {**twice, "backend": "onnxruntime", "given": "A", "made": "B", "reshape": reshape}

@@ -33,7 +33,7 @@ def started(pids) -> list[int]:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether it does nothing any more."""
+    """Return whether the process no longer does anything."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -41,7 +41,7 @@ def is_gone(pid: int) -> bool:
 
 
 async def all_gone(processes: list[int]) -> None:
-    """Until none of them is there."""
+    """Wait until none of them is there."""
     await until(lambda: all(map(is_gone, processes)))
 
 

@@ -30,13 +30,13 @@ def loaded(path: Path) -> list[str]:
 
 
 def configure(repository, text: str, name: str = "m") -> None:
-    """Another configuration."""
+    """Write another configuration."""
     (repository.path / name / "config.pbtxt").write_text(text)
 
 
 @pytest.fixture
 def loads(tmp_path) -> Path:
-    """Where models say that they load."""
+    """Return the file in which models log their loads."""
     path = tmp_path / "loads"
     path.touch()
     return path

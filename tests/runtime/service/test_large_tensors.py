@@ -40,14 +40,14 @@ def arenas(monkeypatch: pytest.MonkeyPatch) -> list[Arena]:
 
 
 async def at_rest(*arenas: Arena) -> None:
-    """Until nothing lies in them that anybody was not told the end of."""
+    """Wait until nothing is left in them whose end was not reported."""
     async with asyncio.timeout(20):
         while not all(arena.outgoing.is_empty and not arena.incoming.any_lent for arena in arenas):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 
 async def echoed(plane: DataPlane, number: float, count: int = COUNT) -> bool:
-    """Whether that many elements come back as they went."""
+    """Return whether that many elements come back as they were sent."""
     response = await infer(plane, large(number, count))
     return bool((response.outputs[0].array == number).all()) and response.outputs[0].shape == (count,)
 

@@ -15,7 +15,7 @@ from argosy_runtime.repository.options import ControlMode
 
 @pytest.fixture
 def read_on_this_thread(repository, monkeypatch) -> Iterator[list[str]]:
-    """Paths below the repository that are looked at on the thread of the event loop."""
+    """Yield the paths below the repository that are looked at on the thread of the event loop."""
     seen: list[str] = []
     here = threading.get_ident()
 
@@ -47,7 +47,7 @@ model_warmup [ { name: "w" batch_size: 1 inputs {
 
 
 def labelled(config: str) -> str:
-    """With a file that names the output's classes."""
+    """Return the configuration with a file that names the output's classes."""
     return config.replace('name: "Y"', 'name: "Y" label_filename: "labels.txt"', 1)
 
 

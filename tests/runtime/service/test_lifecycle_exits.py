@@ -21,7 +21,7 @@ from argosy_runtime.repository.serving.served import ServedModel
 
 
 def processes() -> list[psutil.Process]:
-    """Models' processes that this one has started and that have not ended, without those of other tests' servers."""
+    """Return the running processes of models that this one has started, without those of other tests' servers."""
     started = psutil.Process(os.getpid()).children()
     return [each for each in started if _is_a_models(each)]
 
@@ -34,7 +34,7 @@ def _is_a_models(process: psutil.Process) -> bool:
 
 
 async def served(plane, name: str) -> None:
-    """Until a model answers."""
+    """Wait until a model answers."""
     while not plane.model_ready(name, ""):  # noqa: ASYNC110  (nobody is told)
         await asyncio.sleep(0.01)
 

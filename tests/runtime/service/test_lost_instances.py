@@ -18,7 +18,7 @@ model_warmup [ { name: "w" batch_size: 1 inputs { key: "X" value { data_type: TY
 
 
 async def at_rest(pid: int) -> None:
-    """Until a process has told what it had to tell: all of its threads sleep, three times in turn."""
+    """Wait until a process has sent all that it had to send: all of its threads sleep, three times in turn."""
     looks = 0
     while looks < 3:
         await asyncio.sleep(0.05)

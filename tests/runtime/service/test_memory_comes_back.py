@@ -14,18 +14,18 @@ ROUNDS = 8
 
 
 def descriptors() -> int:
-    """Files that this process has open."""
+    """Return how many files this process has open."""
     return len(os.listdir("/proc/self/fd"))
 
 
 def mappings() -> int:
-    """Pieces of memory that models' processes have mapped too."""
+    """Return how many pieces of memory are shared with models' processes."""
     with open("/proc/self/maps") as maps:
         return sum("argosy-tensors" in line for line in maps)
 
 
 def owned() -> Counter[str]:
-    """Our objects, by type."""
+    """Count our objects, by type."""
     types = [type(each) for each in gc.get_objects()]
     return Counter(each.__qualname__ for each in types if str(each.__module__).startswith("argosy_runtime."))
 

@@ -39,7 +39,7 @@ model_transaction_policy { decoupled: true }
 
 
 def through(model: str) -> InferRequest:
-    """Asks the caller to call `model`."""
+    """Return a request that makes the caller call `model`."""
     name = np.array([model.encode()], np.object_)
     x = np.ones((1, 1), np.float32)
     return InferRequest("caller", {"MODEL": Tensor("MODEL", "BYTES", name), "X": Tensor("X", "FP32", x)})

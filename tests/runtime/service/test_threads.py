@@ -49,7 +49,7 @@ async def test_a_load_that_takes_too_long_is_released_when_it_returns(repository
 
 
 async def loads(plane) -> bool:
-    """Whether the model can be loaded again."""
+    """Return whether the model can be loaded again."""
     try:
         await plane.load("m", None, {})
     except ServingError as error:

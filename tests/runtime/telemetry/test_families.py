@@ -19,7 +19,7 @@ ENSEMBLE = InService(running=4, instances=None, decoupled=False, max_batch_size=
 
 @pytest.fixture
 def statistics() -> ModelStatistics:
-    """Two requests that were answered together after 4 ms, and waited for 1 ms."""
+    """Return two requests that were answered together after 4 ms, and waited for 1 ms."""
     counted = ModelStatistics()
     for _ in range(2):
         counted.single.add(4 * MS)
@@ -30,7 +30,7 @@ def statistics() -> ModelStatistics:
 
 
 def told(statistics: ModelStatistics, service: InService | None = MODEL, now: int = 0) -> dict[str, float]:
-    """Every sample by its name and, where it has more, its other labels' values."""
+    """Return every sample by its name and, where it has more, its other labels' values."""
     series = [ModelSeries({"model": "m", "version": "1"}, statistics, 0, service)]
     text = exposition([*triton_families(series), *argosy_families(series, now)]).decode()
     found = {}

@@ -138,7 +138,6 @@ class Played:
         self.count = 0
 
     def read(self) -> list[Family]:
-        """See `Reader`."""
         if self.fails:
             raise OSError("the driver is gone")
         self.count += 1

@@ -26,7 +26,7 @@ class Stream:
     broken: bool = False
 
     def add(self, work: Callable[[], None]) -> None:
-        """Behind all that is there."""
+        """Queue it after all that is there."""
         (self.queue if self.captured is None else self.captured).append(work)
 
     def synchronize(self) -> None:
@@ -67,7 +67,7 @@ class PlayedDriver:
                 self.faults.append(f"{address:#x} was freed")
 
     def is_live(self, address: int) -> bool:
-        """Whether it is memory of the device."""
+        """Return whether it is memory of the device."""
         return any(begin <= address < begin + length for begin, length in self.live.items())
 
     def _check_context(self, what: str) -> None:

@@ -9,11 +9,11 @@ class NVMLError(Exception):
 
 
 def nvmlInit() -> None:  # noqa: N802
-    """There is a driver."""
+    """Do nothing: there is a driver."""
 
 
 def nvmlShutdown() -> None:  # noqa: N802
-    """Nothing to end."""
+    """Do nothing: there is nothing to end."""
 
 
 def nvmlDeviceGetCount() -> int:  # noqa: N802

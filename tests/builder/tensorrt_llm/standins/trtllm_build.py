@@ -119,7 +119,7 @@ def main() -> None:
 
 
 def config(given: argparse.Namespace, checkpoint: dict[str, Any]) -> dict[str, Any]:
-    """build_config, with what build() changes in silence."""
+    """Return build_config, with what build() changes silently."""
     fp8 = checkpoint["quantization"]["quant_algo"] in ("FP8", "W4A8_AWQ", "NVFP4")
     cache = checkpoint["quantization"]["kv_cache_quant_algo"]
     longest = given.max_seq_len or checkpoint["max_position_embeddings"]

@@ -89,7 +89,7 @@ class Asking:
 
 
 def path(kind: str, namespace: str = "", name: str = "") -> str:
-    """Where objects of a kind are, those of a namespace, or one of them."""
+    """Return the path of objects of a kind, of those of a namespace, or of one of them."""
     inside = f"/namespaces/{namespace}" if namespace else ""
     return f"/apis/{API_VERSION}{inside}/{PLURALS[kind]}" + (f"/{name}" if name else "")
 

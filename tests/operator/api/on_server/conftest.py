@@ -35,7 +35,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, A
 
 @pytest.fixture(scope="session", params=["oldest", "newest"])
 def server(request: pytest.FixtureRequest, servers: Mapping[str, Asking]) -> Asking:
-    """Each of them."""
+    """Return each of them."""
     return servers[request.param]
 
 

@@ -35,7 +35,7 @@ def test_every_broken_rule_is_refused_in_its_words(server: Asking, body: Callabl
 
 @pytest.fixture(scope="module")
 def verdicts() -> list[tuple[str, dict[str, Any], bool]]:
-    """Kinds, changes of right bodies, and whether our own checks of the CRDs refuse them."""
+    """Return kinds, changes of valid bodies, and whether our own checks of the CRDs refuse them."""
     return [
         (kind, changes, bool(refusals(changed(kind, changes))))
         for kind, cases in CASES.items()

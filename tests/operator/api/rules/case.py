@@ -6,5 +6,5 @@ Case = tuple[dict[str, Any], str, str]
 
 
 def group(**fields: Any) -> dict[str, Any]:
-    """One instance group in place of `instances`."""
+    """Return one instance group in place of `instances`."""
     return {"instances": ..., "instanceGroups": [fields]}

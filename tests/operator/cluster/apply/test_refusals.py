@@ -67,7 +67,7 @@ async def test_a_webhook_that_does_not_answer_is_a_refusal(
 
 
 def refusal_of_a_service(cluster: Cluster, namespace: str) -> str:
-    """Why a Service may not be made; empty where it may."""
+    """Return why a Service may not be made; empty where it may."""
     dry = ("create", "service", "clusterip", "asked", "--tcp=80", "--dry-run=server", "-n", namespace)
     return cluster.kubectl_process(*dry).stderr
 

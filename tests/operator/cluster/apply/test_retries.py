@@ -35,7 +35,7 @@ def retries(time: Time) -> Retries:
 
 
 def fail(retries: Retries, content: object = "a", asked: float | None = None) -> float:
-    """One more failure of the object `m`; the pause that follows."""
+    """Record one more failure of the object `m`; return the pause that follows."""
     error = UnreachableError(500, "InternalError", "try later")
     error.retry_after_s = asked
     retries.failed("m", content, error)
@@ -44,7 +44,7 @@ def fail(retries: Retries, content: object = "a", asked: float | None = None) ->
 
 
 def waits(retries: Retries, identity: str = "m", content: object = "a") -> float:
-    """How long it is to wait; 0 where it may be tried."""
+    """Return the remaining pause; 0 where it may be tried."""
     try:
         retries.check(identity, content)
     except ApiError as error:

@@ -58,7 +58,7 @@ class Fleet(Cluster):
     image: str = "argosy-runtime:1"
 
     def tick(self, resources: Sequence[Resource], seconds: float = 1) -> Outcome:
-        """One round, and what servers and builds do about it."""
+        """Run one round, and let servers and builds act on it."""
         before = self.snapshot.pool(POOL)
         self.snapshot = replace(
             self.snapshot, pools={POOL: replace(before, builds=self.observed())}, build_image=self.image
@@ -127,14 +127,14 @@ def status(outcome: Outcome, name: str = "m") -> InferenceModelStatus:
 
 
 def condition(outcome: Outcome, kind: ConditionType, name: str = "m") -> Condition:
-    """One of a model's conditions."""
+    """Return one of a model's conditions."""
     found = status(outcome, name).condition(kind)
     assert found is not None
     return found
 
 
 def says(outcome: Outcome, kind: ConditionType = ConditionType.READY, name: str = "m") -> tuple[str, str]:
-    """Status and reason of one of a model's conditions."""
+    """Return status and reason of one of a model's conditions."""
     found = condition(outcome, kind, name)
     return found.status.value, str(found.reason)
 

@@ -88,7 +88,9 @@ def pool_state(
     elsewhere: Mapping[str, bool] | None = None,
     unplaced: Sequence[str] = (),
 ) -> PoolState:
-    """`resources` are what is declared now. Nodes have GPUs of 80 GiB, as many as anything there sits on."""
+    """Return the state of a pool where `resources` are declared now. Nodes have as many GPUs of 80 GiB as are used
+    there.
+    """
     members = Members.of(POOL, resources, broken, elsewhere)
     left = tuple(Unplaced(name, (name,), "NoRoom", "") for name in unplaced)
     plan = PoolPlan(POOL, tuple(planned), left, 0, 0, 0)

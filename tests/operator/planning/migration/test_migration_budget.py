@@ -122,7 +122,7 @@ def test_what_is_on_the_cpu_needs_no_room() -> None:
 
 @st.composite
 def servers(draw: st.DrawFn) -> tuple[list[Change], list[Occupant], dict[str, Occupant]]:
-    """Two GPUs of 80 GiB, on which the plan fits, and what is there now fits as well."""
+    """Draw two GPUs of 80 GiB, on which the plan fits, and what is there now fits as well."""
     planned, free = {0: 80, 1: 80}, {0: 80, 1: 80}
     changes: list[Change] = []
     settled: dict[str, Occupant] = {}

@@ -100,7 +100,7 @@ bindings = st.tuples(st.sampled_from(SERVERS), st.sampled_from(NAMES))
 
 @st.composite
 def tangles(draw: st.DrawFn) -> tuple[PoolState, dict[Binding, Drain], Blockers, Surges]:
-    """Models anywhere that are to go anywhere, and that wait for each other as they like; some are in an ensemble."""
+    """Draw models that move anywhere, and that wait for each other in any way; some are in an ensemble."""
     models = {name: model(name, memory=0) for name in NAMES}
     places = draw(st.frozensets(bindings, max_size=6))
     held = draw(st.frozensets(bindings, min_size=1, max_size=8))

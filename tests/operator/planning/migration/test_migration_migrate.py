@@ -121,7 +121,7 @@ placed = st.dictionaries(st.sampled_from(sorted(SERVERS)), names)
 
 
 def spread(where: Mapping[str, frozenset[str]], models: Mapping[str, Resource]) -> list[ServerPlan]:
-    """Servers with these models; what nobody declares is left out."""
+    """Return servers with these models; what is not declared is left out."""
     return [
         server(name, *(on(models[m], SERVERS[name][1]) for m in sorted(ms & models.keys())), node=SERVERS[name][0])
         if ms & models.keys()

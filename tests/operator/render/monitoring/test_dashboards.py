@@ -17,7 +17,7 @@ ALL = pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda each: each.uid
 
 
 def body(dashboard: Dashboard) -> dict[str, Any]:
-    """Its file."""
+    """Return its file."""
     found: dict[str, Any] = json.loads(monitoring_files()[f"{dashboard.uid}.json"])
     return found
 

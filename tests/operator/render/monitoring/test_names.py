@@ -31,12 +31,12 @@ def asked(expressions: set[str]) -> set[str]:
 
 
 def shown(dashboard: Dashboard) -> set[str]:
-    """Its queries, and those that fill what the reader chooses."""
+    """Return its queries, and those that fill its variables."""
     return {*dashboard.expressions(), *(variable.metric for variable in dashboard.variables)}
 
 
 def of_servers() -> dict[str, str]:
-    """Names and kinds of docs/metrics.md."""
+    """Return the names and kinds of docs/metrics.md."""
     rows = re.findall(r"^\| `((?:nv_|argosy_|vllm:)\w+)` \| (\w+) \|", DOCUMENT.read_text(), re.MULTILINE)
     return dict(rows)
 
@@ -60,7 +60,7 @@ OF_OTHERS = {name for name in SAMPLE_NAMES if name.startswith(("vllm:", "nv_cach
 
 
 def exists(name: str) -> bool:
-    """Whether it is a sample's name: a histogram's has a part of it behind, and only a histogram's."""
+    """Return whether it is a sample's name: a histogram's, and only a histogram's, ends with a part of it."""
     known = {**of_servers(), **of_the_operator(), **of_an_activator()}
     if known.get(PARTS.sub("", name)) == "histogram":
         return PARTS.search(name) is not None

@@ -43,7 +43,7 @@ def pool(name: str = "gpus") -> ServingPool:
 def activators_objects(
     *timeouts_s: float, name: str = "gpus", pdb_version: str = "policy/v1"
 ) -> dict[str, KubernetesObject]:
-    """By kind and name, of members with these timeouts."""
+    """Return the objects of members with these timeouts, by kind and name."""
     members = tuple(ActivatedMember(f"m{at}", f"m{at}", each) for at, each in enumerate(timeouts_s))
     found = activator_objects(pool(name), Activation(members), IMAGES, Cluster(pdb_version))
     return {f"{each['kind']} {each['metadata']['name']}": each for each in found}

@@ -32,7 +32,7 @@ class BuildCase:
     cluster: Cluster
 
     def objects(self, cluster: Cluster | None = None) -> tuple[KubernetesObject, ...]:
-        """All objects of the builds."""
+        """Return all objects of the builds."""
         return (
             builds_network_policy(self.pool),
             *(each for build in self.builds for each in self._objects(build, cluster or self.cluster)),

@@ -32,7 +32,7 @@ class Case:
     pdb_version: str
 
     def objects(self, pdb_version: str = "") -> tuple[KubernetesObject, ...]:
-        """All objects of the pool."""
+        """Return all objects of the pool."""
         cluster = Cluster(pdb_version or self.pdb_version)
         return pool_objects(self.pool, self.servers, self.members, IMAGES, cluster)
 
@@ -61,7 +61,7 @@ def as_text(objects: tuple[KubernetesObject, ...]) -> str:
 def _servers(
     pool: ServingPool, members: tuple[InferenceModel | Ensemble, ...], servers: list[dict[str, Any]]
 ) -> tuple[RenderedServer, ...]:
-    """Servers that have nothing yet, as a plan puts them."""
+    """Return servers that have nothing yet, as a plan puts them."""
     plan = PoolPlan(pool.key, tuple(_plan(each, members) for each in servers), (), 0, 0, 0)
     mine = Members.of(pool.key, members)
     places, observed, keys = Places.of(plan, mine), Observed(), RenderedKeys()

@@ -56,7 +56,7 @@ def test_an_object_that_is_wrong_is_not_taken(cluster: Cluster) -> None:
 
 
 def differences(sent: Any, got: Any, path: str) -> list[str]:
-    """Where something that was sent is not there, or is another; what the API server adds is its own."""
+    """Return the paths of what was sent and is missing or different; what the API server adds is its own."""
     if isinstance(sent, Mapping):
         if not isinstance(got, Mapping):
             return [f"{path}: {sent!r} became {got!r}"]

@@ -105,7 +105,7 @@ FREE = {
 
 
 def leaves(value: Any, path: tuple[Step, ...] = (), field: str = "") -> Iterator[tuple[tuple[Step, ...], Any]]:
-    """Each value of a template with its path, in which the elements of keyed lists stand with their keys."""
+    """Yield each value of a template with its path, in which the elements of keyed lists appear with their keys."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from leaves(inner, (*path, key), key)

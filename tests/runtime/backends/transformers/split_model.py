@@ -29,7 +29,7 @@ class Lines:
         print(f"{level}: {message}", flush=True)
 
     def tell(self, state: EngineState) -> None:
-        """Nobody asks."""
+        """Do nothing: the state is never read."""
 
     def lost(self, error: ServingError) -> None:
         print(f"lost: {error.message}", flush=True)

@@ -22,7 +22,7 @@ def byte_level() -> tokenizers.Tokenizer:
 
 
 def byte_fallback() -> tokenizers.Tokenizer:
-    """Words that begin with a space, which the first one loses; bytes; and a special token, which is no text."""
+    """Return a tokenizer of words that begin with a space, which the first loses; of bytes; and of a special token."""
     made = tokenizers.Tokenizer(tokenizers.models.WordLevel({word: n for n, word in enumerate(WORDS)}, "c"))
     made.add_special_tokens(["</s>"])
     decoders = tokenizers.decoders

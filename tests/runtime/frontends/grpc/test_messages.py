@@ -127,6 +127,6 @@ async def test_a_stream_that_is_over_keeps_nothing_for_the_collector(stub: Any, 
 
 
 def _of_calls() -> int:
-    """How many calls, their streams and their requests there are."""
+    """Return how many calls, their streams and their requests there are."""
     # By type: isinstance asks for __class__, which lazy and deprecated objects of other packages answer with warnings.
     return sum(issubclass(type(one), InferRequest | Call | Stream) for one in gc.get_objects())

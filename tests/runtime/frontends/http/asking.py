@@ -8,7 +8,7 @@ GOOD = json.dumps(ECHO).encode()
 
 
 def exchange(port: int, sent: bytes) -> bytes:
-    """Everything that comes back until the server closes."""
+    """Send this and return everything that comes back until the server closes."""
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
         connection.sendall(sent)
         return b"".join(iter(lambda: connection.recv(1 << 16), b""))

@@ -28,7 +28,7 @@ _ONLY_IN_10 = ("IInt8EntropyCalibrator2", "IInt8EntropyCalibrator", "IInt8MinMax
 
 
 def become(version: str) -> None:
-    """Be this release, as `10.16.1.11` or `11.4.0.106`."""
+    """Play this release, as `10.16.1.11` or `11.4.0.106`."""
     major = int(version.split(".")[0])
     names: dict[str, Any] = globals()
     names["__version__"] = version

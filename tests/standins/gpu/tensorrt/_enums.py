@@ -38,12 +38,12 @@ _ONLY_IN_10 = "FP16 BF16 INT8 FP8 INT4 FP4 OBEY_PRECISION_CONSTRAINTS PREFER_PRE
 
 
 def builder_flags(major: int) -> type[Enum]:
-    """`BuilderFlag` of a release: 11 has neither weak precision nor the numbers of 10."""
+    """Return `BuilderFlag` of a release: 11 has neither weak precision nor the numbers of 10."""
     return Enum("BuilderFlag", _BOTH if major >= 11 else f"{_ONLY_IN_10} {_BOTH}", start=0)  # type: ignore[return-value]
 
 
 def creation_flags(major: int) -> type[IntEnum]:
-    """`NetworkDefinitionCreationFlag` of a release."""
+    """Return `NetworkDefinitionCreationFlag` of a release."""
     names = "STRONGLY_TYPED PREFER_AOT_PYTHON_PLUGINS"
     if major < 11:
         names = f"EXPLICIT_BATCH {names}"

@@ -57,7 +57,7 @@ def read(content: bytes) -> tuple[tuple[int, ...], Meta, onnx.ModelProto]:
 
 
 def shape_of(info: onnx.ValueInfoProto) -> tuple[int, ...]:
-    """-1 for what varies."""
+    """Return the shape, -1 for what varies."""
     return tuple(dim.dim_value if dim.HasField("dim_value") else -1 for dim in info.type.tensor_type.shape.dim)
 
 

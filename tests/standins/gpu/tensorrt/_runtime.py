@@ -63,7 +63,7 @@ class Logger(ILogger):
 
 
 def checked_logger(logger: Any) -> ILogger:
-    """TypeError where it is none, or its base was not initialized."""
+    """Return the logger; TypeError where it is none, or its base was not initialized."""
     if not isinstance(logger, ILogger) or not getattr(logger, "_initialized", False):
         raise TypeError("incompatible function arguments: logger")
     return logger
@@ -324,7 +324,7 @@ class IExecutionContext(Strict):
         return True
 
     def _execute_asking(self, stream: Any, handle: int) -> bool:
-        """With shapes that only the data tells: it waits for the data, asks, and returns when the shapes are told."""
+        """Execute with shapes that only the data tells: wait for it, ask, and return once the shapes are known."""
         if stream.captured is not None:
             stream.broken = True
             return False

@@ -64,7 +64,7 @@ def quantize_and_export(
     device_map: str = "auto",
     quantize_lm_head: bool = False,
 ) -> None:
-    """As TensorRT-LLM's, with its traps: words in paths mean something, a wrong cache becomes int8 in silence."""
+    """Quantize as TensorRT-LLM does, with its traps: words in paths have effects, a wrong cache becomes int8."""
     arguments: dict[str, Any] = dict(locals())
     for name in ("calib_size", "batch_size", "calib_max_seq_length", "awq_block_size", "tp_size", "pp_size", "seed"):
         typed(name, arguments[name], int)

@@ -27,7 +27,7 @@ def convert_to_mixed_precision(
     opset: int | None = None,
     use_standalone_type_inference: bool = False,
 ) -> onnx.ModelProto:
-    """Weights become float16, read through a Cast."""
+    """Convert weights to float16, read through a Cast."""
     assert low_precision_type in ("fp16", "bf16")
     assert keep_io_types, "inputs and outputs must stay as they are declared"
     model = onnx.load(onnx_path)
