@@ -10,7 +10,7 @@ from argosy_builder.contract import BuildError
 from argosy_runtime.backends.cuda import CudaStream
 from argosy_runtime.backends.tensorrt import plan as plans
 from argosy_runtime.backends.tensorrt.library import trt
-from argosy_runtime.backends.tensorrt.signature import Profile, Signature, profile, signature
+from argosy_runtime.backends.tensorrt.signature import Profile, Signature, read_profile, read_signature
 from argosy_runtime.errors import ServingError
 
 from .building import ASKED, PLAN
@@ -31,7 +31,7 @@ def check(folder: str, precision: str, attributes: Mapping[str, Any], outputs: l
     try:
         opened = plans.opened(config_of(PLAN, host_code), Path(folder, PLAN), 0, stream.enter)
         asked = json.loads(Path(folder, ASKED).read_text())
-        found = signature(opened.engine)
+        found = read_signature(opened.engine)
         differences = [
             *_shapes(opened.engine, found, asked),
             *_outputs(found, outputs),
@@ -51,7 +51,7 @@ def _shapes(engine: Any, found: Signature, asked: list[dict[str, dict[str, Any]]
         yield f"engine.options.profiles: {len(asked)} were asked, and the engine has {found.profiles}"
         return
     for place, each in enumerate(asked):
-        made = profile(engine, found, place, str(place))
+        made = read_profile(engine, found, place, str(place))
         yield from _differing(f"engine.options.profiles[{place}]", made, each)
 
 

@@ -12,9 +12,9 @@ from argosy_builder.contract import Array, BuildError, Runner
 from argosy_runtime.backends.cuda import CudaStream
 from argosy_runtime.backends.tensorrt import plan as plans
 from argosy_runtime.backends.tensorrt import profiles
-from argosy_runtime.backends.tensorrt.execution import Given, Made, ProfileContext
+from argosy_runtime.backends.tensorrt.execution import InputBinding, OutputBinding, ProfileContext
 from argosy_runtime.backends.tensorrt.memory import BlockPool
-from argosy_runtime.backends.tensorrt.signature import profile, signature
+from argosy_runtime.backends.tensorrt.signature import read_profile, read_signature
 from argosy_runtime.errors import ServingError
 from argosy_runtime.modelconfig.datatypes import numpy_dtype
 
@@ -69,7 +69,7 @@ class _Engine:
         self._stream = stream
         self._pool = BlockPool(stream)
         self._plan = plans.opened(config_of(PLAN, host_code), folder / PLAN, 0, stream.enter)
-        self._found = signature(self._plan.engine)
+        self._found = read_signature(self._plan.engine)
         self._contexts = [self._context(index) for index in range(self._found.profiles)]
 
     def _context(self, index: int) -> ProfileContext:
@@ -82,7 +82,7 @@ class _Engine:
         if index:
             context.set_optimization_profile_async(index, self._stream.handle)
             self._stream.synchronize()
-        used = profile(self._plan.engine, self._found, index, str(index))
+        used = read_profile(self._plan.engine, self._found, index, str(index))
         return ProfileContext(context, used, self._found, self._stream, self._plan.logger, "the engine")
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -94,19 +94,19 @@ class _Engine:
         except ServingError as error:
             raise _refused(error.message) from error
 
-    def _given(self, name: str, array: Array) -> Given:
+    def _given(self, name: str, array: Array) -> InputBinding:
         info = self._found.inputs.get(name)
         if info is None:
             raise _refused(f"the engine has no input '{name}', but {', '.join(self._found.inputs)}")
         whole = np.ascontiguousarray(array, numpy_dtype(info.datatype or ""))
         values = tuple(map(int, whole.reshape(-1))) if info.is_shape else None
         if info.on_host:
-            return Given(whole.ctypes.data, whole.shape, whole, values)
+            return InputBinding(whole.ctypes.data, whole.shape, whole, values)
         block = self._pool.take(whole.nbytes)
         self._stream.copy(block.address, whole.ctypes.data, whole.nbytes)
-        return Given(block.address, whole.shape, (block, whole), values)
+        return InputBinding(block.address, whole.shape, (block, whole), values)
 
-    def _fitting(self, given: Mapping[str, Given]) -> ProfileContext:
+    def _fitting(self, given: Mapping[str, InputBinding]) -> ProfileContext:
         shapes = {name: each.shape for name, each in given.items()}
         values = {name: each.values for name, each in given.items() if each.values is not None}
         used, fits = profiles.chosen([each.profile for each in self._contexts], shapes, values)
@@ -114,7 +114,7 @@ class _Engine:
             raise _refused(f"shapes {shapes} fit none of the engine's profiles")
         return next(each for each in self._contexts if each.profile is used)
 
-    def _home(self, name: str, made: Made) -> Array:
+    def _home(self, name: str, made: OutputBinding) -> Array:
         if made.host is not None:
             return made.host.copy()
         assert made.block is not None

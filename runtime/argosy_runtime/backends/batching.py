@@ -1,9 +1,7 @@
-"""Many requests, one run: which requests go together, their inputs joined along the batch, outputs split
-again.
+"""Many requests in one run: grouping, inputs joined along the batch dimension, outputs split again.
 
-Used by the frameworks whose models take and give whole arrays. Requests of a batch that differ in their
-inputs' names or inner shapes run apart. Where `max_batch_size` is 0 every request is a run of its own and
-shapes are left as they are.
+For frameworks whose models take and return full arrays. Requests of a batch that differ in their inputs' names or
+inner shapes run apart. Where `max_batch_size` is 0 each request is a run of its own, and shapes stay as they are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,40 +22,40 @@ from argosy_runtime.modelconfig import v2_name
 from argosy_runtime.tensors import device_tensor
 
 Output = Array | DeviceArray
-"""What a model gives: on the host, or where the framework left it."""
+"""A model's output: on the host, or in a device's memory."""
 
 
 class Framework(Protocol):
-    """How one framework joins, runs and brings home. On the instance's own thread, in this order."""
+    """One framework's way to join, run and fetch, called on the instance's own thread in this order."""
 
     def batch(self) -> AbstractContextManager[None]:
-        """Around one run and all that belongs to it; when it is left the device is through with the batch."""
+        """Surround one run and its copies; at its end the device is through with the batch."""
 
     def gather(self, name: str, tensors: Sequence[Tensor]) -> Any:
-        """Return an input for `run`: these tensors, one of each request, joined along the first dimension."""
+        """Return an input for `run`: the tensors, one of each request, joined along the first dimension."""
 
-    def run(self, inputs: Mapping[str, Any], wanted: Sequence[str]) -> Mapping[str, Output]:
-        """Run the model once; the outputs `wanted`, by name."""
+    def run(self, inputs: Mapping[str, Any], requested: Sequence[str]) -> Mapping[str, Output]:
+        """Run the model once. Return the requested outputs by name."""
 
     def fetch(self, outputs: Mapping[str, Output]) -> Mapping[str, Array]:
-        """Bring outputs to the host, all together, into memory that no later batch touches."""
+        """Copy outputs to the host, all together, into memory that no later batch touches."""
 
 
 @dataclass(slots=True)
 class Clock:
-    """Nanoseconds spent so far."""
+    """Nanoseconds spent on a batch."""
 
     inputs: int = 0
     infer: int = 0
     outputs: int = 0
 
     def times(self) -> ExecutionTimes:
-        """As the contract wants them."""
+        """Return the times of the contract."""
         return ExecutionTimes(self.inputs, self.infer, self.outputs)
 
 
 class Batcher:
-    """Answers batches for one model through its framework."""
+    """Executes batches of one model by its framework."""
 
     def __init__(self, config: ModelConfig, version: int, framework: Framework) -> None:
         self._config = config
@@ -66,11 +64,11 @@ class Batcher:
         self._batched = config.max_batch_size > 0
         self._outputs = {output.name: output for output in config.output}
         self._states = state_outputs(config)
-        # Of one batch they have the same values, and no row of their own.
-        self._shape_inputs = frozenset(given.name for given in config.input if given.is_shape_tensor)
+        # Shape tensors have the same values for all of a batch, and no rows.
+        self._shape_inputs = frozenset(tensor.name for tensor in config.input if tensor.is_shape_tensor)
 
     def execute(self, requests: Sequence[InferRequest], responder: Responder) -> ExecutionTimes:
-        """Answer every request. A run that fails fails only its own requests."""
+        """Answer every request. A failed run fails its own requests alone."""
         clock = Clock()
         for group in together(requests, self._batched, self._shape_inputs):
             members = [requests[index] for index in group]
@@ -84,17 +82,17 @@ class Batcher:
 
     def _answers(self, requests: Sequence[InferRequest], clock: Clock) -> list[InferResponse]:
         sizes = self._sizes(requests)
-        wanted = [self._wanted(request) for request in requests]
+        requested = [self._requested(request) for request in requests]
         with self._framework.batch():
             begun = monotonic_ns()
             inputs = {name: self._gather(name, requests) for name in requests[0].inputs}
             joined = monotonic_ns()
-            outputs = self._framework.run(inputs, sorted(set().union(*wanted)))
+            outputs = self._framework.run(inputs, sorted(set().union(*requested)))
             finished = monotonic_ns()
             for name, output in outputs.items():
                 self._check_rows(name, output, sum(sizes))
-            fetched = self._framework.fetch(_for_the_host(requests, wanted, outputs))
-        responses = self._split(requests, wanted, outputs, fetched, sizes)
+            fetched = self._framework.fetch(_host_outputs(requests, requested, outputs))
+        responses = self._split(requests, requested, outputs, fetched, sizes)
         clock.inputs += joined - begun
         clock.infer += finished - joined
         clock.outputs += monotonic_ns() - finished
@@ -119,24 +117,24 @@ class Batcher:
                 f"batch size {total} for '{self._config.name}', max allowed is {self._config.max_batch_size}"
             )
 
-    def _wanted(self, request: InferRequest) -> list[str]:
+    def _requested(self, request: InferRequest) -> list[str]:
         return list(dict.fromkeys([*(request.requested_outputs or self._outputs), *self._states]))
 
     def _split(
         self,
         requests: Sequence[InferRequest],
-        wanted: Sequence[Sequence[str]],
+        requested: Sequence[Sequence[str]],
         outputs: Mapping[str, Output],
         fetched: Mapping[str, Array],
         sizes: Sequence[int],
     ) -> list[InferResponse]:
         responses = []
-        for request, names, stop, size in zip(requests, wanted, accumulate(sizes), sizes, strict=True):
+        for request, names, stop, size in zip(requests, requested, accumulate(sizes), sizes, strict=True):
             tensors = []
             for name in names:
                 output = outputs[name] if name in request.device_outputs else fetched[name]
-                whole = len(sizes) == 1
-                tensors.append(self._tensor(name, output if whole else output[stop - size : stop]))
+                rows = output if len(sizes) == 1 else output[stop - size : stop]
+                tensors.append(self._tensor(name, rows))
             responses.append(InferResponse(request.model_name, self._version, request.id, tensors))
         return responses
 
@@ -157,15 +155,34 @@ class Batcher:
         return Tensor(name, datatype, output)
 
     def _failed(self, request: InferRequest, error: Exception) -> InferResponse:
-        known = error if isinstance(error, ServingError) else failure(str(error) or repr(error), error)
-        return InferResponse(request.model_name, self._version, request.id, error=explained(known))
+        serving_error = error if isinstance(error, ServingError) else failure(str(error) or repr(error), error)
+        return InferResponse(request.model_name, self._version, request.id, error=explained(serving_error))
+
+
+class BatchedInstance:
+    """A loaded model whose requests a `Batcher` answers."""
+
+    def __init__(self, config: ModelConfig, version: int, framework: Framework) -> None:
+        self._name = config.name
+        self._batcher: Batcher | None = Batcher(config, version, framework)
+
+    def execute(self, requests: Sequence[InferRequest], responder: Responder) -> ExecutionTimes:
+        """Join the requests, run once, and split the outputs. Raises ServingError once the model is unloaded."""
+        if self._batcher is None:
+            raise internal(f"model '{self._name}' is unloaded")
+        return self._batcher.execute(requests, responder)
+
+    def close(self) -> None:
+        """Release the model and its memory."""
+        self._batcher = None
 
 
 def together(
     requests: Sequence[InferRequest], batched: bool, shape_inputs: frozenset[str] = frozenset()
 ) -> list[list[int]]:
-    """Return the indexes of requests that can be one run, in order of arrival. `shape_inputs` must have the same
-    values.
+    """Return the indexes of requests that can share a run, in order of arrival.
+
+    Requests of one run have the same values of `shape_inputs`.
     """
     if not batched or len(requests) == 1:
         return [[index] for index in range(len(requests))]
@@ -176,29 +193,32 @@ def together(
     return list(groups.values())
 
 
+def joined_shape(tensors: Sequence[Tensor]) -> tuple[int, ...]:
+    """Return the shape of tensors joined along the first dimension; one alone may have no dimension."""
+    shape = tensors[0].shape
+    return shape if len(tensors) == 1 else (sum(tensor.shape[0] for tensor in tensors), *shape[1:])
+
+
 def _part(name: str, tensor: Tensor, is_shape: bool) -> tuple[str, tuple[int, ...], bytes]:
     return (name, tensor.shape, bytes(tensor.data)) if is_shape else (name, tensor.shape[1:], b"")
 
 
 def state_outputs(config: ModelConfig) -> dict[str, ModelOutput]:
-    """Return the outputs that carry a sequence's implicit state, by name.
-
-    Always computed: the scheduler needs them.
-    """
+    """Return the outputs that carry a sequence's implicit state, by name: the scheduler always needs them."""
     return {
         state.output_name: ModelOutput(name=state.output_name, data_type=state.data_type, dims=state.dims)
         for state in config.sequence_batching.state
     }
 
 
-def _for_the_host(
-    requests: Sequence[InferRequest], wanted: Sequence[Sequence[str]], outputs: Mapping[str, Output]
+def _host_outputs(
+    requests: Sequence[InferRequest], requested: Sequence[Sequence[str]], outputs: Mapping[str, Output]
 ) -> dict[str, Output]:
-    """Return those of the outputs that some request wants there."""
+    """Return the outputs that some request takes on the host."""
     names = {
         name
-        for request, its in zip(requests, wanted, strict=True)
-        for name in its
+        for request, own in zip(requests, requested, strict=True)
+        for name in own
         if name not in request.device_outputs
     }
     return {name: outputs[name] for name in outputs if name in names}

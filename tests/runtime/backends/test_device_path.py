@@ -13,7 +13,7 @@ from tests.runtime.backends.fake_device import FakeStream, copies, fake_device
 
 from argosy_runtime.backends import onnxruntime as onnx_backend
 from argosy_runtime.backends import pytorch as torch_backend
-from argosy_runtime.backends.onnxruntime.binding import OrtMemory
+from argosy_runtime.backends.device_batch import AddressedMemory
 from argosy_runtime.backends.pytorch import transfers
 from argosy_runtime.backends.pytorch.tensors import TorchMemory
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
@@ -163,7 +163,7 @@ def test_a_model_takes_what_another_left_without_a_copy(
         first.execute(given, responder)
     middle = [output(responder.only(index)) for index in range(2)]
     responder.sent.clear()
-    assert isinstance(middle[0].device.memory, TorchMemory if producer == "pytorch" else OrtMemory)
+    assert isinstance(middle[0].device.memory, TorchMemory if producer == "pytorch" else AddressedMemory)
     with copies() as counted:
         # Two joined on the device; one alone, from the middle of a block, as it is; and one that is reshaped.
         second.execute([ask(tensor.renamed("A"), keep=True) for tensor in middle], responder)

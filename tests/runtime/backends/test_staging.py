@@ -62,8 +62,17 @@ def test_a_machine_that_has_no_more() -> None:
 
 def test_a_configuration_can_turn_one_direction_off() -> None:
     policy = ModelOptimizationPolicy()
-    assert staging.limit(policy, "input_pinned_memory") == LIMIT
+    assert allocated(policy) == [64, 64]
     policy.input_pinned_memory.enable = False
     policy.output_pinned_memory.enable = True
-    assert staging.limit(policy, "input_pinned_memory") == 0
-    assert staging.limit(policy, "output_pinned_memory") == LIMIT
+    assert allocated(policy) == [0, 64]
+
+
+def allocated(policy: ModelOptimizationPolicy) -> list[int]:
+    """Return the size of each direction's buffer after a batch of 64 bytes."""
+    sizes = []
+    for buffer in staging.buffers(policy, Allocator()):
+        buffer.take(64)
+        buffer.reset()
+        sizes.append(0 if buffer.take(1) is None else 64)
+    return sizes

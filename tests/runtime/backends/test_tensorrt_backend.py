@@ -1,7 +1,6 @@
 """The TensorRT backend on a stand-in of the library, and a played GPU whose streams work only when waited for."""
 
 import gc
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from tests.runtime.backends.plans import (
     trt,
 )
 
+from argosy_runtime.backends import dlpack
 from argosy_runtime.errors import ErrorKind
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 
@@ -88,14 +88,16 @@ def test_what_is_kept_stays_on_the_device_until_somebody_looks(load: Any, respon
     assert kept[0].array.tolist() == [[2, 4]], "a later batch does not touch it"
 
 
-def test_torch_takes_what_an_engine_left_and_the_other_way(load: Any, responder: Any, gpu: Any) -> None:
+def test_torch_takes_what_an_engine_left_and_the_other_way(
+    load: Any, responder: Any, gpu: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from argosy_runtime.backends.pytorch.tensors import TorchMemory, from_device
     from argosy_runtime.device_arrays import DeviceArray
     from argosy_runtime.tensors import device_tensor
 
+    # The played device's memory is the host's, and torch only accepts that as what DLPack calls the host's.
+    monkeypatch.setattr(dlpack, "CUDA", dlpack.CPU)
     instance = load(plan(doubling(2), **WIDE))
-    # The played device's memory is the host's, and torch will only believe what DLPack calls the host's.
-    instance._batcher._framework._device = replace(instance._batcher._framework._device, dlpack=(1, 0))
     instance.execute([ask(rows([1, 2], [3, 4]), keep=True)], responder)
     left = responder.only().outputs[0].device
     taken = from_device("FP32", left)

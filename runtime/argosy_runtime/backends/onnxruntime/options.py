@@ -1,14 +1,14 @@
 """Session options and execution providers from a model's configuration."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import onnxruntime as ort
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.parameters import Parameters
+from argosy_runtime.cpus import cpu_limit
 from argosy_runtime.errors import invalid
-
-from .threads import size_threads
 
 Provider = tuple[str, dict[str, str]]
 
@@ -43,7 +43,7 @@ def session_options(config: ModelConfig) -> ort.SessionOptions:
     level = config.optimization.graph.level
     options.graph_optimization_level = _LEVELS.get(level, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
     options.execution_mode = _execution_mode(parameters)
-    size_threads(options, parameters)
+    _size_threads(options, parameters)
     options.enable_cpu_mem_arena = parameters.flag("enable_mem_arena", True)
     options.enable_mem_pattern = parameters.flag("enable_mem_pattern", True)
     for name, value in parameters.starting_with("session.").items():
@@ -51,6 +51,35 @@ def session_options(config: ModelConfig) -> ort.SessionOptions:
     for library in config.model_operations.op_library_filename:
         options.register_custom_ops_library(library)
     return options
+
+
+def _size_threads(settings: ort.SessionOptions, parameters: Parameters) -> None:
+    """Give a session the threads that its configuration asks for, or a share in the process's pool.
+
+    The library by itself counts the machine's processors, for each session. Without a limit that is left to it.
+    The pool runs one node of a graph after the other; a session that runs several at once has threads of its own.
+    """
+    intra = max(parameters.integer("intra_op_thread_count", 0), 0)
+    inter = max(parameters.integer("inter_op_thread_count", 0), 0)
+    limit = cpu_limit()
+    parallel = settings.execution_mode == ort.ExecutionMode.ORT_PARALLEL
+    if limit is None or intra or inter or parallel:
+        settings.intra_op_num_threads = intra or limit or 0
+        settings.inter_op_num_threads = inter or limit or 0
+    elif _has_pool(limit):
+        settings.use_per_session_threads = False
+    else:
+        settings.intra_op_num_threads = settings.inter_op_num_threads = limit
+
+
+@cache
+def _has_pool(threads: int) -> bool:
+    """Make the pool, once; False where the library's release has none, or where a session was opened before."""
+    try:
+        ort.set_global_thread_pool_sizes(threads, 1)
+    except Exception:
+        return False
+    return True
 
 
 def run_options(config: ModelConfig) -> ort.RunOptions | None:

@@ -47,7 +47,7 @@ def open_session(
     return session
 
 
-def signature(session: ort.InferenceSession) -> Signature:
+def read_signature(session: ort.InferenceSession) -> Signature:
     """Return what the open file says of itself."""
     sides = (session.get_inputs(), session.get_outputs(), session.get_overridable_initializers())
     inputs, outputs, overridable = (

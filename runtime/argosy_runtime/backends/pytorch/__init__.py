@@ -30,7 +30,7 @@ from argosy_runtime.backends.contract import Host, InstanceSpec
 from argosy_runtime.errors import invalid
 
 from . import forms, threads
-from .instance import TorchInstance
+from .running import TorchInstance
 
 
 def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> ModelConfig:

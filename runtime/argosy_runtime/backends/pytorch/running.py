@@ -6,15 +6,16 @@ from typing import Any
 
 import torch
 
-from argosy_runtime.backends.batching import Output, state_outputs
-from argosy_runtime.backends.contract import InstanceSpec
+from argosy_runtime.backends.batching import BatchedInstance, Output, state_outputs
+from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, Responder
 from argosy_runtime.backends.parameters import Parameters
-from argosy_runtime.messages import Array, Tensor
+from argosy_runtime.messages import Array, InferRequest, Tensor
 from argosy_runtime.modelconfig import v2_name
 
 from . import naming, structure, tensors
-from .graphs import Call
-from .transfers import Transfers
+from .forms import OpenModel
+from .graphs import Call, with_graphs
+from .transfers import Transfers, transfers_of
 
 _jit: Any = torch.jit  # untyped
 
@@ -66,3 +67,29 @@ class TorchFramework:
     def fetch(self, outputs: Mapping[str, Output]) -> Mapping[str, Array]:
         """See `Framework`."""
         return self._transfers.fetch(outputs)
+
+
+class TorchInstance(BatchedInstance):
+    """A model on the instance's device."""
+
+    def __init__(self, spec: InstanceSpec, model: OpenModel, host: Host) -> None:
+        call = with_graphs(spec, model.call, model.device, host)
+        super().__init__(spec.config, spec.version, TorchFramework(spec, call, transfers_of(spec, model.device)))
+        # Shared with other instances of this process where they share its weights.
+        self._model: OpenModel | None = model
+        self._on_gpu = model.device.type == "cuda"
+        self._cleans_cache = self._on_gpu and Parameters(spec.config).flag("ENABLE_CACHE_CLEANING", False)
+
+    def execute(self, requests: Sequence[InferRequest], responder: Responder) -> ExecutionTimes:
+        """Execute a batch, and empty torch's cache where the configuration asks for that."""
+        times = super().execute(requests, responder)
+        if self._cleans_cache:
+            torch.cuda.empty_cache()
+        return times
+
+    def close(self) -> None:
+        """Release the model and its memory."""
+        super().close()
+        self._model = None
+        if self._on_gpu:
+            torch.cuda.empty_cache()

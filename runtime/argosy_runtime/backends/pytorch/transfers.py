@@ -9,9 +9,8 @@ import numpy as np
 import torch
 
 from argosy_runtime.backends import staging
-from argosy_runtime.backends.batching import Output
+from argosy_runtime.backends.batching import Output, joined_shape
 from argosy_runtime.backends.contract import InstanceSpec
-from argosy_runtime.backends.staging import Staging
 from argosy_runtime.device_arrays import DEVICE_COPIES, DeviceArray
 from argosy_runtime.messages import Array, Tensor
 
@@ -102,9 +101,7 @@ class StreamTransfers:
             buffer: Array = torch.empty(size, dtype=torch.uint8, pin_memory=on_cuda).numpy()
             return buffer
 
-        policy = spec.config.optimization
-        self._incoming = Staging(allocate, staging.limit(policy, "input_pinned_memory"))
-        self._outgoing = Staging(allocate, staging.limit(policy, "output_pinned_memory"))
+        self._incoming, self._outgoing = staging.buffers(spec.config.optimization, allocate)
         kind, index = torch.empty(0, device=device).__dlpack_device__()
         self._here = (int(kind), index)
 
@@ -142,9 +139,7 @@ class StreamTransfers:
         room = self._incoming.take(size)
         buffer = np.empty(size, np.uint8) if room is None else room
         np.concatenate(parts, out=buffer)
-        shape = given[0].shape
-        if len(given) > 1:
-            shape = (sum(tensor.shape[0] for tensor in given), *shape[1:])
+        shape = joined_shape(given)
         dtype = tensors.TORCH_DTYPES[given[0].datatype]
         host = torch.from_numpy(buffer).view(dtype).reshape(shape)
         DEVICE_COPIES.sent(size)

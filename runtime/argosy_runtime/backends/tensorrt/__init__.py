@@ -25,10 +25,11 @@ from argosy_runtime.backends.contract import Host, InstanceSpec
 from argosy_runtime.backends.cuda import ComputeStream, CudaStream, Priority
 from argosy_runtime.errors import ServingError, internal
 
-from . import autofill, plan, signature, validation
+from . import autofill, plan, validation
 from .instance import PlanInstance
 from .memory import BlockPool
 from .running import Device
+from .signature import read_profile, read_signature
 
 _PRIORITIES: dict[int, Priority] = {
     ModelOptimizationPolicy.PRIORITY_MAX: "highest",
@@ -50,10 +51,10 @@ def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> 
     stream = stream_of(gpu, "")
     try:
         opened = plan.opened(config, path, gpu, stream.enter)
-        found = signature.signature(opened.engine)
-        indices = autofill.profile_indices(config, found.profiles)
-        used = [signature.profile(opened.engine, found, index, str(index)) for index in indices]
-        return autofill.completed(config, found, used)
+        signature = read_signature(opened.engine)
+        indices = autofill.profile_indices(config, signature.profiles)
+        used = [read_profile(opened.engine, signature, index, str(index)) for index in indices]
+        return autofill.completed(config, signature, used)
     except ServingError as error:
         if error.message.startswith("unable to create TensorRT"):
             raise internal(f"unable to load plan file to auto complete config: {path}: {error.message}") from error

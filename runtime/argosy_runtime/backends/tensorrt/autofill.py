@@ -28,7 +28,7 @@ def profile_indices(config: ModelConfig, count: int) -> list[int]:
     return sorted(indices) or [profiles.NONE[1]]
 
 
-def completed(config: ModelConfig, found: Signature, used: Sequence[Profile]) -> ModelConfig:
+def completed(config: ModelConfig, signature: Signature, used: Sequence[Profile]) -> ModelConfig:
     """Return a copy of `config` with max_batch_size, dynamic_batching, inputs and outputs where it lacks them.
 
     The first dimension is taken for the batch, unless the dims that are given are full. Raises ServingError where
@@ -37,7 +37,7 @@ def completed(config: ModelConfig, found: Signature, used: Sequence[Profile]) ->
     result = ModelConfig()
     result.CopyFrom(config)
     largest = _largest_batch(used)
-    hint = _batches(config, found)
+    hint = _batches(config, signature)
     if hint and not largest:
         raise internal(
             f"autofill failed for model '{config.name}': model tensor shape configuration hints for dynamic batching "
@@ -53,36 +53,36 @@ def completed(config: ModelConfig, found: Signature, used: Sequence[Profile]) ->
     result.max_batch_size = config.max_batch_size or largest
     if result.max_batch_size > 1 and config.WhichOneof("scheduling_choice") is None:
         result.dynamic_batching.SetInParent()
-    _fill(result, result.input, found.inputs.values(), "input")
-    _fill(result, result.output, found.outputs.values(), "output")
+    _fill(result, result.input, signature.inputs.values(), "input")
+    _fill(result, result.output, signature.outputs.values(), "output")
     return result
 
 
 def _largest_batch(used: Sequence[Profile]) -> int:
     """Return the largest batch that some profile takes: of each, what all of its inputs take."""
-    return max((min(_largest_of_each(profile), default=0) for profile in used), default=0)
+    return max((min(_largest_by_input(profile), default=0) for profile in used), default=0)
 
 
-def _largest_of_each(profile: Profile) -> Iterable[int]:
+def _largest_by_input(profile: Profile) -> Iterable[int]:
     for name, allowed in profile.shapes.items():
         most = profile.values[name].most if name in profile.values else allowed.most
         yield most[0] if most else 0
 
 
-def _batches(config: ModelConfig, found: Signature) -> bool | None:
+def _batches(config: ModelConfig, signature: Signature) -> bool | None:
     """Return whether the dims that are given leave out a batch; None where none are given. All must say the same."""
-    said = [
+    hints = [
         _leaves_out_batch(entry, infos[entry.name])
-        for entries, infos in ((config.input, found.inputs), (config.output, found.outputs))
+        for entries, infos in ((config.input, signature.inputs), (config.output, signature.outputs))
         for entry in entries
         if entry.name in infos and _dims(entry)
     ]
-    if True in said and False in said:
+    if True in hints and False in hints:
         raise internal(
             f"unable to autofill for '{config.name}', model tensor configurations are contradicting each other in "
             "terms of whether batching is supported"
         )
-    return said[0] if said else None
+    return hints[0] if hints else None
 
 
 def _dims(entry: Entry) -> list[int]:
@@ -95,10 +95,10 @@ def _leaves_out_batch(entry: Entry, info: TensorInfo) -> bool:
 
 
 def _fill(config: ModelConfig, entries: "Iterable[Entry]", infos: Iterable[TensorInfo], side: str) -> None:
-    given = {entry.name: entry for entry in entries}
+    configured = {entry.name: entry for entry in entries}
     for info in infos:
-        entry = given.get(info.name)
-        if entry is None and given:
+        entry = configured.get(info.name)
+        if entry is None and configured:
             continue  # what is missing among those that are given, validation names
         made = entry if entry is not None else getattr(config, side).add(name=info.name)
         _fill_one(config, made, info, side)

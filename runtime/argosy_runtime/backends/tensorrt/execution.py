@@ -1,4 +1,4 @@
-"""One execution context under one profile: what TensorRT is told for a run, in the order it wants."""
+"""One execution context under one profile: the calls of a run, in the order that TensorRT wants."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,27 +13,26 @@ from argosy_runtime.messages import Array
 from argosy_runtime.modelconfig.datatypes import element_size, numpy_dtype
 from argosy_runtime.modelconfig.shapes import shape_text
 
-from .library import Logger
+from .library import Logger, trt
 from .memory import Block, BlockPool
-from .outputs import OutputAllocator
 from .signature import Profile, Shape, Signature, TensorInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """An input of a run: its address on the device, or on the host where TensorRT reads it there, and what keeps it.
+class InputBinding:
+    """An input of a run at an address of the device, or of the host where TensorRT reads it there.
 
-    `values` are a shape tensor's, None of any other.
+    `owner` keeps the memory. `values` are a shape tensor's, None of any other.
     """
 
     address: int
     shape: Shape
-    keeper: object
+    owner: object
     values: Shape | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class OutputBinding:
     """An output of a run: a block of the device, or an array where TensorRT writes on the host."""
 
     shape: Shape
@@ -41,45 +40,80 @@ class Made:
     host: Array | None = None
 
 
+class OutputAllocator(trt.IOutputAllocator):  # type: ignore[misc]
+    """One output of a context whose shape depends on the data: TensorRT requests a block for each run.
+
+    TensorRT does not own it, so it must live as long as the context.
+    """
+
+    def __init__(self, pool: BlockPool) -> None:
+        trt.IOutputAllocator.__init__(self)
+        self._pool = pool
+        self.block: Block | None = None
+        self.shape: tuple[int, ...] = ()
+
+    def begin(self) -> None:
+        """Prepare another run: the last one's block belongs to its output."""
+        self.block, self.shape = None, ()
+
+    def reallocate_output_async(self, tensor_name: str, memory: Any, size: int, alignment: int, stream: Any) -> int:
+        """Return the address of `size` bytes, above 0 for an empty output too."""
+        return self._allocated(size)
+
+    def reallocate_output(self, tensor_name: str, memory: Any, size: int, alignment: int) -> int:
+        """Return the address of `size` bytes: called by earlier releases."""
+        return self._allocated(size)
+
+    def notify_shape(self, tensor_name: str, shape: Any) -> None:
+        """Take the output's shape, once TensorRT knows it."""
+        self.shape = tuple(shape)
+
+    def _allocated(self, size: int) -> int:
+        if self.block is None or self.block.size < size:
+            self.block = self._pool.take(size)
+        return self.block.address
+
+
 class ProfileContext:
-    """A context is used by one thread at a time; those of one engine share its weights."""
+    """An execution context, used by one thread at a time; those of one engine share its weights."""
 
     def __init__(
-        self, context: Any, profile: Profile, found: Signature, stream: ComputeStream, logger: Logger, instance: str
+        self, context: Any, profile: Profile, signature: Signature, stream: ComputeStream, logger: Logger, instance: str
     ) -> None:
         self.profile = profile
         self._context = context
-        self._found = found
+        self._signature = signature
         self._stream = stream
         self._logger = logger
         self._instance = instance
         self._allocators: dict[str, OutputAllocator] = {}
 
-    def run(self, inputs: Mapping[str, Given], pool: BlockPool) -> dict[str, Made]:
+    def run(self, inputs: Mapping[str, InputBinding], pool: BlockPool) -> dict[str, OutputBinding]:
         """Begin a run on the stream; the outputs are there when that is through. Raises ServingError (INTERNAL)."""
         self.bind_inputs(inputs)
-        places = self.bind_outputs(pool)
+        bindings = self.bind_outputs(pool)
         self.enqueue()
-        return {name: self._made(place) for name, place in places.items()}
+        return {name: self._made(binding) for name, binding in bindings.items()}
 
-    def bind_inputs(self, inputs: Mapping[str, Given]) -> None:
-        """Tell the shapes and addresses of all inputs."""
-        for name, given in inputs.items():
-            if self._found.inputs[name].dynamic and not self._context.set_input_shape(name, given.shape):
+    def bind_inputs(self, inputs: Mapping[str, InputBinding]) -> None:
+        """Set the shapes and addresses of all inputs."""
+        for name, binding in inputs.items():
+            if self._signature.inputs[name].dynamic and not self._context.set_input_shape(name, binding.shape):
                 raise self._logger.failure(
-                    f"trt failed to set binding dimension to {shape_text(given.shape)} for input '{name}' for "
+                    f"trt failed to set binding dimension to {shape_text(binding.shape)} for input '{name}' for "
                     f"{self._instance}"
                 )
-            self._address(name, given.address)
+            self._address(name, binding.address)
 
-    def bind_outputs(self, pool: BlockPool) -> "dict[str, Made | OutputAllocator]":
-        """Memory for every output, wanted or not: a run writes all of them.
+    def bind_outputs(self, pool: BlockPool) -> dict[str, OutputBinding | OutputAllocator]:
+        """Set memory for every output, requested or not: a run writes all of them.
 
-        Where a shape depends on the data, TensorRT asks for the memory itself.
+        Where a shape depends on the data, TensorRT asks an allocator for the memory.
         """
-        on_host = {name: self._on_host(info) for name, info in self._found.outputs.items() if info.on_host}
+        outputs = self._signature.outputs
+        on_host = {name: self._on_host(info) for name, info in outputs.items() if info.on_host}
         self._infer_shapes()
-        return {name: on_host.get(name) or self._on_device(info, pool) for name, info in self._found.outputs.items()}
+        return {name: on_host.get(name) or self._on_device(info, pool) for name, info in outputs.items()}
 
     def _infer_shapes(self) -> None:
         try:
@@ -92,19 +126,19 @@ class ProfileContext:
                 f"{', '.join(missing)}"
             )
 
-    def _on_host(self, info: TensorInfo) -> Made:
+    def _on_host(self, info: TensorInfo) -> OutputBinding:
         assert info.datatype is not None
         values = np.zeros(info.shape, numpy_dtype(info.datatype))
         self._address(info.name, values.ctypes.data)
-        return Made(info.shape, None, values)
+        return OutputBinding(info.shape, None, values)
 
-    def _on_device(self, info: TensorInfo, pool: BlockPool) -> "Made | OutputAllocator":
+    def _on_device(self, info: TensorInfo, pool: BlockPool) -> OutputBinding | OutputAllocator:
         shape = tuple(self._context.get_tensor_shape(info.name))
         if -1 in shape:
             return self._allocator(info.name, pool)
         block = pool.take(size_of(info, shape))
         self._address(info.name, block.address)
-        return Made(shape, block)
+        return OutputBinding(shape, block)
 
     def _allocator(self, name: str, pool: BlockPool) -> OutputAllocator:
         allocator = self._allocators.get(name)
@@ -126,18 +160,18 @@ class ProfileContext:
             raise self._logger.failure(f"unable to enqueue for inference {self._instance}")
 
     def enqueued(self) -> bool:
-        """Return the same, and whether TensorRT could."""
+        """Begin the run that is bound. Return whether TensorRT could."""
         return bool(self._context.execute_async_v3(self._stream.handle))
 
-    def _made(self, place: "Made | OutputAllocator") -> Made:
-        # What the data decides TensorRT has told by the time that the run is begun.
-        return place if isinstance(place, Made) else Made(place.shape, place.block)
+    def _made(self, binding: OutputBinding | OutputAllocator) -> OutputBinding:
+        # Shapes that depend on the data are known once the run has begun.
+        return binding if isinstance(binding, OutputBinding) else OutputBinding(binding.shape, binding.block)
 
 
 def size_of(info: TensorInfo, shape: Shape) -> int:
-    """Return bytes of a tensor of that shape."""
+    """Return the bytes of a tensor of that shape."""
     assert info.datatype is not None, "the configuration could not have named it"
     return prod(shape) * (element_size(info.datatype) or 0)
 
 
-__all__ = ["Given", "Made", "ProfileContext", "size_of"]
+__all__ = ["InputBinding", "OutputAllocator", "OutputBinding", "ProfileContext", "size_of"]

@@ -9,25 +9,24 @@ from argosy_runtime.backends.contract import Host
 from argosy_runtime.backends.cuda import ComputeStream, Graph
 from argosy_runtime.errors import ServingError
 
-from .execution import Given, Made, ProfileContext, size_of
+from .execution import InputBinding, OutputAllocator, OutputBinding, ProfileContext, size_of
 from .graphspecs import GraphSpec
 from .memory import Block, BlockPool
-from .outputs import OutputAllocator
 from .signature import Shape, Signature
 
 
 @dataclass(frozen=True, slots=True)
 class _Captured:
-    """A graph reads and writes where it was captured; its inputs have the shapes of then."""
+    """A captured graph, which reads and writes where it was captured; `shapes` are its inputs'."""
 
     spec: GraphSpec
     shapes: Mapping[str, Shape]
     inputs: Mapping[str, Block]
-    outputs: Mapping[str, Made]
+    outputs: Mapping[str, OutputBinding]
     graph: Graph
 
     def takes(self, rows: int, shapes: Mapping[str, Shape]) -> bool:
-        """Return whether a batch is one of those that it is for."""
+        """Return whether the graph serves a batch of these rows and shapes."""
         if not self.spec.rows:
             return shapes == self.shapes
         same = all(shape[1:] == self.shapes[name][1:] for name, shape in shapes.items())
@@ -37,8 +36,8 @@ class _Captured:
 class Graphs:
     """One instance's graphs, by profile."""
 
-    def __init__(self, found: Signature, stream: ComputeStream, pool: BlockPool, host: Host, instance: str) -> None:
-        self._found = found
+    def __init__(self, signature: Signature, stream: ComputeStream, pool: BlockPool, host: Host, instance: str) -> None:
+        self._signature = signature
         self._stream = stream
         self._pool = pool
         self._host = host
@@ -46,13 +45,13 @@ class Graphs:
         self._captured: dict[int, list[_Captured]] = {}
 
     def capture(self, contexts: Sequence[ProfileContext], specs: Sequence[GraphSpec]) -> None:
-        """Capture what can be; what cannot runs without, with a line in the log."""
-        if specs and self._found.has_shape_tensors:
+        """Capture a graph for each profile and specification; log those that cannot be captured."""
+        if specs and self._signature.has_shape_tensors:
             self._log(f"Detected shape tensor, CUDA graph is not captured for {self._instance}")
             return
         for context in contexts:
-            made = [self._capture(context, spec) for spec in specs]
-            self._captured[context.profile.index] = [each for each in made if each is not None]
+            graphs = [self._capture(context, spec) for spec in specs]
+            self._captured[context.profile.index] = [graph for graph in graphs if graph is not None]
 
     def _capture(self, context: ProfileContext, spec: GraphSpec) -> _Captured | None:
         shapes = spec.full(context.profile)
@@ -68,11 +67,12 @@ class Graphs:
         return captured
 
     def _captured_as(self, context: ProfileContext, spec: GraphSpec, shapes: Mapping[str, Shape]) -> _Captured | None:
-        blocks = {name: self._zeros(size_of(self._found.inputs[name], shape)) for name, shape in shapes.items()}
-        context.bind_inputs({name: Given(blocks[name].address, shape, blocks[name]) for name, shape in shapes.items()})
-        places = context.bind_outputs(self._pool)
-        outputs = {name: place for name, place in places.items() if not isinstance(place, OutputAllocator)}
-        if len(outputs) < len(places):
+        blocks = {name: self._zeros(size_of(self._signature.inputs[name], shape)) for name, shape in shapes.items()}
+        inputs = {name: InputBinding(block.address, shapes[name], block) for name, block in blocks.items()}
+        context.bind_inputs(inputs)
+        bindings = context.bind_outputs(self._pool)
+        outputs = {name: bound for name, bound in bindings.items() if not isinstance(bound, OutputAllocator)}
+        if len(outputs) < len(bindings):
             return None  # a graph cannot ask for memory
         context.enqueue()  # once for real: the first run of a shape does what must not be captured
         self._stream.synchronize()
@@ -86,36 +86,36 @@ class Graphs:
         self._stream.synchronize()
         return block
 
-    def run(self, context: ProfileContext, inputs: Mapping[str, Given]) -> dict[str, Made] | None:
-        """Begin the run as a graph, its outputs in memory of their own; None where no graph is for this batch.
+    def run(self, context: ProfileContext, inputs: Mapping[str, InputBinding]) -> dict[str, OutputBinding] | None:
+        """Begin the run as a graph, its outputs in memory of their own. Return None where no graph is for this batch.
 
-        Rows beyond the batch's keep what they had: no row's result depends on another's.
+        Rows beyond the batch's keep their former values: no row's result depends on another's.
         """
-        shapes = {name: given.shape for name, given in inputs.items()}
-        known = self._captured.get(context.profile.index, ())
+        shapes = {name: binding.shape for name, binding in inputs.items()}
+        graphs = self._captured.get(context.profile.index, ())
         rows = next((shape[0] for shape in shapes.values() if shape), 0)
-        found = next((each for each in known if each.takes(rows, shapes)), None)
-        if found is None:
+        captured = next((graph for graph in graphs if graph.takes(rows, shapes)), None)
+        if captured is None:
             return None
-        for name, given in inputs.items():
-            size = size_of(self._found.inputs[name], given.shape)
-            self._stream.copy(found.inputs[name].address, given.address, size)
-        found.graph.launch()
-        return {name: self._own(name, made, found.spec, rows) for name, made in found.outputs.items()}
+        for name, binding in inputs.items():
+            size = size_of(self._signature.inputs[name], binding.shape)
+            self._stream.copy(captured.inputs[name].address, binding.address, size)
+        captured.graph.launch()
+        return {name: self._own(name, output, captured.spec, rows) for name, output in captured.outputs.items()}
 
-    def _own(self, name: str, made: Made, spec: GraphSpec, rows: int) -> Made:
-        assert made.block is not None, "no engine with tensors on the host has graphs"
-        shape = (rows, *made.shape[1:]) if spec.rows and made.shape[:1] == (spec.rows,) else made.shape
-        size = size_of(self._found.outputs[name], shape)
+    def _own(self, name: str, output: OutputBinding, spec: GraphSpec, rows: int) -> OutputBinding:
+        assert output.block is not None, "no engine with tensors on the host has graphs"
+        shape = (rows, *output.shape[1:]) if spec.rows and output.shape[:1] == (spec.rows,) else output.shape
+        size = size_of(self._signature.outputs[name], shape)
         block = self._pool.take(size)
-        self._stream.copy(block.address, made.block.address, size)
-        return Made(shape, block)
+        self._stream.copy(block.address, output.block.address, size)
+        return OutputBinding(shape, block)
 
     def close(self) -> None:
-        """Give them back."""
-        for captured in self._captured.values():
-            for each in captured:
-                each.graph.close()
+        """Release the graphs."""
+        for graphs in self._captured.values():
+            for graph in graphs:
+                graph.graph.close()
         self._captured.clear()
 
     def _log(self, line: str) -> None:

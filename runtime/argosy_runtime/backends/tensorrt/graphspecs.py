@@ -26,11 +26,11 @@ class GraphSpec:
     def full(self, profile: Profile) -> dict[str, Shape] | None:
         """Return the inputs' full shapes under a profile; None where the profile does not take them."""
         batch = (self.rows,) if self.rows else ()
-        found = {}
+        shapes = {}
         for name, allowed in profile.shapes.items():
             inner = self.shapes.get(name, allowed.best[len(batch) :])
-            found[name] = (*batch, *inner)
-        return found if profile.distance(found, {}) is not None else None
+            shapes[name] = (*batch, *inner)
+        return shapes if profile.distance(shapes, {}) is not None else None
 
 
 def graph_specs(config: ModelConfig) -> list[GraphSpec]:
@@ -43,10 +43,10 @@ def graph_specs(config: ModelConfig) -> list[GraphSpec]:
     if not cuda.graphs:
         return []
     if cuda.graph_spec:
-        found = [_specified(config, spec) for spec in cuda.graph_spec]
+        graphs = [_specified(config, spec) for spec in cuda.graph_spec]
     else:
-        found = [GraphSpec(size, size, {}) for size in _default_sizes(config)]
-    return sorted(found, key=lambda spec: (spec.rows, spec.smallest))
+        graphs = [GraphSpec(size, size, {}) for size in _default_sizes(config)]
+    return sorted(graphs, key=lambda spec: (spec.rows, spec.smallest))
 
 
 def _default_sizes(config: ModelConfig) -> list[int]:

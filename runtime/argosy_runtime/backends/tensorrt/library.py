@@ -82,10 +82,10 @@ def runs_host_code(config: ModelConfig) -> bool:
 
 def allocation_strategy(config: ModelConfig, name: str) -> Any:
     """Return the parameter `execution_context_allocation_strategy`. Raises ServingError in Triton's words."""
-    given = Parameters(config).text("execution_context_allocation_strategy", "STATIC")
-    if given not in ("STATIC", "ON_PROFILE_CHANGE"):
+    value = Parameters(config).text("execution_context_allocation_strategy", "STATIC")
+    if value not in ("STATIC", "ON_PROFILE_CHANGE"):
         raise invalid(
-            f"Invalid value for 'execution_context_allocation_strategy': '{given}' for model instance '{name}'. "
+            f"Invalid value for 'execution_context_allocation_strategy': '{value}' for model instance '{name}'. "
             "Supported values are 'STATIC' and 'ON_PROFILE_CHANGE'."
         )
-    return getattr(trt.ExecutionContextAllocationStrategy, given)
+    return getattr(trt.ExecutionContextAllocationStrategy, value)

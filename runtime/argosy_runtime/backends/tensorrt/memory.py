@@ -1,22 +1,16 @@
-"""A device's memory by addresses: blocks that are used again, and what an engine leaves in one."""
+"""A device's memory by addresses, in blocks that are used again."""
 
 import threading
 from collections import defaultdict
 from contextlib import nullcontext, suppress
 from typing import Final
 
-import numpy as np
-
-from argosy_runtime.backends import dlpack
-from argosy_runtime.backends.cuda import DeviceHeap, DeviceStream
-from argosy_runtime.device_arrays import DEVICE_COPIES, DeviceMemory
+from argosy_runtime.backends.cuda import DeviceHeap
 from argosy_runtime.errors import ServingError
-from argosy_runtime.messages import Array
-from argosy_runtime.modelconfig.datatypes import numpy_dtype
 
 _SMALLEST: Final = 256
 _LARGE: Final = 2 << 20
-KEPT: Final = 256 << 20
+RETAINED: Final = 256 << 20
 """Bytes that an instance keeps for later batches; what is more goes back to the device."""
 
 
@@ -31,7 +25,7 @@ class Block:
         self.size = size
 
     def __del__(self) -> None:
-        self._pool.take_back(self.address, self.size)
+        self._pool.release(self.address, self.size)
 
 
 class BlockPool:
@@ -40,9 +34,9 @@ class BlockPool:
     A block is let go of only after the batches that used it, so the next one may write to it at once.
     """
 
-    def __init__(self, heap: DeviceHeap, kept: int = KEPT) -> None:
+    def __init__(self, heap: DeviceHeap, retained: int = RETAINED) -> None:
         self._heap = heap
-        self._kept = kept
+        self._retained = retained
         self._free: dict[int, list[int]] = defaultdict(list)
         self._size = 0
         self._closed = False
@@ -51,18 +45,18 @@ class BlockPool:
 
     def take(self, size: int) -> Block:
         """At least so many bytes. Raises ServingError where the device has no room."""
-        whole = _whole(size)
+        rounded = _rounded(size)
         with self._lock:
-            free = self._free[whole]
+            free = self._free[rounded]
             if free:
-                self._size -= whole
-                return Block(self, free.pop(), whole)
-        return Block(self, self._heap.allocate(whole), whole)
+                self._size -= rounded
+                return Block(self, free.pop(), rounded)
+        return Block(self, self._heap.allocate(rounded), rounded)
 
-    def take_back(self, address: int, size: int) -> None:
+    def release(self, address: int, size: int) -> None:
         """See `Block`."""
         with self._lock:
-            if self._size + size <= self._kept:
+            if self._size + size <= self._retained:
                 self._free[size].append(address)
                 self._size += size
                 return
@@ -75,41 +69,16 @@ class BlockPool:
         with self._lock:
             addresses = [address for free in self._free.values() for address in free]
             self._free.clear()
-            self._size, self._kept, self._closed = 0, 0, True
+            self._size, self._retained, self._closed = 0, 0, True
         for address in addresses:
             self._heap.free(address)
 
 
-def _whole(size: int) -> int:
+def _rounded(size: int) -> int:
     """Sizes that come again: powers of two, and steps of a large size."""
     if size > _LARGE:
         return -(-size // _LARGE) * _LARGE
     return max(_SMALLEST, 1 << max(size - 1, 0).bit_length())
 
 
-class BlockMemory(DeviceMemory):
-    """What an engine left in a block."""
-
-    def __init__(self, block: Block, size: int, datatype: str, device: tuple[int, int], stream: DeviceStream) -> None:
-        self.block = block
-        self._size = size
-        self._datatype = datatype
-        self._device = device
-        self._stream = stream
-
-    def read(self, offset: int, count: int) -> Array:
-        """See `DeviceMemory`."""
-        target = np.empty(count, numpy_dtype(self._datatype))
-        DEVICE_COPIES.fetched(target.nbytes)
-        self._stream.copy(target.ctypes.data, self.block.address + offset * target.itemsize, target.nbytes)
-        self._stream.synchronize()
-        return target
-
-    def __dlpack__(self, *, stream: object = None) -> object:
-        return dlpack.capsule(self.block.address, self._size, self._device, self.block)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._device
-
-
-__all__ = ["Block", "BlockMemory", "BlockPool"]
+__all__ = ["Block", "BlockPool"]

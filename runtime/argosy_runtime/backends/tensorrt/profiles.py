@@ -32,9 +32,9 @@ def chosen(
     By the sum of all distances, the first where several are as near. Where none fits it is the first, as in Triton.
     """
     near = [
-        (distance, place)
-        for place, each in enumerate(profiles)
-        if (distance := each.distance(shapes, values)) is not None
+        (distance, index)
+        for index, profile in enumerate(profiles)
+        if (distance := profile.distance(shapes, values)) is not None
     ]
     return (profiles[min(near)[1]], True) if near else (profiles[0], False)
 
@@ -44,9 +44,9 @@ def problem(profile: Profile, name: str, shape: Shape) -> str | None:
     allowed = profile.shapes[name]
     if len(shape) != len(allowed.best):
         return f"model expected {len(allowed.best)} dimensions but received {len(shape)} dimensions"
-    for place, (low, size, high) in enumerate(zip(allowed.least, shape, allowed.most, strict=True)):
+    for axis, (low, size, high) in enumerate(zip(allowed.least, shape, allowed.most, strict=True)):
         if not low <= size <= high:
-            return f"model expected the shape of dimension {place} to be between {low} and {high} but received {size}"
+            return f"model expected the shape of dimension {axis} to be between {low} and {high} but received {size}"
     return None
 
 
@@ -54,7 +54,7 @@ def value_problem(allowed: Range, values: Shape) -> str | None:
     """Return what is wrong with the values of a shape tensor, in Triton's words; None where they fit."""
     if len(values) != len(allowed.best):
         return f"mismatch between the number of shape values. Expecting {len(allowed.best)}. Got {len(values)}"
-    for place, (low, value, high) in enumerate(zip(allowed.least, values, allowed.most, strict=True)):
+    for index, (low, value, high) in enumerate(zip(allowed.least, values, allowed.most, strict=True)):
         if not low <= value <= high:
-            return f"The shape value at index {place} is expected to be in range from {low} to {high}, Got: {value}"
+            return f"The shape value at index {index} is expected to be in range from {low} to {high}, Got: {value}"
     return None

@@ -1,56 +1,60 @@
-"""One run of an engine: inputs to the device, the profile that fits them, outputs home."""
+"""One run of an engine: inputs to the device, the profile that fits them, outputs to the host."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
-from math import prod
+from typing import Final
 
 import numpy as np
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends import dlpack, staging
 from argosy_runtime.backends.batching import Output
 from argosy_runtime.backends.contract import Host
 from argosy_runtime.backends.cuda import ComputeStream
-from argosy_runtime.backends.staging import Staging
-from argosy_runtime.device_arrays import DEVICE_COPIES, DeviceArray
+from argosy_runtime.backends.device_batch import DeviceBatch, DeviceInput
 from argosy_runtime.errors import internal
 from argosy_runtime.messages import Array, Tensor
-from argosy_runtime.modelconfig.datatypes import element_size, numpy_dtype
 
 from . import profiles
-from .execution import Given, Made, ProfileContext
+from .execution import InputBinding, OutputBinding, ProfileContext
 from .graphs import Graphs
-from .memory import BlockMemory, BlockPool
+from .memory import BlockPool
 from .signature import Shape, Signature
+
+_ALIGNMENT: Final = 256
+"""TensorRT wants addresses at multiples of this, which rows within a block need not be at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Where an engine runs: DLPack's words for it, the instance's stream and its memory there."""
+    """An engine's device: DLPack's type and ordinal, the instance's stream and its memory there."""
 
     dlpack: tuple[int, int]
     stream: ComputeStream
     pool: BlockPool
 
+    def allocate(self, size: int) -> tuple[int, object]:
+        """Return the address of a new block, and the block."""
+        block = self.pool.take(size)
+        return block.address, block
+
 
 @dataclass(frozen=True, slots=True)
-class _Values:
-    """A shape tensor's, the same for all of a batch, which has so many requests."""
+class _ShapeValues:
+    """A shape tensor's values, the same for all requests of a batch, and the number of requests."""
 
     array: Array
     requests: int
 
 
 class PlanFramework:
-    """See `Framework`."""
+    """A `Framework` on one engine."""
 
     def __init__(
         self,
         config: ModelConfig,
         instance: str,
-        found: Signature,
+        signature: Signature,
         contexts: Sequence[ProfileContext],
         graphs: Graphs,
         device: Device,
@@ -58,175 +62,100 @@ class PlanFramework:
     ) -> None:
         self._batched = config.max_batch_size > 0
         self._instance = instance
-        self._found = found
+        self._signature = signature
         self._contexts = contexts
         self._graphs = graphs
         self._device = device
         self._host = host
-        pinned = device.stream.pinned
-        self._incoming = Staging(pinned, staging.limit(config.optimization, "input_pinned_memory"))
-        self._outgoing = Staging(pinned, staging.limit(config.optimization, "output_pinned_memory"))
+        self._batch = DeviceBatch(config, device.dlpack, device.stream, device.allocate, _ALIGNMENT)
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """See `Framework`."""
+        """Make the device this thread's for one run."""
         self._device.stream.enter()
-        try:
+        with self._batch.running():
             yield
-        finally:
-            self._device.stream.synchronize()
-            self._incoming.reset()
-            self._outgoing.reset()
 
-    def gather(self, name: str, tensors: Sequence[Tensor]) -> "Given | _Values":
-        """See `Framework`."""
-        info = self._found.inputs[name]
+    def gather(self, name: str, tensors: Sequence[Tensor]) -> DeviceInput | _ShapeValues:
+        """Return an input joined on the device, or the values of a shape tensor."""
+        info = self._signature.inputs[name]
         if info.is_shape:
-            return _Values(tensors[0].array.reshape(-1), len(tensors))
-        given = self._lying(tensors[0]) if len(tensors) == 1 else None
-        given = given or self._joined(tensors)
-        scalar = not info.shape and prod(given.shape) == 1
-        return Given(given.address, (), given.keeper) if scalar else given
+            return _ShapeValues(tensors[0].array.reshape(-1), len(tensors))
+        return self._batch.gather(tensors, scalar=not info.shape)
 
-    def _lying(self, tensor: Tensor) -> Given | None:
-        """Return what is on the device already, None where it is not."""
-        array = tensor.device
-        if array is None or array.memory.__dlpack_device__() != self._device.dlpack:
-            return None
-        address, keeper = _begin(array)
-        begin = address + array.offset * (element_size(tensor.datatype) or 0)
-        # TensorRT wants addresses at multiples of 256, which rows within a block need not be at.
-        return None if begin % 256 else Given(begin, tensor.shape, keeper)
-
-    def _joined(self, tensors: Sequence[Tensor]) -> Given:
-        """Side by side in a block."""
-        shape = tensors[0].shape
-        if len(tensors) > 1:
-            shape = (sum(tensor.shape[0] for tensor in tensors), *shape[1:])
-        sizes = [tensor.spec().size for tensor in tensors]
-        block = self._device.pool.take(sum(sizes))
-        keepers: list[object] = [block]
-        for tensor, size, end in zip(tensors, sizes, accumulate(sizes), strict=True):
-            keepers.append(self._write(tensor, block.address + end - size, size))
-        return Given(block.address, shape, keepers)
-
-    def _write(self, tensor: Tensor, target: int, size: int) -> object:
-        """Begin to copy one tensor to its place; what must be kept until that is over."""
-        array = tensor.device
-        if array is not None and array.memory.__dlpack_device__() == self._device.dlpack:
-            address, keeper = _begin(array)
-            self._device.stream.copy(target, address + array.offset * (element_size(tensor.datatype) or 0), size)
-            return keeper
-        source: Array = np.frombuffer(tensor.data, np.uint8)
-        room = self._incoming.take(size)
-        if room is not None:
-            room[:] = source
-            source = room
-        DEVICE_COPIES.sent(size)
-        self._device.stream.copy(target, source.ctypes.data, size)
-        return source
-
-    def run(self, inputs: "Mapping[str, Given | _Values]", wanted: Sequence[str]) -> Mapping[str, Output]:
-        """See `Framework`."""
+    def run(self, inputs: Mapping[str, DeviceInput | _ShapeValues], requested: Sequence[str]) -> Mapping[str, Output]:
+        """Run under the profile that fits best, as a CUDA graph where one was captured, and wait."""
         total = self._total(inputs)
-        given = {name: self._given(name, value, total) for name, value in inputs.items()}
-        values = {name: each.values for name, each in given.items() if each.values is not None}
-        context = self._context(given, values)
-        made = self._graphs.run(context, given) or context.run(given, self._device.pool)
+        bindings = {name: self._binding(name, value, total) for name, value in inputs.items()}
+        values = {name: binding.values for name, binding in bindings.items() if binding.values is not None}
+        context = self._context(bindings, values)
+        outputs = self._graphs.run(context, bindings) or context.run(bindings, self._device.pool)
         self._device.stream.synchronize()
-        return {name: self._output(name, made[name], total) for name in wanted}
+        return {name: self._output(name, outputs[name], total) for name in requested}
 
-    def _total(self, inputs: "Mapping[str, Given | _Values]") -> int:
+    def _total(self, inputs: Mapping[str, DeviceInput | _ShapeValues]) -> int:
         """Return the batch's size, 1 where the model does not batch."""
         if not self._batched:
             return 1
-        plain = next((value for value in inputs.values() if isinstance(value, Given)), None)
+        plain = next((value for value in inputs.values() if isinstance(value, DeviceInput)), None)
         if plain is not None:
             return plain.shape[0] if plain.shape else 1
-        return max((value.requests for value in inputs.values() if isinstance(value, _Values)), default=1)
+        return max((value.requests for value in inputs.values() if isinstance(value, _ShapeValues)), default=1)
 
-    def _given(self, name: str, value: "Given | _Values", total: int) -> Given:
-        """As TensorRT is told: of a batch, a shape tensor's values begin with the batch's size."""
-        if isinstance(value, Given):
-            return value
-        info = self._found.inputs[name]
+    def _binding(self, name: str, value: DeviceInput | _ShapeValues, total: int) -> InputBinding:
+        """Return an input as TensorRT takes it: of a batch, a shape tensor's values begin with the batch's size."""
+        if isinstance(value, DeviceInput):
+            return InputBinding(value.address, value.shape, value.owner)
+        info = self._signature.inputs[name]
         parts = [np.array([total], value.array.dtype), value.array] if self._batched else [value.array]
-        whole = np.ascontiguousarray(np.concatenate(parts))
-        shape = (len(whole),) if info.shape else ()
-        values = tuple(map(int, whole))
+        array = np.ascontiguousarray(np.concatenate(parts))
+        shape = (len(array),) if info.shape else ()
+        values = tuple(map(int, array))
         if info.on_host:
-            return Given(whole.ctypes.data, shape, whole, values)
-        block = self._device.pool.take(whole.nbytes)
-        self._device.stream.copy(block.address, whole.ctypes.data, whole.nbytes)
-        return Given(block.address, shape, (block, whole), values)
+            return InputBinding(array.ctypes.data, shape, array, values)
+        block = self._device.pool.take(array.nbytes)
+        self._device.stream.copy(block.address, array.ctypes.data, array.nbytes)
+        return InputBinding(block.address, shape, (block, array), values)
 
-    def _context(self, given: Mapping[str, Given], values: Mapping[str, Shape]) -> ProfileContext:
-        """That of the profile that fits best. Raises ServingError in Triton's words where the batch does not fit it."""
-        shapes = {name: each.shape for name, each in given.items()}
-        every = [context.profile for context in self._contexts]
-        profile, fits = profiles.chosen(every, shapes, values)
-        if not fits and len(every) > 1:
-            names = " ".join(each.name for each in every)
+    def _context(self, inputs: Mapping[str, InputBinding], values: Mapping[str, Shape]) -> ProfileContext:
+        """Return the context of the profile that fits best. Raises ServingError in Triton's words where none fits."""
+        shapes = {name: binding.shape for name, binding in inputs.items()}
+        candidates = [context.profile for context in self._contexts]
+        profile, fits = profiles.chosen(candidates, shapes, values)
+        if not fits and len(candidates) > 1:
+            names = " ".join(candidate.name for candidate in candidates)
             self._host.log(
                 "error",
                 f"failed to find any Optimization Profile among [ {names}] to support the requested dimensions (or "
                 "shape values), proceeding with first profile.",
             )
         for name, shape in shapes.items():
-            wrong = profiles.problem(profile, name, shape) if name not in values else None
-            if wrong is not None:
+            problem = profiles.problem(profile, name, shape) if name not in values else None
+            if problem is not None:
                 raise internal(
-                    f"request specifies invalid shape for input '{name}' for {self._instance}. Error details: {wrong}"
+                    f"request specifies invalid shape for input '{name}' for {self._instance}. Error details: {problem}"
                 )
-        for name, each in values.items():
-            wrong = profiles.value_problem(profile.values[name], each)
-            if wrong is not None:
-                raise internal(f"invalid shape values encountered for shape inputs: {wrong}")
+        for name, shape in values.items():
+            problem = profiles.value_problem(profile.values[name], shape)
+            if problem is not None:
+                raise internal(f"invalid shape values encountered for shape inputs: {problem}")
         return next(context for context in self._contexts if context.profile is profile)
 
-    def _output(self, name: str, made: Made, total: int) -> Output:
-        info = self._found.outputs[name]
-        if made.host is not None:
-            return self._rows_of_values(made.host, total) if info.is_shape else made.host
-        assert made.block is not None
+    def _output(self, name: str, binding: OutputBinding, total: int) -> Output:
+        info = self._signature.outputs[name]
+        if binding.host is not None:
+            return self._rows_of_values(binding.host, total) if info.is_shape else binding.host
+        assert binding.block is not None
         assert info.datatype is not None
-        size = prod(made.shape) * (element_size(info.datatype) or 0)
-        memory = BlockMemory(made.block, size, info.datatype, self._device.dlpack, self._device.stream)
-        return DeviceArray(memory, made.shape)
+        return self._batch.output(binding.block.address, binding.shape, info.datatype, binding.block)
 
     def _rows_of_values(self, values: Array, total: int) -> Array:
-        """Return a shape tensor that comes out, for each row of the batch: its values without the batch's size in
-        front.
-        """
+        """Return a shape tensor's values for each row of the batch, without the batch's size in front."""
         return np.tile(values.reshape(-1)[1:], (total, 1)) if self._batched else values
 
     def fetch(self, outputs: Mapping[str, Output]) -> Mapping[str, Array]:
-        """See `Framework`."""
-        fetched: dict[str, Array] = {}
-        staged: dict[str, Array] = {}
-        for name, output in outputs.items():
-            if not isinstance(output, DeviceArray):
-                fetched[name] = output
-                continue
-            assert isinstance(output.memory, BlockMemory)
-            dtype = numpy_dtype(self._found.outputs[name].datatype or "")
-            size = output.size * dtype.itemsize
-            room = self._outgoing.take(size)
-            target = np.empty(size, np.uint8) if room is None else room
-            DEVICE_COPIES.fetched(size)
-            self._device.stream.copy(target.ctypes.data, output.memory.block.address, size)
-            (fetched if room is None else staged)[name] = target.view(dtype).reshape(output.shape)
-        self._device.stream.synchronize()
-        # Out of the buffer, which the next batch writes to.
-        return fetched | {name: array.copy() for name, array in staged.items()}
-
-
-def _begin(array: DeviceArray) -> tuple[int, object]:
-    """Return where a block begins, whoever wrote it, and what keeps it."""
-    memory = array.memory
-    if isinstance(memory, BlockMemory):
-        return memory.block.address, memory
-    return dlpack.address_of(memory)
+        """Return the outputs on the host."""
+        return self._batch.fetch(outputs)
 
 
 __all__ = ["Device", "PlanFramework"]

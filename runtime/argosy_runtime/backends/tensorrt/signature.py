@@ -44,13 +44,13 @@ class Range:
     best: Shape
     most: Shape
 
-    def distance(self, given: Sequence[int]) -> int | None:
+    def distance(self, sizes: Sequence[int]) -> int | None:
         """Return how far it is from the best, summed over the dimensions; None where it does not fit."""
-        if len(given) != len(self.best):
+        if len(sizes) != len(self.best):
             return None
-        if not all(low <= size <= high for low, size, high in zip(self.least, given, self.most, strict=True)):
+        if not all(low <= size <= high for low, size, high in zip(self.least, sizes, self.most, strict=True)):
             return None
-        return sum(abs(size - best) for size, best in zip(given, self.best, strict=True))
+        return sum(abs(size - best) for size, best in zip(sizes, self.best, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ class Profile:
     def distance(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> int | None:
         """Return how far a batch is from what this is best at; None where it does not fit."""
         parts = [self.shapes[name].distance(shape) for name, shape in shapes.items() if name not in values]
-        parts += [self.values[name].distance(given) for name, given in values.items()]
-        known = [part for part in parts if part is not None]
-        return sum(known) if len(known) == len(parts) else None
+        parts += [self.values[name].distance(value) for name, value in values.items()]
+        fitting = [part for part in parts if part is not None]
+        return sum(fitting) if len(fitting) == len(parts) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Signature:
         return any(info.is_shape for side in (self.inputs, self.outputs) for info in side.values())
 
 
-def signature(engine: Any) -> Signature:
+def read_signature(engine: Any) -> Signature:
     """Return what the engine says."""
     infos = [_info(engine, engine.get_tensor_name(index)) for index in range(engine.num_io_tensors)]
     return Signature(
@@ -113,18 +113,18 @@ def _info(engine: Any, name: str) -> TensorInfo:
     )
 
 
-def profile(engine: Any, found: Signature, index: int, label: str) -> Profile:
+def read_profile(engine: Any, signature: Signature, index: int, label: str) -> Profile:
     """Return one of the engine's profiles."""
-    shapes = {name: _range(engine.get_tensor_profile_shape(name, index)) for name in found.inputs}
+    shapes = {name: _range(engine.get_tensor_profile_shape(name, index)) for name in signature.inputs}
     values = {
         # By position: the binding's keyword labels for the two are the wrong way round.
         name: _range(engine.get_tensor_profile_values(index, name))
-        for name, info in found.inputs.items()
+        for name, info in signature.inputs.items()
         if info.is_shape
     }
     return Profile(index, label, shapes, values)
 
 
-def _range(given: Sequence[Sequence[int]]) -> Range:
-    least, best, most = (tuple(map(int, part)) for part in given)
+def _range(sizes: Sequence[Sequence[int]]) -> Range:
+    least, best, most = (tuple(map(int, part)) for part in sizes)
     return Range(least, best, most)

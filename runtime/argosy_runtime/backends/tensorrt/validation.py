@@ -23,27 +23,30 @@ def check_kind(config: ModelConfig, kind: str) -> None:
         )
 
 
-def check(config: ModelConfig, found: Signature, used: Sequence[Profile], instance: str) -> None:
+def check(config: ModelConfig, signature: Signature, used: Sequence[Profile], instance: str) -> None:
     """Raise ServingError that names the tensor, what the engine has and what the configuration says, where they
     differ. Every tensor of the engine must be configured.
     """
-    if len(config.input) > len(found.inputs):
+    if len(config.input) > len(signature.inputs):
         raise invalid(
             f"unable to load model '{config.name}', configuration expects {len(config.input)} inputs, model provides "
-            f"at most {len(found.inputs)}"
+            f"at most {len(signature.inputs)}"
         )
-    for side, entries, infos in (("input", config.input, found.inputs), ("output", config.output, found.outputs)):
+    for side, entries, infos in (
+        ("input", config.input, signature.inputs),
+        ("output", config.output, signature.outputs),
+    ):
         for entry in entries:
-            _check_one(config, entry, _known(entry.name, infos, side), side, instance)
+            _check_one(config, entry, _info(entry.name, infos, side), side, instance)
         configured = {entry.name for entry in entries}
         missing = next((name for name in infos if name not in configured), None)
         if missing is not None:
             raise invalid(f"expected configuration for {side} '{missing}' for {instance}")
     for entry in config.input:
-        _check_profiles(config, entry, found.inputs[entry.name], used)
+        _check_profiles(config, entry, signature.inputs[entry.name], used)
 
 
-def _known(name: str, infos: Mapping[str, TensorInfo], side: str) -> TensorInfo:
+def _info(name: str, infos: Mapping[str, TensorInfo], side: str) -> TensorInfo:
     if name not in infos:
         raise invalid(f"unexpected inference {side} '{name}', allowed {side}s are: {', '.join(sorted(infos))}")
     return infos[name]
@@ -116,11 +119,11 @@ def _check_profiles(config: ModelConfig, entry: Entry, info: TensorInfo, used: S
     for profile in used:
         allowed = profile.shapes[entry.name]
         full = full_shape(dims, config.max_batch_size)
-        for place, (low, size, high) in enumerate(zip(allowed.least, full, allowed.most, strict=False)):
+        for axis, (low, size, high) in enumerate(zip(allowed.least, full, allowed.most, strict=False)):
             if size != -1 and not low <= size <= high:
                 raise invalid(
                     f"model configuration specified invalid shape for input '{entry.name}' for model {config.name}. "
-                    f"Error details: model expected the shape of dimension {place} to be between {low} and {high} but "
+                    f"Error details: model expected the shape of dimension {axis} to be between {low} and {high} but "
                     f"received {size}"
                 )
 

@@ -9,16 +9,16 @@ import onnxruntime as ort
 import pytest
 from tests.runtime.backends.onnxruntime.graphs import ADD_SUB, add_sub, parameter
 
-from argosy_runtime.backends.onnxruntime import options, threads
+from argosy_runtime.backends.onnxruntime import options
 
 SESSIONS = """
 import os
 from unittest import mock
 import onnxruntime as ort
 from tritonclient.grpc.model_config_pb2 import ModelConfig
-from argosy_runtime.backends.onnxruntime import options, threads
+from argosy_runtime.backends.onnxruntime import options
 
-with mock.patch.object(threads, "cpu_limit", lambda: {limit}):
+with mock.patch.object(options, "cpu_limit", lambda: {limit}):
     before = len(os.listdir("/proc/self/task"))
     kept = []
     for _ in range(4):
@@ -52,8 +52,8 @@ def test_without_a_pool_each_session_has_the_limit_but_for_what_its_model_asks(
     given: dict[str, str],
     expected: tuple[int, int],
 ) -> None:
-    monkeypatch.setattr(threads, "cpu_limit", lambda: limit)
-    monkeypatch.setattr(threads, "_has_pool", lambda limit: False)
+    monkeypatch.setattr(options, "cpu_limit", lambda: limit)
+    monkeypatch.setattr(options, "_has_pool", lambda limit: False)
     config = model_folder(ADD_SUB + "".join(parameter(*item) for item in given.items())).config
     made: ort.SessionOptions = options.session_options(config)
     assert (made.intra_op_num_threads, made.inter_op_num_threads) == expected
