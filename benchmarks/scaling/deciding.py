@@ -11,7 +11,7 @@ from argosy.autoscaling.decision import Allocation, Room
 from argosy.autoscaling.learning.memory import Memory
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.policy import Bounds, Policy, Targets
-from argosy.cli.operator import COLLECTED_AFTER
+from argosy.cli.cluster.operator import GC_THRESHOLDS
 from argosy.simulation.recorder import date
 
 _ROUNDS = 6
@@ -29,7 +29,7 @@ class Taken:
 
 def seconds_taken(models: int) -> Taken:
     """Of rounds that decide so many models, each with load and latencies of its own, in a process as the operator's."""
-    gc.set_threshold(*COLLECTED_AFTER)
+    gc.set_threshold(*GC_THRESHOLDS)
     random = np.random.default_rng(6)
     policy = Policy(Bounds(1, 20, max_instances=4, max_window_s=0.02, max_batch=32), Targets(latency={"p99": 0.5}))
     loads = random.uniform(0.5, 200, models)

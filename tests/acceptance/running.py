@@ -19,7 +19,7 @@ from e2e.cluster import state
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 30.0
 
-REAL = "import typer; from argosy.cli.up import up; typer.run(up)"
+REAL = "import typer; from argosy.cli.local.up import up; typer.run(up)"
 """`argosy up` as it is installed."""
 
 POOL = """
@@ -169,7 +169,7 @@ class Up:
 
     def got(self, name: str) -> dict[str, Any]:
         """Return the status of the one resource of this name, as `argosy get -o json` prints it."""
-        code = "import typer; from argosy.cli.get import get; typer.run(get)"
+        code = "import typer; from argosy.cli.local.get import get; typer.run(get)"
         command = [sys.executable, "-c", code, "-o", "json", f"--state={self.workspace.state}"]
         shown = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
         self.got_errors = shown.stderr

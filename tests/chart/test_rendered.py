@@ -14,7 +14,7 @@ from tests.chart.conftest import CHART, WITHOUT_CRDS, Release, established, only
 from tests.operator.planning import declared
 
 from argosy.api import ServingPool
-from argosy.cli.operator import operator
+from argosy.cli.cluster.operator import operator
 from argosy.controller.metrics import Metrics
 from argosy.render.monitoring.files import monitoring_files
 from argosy.render.workloads import metadata

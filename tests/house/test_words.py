@@ -11,7 +11,6 @@ PENDING = (
     "examples",
     "operator/argosy/api",
     "operator/argosy/autoscaling",
-    "operator/argosy/cli",
     "operator/argosy/cluster",
     "operator/argosy/controller",
     "operator/argosy/handlers",

@@ -1,4 +1,4 @@
-"""`python -m argosy.cli`: the command line without its script on the PATH."""
+"""`python -m argosy.cli`: the command line where its script is not on the PATH."""
 
 from argosy.cli.main import main
 

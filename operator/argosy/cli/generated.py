@@ -1,18 +1,56 @@
-"""Files that are generated from code and committed: written, or held against what would be written."""
+"""`argosy crds` and `argosy monitoring`: write files that are generated from code, or show where they are outdated."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
+from typing import Annotated
 
 import typer
+
+from argosy.api.crd.crds import crd_files
+from argosy.render.monitoring.files import monitoring_files
+
+CRD_FOLDERS = (Path("crds"), Path("charts/argosy/files/crds"))
+"""The repository's CRDs, and the chart's copy of them: Helm reads no file outside a chart."""
+MONITORING_FOLDER = Path("charts/argosy/files/monitoring")
+Check = Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 and a diff if a file is out of date.")]
+
+
+def crds(
+    check: Check = False,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A folder to write the CRDs to; may be repeated. Default: the repository's, and the chart's copy.",
+            show_default=", ".join(map(str, CRD_FOLDERS)),
+        ),
+    ] = None,
+) -> None:
+    """Generate the CustomResourceDefinitions from the models."""
+    files = Generated(crd_files(), "argosy.dev_*.yaml", "the models", "argosy crds")
+    folders = output or CRD_FOLDERS
+    files.check(folders) if check else files.write(folders)
+
+
+def monitoring(
+    check: Check = False,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder of rules.yaml and the dashboards.")
+    ] = MONITORING_FOLDER,
+) -> None:
+    """Generate Prometheus's rules and Grafana's dashboards from the code."""
+    files = Generated(monitoring_files(), "argosy-*.json", "operator/argosy/render/monitoring", "argosy monitoring")
+    files.check([output]) if check else files.write([output])
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """`files` by name. What else in a folder has a name like `pattern` was generated once, and goes.
+    """Generated files by name. Other files of a folder whose names match `pattern` are outdated and are removed.
 
-    `source`: what they are made from, and `command` what makes them, in words.
+    `source` names what they are generated from, and `command` the command that generates them, for messages.
     """
 
     files: Mapping[str, str]
@@ -21,7 +59,7 @@ class Generated:
     command: str
 
     def write(self, folders: Iterable[Path]) -> None:
-        """Write them into each folder."""
+        """Write the files into each folder."""
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
             for stale in self._stale(folder):
@@ -31,7 +69,7 @@ class Generated:
                 typer.echo(f"wrote {folder / name}")
 
     def check(self, folders: Iterable[Path]) -> None:
-        """Show what differs in each folder. Raises typer.Exit with 1 where something does."""
+        """Print the differences of each folder. Raises typer.Exit with status 1 if there are any."""
         outdated = [folder for folder in folders if not self._is_current(folder)]
         if outdated:
             raise typer.Exit(1)
@@ -51,6 +89,6 @@ class Generated:
 
 
 def _difference(path: Path, text: str) -> list[str]:
-    found = path.read_text(encoding="utf-8") if path.exists() else ""
-    lines = unified_diff(found.splitlines(), text.splitlines(), str(path), f"{path} (generated)", lineterm="")
+    current = path.read_text(encoding="utf-8") if path.exists() else ""
+    lines = unified_diff(current.splitlines(), text.splitlines(), str(path), f"{path} (generated)", lineterm="")
     return list(lines)

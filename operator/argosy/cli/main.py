@@ -1,4 +1,4 @@
-"""The `argosy` command line: one subcommand per module of this package, loaded when it is asked for."""
+"""The `argosy` command line: its subcommands by what people do, each module loaded when its command is called."""
 
 import sys
 from collections.abc import Iterable
@@ -6,8 +6,41 @@ from importlib import import_module
 
 import typer
 
-COMMANDS = ("up", "build", "get", "plan", "render", "simulate", "engines", "crds", "monitoring", "operator", "serve")
-_FLAGS_OF_ITS_OWN = {"allow_extra_args": True, "ignore_unknown_options": True}
+GROUPS = {
+    "Serve on this machine": {
+        "up": "argosy.cli.local.up",
+        "get": "argosy.cli.local.get",
+        "build": "argosy.cli.local.build",
+        "serve": "argosy.cli.local.serve",
+    },
+    "Plan and simulate": {
+        "plan": "argosy.cli.planning.plan",
+        "render": "argosy.cli.planning.render",
+        "simulate": "argosy.cli.simulation.simulate",
+    },
+    "Operate in a cluster": {
+        "operator": "argosy.cli.cluster.operator",
+        "engines": "argosy.cli.cluster.engines",
+    },
+    "Generate files": {
+        "crds": "argosy.cli.generated",
+        "monitoring": "argosy.cli.generated",
+    },
+}
+"""The modules of subcommands, in the groups and the order in which `argosy --help` shows them."""
+COMMANDS = tuple(name for group in GROUPS.values() for name in group)
+_EPILOG = {
+    "up": "Example: argosy up examples/assistant",
+    "get": "Examples: argosy get -o wide, or argosy get model NAME -o yaml",
+    "build": "Example: argosy build -f examples/digits",
+    "plan": "Example: argosy plan -f examples/llama-70b --nodes examples/llama-70b/nodes.yaml",
+    "render": "Example: argosy render -f examples/assistant --config-only -o repositories",
+    "simulate": "Example: argosy simulate -f manifests --trace trace.csv --service service.yaml --beside hpa",
+    "operator": "Example: argosy operator --kubeconfig ~/.kube/config --namespace inference",
+    "crds": "Example: argosy crds --check",
+    "monitoring": "Example: argosy monitoring --check",
+}
+_PASS_FLAGS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -15,24 +48,32 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     app = typer.Typer(
         name="argosy",
         help="Declare models; Argosy packs them on few GPUs and serves them.",
+        epilog="argosy COMMAND --help describes a command and its options.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
     )
     # With a callback a single subcommand keeps its name.
     app.callback()(lambda: None)
     for name in names:
-        command = getattr(import_module(f"argosy.cli.{name}"), name)
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
-        elif name == "serve":
-            app.command(add_help_option=False, context_settings=_FLAGS_OF_ITS_OWN)(command)
-        else:
-            app.command()(command)
+        _add(app, name)
     return app
 
 
+def _add(app: typer.Typer, name: str) -> None:
+    """Add one subcommand to its group."""
+    group, module = next((group, modules[name]) for group, modules in GROUPS.items() if name in modules)
+    command = getattr(import_module(module), name)
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name, rich_help_panel=group)
+    elif name == "serve":
+        app.command(add_help_option=False, context_settings=_PASS_FLAGS_ON, rich_help_panel=group)(command)
+    else:
+        app.command(epilog=_EPILOG.get(name), rich_help_panel=group)(command)
+
+
 def main() -> None:
-    """Entry point. What other subcommands need is not loaded: a server starts in half the time."""
-    asked = sys.argv[1:2]
-    application(asked if asked and asked[0] in COMMANDS else COMMANDS)()
+    """Run the command line. Modules of other subcommands are not loaded, which halves a server's start."""
+    first = sys.argv[1:2]
+    application(first if first and first[0] in COMMANDS else COMMANDS)()

@@ -90,7 +90,7 @@ class StateFolder:
             yield
             lock.truncate(0)
 
-    def held(self) -> bool:
+    def is_locked(self) -> bool:
         """Return whether an `argosy up` works on this folder now."""
         try:
             with (self.root / "lock").open() as lock:

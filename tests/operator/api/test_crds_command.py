@@ -6,13 +6,13 @@ import pytest
 import typer
 
 from argosy.api.crd.crds import crd_files
-from argosy.cli.crds import FOLDERS, crds
+from argosy.cli.generated import CRD_FOLDERS, crds
 
 REPOSITORY = Path(__file__).parents[3]
 
 
 def test_the_committed_crds_and_the_charts_copy_are_current() -> None:
-    crds(check=True, output=[REPOSITORY / folder for folder in FOLDERS])
+    crds(check=True, output=[REPOSITORY / folder for folder in CRD_FOLDERS])
 
 
 def test_what_is_written_passes_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,10 +57,10 @@ def test_every_folder_is_written_and_each_that_differs_is_named(
     monkeypatch.chdir(tmp_path)
     crds()
     crds(check=True)
-    for folder in FOLDERS:
+    for folder in CRD_FOLDERS:
         (folder / "argosy.dev_ensembles.yaml").write_text("")
     capsys.readouterr()
     with pytest.raises(typer.Exit):
         crds(check=True)
     said = capsys.readouterr().err
-    assert all(f"{folder} differs from the models" in said for folder in FOLDERS)
+    assert all(f"{folder} differs from the models" in said for folder in CRD_FOLDERS)

@@ -9,7 +9,7 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from argosy.cli import build as module
+from argosy.cli.local import build as module
 from argosy.local.builds import build as builds
 from argosy.local.builds.runner import LocalBuilds
 

@@ -13,7 +13,7 @@ from tests.peers.fixtures import s3
 from tests.peers.s3 import S3
 from typer.testing import CliRunner
 
-from argosy.cli.engines import engines
+from argosy.cli.cluster.engines import engines
 from argosy.local.manifests.reading import read_manifests
 from argosy.planning.builds.requests import requests
 from argosy_agent.contract.builds import AccuracyReport
@@ -128,7 +128,7 @@ def test_what_nobody_uses_goes(manifests: Path, store: EngineStore) -> None:
     result = run("gc", "-f", manifests)
     assert result.output == would.output.replace("would remove", "removed").replace("would be removed", "removed")
     assert f"removed {OTHER}: onnxruntime int8 amd64" in result.output
-    assert "nobody uses it, and it was last asked for 60d ago" in result.output
+    assert "no model uses it, and it was last requested 60d ago" in result.output
     assert f"removed {'c' * 32}/phases" in result.output
     assert "1 engine and 1 unfinished build, " in result.output
     assert [each.key for each in store.list()] == [KEY]
@@ -186,7 +186,7 @@ def test_what_a_status_names_stays(manifests: Path, store: EngineStore) -> None:
 def test_without_models_engines_stay(store: EngineStore) -> None:
     result = run("gc", "--store", store.uri)
     assert result.exit_code == 0
-    assert "who uses which engine is not known, and whole ones stay" in result.output
+    assert "it is unknown which engines are used, and intact ones stay" in result.output
     assert "0 engines and 1 unfinished build" in result.output
     assert {each.key for each in store.list()} == {KEY, OTHER}
 

@@ -1,17 +1,39 @@
-"""Which subcommands there are, and that one of them does not load the others."""
+"""Which subcommands there are, how help shows them, and that one of them does not load the others."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from argosy.cli.main import COMMANDS, application
+from argosy.cli.main import COMMANDS, GROUPS, application
+
+ROOT = Path(__file__).parents[3]
 
 
-def test_every_subcommand_is_told_of() -> None:
-    told = CliRunner().invoke(application(), ["--help"]).output
-    assert [name for name in COMMANDS if name not in told] == []
+def help_of(*command: str) -> str:
+    return CliRunner().invoke(application(), [*command, "--help"], terminal_width=120).output
+
+
+def test_help_lists_commands_by_group() -> None:
+    panels = re.split(r"╭─ (.*?) ─+╮", help_of())
+    listed = {
+        panels[index]: [line.split()[1] for line in panels[index + 1].splitlines() if re.match(r"│ \w", line)]
+        for index in range(1, len(panels), 2)
+    }
+    del listed["Options"]
+    assert listed == {group: list(modules) for group, modules in GROUPS.items()}
+
+
+def test_every_command_has_an_example_of_files_that_exist() -> None:
+    for name in set(COMMANDS) - {"serve"}:
+        commands = [(name, "list"), (name, "gc")] if name == "engines" else [(name,)]
+        for command in commands:
+            text = " ".join(help_of(*command).split())
+            assert f"argosy {' '.join(command)} " in text.partition("Example")[2], command
+            assert [path for path in re.findall(r"examples/[\w./-]+", text) if not (ROOT / path).exists()] == []
 
 
 def test_a_single_subcommand_keeps_its_name() -> None:

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 import typer
 
-from argosy.cli.monitoring import FOLDER, monitoring
+from argosy.cli.generated import MONITORING_FOLDER, monitoring
 from argosy.render.monitoring.files import monitoring_files
 
 REPOSITORY = Path(__file__).parents[3]
 
 
 def test_the_charts_files_are_current() -> None:
-    monitoring(check=True, output=REPOSITORY / FOLDER)
+    monitoring(check=True, output=REPOSITORY / MONITORING_FOLDER)
 
 
 def test_what_is_written_passes_the_check_and_drift_does_not(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.nodes import NodesError, parse_nodes, read_nodes
+from argosy.cli.planning.nodes import NodesError, parse_nodes, read_nodes
 
 H100 = {
     "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import typer
 
-from argosy.cli.operator import COLLECTED_AFTER, log_to_stderr, operator
+from argosy.cli.cluster.operator import GC_THRESHOLDS, log_to_stderr, operator
 
 CHATTY = ("kopf.objects", "httpx")
 
@@ -53,4 +53,4 @@ def test_a_fleets_memory_is_seldom_looked_through_for_garbage(monkeypatch: pytes
     monkeypatch.setattr("argosy.controller.process.Operator", Idle)
     with pytest.raises(typer.Exit):
         operator()
-    assert found == [COLLECTED_AFTER]
+    assert found == [GC_THRESHOLDS]

@@ -10,7 +10,7 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
-from argosy.cli.plan import plan
+from argosy.cli.planning.plan import plan
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "llama-70b"

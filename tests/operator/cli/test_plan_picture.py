@@ -9,8 +9,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from argosy.api.values.identity import PoolKey
-from argosy.cli.plan import plan
-from argosy.cli.printing.plan_picture import plan_picture
+from argosy.cli.planning.plan import plan
+from argosy.cli.planning.plan_picture import plan_picture
 from argosy.planning.facts import Gpu, Node, PoolFacts
 from argosy.planning.plan import FleetPlan, Placement, PoolPlan, ServerPlan
 

@@ -6,7 +6,7 @@ from shutil import copytree
 import typer
 from typer.testing import CliRunner
 
-from argosy.cli.render import render
+from argosy.cli.planning.render import render
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "llama-70b"
 

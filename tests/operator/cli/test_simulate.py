@@ -8,7 +8,7 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from argosy.cli.simulate import simulate
+from argosy.cli.simulation.simulate import simulate
 from argosy.simulation import traces
 
 MANIFEST = """
@@ -91,11 +91,11 @@ def test_it_is_drawn(files, name, begins):
             "the trace has requests for other, which is no InferenceModel here; there are embed",
         ),
         ("t", "when\n1\n", "line 1: the columns need a time"),
-        ("s", "other: {seconds: {1: 1}}\n", "--service: says nothing of embed"),
+        ("s", "other: {seconds: {1: 1}}\n", "--service: has no entry for embed"),
         ("s", "embed: {seconds: {1: -1}}\n", "embed: seconds must be one positive number"),
         ("s", "embed: {seconds: {1: slow}}\n", "embed: could not convert string to float: 'slow'"),
         ("s", "embed: {second: {1: 1}}\n", "embed: write seconds:"),
-        ("s", "embed: {seconds: {1: 1}, speed: 2}\n", "embed: speed is not known"),
+        ("s", "embed: {seconds: {1: 1}, speed: 2}\n", "embed: unknown field speed"),
         ("s", "[]\n", "must be one mapping of models"),
         ("s", "embed: {stepSeconds: {1: 1}}\n", "spec.slo.timeToFirstToken is not set"),
         ("f", MANIFEST.replace("slo: {latency: {p99: 500ms}}", ""), "spec.slo.latency is not set"),

@@ -29,7 +29,7 @@ def ports() -> tuple[int, int, int]:
 
 FAKE = """
 import functools, sys, typer
-import argosy.cli.up as cli
+import argosy.cli.local.up as cli
 cli.LocalFleet = functools.partial(cli.LocalFleet, program=(sys.executable, SCRIPT))
 typer.run(cli.up)
 """.replace("SCRIPT", repr(str(Path(__file__).parent / "fake_server.py")))
@@ -50,7 +50,7 @@ done
 """
 TRITON = """
 import functools, typer
-import argosy.cli.up as cli
+import argosy.cli.local.up as cli
 from tests.peers.triton import environment, install
 import os
 folder = install()

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from argosy.api.crd.crds import DEFINITIONS
 from argosy.api.problems import Problem
-from argosy.cli.render import render
+from argosy.cli.planning.render import render
 from argosy.local.export import MARKER, NotOursError, export
 from argosy.local.machine import cpu_node, joined, visible
 from argosy.local.manifests.reading import for_this_machine, read_manifests, settings, without_effect
@@ -250,11 +250,11 @@ def test_a_state_folder_is_held_by_one(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path / "state")
     with folder.locked(), pytest.raises(StateInUseError, match=r"\(pid \d+\)"), folder.locked():
         pass
-    assert not folder.held()
+    assert not folder.is_locked()
     with folder.locked():
-        assert folder.held()
+        assert folder.is_locked()
         folder.create()
-    assert not folder.held()
+    assert not folder.is_locked()
     folder.write_status({"a": 1})
     assert folder.read_status() == {"a": 1}
     assert (folder.root / ".gitignore").read_text() == "*\n"

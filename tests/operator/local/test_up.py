@@ -283,7 +283,7 @@ def test_get_prints_the_crds_columns_and_what_has_no_effect(workspace: Any, up: 
     workspace.write(documents("one", 1, "double").replace("spec:\n", unused, 1))
     run = up()
     run.until_ready("one")
-    code = "import typer; from argosy.cli.get import get; typer.run(get)"
+    code = "import typer; from argosy.cli.local.get import get; typer.run(get)"
     command = [sys.executable, "-c", code, "amodel", f"--state={workspace.state}"]
     ran = subprocess.run(
         command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(SOURCES)}

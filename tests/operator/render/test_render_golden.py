@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from argosy.api.documents import parse_documents
-from argosy.cli.nodes import read_nodes
+from argosy.cli.planning.nodes import read_nodes
 from argosy.planning.builds.observed import ObservedBuild
 from argosy.planning.builds.plan import PlannedBuild
 from argosy.reconcile import reconcile

@@ -42,14 +42,16 @@ class BuildView(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedBuilds:
     """What is to be built on this machine. `impossible`: models by identity, and why there is nothing to build."""
 
     planned: Mapping[PoolKey, tuple[PlannedBuild, ...]]
     impossible: Mapping[str, str]
 
 
-def asked(resources: Iterable[Resource], node: Node, known: Mapping[PoolKey, Mapping[str, ObservedBuild]]) -> Asked:
+def requested_builds(
+    resources: Iterable[Resource], node: Node, known: Mapping[PoolKey, Mapping[str, ObservedBuild]]
+) -> RequestedBuilds:
     """Return the builds of the pools' models, each with what is `known` of it. No server takes GPUs here."""
     every = list(resources)
     engines: dict[PoolKey, PoolEngines] = {}
@@ -61,7 +63,7 @@ def asked(resources: Iterable[Resource], node: Node, known: Mapping[PoolKey, Map
         for each in engines[pool.key].models.values():
             if not each.declared.asked:
                 impossible[each.declared.model.identity] = facts.nodes.why_none(each.declared.model)
-    return Asked(plan_builds(engines, ()), impossible)
+    return RequestedBuilds(plan_builds(engines, ()), impossible)
 
 
 class BuildSession:
@@ -90,7 +92,7 @@ class BuildSession:
     async def _loop(self) -> bool:
         while not self._stopping.is_set():
             now = time.monotonic()
-            found = asked(self._resources, self._node, self._builds.observe(now))
+            found = requested_builds(self._resources, self._node, self._builds.observe(now))
             await self._builds.converge(found.planned, now)
             self._view.update(self._builds.rows())
             if all(build.is_over for build in self._builds.all()):

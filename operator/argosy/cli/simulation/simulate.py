@@ -1,7 +1,5 @@
-"""`argosy simulate`: what a policy would do with a trace of requests, before it is trusted with real ones."""
+"""`argosy simulate`: try a scaling policy on a trace of requests before it serves real ones."""
 
-import json
-import sys
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -11,15 +9,15 @@ import typer
 
 from argosy.api import InferenceModel
 from argosy.api.values.quantity import parse_duration
-from argosy.cli.curves import Curve, CurvesError, read_curves
-from argosy.cli.printing.simulation import documents, picture, tables
-from argosy.cli.printing.terminal import console, refuse
-from argosy.cli.workloads import Asked, asked, wrong_other
+from argosy.cli.simulation import documents, picture, tables
+from argosy.cli.simulation.curves import Curve, CurvesError, read_curves
+from argosy.cli.simulation.workloads import Simulated, other_error, simulated_models
+from argosy.cli.terminal import Filename, console, print_document, refuse
 from argosy.local.manifests.reading import read_manifests
 from argosy.simulation.autoscalers.autoscaler import Autoscaling
 from argosy.simulation.member import Workload
 from argosy.simulation.simulate import Fleet
-from argosy.simulation.simulate import simulate as simulated
+from argosy.simulation.simulate import simulate as run
 from argosy.simulation.tracefiles import TraceError, read_trace
 from argosy.simulation.traces import Trace
 
@@ -28,52 +26,61 @@ OURS = "argosy"
 
 
 class Output(StrEnum):
-    """How the outcome is written."""
+    """How the result is written."""
 
     TABLE = "table"
     JSON = "json"
 
 
 def simulate(
-    filename: Annotated[Path, typer.Option("--filename", "-f", help="A manifest, or a folder of them.", exists=True)],
-    trace: Annotated[list[Path], typer.Option("--trace", "-t", help="CSV: time, and model, prompt, output.")],
-    service: Annotated[Path, typer.Option("--service", "-s", help="YAML: how long each model takes.")],
+    filename: Filename,
+    trace: Annotated[
+        list[Path],
+        typer.Option(
+            "--trace", "-t", help="A CSV file with the columns time, and model, prompt, output; may be repeated."
+        ),
+    ],
+    service: Annotated[
+        Path, typer.Option("--service", "-s", help="A YAML file that says how long executions of each model take.")
+    ],
     gpus: Annotated[float | None, typer.Option("--gpus", help="GPUs of the fleet. Default: any number.", min=0)] = None,
     startup: Annotated[str, typer.Option("--startup", help="How long a new replica takes, such as 30s.")] = "30s",
-    beside: Annotated[
+    autoscalers: Annotated[
         list[str] | None,
-        typer.Option("--beside", "-b", help="hpa, keda or kpa to compare with, or with a target: hpa=0.6."),
+        typer.Option(
+            "--beside", "-b", help="Compare with hpa, keda or kpa, or one with a target, as hpa=0.6; may be repeated."
+        ),
     ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to write the outcome.")] = Output.TABLE,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to write the result.")] = Output.TABLE,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw replicas, queue and latency over time: .png or .svg.")
     ] = None,
 ) -> None:
-    """Try a policy: a trace of requests against a simulated fleet, scaled by the operator's own decisions.
+    """Simulate a fleet that serves a trace of requests, scaled by the operator's own decisions.
 
     Exit status: 0, or 1 if the input is wrong.
     """
-    others = beside or []
-    problems = [problem for other in others if (problem := wrong_other(other))]
-    problems += [] if plot is None else picture.wrong(plot)
-    found, more = _read(filename, trace, service, startup)
+    others = autoscalers or []
+    problems = [problem for other in others if (problem := other_error(other))]
+    problems += [] if plot is None else picture.errors(plot)
+    models, more = _read(filename, trace, service, startup)
     if problems + more:
         refuse(problems + more)
-    outcomes = {who: simulated(_pairs(found, who), Fleet(gpus)) for who in (OURS, *others)}
+    outcomes = {scaler: run(_members(models, scaler), Fleet(gpus)) for scaler in (OURS, *others)}
     if plot is not None:
-        picture.draw(plot, outcomes, [each.workload.budget_s for each in found])
+        picture.draw(plot, outcomes, [model.workload.budget_s for model in models])
     if output is Output.JSON:
-        sys.stdout.write(json.dumps(documents.document(outcomes), indent=2) + "\n")
+        print_document(documents.document(outcomes), as_json=True)
     else:
-        console(_PIPE_WIDTH).print(tables.tables(outcomes, found))
+        console(_PIPE_WIDTH).print(tables.tables(outcomes, models))
 
 
-def _pairs(found: list[Asked], who: str) -> list[tuple[Workload, Autoscaling]]:
-    return [(each.workload, each.autoscaling(who)) for each in found]
+def _members(models: list[Simulated], scaler: str) -> list[tuple[Workload, Autoscaling]]:
+    return [(model.workload, model.autoscaling(scaler)) for model in models]
 
 
-def _read(filename: Path, files: list[Path], service: Path, startup: str) -> tuple[list[Asked], list[str]]:
-    """What is simulated, and everything that is wrong with the input."""
+def _read(filename: Path, files: list[Path], service: Path, startup: str) -> tuple[list[Simulated], list[str]]:
+    """Return what is simulated, and every error of the input."""
     manifests = read_manifests(filename)
     problems = [*map(str, manifests.problems)]
     curves: dict[str, Curve] = {}
@@ -89,12 +96,12 @@ def _read(filename: Path, files: list[Path], service: Path, startup: str) -> tup
     problems += unread
     if problems:
         return [], problems
-    models = [each for each in manifests.resources if isinstance(each, InferenceModel)]
-    return asked(models, traces, curves, startup_s)
+    models = [resource for resource in manifests.resources if isinstance(resource, InferenceModel)]
+    return simulated_models(models, traces, curves, startup_s)
 
 
 def _traces(files: list[Path]) -> tuple[dict[str, Trace], list[str]]:
-    """By model. A file without a column model is of the model that it is named after, if there are several files."""
+    """Return traces by model, and errors. Of several files, one without a column `model` is named after its model."""
     traces: dict[str, Trace] = {}
     problems = []
     for file in files:

@@ -1,4 +1,4 @@
-"""`argosy render`: the model repositories of a plan, as folders that NVIDIA's server and Argosy's own can serve."""
+"""`argosy render`: write the model repositories of a plan, which NVIDIA's server and Argosy's own can serve."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from argosy.cli.foreseen import foreseen
-from argosy.cli.nodes import NodesError, read_nodes
-from argosy.cli.printing.terminal import refuse
+from argosy.cli.planning.built_plan import built_plan
+from argosy.cli.planning.nodes import NodesError, read_nodes
+from argosy.cli.planning.plan_table import unplaced_lines
+from argosy.cli.terminal import Filename, refuse
 from argosy.local.export import NotOursError, export
 from argosy.local.machine import this_machine
 from argosy.local.manifests.checks import checked
@@ -28,19 +29,24 @@ _NOT_BUILT = "nothing is built here, so its files are not there: use --config-on
 
 
 def render(
-    filename: Annotated[Path, typer.Option("--filename", "-f", help="A manifest, or a folder of them.", exists=True)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write; made anew each time.")],
+    filename: Filename,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write; an earlier result there is replaced.")
+    ],
     nodes: Annotated[
         Path | None,
         typer.Option("--nodes", help="Nodes from `kubectl get nodes -o yaml`. Default: this machine."),
     ] = None,
     config_only: Annotated[
-        bool, typer.Option("--config-only", help="Fetch no model files: configurations and empty version folders.")
+        bool,
+        typer.Option(
+            "--config-only", help="Write configurations and empty version folders only, without fetching model files."
+        ),
     ] = False,
 ) -> None:
     """Write a model repository for every server of the plan: config.pbtxt, and the files of each version.
 
-    Exit status: 0 if everything has a place, 2 if something has none, 1 if the input is wrong; then nothing is written.
+    Exit status: 0 if everything is placed, 1 if the input is wrong (nothing is written), 2 if something fits nowhere.
     """
     try:
         outcome = _outcome(filename, nodes, config_only)
@@ -50,9 +56,10 @@ def render(
     for pool in outcome.plan.pools:
         for server in pool.servers:
             typer.echo(f"{server.name}: {len(server.placements)} models, in {output / server.name}")
-        for each in pool.unplaced:
-            typer.echo(f"{each.group}: {each.message}", err=True)
-    if any(pool.unplaced for pool in outcome.plan.pools):
+    unplaced = unplaced_lines(outcome.plan)
+    for line in unplaced:
+        typer.echo(line, err=True)
+    if unplaced:
         raise typer.Exit(UNPLACED)
 
 
@@ -67,10 +74,10 @@ def _outcome(filename: Path, nodes: Path | None, config_only: bool) -> Outcome:
         refuse(map(str, problems))
     for line in unused:
         typer.echo(line, err=True)
-    outcome, builds = foreseen(FleetSnapshot(manifests.resources, machines, shapes=shapes), datetime.now(UTC))
+    outcome, builds = built_plan(FleetSnapshot(manifests.resources, machines, shapes=shapes), datetime.now(UTC))
     if builds and not config_only:
         models = sorted({owner for build in builds for owner in build.owners})
-        refuse(f"{each}: spec.engine: {_NOT_BUILT}" for each in models)
+        refuse(f"{model}: spec.engine: {_NOT_BUILT}" for model in models)
     return outcome
 
 

@@ -1,6 +1,5 @@
-"""`argosy plan`: where models would sit on given nodes, without a cluster. The solver is the operator's own."""
+"""`argosy plan`: place models on given nodes without a cluster, by the operator's own solver."""
 
-import json
 import sys
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -8,15 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
 from argosy.api.conditions import ConditionType, Reason
-from argosy.cli.foreseen import foreseen
-from argosy.cli.nodes import NodesError, read_nodes
-from argosy.cli.printing.plan_document import plan_document
-from argosy.cli.printing.plan_picture import plan_picture
-from argosy.cli.printing.plan_table import plan_table
-from argosy.cli.printing.terminal import console, refuse
+from argosy.cli.planning.built_plan import built_plan
+from argosy.cli.planning.nodes import NodesError, read_nodes
+from argosy.cli.planning.plan_document import plan_document
+from argosy.cli.planning.plan_picture import plan_picture
+from argosy.cli.planning.plan_table import plan_table
+from argosy.cli.terminal import Filename, console, print_document, refuse
 from argosy.local.manifests.checks import checked
 from argosy.local.manifests.reading import read_manifests
 from argosy.local.manifests.shapes import local_shapes
@@ -41,16 +39,16 @@ class Output(StrEnum):
 
 
 def plan(
-    filename: Annotated[Path, typer.Option("--filename", "-f", help="A manifest, or a folder of them.", exists=True)],
+    filename: Filename,
     nodes: Annotated[
         Path | None,
         typer.Option("--nodes", help="The nodes, as `kubectl get nodes -o yaml` writes them."),
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to write the plan.")] = Output.TABLE,
 ) -> None:
-    """Show where models would sit, how full each GPU would be, and what fits nowhere.
+    """Show on which GPUs models would be placed, how full each would be, and what fits nowhere.
 
-    Exit status: 0 if everything has a place, 2 if something has none, 1 if the input is wrong.
+    Exit status: 0 if everything is placed, 1 if the input is wrong, 2 if something fits nowhere.
     """
     if nodes is None:
         refuse([_NO_NODES])
@@ -64,24 +62,22 @@ def plan(
     if problems:
         refuse(problems)
     snapshot = FleetSnapshot(tuple(manifests.resources), tuple(machines), shapes=shapes)
-    outcome, builds = foreseen(snapshot, datetime.now(UTC))
+    outcome, builds = built_plan(snapshot, datetime.now(UTC))
     for line in settings_without_effect(manifests.resources):
         typer.echo(line, err=True)
-    fleet, facts, advised = outcome.plan, outcome.facts, _advised(outcome)
+    fleet, facts, advice = outcome.plan, outcome.facts, _advice(outcome)
     if output is Output.TABLE:
-        console(_PIPE_WIDTH).print(plan_table(fleet, facts, builds, advised))
+        console(_PIPE_WIDTH).print(plan_table(fleet, facts, builds, advice))
     elif output is Output.SVG:
         sys.stdout.write(plan_picture(fleet, facts))
     else:
-        document = plan_document(fleet, facts, builds, advised)
-        text = json.dumps(document, indent=2) if output is Output.JSON else yaml.safe_dump(document, sort_keys=False)
-        sys.stdout.write(text.rstrip("\n") + "\n")
+        print_document(plan_document(fleet, facts, builds, advice), as_json=output is Output.JSON)
     if any(pool.unplaced for pool in fleet.pools):
         raise typer.Exit(UNPLACED)
 
 
-def _advised(outcome: Outcome) -> dict[str, str]:
-    """What is said of how models are split, by the model's identity."""
+def _advice(outcome: Outcome) -> dict[str, str]:
+    """Return the advice on models' parallelism by the model's identity."""
     valid = {identity: status.condition(ConditionType.VALID) for identity, status in outcome.statuses.items()}
     return {
         identity: condition.message

@@ -1,4 +1,4 @@
-"""The outcome as plain values."""
+"""The result as plain values."""
 
 from collections.abc import Mapping, Sequence
 from math import isnan
@@ -10,8 +10,10 @@ from argosy.simulation.traces import Floats
 
 
 def document(outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, Any]:
-    """By who decided, then by model."""
-    return {who: {each.name: _outcome(each) for each in found} for who, found in outcomes.items()}
+    """Return the outcomes by autoscaler, then by model."""
+    return {
+        scaler: {outcome.name: _outcome(outcome) for outcome in of_models} for scaler, of_models in outcomes.items()
+    }
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
@@ -24,12 +26,12 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
         "latencySeconds": {f"p{percent}": _figure(outcome.percentile(percent)) for percent in (50, 90, 99)},
         "changes": [
             {
-                "seconds": round(each.at, 3),
-                "before": _allocation(each.before),
-                "after": _allocation(each.after),
-                "message": each.reason,
+                "seconds": round(change.at, 3),
+                "before": _allocation(change.before),
+                "after": _allocation(change.after),
+                "message": change.reason,
             }
-            for each in outcome.changes
+            for change in outcome.changes
         ],
         "timeline": {
             "seconds": _figures(timeline.at),
@@ -44,19 +46,19 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def _allocation(allocation: Allocation) -> dict[str, Any]:
-    found = {
+    fields = {
         "replicas": allocation.replicas,
         "instances": allocation.instances,
         "windowSeconds": allocation.window_s,
         "maxBatchSize": allocation.max_batch,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _figures(values: Floats) -> list[float | None]:
-    return [_figure(float(each)) for each in values]
+    return [_figure(float(value)) for value in values]
 
 
 def _figure(value: float) -> float | None:
-    """JSON knows no NaN."""
+    """Return the number rounded, or None for NaN, which JSON does not have."""
     return None if isnan(value) else round(value, 6)

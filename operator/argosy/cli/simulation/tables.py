@@ -1,4 +1,4 @@
-"""The outcome at a terminal: who was late how often for how many GPU-hours, how it went, and why it changed."""
+"""The result at a terminal: late requests and GPU-hours of each autoscaler, the course over time, the changes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from argosy.cli.workloads import Asked
+from argosy.cli.simulation.workloads import Simulated
 from argosy.simulation.outcome import Outcome
 from argosy.simulation.traces import Floats
 
@@ -15,29 +15,29 @@ _ROWS, _CHANGES = 24, 12
 _CELLS = 20
 
 
-def tables(outcomes: Mapping[str, Sequence[Outcome]], found: Sequence[Asked]) -> RenderableType:
-    """Return a summary of all, then for each model how the first of those who decided went about it."""
+def tables(outcomes: Mapping[str, Sequence[Outcome]], models: Sequence[Simulated]) -> RenderableType:
+    """Return a summary of all autoscalers, then the course of each model under the first one."""
     first = next(iter(outcomes.values()))
-    return Group(_summary(outcomes, found), *(part for each in first for part in _course(each)))
+    return Group(_summary(outcomes, models), *(part for outcome in first for part in _course(outcome)))
 
 
-def _summary(outcomes: Mapping[str, Sequence[Outcome]], found: Sequence[Asked]) -> Table:
+def _summary(outcomes: Mapping[str, Sequence[Outcome]], models: Sequence[Simulated]) -> Table:
     table = Table("model", "scaled by", "requests", "late", "p50", "p99", "budget", "GPU-hours", "replicas", "changes")
-    for place, asked in enumerate(found):
-        for who, every in outcomes.items():
-            each = every[place]
-            desired = each.timeline.desired if len(each.timeline.desired) else np.zeros(1)
+    for index, model in enumerate(models):
+        for scaler, of_models in outcomes.items():
+            outcome = of_models[index]
+            desired = outcome.timeline.desired if len(outcome.timeline.desired) else np.zeros(1)
             table.add_row(
-                each.name,
-                who,
-                f"{each.requests:,}",
-                f"{each.violations:.2%}",
-                _seconds(each.percentile(50)),
-                _seconds(each.percentile(99)),
-                _seconds(asked.workload.budget_s),
-                f"{each.gpu_hours:.2f}",
+                outcome.name,
+                scaler,
+                f"{outcome.requests:,}",
+                f"{outcome.violations:.2%}",
+                _seconds(outcome.percentile(50)),
+                _seconds(outcome.percentile(99)),
+                _seconds(model.workload.budget_s),
+                f"{outcome.gpu_hours:.2f}",
                 f"{desired.min():.0f} to {desired.max():.0f}",
-                str(len(each.changes)),
+                str(len(outcome.changes)),
             )
     return table
 
@@ -57,7 +57,7 @@ def _course(outcome: Outcome) -> Iterator[RenderableType]:
 
 
 def _row(outcome: Outcome, part: "np.ndarray[tuple[int], np.dtype[np.int64]]", most: float) -> list[str]:
-    """Of a piece of time: means, and the worst of what is bad."""
+    """Return the cells of a part of the timeline: means, but the maximum of queue and latency."""
     timeline = outcome.timeline
     desired = float(timeline.desired[part].mean())
     return [
@@ -72,13 +72,13 @@ def _row(outcome: Outcome, part: "np.ndarray[tuple[int], np.dtype[np.int64]]", m
 
 
 def _worst(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.max()) if len(known) else float("nan")
+    measured = values[~np.isnan(values)]
+    return float(measured.max()) if len(measured) else float("nan")
 
 
 def _clock(seconds: float) -> str:
-    whole = round(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
+    rounded = round(seconds)
+    return f"{rounded // 3600}:{rounded // 60 % 60:02}:{rounded % 60:02}"
 
 
 def _seconds(value: float) -> str:

@@ -1,4 +1,4 @@
-"""The outcome as a picture, by matplotlib, which is an extra (`argosy[pictures]`)."""
+"""The result as a picture, by matplotlib, which is an extra (`argosy[pictures]`)."""
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -10,8 +10,8 @@ SUFFIXES = (".png", ".svg")
 _INCHES = (9.0, 8.0)
 
 
-def wrong(path: Path) -> list[str]:
-    """Return why nothing can be drawn there."""
+def errors(path: Path) -> list[str]:
+    """Return the reasons why no picture can be drawn to `path`."""
     if path.suffix not in SUFFIXES:
         return [f"--plot {path}: must end with {' or '.join(SUFFIXES)}"]
     if not path.parent.is_dir():
@@ -22,8 +22,8 @@ def wrong(path: Path) -> list[str]:
 
 
 def draw(path: Path, outcomes: Mapping[str, Sequence[Outcome]], budgets: Sequence[float]) -> None:
-    """A column of panels for each model: requests, replicas, queue and latency over the minutes of the trace."""
-    # Without a display; and imported here, since it takes longer than all the rest and few ask for it.
+    """Draw a column of panels for each model: requests, replicas, queue and latency over the minutes of the trace."""
+    # Imported here: it takes longer than everything else, and few runs draw a picture. It needs no display.
     from matplotlib.figure import Figure
 
     count = len(budgets)
@@ -31,12 +31,12 @@ def draw(path: Path, outcomes: Mapping[str, Sequence[Outcome]], budgets: Sequenc
     panels = figure.subplots(4, count, sharex="col", squeeze=False)
     for column, budget in enumerate(budgets):
         requests, replicas, queue, latency = panels[:, column]
-        for who, every in outcomes.items():
-            timeline = every[column].timeline
+        for scaler, of_models in outcomes.items():
+            timeline = of_models[column].timeline
             minutes = timeline.at / 60
-            replicas.step(minutes, timeline.ready, where="post", label=who)
-            queue.plot(minutes, timeline.queued, label=who)
-            latency.plot(minutes, timeline.p99, label=who)
+            replicas.step(minutes, timeline.ready, where="post", label=scaler)
+            queue.plot(minutes, timeline.queued, label=scaler)
+            latency.plot(minutes, timeline.p99, label=scaler)
         first = next(iter(outcomes.values()))[column]
         requests.plot(first.timeline.at / 60, first.timeline.arrivals, color="grey")
         requests.set(title=first.name, ylabel="requests/s")

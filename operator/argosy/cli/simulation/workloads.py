@@ -1,4 +1,4 @@
-"""Manifests, traces and service curves as what is simulated."""
+"""The workloads of a simulation, from manifests, traces and service curves."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from argosy.api import InferenceModel
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.from_spec import policy_of
-from argosy.cli.curves import Curve
+from argosy.cli.simulation.curves import Curve
 from argosy.simulation.autoscalers.autoscaler import Autoscaling
 from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings
 from argosy.simulation.autoscalers.keda import Keda, KedaSettings
@@ -22,14 +22,14 @@ OTHERS = ("hpa", "keda", "kpa")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Simulated:
     """A model in the simulation."""
 
     workload: Workload
     policy: Policy
 
     def autoscaling(self, other: str) -> Autoscaling:
-        """Argosy's own for "argosy", or another's by name, with its target after an equals sign."""
+        """Return Argosy's own autoscaler for "argosy", or another by name, with its target after an equals sign."""
         name, _, target = other.partition("=")
         bounds = self.policy.bounds
         most = bounds.max_replicas
@@ -46,8 +46,8 @@ class Asked:
         return lambda: Own(self.policy)
 
 
-def wrong_other(other: str) -> str | None:
-    """Return why a policy cannot be compared with this one; None where it can."""
+def other_error(other: str) -> str | None:
+    """Return the error in the name or target of an autoscaler to compare with, or None."""
     name, _, target = other.partition("=")
     if name not in OTHERS:
         return f"--beside {other}: is none of {', '.join(OTHERS)}"
@@ -58,34 +58,37 @@ def wrong_other(other: str) -> str | None:
     return None if fits else f"--beside {other}: the target must be a number above 0, such as {name}=4"
 
 
-def asked(
+def simulated_models(
     models: Sequence[InferenceModel], traces: Mapping[str, Trace], curves: Mapping[str, Curve], startup_s: float
-) -> tuple[list[Asked], list[str]]:
-    """Return what is simulated, in the order of priority, and all that is wrong with it."""
-    problems = []
+) -> tuple[list[Simulated], list[str]]:
+    """Return the models to simulate, in the order of priority, and every error."""
+    problems: list[str] = []
     by_name = {model.metadata.name: model for model in models}
-    found = []
+    simulated: list[Simulated] = []
     for name, trace in traces.items():
         chosen = name or (next(iter(by_name)) if len(by_name) == 1 else "")
         model = by_name.get(chosen)
         if model is None:
             problems.append(_no_model(name, sorted(by_name)))
         elif chosen not in curves:
-            problems.append(f"--service: says nothing of {chosen}: how long does it take?")
+            problems.append(f"--service: has no entry for {chosen}: add how long it takes")
         else:
-            one = _asked(model, trace, curves[chosen], startup_s)
-            found += [one] if isinstance(one, Asked) else []
-            problems += [one] if isinstance(one, str) else []
-    return sorted(found, key=lambda each: -(by_name[each.workload.name].spec.priority or 0)), problems
+            result = _simulated(model, trace, curves[chosen], startup_s)
+            if isinstance(result, str):
+                problems.append(result)
+            else:
+                simulated.append(result)
+    return sorted(simulated, key=lambda member: -(by_name[member.workload.name].spec.priority or 0)), problems
 
 
-def _no_model(name: str, known: Sequence[str]) -> str:
+def _no_model(name: str, models: Sequence[str]) -> str:
     if not name:
-        return f"the trace names no model, and there are {len(known)}: {', '.join(known)}; give it a column model"
-    return f"the trace has requests for {name}, which is no InferenceModel here; there are {', '.join(known)}"
+        return f"the trace names no model, and there are {len(models)}: {', '.join(models)}; give it a column model"
+    return f"the trace has requests for {name}, which is no InferenceModel here; there are {', '.join(models)}"
 
 
-def _asked(model: InferenceModel, trace: Trace, curve: Curve, startup_s: float) -> Asked | str:
+def _simulated(model: InferenceModel, trace: Trace, curve: Curve, startup_s: float) -> Simulated | str:
+    """Return the model's workload and policy, or why it has none."""
     policy = policy_of(model, BEGINNING)
     budgets = policy.targets.first_token if isinstance(curve, EngineCurve) else policy.targets.latency
     name = model.metadata.name
@@ -96,4 +99,4 @@ def _asked(model: InferenceModel, trace: Trace, curve: Curve, startup_s: float) 
     start = Allocation(policy.bounds.min_replicas, policy.bounds.min_instances)
     gpus = float(model.spec.gpus or 1)
     workload = Workload(name, trace, curve, budget, start, startup_s=startup_s, gpus=gpus)
-    return Asked(workload, policy)
+    return Simulated(workload, policy)

@@ -1,21 +1,25 @@
-"""A plan as a person reads it: what sits on which GPU, how full each is, what is left, and what fits nowhere."""
+"""A plan as a person reads it: the models on each GPU, how full it is, free GPUs, and what fits nowhere."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from argosy.cli.printing.plan_document import gpus_total, gpus_withheld
+from argosy.cli.planning.plan_document import gpus_total, gpus_withheld
 from argosy.local.builds.rows import engine_of, models_of
 from argosy.planning.amounts import counted, gib, percent
 from argosy.planning.builds.plan import PlannedBuild
 from argosy.planning.facts import Node, PoolFacts
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus
-from argosy.planning.plan import FleetPlan, Placement, PoolPlan, ServerPlan
+from argosy.planning.plan import FleetPlan, Placement, PoolPlan, ServerPlan, Unplaced
 
 _BAR = 10
+_NAMES = 5
+"""How many names of groups that fit nowhere for the same reason are listed."""
 
 
 def plan_table(
@@ -24,13 +28,38 @@ def plan_table(
     builds: Sequence[PlannedBuild] = (),
     advice: Mapping[str, str] | None = None,
 ) -> RenderableType:
-    """Return a table for each pool, the totals, what fits nowhere, the engines that it takes, the advice for each
-    resource.
-    """
-    by_pool = {each.pool: each for each in facts}
+    """Return a table for each pool, the totals, what fits nowhere, the engines to build first, advice by resource."""
+    by_pool = {of_pool.pool: of_pool for of_pool in facts}
     tables = [_pool_table(pool, by_pool[pool.pool]) for pool in plan.pools]
-    said = (Text(f"{name}: {message}", style="yellow") for name, message in (advice or {}).items())
-    return Group(*tables, _totals(plan, facts), *_unplaced(plan), *map(_build, builds), *said)
+    unplaced = (Text(line, style="red") for line in unplaced_lines(plan))
+    advices = (Text(f"{name}: {message}", style="yellow") for name, message in (advice or {}).items())
+    return Group(*tables, _totals(plan, facts), *unplaced, *map(_build, builds), *advices)
+
+
+def unplaced_lines(plan: FleetPlan) -> list[str]:
+    """Return a line for each reason why something fits nowhere, with the groups that it holds for."""
+    equal: dict[tuple[str, str], list[Unplaced]] = {}
+    for pool in plan.pools:
+        for unplaced in pool.unplaced:
+            equal.setdefault((str(unplaced.reason), _general(unplaced)), []).append(unplaced)
+    return [_line(reason, general, unplaced) for (reason, general), unplaced in equal.items()]
+
+
+def _general(unplaced: Unplaced) -> str:
+    """Return the message without its replica's number, and with "each" for the name of the group or its only model."""
+    names = {unplaced.group, *(unplaced.models if len(unplaced.models) == 1 else ())}
+    pattern = rf"(?<![\w./-])(?:replica \d+ of )?(?:{'|'.join(map(re.escape, names))})(?![\w./-])"
+    return re.sub(pattern, "each", unplaced.message)
+
+
+def _line(reason: str, general: str, unplaced: Sequence[Unplaced]) -> str:
+    replicas = Counter(replica.group for replica in unplaced)
+    names = [f"{name} x{number}" if number > 1 else name for name, number in replicas.items()]
+    if len(names) == 1:
+        return f"{names[0]} fits nowhere ({reason}): {unplaced[0].message}"
+    if len(names) > _NAMES:
+        names[_NAMES:] = [f"{len(names) - _NAMES} more"]
+    return f"{', '.join(names[:-1])} and {names[-1]} fit nowhere ({reason}): {general}"
 
 
 def _build(build: PlannedBuild) -> Text:
@@ -38,9 +67,9 @@ def _build(build: PlannedBuild) -> Text:
     return Text(f"To be built first: {engine_of(build.request)} for {models_of(build.owners)}{gpus}")
 
 
-def bar(used: int, whole: int) -> str:
-    """Ten cells, filled by `used` of `whole`; anything above nothing shows."""
-    filled = min(_BAR, -(-used * _BAR // whole)) if whole else 0
+def bar(used: int, total: int) -> str:
+    """Return ten cells, filled by the share `used` of `total`; any use fills at least one."""
+    filled = min(_BAR, -(-used * _BAR // total)) if total else 0
     return "█" * filled + "░" * (_BAR - filled)
 
 
@@ -69,16 +98,16 @@ def _server_rows(server: ServerPlan, node: Node) -> Iterator[tuple[str, ...]]:
                 f"GPU {gpu.index}",
                 _memory(sum(p.memory for p in here), gpu.memory),
                 _compute(here),
-                ", ".join(map(_named, here)) or "idle",
+                ", ".join(map(_label, here)) or "idle",
             )
     if on_cpu or not server.gpus:
         slot = sum(gpu.memory for gpu in node.gpus if gpu.is_cpu)
         memory = _memory(sum(p.memory for p in on_cpu), slot) if slot else ""
-        yield server.name, server.node, "CPU", memory, "", ", ".join(map(_named, on_cpu)) or "idle"
+        yield server.name, server.node, "CPU", memory, "", ", ".join(map(_label, on_cpu)) or "idle"
 
 
-def _memory(used: int, whole: int) -> str:
-    return f"{bar(used, whole)} {gib(used)} of {gib(whole)}"
+def _memory(used: int, total: int) -> str:
+    return f"{bar(used, total)} {gib(used)} of {gib(total)}"
 
 
 def _compute(here: Sequence[Placement]) -> str:
@@ -88,17 +117,17 @@ def _compute(here: Sequence[Placement]) -> str:
     return f"{bar(used, FULL_COMPUTE)} {percent(used)}"
 
 
-def _named(placement: Placement) -> str:
+def _label(placement: Placement) -> str:
     times = f" x{placement.instances}" if placement.instances > 1 else ""
     return f"{placement.model}{times}"
 
 
 def _free(pool: PoolPlan, facts: PoolFacts) -> Iterator[tuple[str, int]]:
-    held = {node.name: 0 for node in facts.nodes}
+    used = {node.name: 0 for node in facts.nodes}
     for server in pool.servers:
-        held[server.node] += len(server.gpus)
+        used[server.node] += len(server.gpus)
     for node in facts.nodes:
-        free = sum(not gpu.withheld_by for gpu in gpus_of(node)) - held[node.name]
+        free = sum(not gpu.withheld_by for gpu in gpus_of(node)) - used[node.name]
         if free:
             yield node.name, free
 
@@ -115,9 +144,3 @@ def _totals(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Text:
     why = ", since each replica of an ensemble has all of its models" if bound > apart else ""
     text.append(f"No plan takes fewer than {bound}{why}.\n", style="not bold")
     return text
-
-
-def _unplaced(plan: FleetPlan) -> Iterator[Text]:
-    for pool in plan.pools:
-        for each in pool.unplaced:
-            yield Text(f"{each.group} fits nowhere ({each.reason}): {each.message}", style="red")

@@ -1,4 +1,4 @@
-"""Builds as a person follows them, and what came of them."""
+"""Builds as a person follows them, and their results."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -16,7 +16,7 @@ from argosy_agent.contract.builds import AccuracyReport, BuildState
 
 
 class ProgressBuilds:
-    """A bar for each build, drawn again and again in its place."""
+    """A progress bar for each build, redrawn in place."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -32,7 +32,7 @@ class ProgressBuilds:
         self._progress.start()
 
     def update(self, rows: Sequence[BuildRow]) -> None:
-        """Draw every build; those that are not told of any more are over."""
+        """Draw every build. Builds that are missing in `rows` are over."""
         for row in rows:
             if row.name not in self._tasks:
                 self._tasks[row.name] = self._progress.add_task(
@@ -44,30 +44,30 @@ class ProgressBuilds:
             self._progress.update(self._tasks[name], completed=100, description="over", line="")
 
     def close(self) -> None:
-        """Leave the last bars on the screen."""
+        """Stop redrawing; the last bars stay on the screen."""
         self._progress.stop()
 
 
 class LineBuilds:
-    """A line where a build's phase changes."""
+    """A line for each change of a build's phase."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._told: dict[str, str] = {}
+        self._printed: dict[str, str] = {}
 
     def update(self, rows: Sequence[BuildRow]) -> None:
-        """What is new since the last time."""
+        """Print the builds whose phase changed since the last call."""
         for row in rows:
-            if self._told.get(row.name) != row.told:
-                self._told[row.name] = row.told
+            if self._printed.get(row.name) != row.told:
+                self._printed[row.name] = row.told
                 self._console.print(row.told, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
-        """Lines need no closing."""
+        """Do nothing: lines need no closing."""
 
 
 def build_table(builds: Iterable[LocalBuild]) -> Table:
-    """Return a line for each build: what came of it, and what it cost."""
+    """Return a row for each build: its result, size and duration."""
     table = Table(box=None, pad_edge=False)
     for heading in ("MODEL", "ENGINE", "STATE", "KEY", "ACCURACY"):
         table.add_column(heading, overflow="fold")
@@ -79,7 +79,7 @@ def build_table(builds: Iterable[LocalBuild]) -> Table:
 
 
 def failures(builds: Iterable[LocalBuild]) -> Iterator[str]:
-    """Yield why each build that failed did, a line each."""
+    """Yield the reason of each failed build, a line each."""
     for build in builds:
         if build.observed.state is BuildState.FAILED:
             engine = engine_of(build.planned.request)
@@ -103,7 +103,7 @@ def _cells(build: LocalBuild) -> tuple[str | Text, ...]:
 
 
 def _accuracy(report: AccuracyReport) -> str:
-    """`cosine_similarity 0.9987 (at least 0.99) of 200 samples`."""
+    """Return a measured accuracy: `cosine_similarity 0.9987 (at least 0.99) of 200 samples`."""
     bounds = [f"at least {report.minimum:g}"] if report.minimum is not None else []
     bounds += [f"at most {report.maximum:g}"] if report.maximum is not None else []
     return f"{report.metric or 'script'} {report.value:.4g} ({', '.join(bounds)}) of {report.samples} samples"

@@ -17,19 +17,20 @@ from argosy.local.view import view_for
 
 def up(
     path: Annotated[Path, typer.Argument(help="A manifest, or a folder of them.", exists=True)],
-    http_port: Annotated[int, typer.Option(help="V2 over HTTP.", min=1, max=65535)] = 8000,
-    grpc_port: Annotated[int, typer.Option(help="V2 over gRPC.", min=1, max=65535)] = 8001,
-    metrics_port: Annotated[int, typer.Option(help="Prometheus metrics.", min=1, max=65535)] = 8002,
+    http_port: Annotated[int, typer.Option(help="The port of V2 over HTTP.", min=1, max=65535)] = 8000,
+    grpc_port: Annotated[int, typer.Option(help="The port of V2 over gRPC.", min=1, max=65535)] = 8001,
+    metrics_port: Annotated[int, typer.Option(help="The port of Prometheus metrics.", min=1, max=65535)] = 8002,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    state: Annotated[Path, typer.Option(help="Where copies of models, logs and statuses are kept.")] = DEFAULT_STATE,
-    once: Annotated[bool, typer.Option("--once", help="Wait until everything is Ready, say so, and stop.")] = False,
-    timeout: Annotated[float | None, typer.Option(help="With --once: seconds to wait at most.", min=0)] = None,
+    state: Annotated[Path, typer.Option(help="The folder of cached models, logs and statuses.")] = DEFAULT_STATE,
+    once: Annotated[bool, typer.Option("--once", help="Stop once everything is Ready, or cannot be.")] = False,
+    timeout: Annotated[float | None, typer.Option(help="With --once: the most seconds to wait.", min=0)] = None,
 ) -> None:
     """Serve what the manifests declare, on this machine's GPUs or its CPU, and follow their edits.
 
-    What is wrong is named, and holds back nothing else. Ctrl-C drains and stops everything. Exit status: 0, or 1 if
-    nothing of the input is right (with --once: if anything is not), a port is taken, or something is not Ready
-    (--once); the reasons are printed.
+    Invalid resources are named; valid ones are served all the same. Ctrl-C drains and stops everything.
+
+    Exit status: 0 when it was stopped; 1, with the reasons, if no resource is valid or a port is taken. With --once
+    also 1 if a resource is invalid, or does not become Ready.
     """
     folder = StateFolder(state.absolute())
     ports = Ports(http_port, grpc_port, metrics_port)
@@ -42,7 +43,7 @@ def up(
         raise typer.Exit(1) from None
     except OSError as error:
         typer.echo(
-            f"{error}; {folder.root} must be a folder with room that can be written: or pass another --state", err=True
+            f"{error}; {folder.root} must be a writable folder with free space: or pass another --state", err=True
         )
         raise typer.Exit(1) from None
     raise typer.Exit(code)

@@ -10,7 +10,7 @@ from argosy.planning.nodes.parse import BadNodeError, node_of
 
 
 class NodesError(Exception):
-    """The file holds no usable nodes; `problems` has every reason."""
+    """The file has no valid nodes; `problems` has every reason."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
@@ -31,7 +31,7 @@ def parse_nodes(text: str, source: str) -> tuple[Node, ...]:
     nodes: dict[str, Node] = {}
     problems: list[str] = []
     try:
-        for label, body in (found for document in read_documents(text) for found in _bodies(document.value)):
+        for label, body in (item for document in read_documents(text) for item in _bodies(document.value)):
             try:
                 node = node_of(body)
                 if node.name in nodes:
@@ -49,7 +49,7 @@ def parse_nodes(text: str, source: str) -> tuple[Node, ...]:
 
 
 def _bodies(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every Node with a name for messages; other kinds are passed over, as in a file with more in it."""
+    """Yield every Node with a label for messages. Other kinds are skipped."""
     if not isinstance(value, Mapping):
         return
     items = value.get("items")

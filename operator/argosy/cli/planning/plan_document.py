@@ -18,7 +18,8 @@ def plan_document(
     builds: Sequence[PlannedBuild] = (),
     advice: Mapping[str, str] | None = None,
 ) -> Document:
-    """Return the whole plan: totals, then pools, then what fits nowhere, the engines that it takes, advice by resource.
+    """Return a plan with its totals, pools, unplaced groups, the engines to build first, and advice by resource.
+
     Memory is in bytes, compute in thousandths of a GPU.
     """
     total, withheld = gpus_total(facts), gpus_withheld(facts)
@@ -33,16 +34,16 @@ def plan_document(
         "unplaced": [
             {
                 "pool": str(pool.pool),
-                "group": each.group,
-                "models": list(each.models),
-                "reason": str(each.reason),
-                "message": each.message,
+                "group": unplaced.group,
+                "models": list(unplaced.models),
+                "reason": str(unplaced.reason),
+                "message": unplaced.message,
             }
             for pool in plan.pools
-            for each in pool.unplaced
+            for unplaced in pool.unplaced
         ],
-        **({"builds": [_build(each) for each in builds]} if builds else {}),
-        **({"advice": [{"resource": name, "message": said} for name, said in advice.items()]} if advice else {}),
+        **({"builds": [_build(build) for build in builds]} if builds else {}),
+        **({"advice": [{"resource": name, "message": message} for name, message in advice.items()]} if advice else {}),
     }
 
 
@@ -58,13 +59,13 @@ def _build(build: PlannedBuild) -> Document:
 
 
 def gpus_total(facts: Sequence[PoolFacts]) -> int:
-    """Return GPUs of all pools' nodes; one that several pools could take counts once."""
-    return len({(node.name, gpu.index) for each in facts for node in each.nodes for gpu in gpus_of(node)})
+    """Return the number of GPUs on all pools' nodes. A GPU that several pools could take counts once."""
+    return len({(node.name, gpu.index) for pool in facts for node in pool.nodes for gpu in gpus_of(node)})
 
 
 def gpus_withheld(facts: Sequence[PoolFacts]) -> int:
-    """Return of these the GPUs that none of the pools may plan with."""
-    return len({(n.name, gpu.index) for each in facts for n in each.nodes for gpu in gpus_of(n) if gpu.withheld_by})
+    """Return the number of those GPUs that no pool may plan with."""
+    return len({(n.name, gpu.index) for pool in facts for n in pool.nodes for gpu in gpus_of(n) if gpu.withheld_by})
 
 
 def _pool(pool: PoolPlan) -> Document:

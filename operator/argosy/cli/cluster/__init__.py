@@ -1,0 +1,1 @@
+"""Commands that work with a cluster: the operator's process, and the engine cache of a pool."""

@@ -1,0 +1,130 @@
+"""`argosy operator`: the controller that runs in a cluster."""
+
+import asyncio
+import gc
+import logging
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from argosy.cli.terminal import refuse
+
+if TYPE_CHECKING:
+    from argosy.controller.process import Options
+
+RELEASE = version("argosy")
+ARGOSY_IMAGE = f"argosy-runtime:{RELEASE}"
+TRITON = "nvcr.io/nvidia/tritonserver:25.08"
+TRITON_IMAGE, TRITON_VLLM_IMAGE = f"{TRITON}-py3", f"{TRITON}-vllm-python-py3"
+TRITON_TRTLLM_IMAGE = f"{TRITON}-trtllm-python-py3"
+GC_THRESHOLDS = (50_000, 10, 10)
+"""For `gc.set_threshold`. A round creates tens of objects for each model and keeps them until the next one: at the
+default of 700 the collector, which frees none of them, takes a fifth of a round's time.
+"""
+_IMAGES, _ENDPOINTS, _CLUSTER = "Images", "Health and metrics", "Cluster"
+
+
+def operator(
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(help="Watch this namespace; may be repeated. Default: all.", rich_help_panel=_CLUSTER),
+    ] = None,
+    lease: Annotated[
+        str, typer.Option(help="The leader's lease, as NAMESPACE/NAME.", rich_help_panel=_CLUSTER)
+    ] = "default/argosy-operator",
+    host: Annotated[
+        str, typer.Option(help="The address of /healthz, /readyz and /metrics.", rich_help_panel=_ENDPOINTS)
+    ] = "0.0.0.0",
+    port: Annotated[int, typer.Option(help="Their port.", min=0, max=65535, rich_help_panel=_ENDPOINTS)] = 8080,
+    argosy_image: Annotated[
+        str, typer.Option(help="The image of the bundled server.", rich_help_panel=_IMAGES)
+    ] = ARGOSY_IMAGE,
+    triton_image: Annotated[
+        str, typer.Option(help="The image of NVIDIA's server.", rich_help_panel=_IMAGES)
+    ] = TRITON_IMAGE,
+    triton_vllm_image: Annotated[
+        str,
+        typer.Option(help="NVIDIA's server with vLLM, for pools with models of that format.", rich_help_panel=_IMAGES),
+    ] = TRITON_VLLM_IMAGE,
+    triton_trtllm_image: Annotated[
+        str,
+        typer.Option(
+            help="NVIDIA's server with TensorRT-LLM, for pools with models of that format.", rich_help_panel=_IMAGES
+        ),
+    ] = TRITON_TRTLLM_IMAGE,
+    agent_image: Annotated[
+        str, typer.Option(help="The agent's image. Default: the bundled server's.", rich_help_panel=_IMAGES)
+    ] = "",
+    pull_policy: Annotated[
+        str, typer.Option(help="imagePullPolicy of these images.", rich_help_panel=_IMAGES)
+    ] = "IfNotPresent",
+    build_priority_class: Annotated[
+        str, typer.Option(help="The PriorityClass of engine builds' Pods. Default: the cluster's default.")
+    ] = "",
+    resync: Annotated[float, typer.Option(help="Seconds after which every pool is reconciled again.", min=1)] = 300.0,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(help="Outside a cluster: how to reach it.", exists=True, rich_help_panel=_CLUSTER),
+    ] = None,
+) -> None:
+    """Reconcile Argosy's resources in a Kubernetes cluster until stopped.
+
+    Of several replicas one is the leader, and the others stand by.
+
+    Exit status: 0 when it was stopped; 1 when the lease was lost, the API server cannot be used, or permissions are
+    missing.
+    """
+    try:
+        from argosy.controller.process import Options
+        from argosy.render.workloads import Images
+    except ModuleNotFoundError as missing:
+        _refuse_without(missing)
+    images = Images(
+        argosy=argosy_image,
+        triton=triton_image,
+        agent=agent_image or argosy_image,
+        pull_policy=pull_policy,
+        triton_vllm=triton_vllm_image,
+        triton_trtllm=triton_trtllm_image,
+    )
+    options = Options(
+        images, tuple(namespace or ()), _lease(lease), host, port, resync, kubeconfig, build_priority_class
+    )
+    log_to_stderr()
+    gc.set_threshold(*GC_THRESHOLDS)
+    raise typer.Exit(_run(options))
+
+
+def _refuse_without(missing: ModuleNotFoundError) -> NoReturn:
+    refuse([f"argosy operator needs {missing.name}: pip install 'argosy[operator]'"])
+
+
+def _lease(text: str) -> tuple[str, str]:
+    """Return the namespace and the name of NAMESPACE/NAME. Raises typer.BadParameter."""
+    namespace, _, name = text.partition("/")
+    if not namespace or not name:
+        raise typer.BadParameter(f"{text!r} must be NAMESPACE/NAME", param_hint="--lease")
+    return namespace, name
+
+
+def _run(options: "Options") -> int:
+    """Run the controller until it is stopped. Return the exit status."""
+    try:
+        from argosy.cluster.client.access import CredentialsError
+        from argosy.controller.process import Operator, StartError
+        from argosy.handlers.kopf_feed import KopfFeed
+    except ModuleNotFoundError as missing:
+        _refuse_without(missing)
+    try:
+        return asyncio.run(Operator(options, KopfFeed).run())
+    except (CredentialsError, StartError) as error:
+        refuse([str(error)])
+
+
+def log_to_stderr() -> None:
+    """Log from INFO on; libraries that log every event of a resource or reading of a server, from WARNING on."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for chatty in ("kopf.objects", "httpx"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)

@@ -1,0 +1,43 @@
+"""What subcommands have in common: a console for tables, documents for programs, and errors."""
+
+import json
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+import yaml
+from rich.console import Console
+
+Filename = Annotated[Path, typer.Option("--filename", "-f", help="A manifest, or a folder of them.", exists=True)]
+"""The option of commands that read one manifest or folder."""
+
+
+class Output(StrEnum):
+    """How a command writes its result."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def console(width: int) -> Console:
+    """Return the console for tables: as wide as the terminal, or `width` characters where output is no terminal."""
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=width)
+
+
+def print_document(document: Any, *, as_json: bool) -> None:
+    """Write plain values to standard output as JSON or YAML."""
+    text = json.dumps(document, indent=2)
+    # Through JSON, so that YAML writes tuples as lists and no anchors for values that occur twice.
+    sys.stdout.write(text + "\n" if as_json else yaml.safe_dump(json.loads(text), sort_keys=False))
+
+
+def refuse(problems: Iterable[str]) -> NoReturn:
+    """Print each problem on a line of its own, and end with exit status 1."""
+    for problem in problems:
+        typer.echo(problem, err=True)
+    raise typer.Exit(1)
