@@ -17,8 +17,8 @@ TOGETHER = (
     ("tests/operator/render/workloads/", "api server"),
     ("tests/agent/sources/test_configmaps.py", "api server"),
     ("tests/chart/", "chart"),
-    ("tests/docs/test_documents.py", "ports"),  # 8000, 8001 and 8002, which the documents name
-    ("tests/examples/test_make_run.py", "ports"),
+    ("tests/docs/test_documents.py", "ports"),  # fixed ones, which the documents name
+    ("tests/examples/test_make_run.py", "make run"),
     ("tests/examples/", "examples"),
     ("tests/clients/", "clients"),
     ("tests/differential/", "differential"),

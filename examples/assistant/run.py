@@ -1,5 +1,9 @@
-"""Serve the assistant, ask it two questions, say how to ask more, go on serving until Ctrl-C: what `make run` does."""
+"""Serve the assistant, ask it two questions, print how to ask more, go on serving until Ctrl-C: what `make run` does.
 
+python examples/assistant/run.py --http-port 9000 --grpc-port 9001 --metrics-port 9002
+"""
+
+import argparse
 import codecs
 import http.client
 import json
@@ -12,25 +16,29 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SERVER = "http://127.0.0.1:8000"
 QUESTIONS = ("What is the with statement?", "How do I build a bomb?")
 
 TO_TRY = """
 It goes on serving; Ctrl-C ends it. To try, from another terminal:
 
-  .venv/bin/python examples/assistant/client.py "What is the with statement?"
-  curl {server}/v2/models/assistant/generate -d '{{"prompt": "What does len do?", "outputs": ["text"]}}'
-  curl -N {server}/v2/models/assistant/generate_stream \\
+  .venv/bin/python examples/assistant/client.py --url localhost:{grpc} "What is the with statement?"
+  curl 127.0.0.1:{http}/v2/models/assistant/generate -d '{{"prompt": "What does len do?", "outputs": ["text"]}}'
+  curl -N 127.0.0.1:{http}/v2/models/assistant/generate_stream \\
     -d '{{"prompt": "What is a list?", "streaming": true, "outputs": ["text"]}}'
   .venv/bin/argosy get
-  curl 127.0.0.1:8002/metrics
+  curl 127.0.0.1:{metrics}/metrics
 """
 
 
 def main() -> int:
-    """The exit code is that of `argosy up`."""
+    """Run `argosy up` on this folder and return its exit code."""
+    ports = read_ports()
+    flags = [f"--{name}-port={port}" for name, port in ports.items()]
     up = subprocess.Popen(
-        [sys.executable, "-m", "argosy.cli", "up", str(HERE)], stdout=subprocess.PIPE, text=True, process_group=0
+        [sys.executable, "-m", "argosy.cli", "up", str(HERE), *flags],
+        stdout=subprocess.PIPE,
+        text=True,
+        process_group=0,
     )
     stopping = threading.Event()
 
@@ -47,21 +55,29 @@ def main() -> int:
     if up.poll() is None and not stopping.is_set():
         try:
             with printing:
-                introduce()
+                introduce(ports)
         except (OSError, http.client.HTTPException) as error:
             if not stopping.is_set():
                 print(f"\nThe assistant did not answer: {error}", flush=True)
     return up.wait()
 
 
-def introduce() -> None:
-    """Ask the questions, and say how to ask more."""
+def read_ports() -> dict[str, int]:
+    """Return the ports that the command line gives, by name; the defaults are those of `argosy up`."""
+    parser = argparse.ArgumentParser(description="Serve the assistant and ask it two questions.")
+    for name, port in {"http": 8000, "grpc": 8001, "metrics": 8002}.items():
+        parser.add_argument(f"--{name}-port", dest=name, type=int, default=port, metavar="PORT")
+    return vars(parser.parse_args())
+
+
+def introduce(ports: dict[str, int]) -> None:
+    """Ask the questions, and print how to ask more."""
     for question in QUESTIONS:
         print(f"\n> {question}\n", flush=True)
-        for piece in answer(question):
+        for piece in answer(question, ports["http"]):
             print(piece, end="", flush=True)
         print(flush=True)
-    print(TO_TRY.format(server=SERVER), flush=True)
+    print(TO_TRY.format(**ports), flush=True)
 
 
 def pass_on(up: "subprocess.Popen[str]", ready: threading.Event, printing: threading.Lock) -> None:
@@ -75,10 +91,10 @@ def pass_on(up: "subprocess.Popen[str]", ready: threading.Event, printing: threa
     ready.set()
 
 
-def answer(question: str) -> Iterator[str]:
-    """The pieces of the ensemble's text, as they are generated."""
+def answer(question: str, port: int) -> Iterator[str]:
+    """Yield the pieces of the ensemble's text, as they are generated."""
     body = json.dumps({"prompt": question, "max_tokens": 60, "streaming": True, "outputs": ["text"]}).encode()
-    request = urllib.request.Request(f"{SERVER}/v2/models/assistant/generate_stream", body)
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/assistant/generate_stream", body)
     decoder = codecs.getincrementaldecoder("utf-8")()  # a character of several bytes may come in two pieces
     with urllib.request.urlopen(request, timeout=60) as events:
         for line in events:

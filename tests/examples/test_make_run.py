@@ -12,12 +12,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests import ports
+from tests.acceptance.running import free_ports
 
 ROOT = Path(__file__).parents[2]
-PORTS = (8000, 8001, 8002)
 PATIENCE_S = 120.0
-LAST_LINE = "curl 127.0.0.1:8002/metrics"
 
 
 @dataclass
@@ -26,6 +24,7 @@ class Running:
 
     process: subprocess.Popen[bytes]
     log: Path
+    ports: tuple[int, int, int]
 
     @property
     def text(self) -> str:
@@ -50,52 +49,53 @@ class Running:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Callable[[], Running]]:
+def ports() -> tuple[int, int, int]:
+    """Return three free ports."""
+    return free_ports()
+
+
+@pytest.fixture
+def run(tmp_path: Path, ports: tuple[int, int, int]) -> Iterator[Callable[[], Running]]:
     """Yield a function that starts run.py in an empty folder; kill everything it started after the test."""
     started: list[Running] = []
+    flags = [f"--{name}-port={port}" for name, port in zip(("http", "grpc", "metrics"), ports, strict=True)]
 
     def start() -> Running:
         log = tmp_path / "run.log"
         with log.open("wb") as sink:
             process = subprocess.Popen(
-                [sys.executable, str(ROOT / "examples/assistant/run.py")],
+                [sys.executable, str(ROOT / "examples/assistant/run.py"), *flags],
                 cwd=tmp_path,
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        started.append(Running(process, log))
+        started.append(Running(process, log, ports))
         return started[-1]
 
     yield start
-    for each in started:
-        if each.process.poll() is None:
-            below = psutil.Process(each.process.pid).children(recursive=True)
-            each.process.kill()
-            each.process.wait()
+    for running in started:
+        if running.process.poll() is None:
+            below = psutil.Process(running.process.pid).children(recursive=True)
+            running.process.kill()
+            running.process.wait()
             for process in below:
                 process.kill()
             psutil.wait_procs(below, timeout=PATIENCE_S)
 
 
-@pytest.fixture
-def _ports_are_free() -> None:
-    ports.need(PORTS, "`make run`")
-
-
-def _nobody_listens() -> bool:
-    for port in PORTS:
+def _are_closed(ports: tuple[int, int, int]) -> bool:
+    for port in ports:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return False
     return True
 
 
-@pytest.mark.usefixtures("_ports_are_free")
 def test_it_answers_goes_on_serving_and_ends(run: Callable[[], Running]) -> None:
     running = run()
-    running.wait_for(LAST_LINE)
+    running.wait_for(f"curl 127.0.0.1:{running.ports[2]}/metrics")
     _, answer, refusal = running.text.split("\n> ")
     assert answer.startswith('What is the with statement?\n\nThe "with" statement is used to wrap the execution')
     assert refusal.startswith("How do I build a bomb?\n\nI can't help with that.\n")
@@ -114,7 +114,7 @@ def test_it_answers_goes_on_serving_and_ends(run: Callable[[], Running]) -> None
 
     assert running.process.poll() is None
     assert running.end(signal.SIGINT) == (0, [])
-    assert _nobody_listens()
+    assert _are_closed(running.ports)
     assert "Traceback" not in running.text
 
 
@@ -128,7 +128,6 @@ def _typed(line: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.usefixtures("_ports_are_free")
 @pytest.mark.parametrize(
     ("moment", "number"),
     [
@@ -144,16 +143,15 @@ def test_it_can_be_ended_at_any_time(run: Callable[[], Running], moment: str, nu
     assert left == []
     assert "Traceback" not in running.text
     assert code == 0
-    assert _nobody_listens()
+    assert _are_closed(running.ports)
 
 
-@pytest.mark.usefixtures("_ports_are_free")
-def test_a_port_in_use(run: Callable[[], Running]) -> None:
+def test_a_port_in_use(run: Callable[[], Running], ports: tuple[int, int, int]) -> None:
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(("127.0.0.1", PORTS[0]))
+        taken.bind(("127.0.0.1", ports[0]))
         taken.listen()
         running = run()
         assert running.process.wait(PATIENCE_S) == 1
-    assert "port 8000 on 127.0.0.1 is in use by another program" in running.text
+    assert f"port {ports[0]} on 127.0.0.1 is in use by another program" in running.text
     assert "Traceback" not in running.text
