@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 from e2e.cluster import Cluster
 from e2e.starting import started
-from hypothesis import settings
+from tests.properties import load_profiles
 
-# How long an example takes says how busy the machine is.
-settings.register_profile("argosy", deadline=None)
-settings.load_profile("argosy")
+load_profiles()
 
 HATCH_BUILD = Path(__file__).resolve().parents[1] / "hatch_build.py"
 

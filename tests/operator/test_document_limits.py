@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.operator.planning.declared import model, pool
 from tests.operator.planning.simulated_cluster import POOL, Cluster
+from tests.properties import examples
 
 from argosy.api import Resource
 from argosy.planning.facts import Gpu, Node
@@ -81,7 +82,7 @@ def test_what_grows_beyond_its_server_moves_and_serves_on() -> None:
         st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 5).map(lambda n: n * 150)), min_size=2, max_size=4
     )
 )
-@settings(max_examples=5, deadline=None)
+@examples(5)
 def test_documents_are_never_too_large_whatever_is_declared(steps: list[dict[str, int]]) -> None:
     cluster = Cluster((NODE,), slow=timedelta(seconds=2))
     for step in steps:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.properties import examples
 
 from argosy.api.documents import Resource, parse_documents
 from argosy.api.problems import Problem
@@ -183,7 +184,7 @@ def test_a_faulty_resource_is_left_out_and_says_why() -> None:
     pace=st.lists(st.integers(0, 3), min_size=20, max_size=20),
     refuses=st.frozensets(st.tuples(st.sampled_from(["one", "two"]), st.integers(2, 3)), max_size=2),
 )
-@settings(max_examples=25)
+@examples(25)
 def test_what_serves_is_never_pulled_from_under_the_ensemble(
     edits: list[tuple[int, int]], pace: list[int], refuses: frozenset[tuple[str, int]]
 ) -> None:

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from tests.operator.planning.declared import GIB, ensemble, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import Cluster
+from tests.properties import examples
 
 from argosy.api import Resource
 
@@ -100,7 +101,7 @@ def edit(manifests: Manifests, cluster: Cluster, change: tuple[str, str, int, in
     refuses=frozenset(),
     limit=None,
 )
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@examples(40, suppress_health_check=[HealthCheck.too_slow])
 def test_nothing_that_serves_and_is_declared_is_ever_unreachable(
     sizes: list[int],
     replicas: int,

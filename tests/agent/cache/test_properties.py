@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.properties import examples
 
 from argosy_agent.cache.lru import Entry, evicted
 from argosy_agent.cache.storage import Storage
@@ -31,7 +32,7 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(path)
 
 
-@settings(max_examples=40, suppress_health_check=SHARED)
+@examples(40, suppress_health_check=SHARED)
 @given(
     body=st.binary(min_size=1, max_size=400),
     cuts=st.lists(st.integers(0, 120), max_size=8),
@@ -87,7 +88,7 @@ def test_what_goes_is_enough_and_the_least_recently_used(entries: list[Entry], e
     assert not any(each.stays for each in gone)
 
 
-@settings(max_examples=25, suppress_health_check=SHARED)
+@examples(25, suppress_health_check=SHARED)
 @given(steps=st.lists(st.tuples(st.integers(1, 6), st.sets(st.integers(1, 6))), max_size=12))
 def test_a_bounded_cache_stays_within_its_size_and_keeps_what_is_served(
     shared_site: Any, steps: list[tuple[int, set[int]]]

@@ -4,9 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.agent.contract.test_documents import MODELS
+from tests.properties import examples
 
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 from argosy_agent.contract.documents import AgentState, parse_state, repository_text, state_text
@@ -54,7 +55,7 @@ EMPTY = size(state_text(AgentState()))
 
 
 @given(st.lists(SMALL, max_size=3, unique_by=lambda model: model.name), st.booleans())
-@settings(max_examples=200)
+@examples(200)
 def test_no_document_has_more_than_its_models_take_at_most(models: list[RenderedModel], ready: bool) -> None:
     told = ("", DIGEST) if ready else ("r" * (REASON_BYTES - 2), "")
     entries = tuple(each for model in models for each in said(model, *told))

@@ -4,8 +4,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.properties import examples
 
 from argosy_agent.contract.builds import AccuracyReport, DataSource, ModelShape
 from argosy_agent.engines.manifest import EngineFile, Manifest, manifest_text, parse_manifest
@@ -29,7 +30,7 @@ def is_a_tree(files: dict[str, bytes]) -> bool:
     return not any(other.startswith(f"{name}/") for name in files for other in files)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.dictionaries(PATHS, st.binary(max_size=300), min_size=1, max_size=6).filter(is_a_tree))
 def test_files_come_back_as_they_were(files: dict[str, bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:

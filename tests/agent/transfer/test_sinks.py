@@ -3,10 +3,10 @@
 import tempfile
 from pathlib import Path
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from obstore.store import MemoryStore
+from tests.properties import examples
 
 from argosy_agent.transfer.sinks.bucket import BucketSink
 from argosy_agent.transfer.sinks.folder import FolderSink
@@ -91,4 +91,4 @@ class Sinks(RuleBasedStateMachine):
 
 
 TestSinks = Sinks.TestCase
-TestSinks.settings = settings(max_examples=30, stateful_step_count=20)
+TestSinks.settings = examples(30, stateful_step_count=20)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.properties import examples
 
 from argosy.api import Problem, parse_body, parse_documents
 
@@ -30,7 +31,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 PLACES = [(kind, place) for kind, body in BODIES.items() for place in places(body) if place]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.sampled_from(PLACES), VALUES)
 def test_any_value_at_any_place_is_read_or_reported(place: tuple[str, tuple[Any, ...]], value: Any) -> None:
     kind, path = place
@@ -44,7 +45,7 @@ def test_any_value_at_any_place_is_read_or_reported(place: tuple[str, tuple[Any,
     assert all(isinstance(problem, Problem) and problem.message for problem in problems)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(VALUES)
 def test_any_body_is_read_or_reported(body: Any) -> None:
     resource, problems = parse_body(body)
@@ -52,7 +53,7 @@ def test_any_body_is_read_or_reported(body: Any) -> None:
     assert problems
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.text(alphabet=st.sampled_from("a:-[]{}&*!#|>\"'\n 01.%@?,"), max_size=40))
 def test_any_text_is_read_or_reported(text: str) -> None:
     resources, _ = parse_documents(text, "f")

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.properties import examples
 
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import CurrentServer, Demand, Device, Footprint, Gpu, Group, Node, PoolFacts
@@ -100,7 +101,7 @@ groups = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 2)), max_size=4)
 
 
 @given(st.lists(st.tuples(groups, groups), min_size=2, max_size=3), st.integers(1, 6), st.integers(0, 4))
-@settings(max_examples=60)
+@examples(60)
 def test_no_gpu_is_ever_held_by_two_pools_and_none_is_kept_from_one_that_needs_it(
     changes: list[tuple[list[tuple[int, int]], list[tuple[int, int]]]], gpus: int, lost: int
 ) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.properties import examples
 
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import Demand, Footprint, Gpu, Group, Node, PoolFacts
@@ -65,7 +66,7 @@ def again(facts: PoolFacts, plan: PoolPlan, **changed: object) -> PoolFacts:
 
 
 @given(pools())
-@settings(max_examples=150)
+@examples(150)
 def test_no_gpu_holds_more_than_it_can(facts: PoolFacts) -> None:
     nodes = {node.name: node for node in facts.nodes}
     for server in pack(facts).servers:
@@ -78,7 +79,7 @@ def test_no_gpu_holds_more_than_it_can(facts: PoolFacts) -> None:
 
 
 @given(pools())
-@settings(max_examples=100)
+@examples(100)
 def test_gpus_of_others_are_counted_and_left_to_them(facts: PoolFacts) -> None:
     plan = pack(facts)
     theirs = {(node.name, gpu.index) for node in facts.nodes for gpu in node.gpus if gpu.withheld_by}
@@ -89,7 +90,7 @@ def test_gpus_of_others_are_counted_and_left_to_them(facts: PoolFacts) -> None:
 
 
 @given(pools())
-@settings(max_examples=150)
+@examples(150)
 def test_every_model_has_the_devices_it_asked_for(facts: PoolFacts) -> None:
     nodes = {node.name: node for node in facts.nodes}
     needs = {demand.model: demand.footprint for group in facts.groups for demand in group.demands}
@@ -103,7 +104,7 @@ def test_every_model_has_the_devices_it_asked_for(facts: PoolFacts) -> None:
 
 
 @given(pools())
-@settings(max_examples=150)
+@examples(150)
 def test_servers_share_no_gpu_and_keep_to_the_limits(facts: PoolFacts) -> None:
     servers = pack(facts).servers
     held = [(server.node, gpu) for server in servers for gpu in server.gpus]
@@ -114,7 +115,7 @@ def test_servers_share_no_gpu_and_keep_to_the_limits(facts: PoolFacts) -> None:
 
 
 @given(pools())
-@settings(max_examples=150)
+@examples(150)
 def test_a_group_is_on_one_server_and_its_replicas_are_on_different_ones(facts: PoolFacts) -> None:
     plan = pack(facts)
     for group in facts.groups:
@@ -126,7 +127,7 @@ def test_a_group_is_on_one_server_and_its_replicas_are_on_different_ones(facts: 
 
 
 @given(pools(), st.randoms(use_true_random=False))
-@settings(max_examples=60)
+@examples(60)
 def test_the_plan_does_not_depend_on_the_order_of_the_facts(facts: PoolFacts, random: object) -> None:
     nodes, found = list(facts.nodes), list(facts.groups)
     random.shuffle(nodes)  # type: ignore[attr-defined]
@@ -135,14 +136,14 @@ def test_the_plan_does_not_depend_on_the_order_of_the_facts(facts: PoolFacts, ra
 
 
 @given(pools())
-@settings(max_examples=100)
+@examples(100)
 def test_packing_a_plan_again_moves_nothing(facts: PoolFacts) -> None:
     plan = pack(facts)
     assert pack(again(facts, plan)).servers == plan.servers
 
 
 @given(pools(), st.data())
-@settings(max_examples=100)
+@examples(100)
 def test_removing_a_group_moves_no_other(facts: PoolFacts, data: st.DataObject) -> None:
     plan = pack(facts)
     if plan.unplaced:
@@ -153,7 +154,7 @@ def test_removing_a_group_moves_no_other(facts: PoolFacts, data: st.DataObject) 
 
 
 @given(pools())
-@settings(max_examples=100)
+@examples(100)
 def test_a_newcomer_never_drives_out_what_runs(facts: PoolFacts) -> None:
     before = replace(facts, groups=facts.groups[1:])
     plan = pack(before)
@@ -167,7 +168,7 @@ def seats(plan: PoolPlan) -> set[tuple[str, str, str, str, tuple[int, ...]]]:
 
 
 @given(pools())
-@settings(max_examples=100)
+@examples(100)
 def test_a_plan_takes_no_fewer_gpus_than_the_bound_of_what_it_places(facts: PoolFacts) -> None:
     plan = pack(facts)
     placed = replace(facts, groups=with_a_place(facts.groups, plan.servers))
@@ -176,13 +177,13 @@ def test_a_plan_takes_no_fewer_gpus_than_the_bound_of_what_it_places(facts: Pool
 
 
 @given(pools(most=3, nodes=2, gpus=2, models=2))
-@settings(max_examples=150)
+@examples(150)
 def test_a_small_pool_is_refused_only_what_fits_in_no_way(facts: PoolFacts) -> None:
     assert bool(pack(facts).unplaced) == (not feasible(facts))
 
 
 @given(pools(most=5, nodes=2, gpus=2, models=1), st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_what_runs_makes_room_for_what_would_fit(facts: PoolFacts, data: st.DataObject) -> None:
     """Some groups go, which leaves holes, and others come: they are refused only if no packing has all."""
     names = [group.name for group in facts.groups]
@@ -260,7 +261,7 @@ def bytes_of(facts: PoolFacts, plan: PoolPlan) -> list[int]:
 
 
 @given(wordy_pools())
-@settings(max_examples=200)
+@examples(200)
 def test_no_server_has_more_than_its_documents_hold(facts: PoolFacts) -> None:
     plan = pack(facts)
     assert all(size <= facts.placed_bytes for size in bytes_of(facts, plan))
@@ -272,7 +273,7 @@ def test_no_server_has_more_than_its_documents_hold(facts: PoolFacts) -> None:
 
 
 @given(wordy_pools(), st.integers(0, 5))
-@settings(max_examples=100)
+@examples(100)
 def test_what_runs_stays_while_its_configuration_grows_a_little_and_moves_where_it_grows_much(
     facts: PoolFacts, more: int
 ) -> None:
@@ -284,7 +285,7 @@ def test_what_runs_stays_while_its_configuration_grows_a_little_and_moves_where_
 
 
 @given(wordy_pools())
-@settings(max_examples=100)
+@examples(100)
 def test_what_has_no_room_for_its_configuration_has_it_in_a_server_that_holds_more(facts: PoolFacts) -> None:
     plan = pack(facts)
     reasons = {each.reason for each in plan.unplaced}

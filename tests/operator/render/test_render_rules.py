@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 from google.protobuf import text_format
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.operator.planning import declared
+from tests.properties import examples
 from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.ensemble import Ensemble
@@ -211,7 +212,7 @@ names = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_siz
     size=st.integers(0, 2**31 - 1),
     versions=st.sets(st.integers(1, 2**63 - 1), min_size=1, max_size=3),
 )
-@settings(max_examples=50)
+@examples(50)
 def test_the_text_says_all_of_the_config(tags: dict[str, str], size: int, versions: set[int]) -> None:
     config = model_config(model(maxBatchSize=size, config={"metric_tags": tags}), Devices(), versions)
     assert text_format.Parse(config_text(config), pb.ModelConfig()) == config

@@ -3,9 +3,9 @@
 import asyncio
 from contextlib import suppress
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.properties import examples
 from tests.runtime.execution.fakes import US, Client, Factory, FakeInstance, VirtualClock, ask, settle
 
 from argosy_runtime.errors import ServingError, internal, invalid
@@ -192,5 +192,5 @@ class DispatcherMachine(RuleBasedStateMachine):
         assert not any(instance.holds for instance in self.factory.made), "nothing is left behind"
 
 
-DispatcherMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
+DispatcherMachine.TestCase.settings = examples(60, stateful_step_count=40)
 TestDispatcher = DispatcherMachine.TestCase

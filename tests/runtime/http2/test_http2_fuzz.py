@@ -6,8 +6,9 @@ from typing import Any
 
 from h2 import events, exceptions
 from h2.settings import SettingCodes
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.properties import examples
 
 from argosy_runtime.http2 import KeepAliveRules, Limits, frames
 
@@ -117,7 +118,7 @@ class Client:
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=120)
+@examples(120)
 def test_every_request_is_answered_whole_whatever_the_order(seed: int) -> None:
     client = Client(seed)
     for _ in range(client.random.randrange(1, 15)):
@@ -157,7 +158,7 @@ def damaged(choose: random.Random) -> bytearray:
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=400)
+@examples(400)
 def test_whatever_comes_nothing_is_raised_and_nothing_stays(seed: int) -> None:
     choose = random.Random(seed)
     data, play = damaged(choose), Play(rules=LENIENT)

@@ -2,8 +2,9 @@
 
 import hpack
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.properties import examples
 
 from argosy_runtime.http2.errors import ErrorCode, PeerError
 from argosy_runtime.http2.hpack.decoder import Decoder
@@ -20,7 +21,7 @@ LARGE = 1 << 20
 
 
 @given(st.lists(st.tuples(FIELDS, st.booleans(), st.sampled_from([None, 0, 60, 300, 4096])), max_size=12))
-@settings(max_examples=150)
+@examples(150)
 def test_blocks_of_the_reference_encoder_are_decoded(blocks: list[tuple[list[tuple[bytes, bytes]], bool, int]]) -> None:
     encoder, decoder = hpack.Encoder(), Decoder(LARGE)
     for fields, huffman, size in blocks:
@@ -30,7 +31,7 @@ def test_blocks_of_the_reference_encoder_are_decoded(blocks: list[tuple[list[tup
 
 
 @given(FIELDS)
-@settings(max_examples=100)
+@examples(100)
 def test_the_reference_decoder_reads_our_blocks(fields: list[tuple[bytes, bytes]]) -> None:
     decoder = hpack.Decoder(max_header_list_size=LARGE)
     block = encode(fields)
@@ -41,7 +42,7 @@ def test_the_reference_decoder_reads_our_blocks(fields: list[tuple[bytes, bytes]
 @given(st.binary(max_size=40))
 @example(b"\xff\xff\xff\xff\xff\xff\x0f")
 @example(b"\x80")
-@settings(max_examples=300)
+@examples(300)
 def test_any_bytes_are_decoded_as_the_reference_does_or_refused(block: bytes) -> None:
     try:
         wanted = [tuple(field) for field in hpack.Decoder().decode(block, raw=True)]

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.properties import examples
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.modelconfig import normalize, parse_json, parse_text, to_json, to_text
@@ -72,7 +73,7 @@ def configs(draw: st.DrawFn) -> ModelConfig:
     return config
 
 
-SETTINGS = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = examples(150, suppress_health_check=[HealthCheck.too_slow])
 
 
 @SETTINGS

@@ -4,8 +4,9 @@ import contextlib
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.properties import examples
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.errors import ServingError, internal
@@ -81,7 +82,7 @@ def told(request: InferRequest) -> object:
 
 
 @given(st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_a_request_like_earlier_ones_is_what_the_ordinary_way_says(data: st.DataObject) -> None:
     """Requests alike, with ids and data of their own; whatever the first two taught, the third is right."""
     request = data.draw(requests())
@@ -111,7 +112,7 @@ def is_sound(parts: Cut) -> bool:
 
 
 @given(st.binary(max_size=60) | requests().map(lambda request: request.SerializeToString()), st.binary(max_size=30))
-@settings(max_examples=150)
+@examples(150)
 def test_what_is_cut_is_what_protobuf_reads(message: bytes, more: bytes) -> None:
     message += more
     parts = cut(message)
@@ -180,7 +181,7 @@ ANSWERS = st.dictionaries(st.sampled_from(["p", "q"]), st.sampled_from([1, True,
 
 
 @given(SPECS, ANSWERS, NAMES, st.booleans(), st.booleans())
-@settings(max_examples=100)
+@examples(100)
 def test_responses_put_together_are_what_protobuf_makes(
     specs: list[TensorSpec], answers: dict[str, object], request_id: str, final: bool, planned: bool
 ) -> None:

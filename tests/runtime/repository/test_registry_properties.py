@@ -12,8 +12,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.properties import examples
 
 from argosy_runtime.errors import ServingError, invalid
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
@@ -271,7 +272,7 @@ async def story(path: Path, events: list[tuple[Any, ...]], hurried: bool) -> Non
     await asyncio.gather(*world.callers, return_exceptions=True)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(events=st.lists(steps, max_size=30), hurried=st.booleans())
 def test_nothing_is_left_behind(events: list[tuple[Any, ...]], hurried: bool) -> None:
     path = Path(tempfile.mkdtemp(prefix="argosy-models-"))

@@ -6,9 +6,9 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.properties import examples
 
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.scheduling.queue import RequestQueue
@@ -101,7 +101,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.queue.next_deadline == min(deadlines, default=None)
 
 
-QueueMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30)
+QueueMachine.TestCase.settings = examples(100, stateful_step_count=30)
 TestQueue = QueueMachine.TestCase
 
 

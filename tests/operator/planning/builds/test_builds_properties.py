@@ -5,11 +5,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.operator.planning import declared
 from tests.operator.planning.builds.simulated_builds import Fleet, built, cpu, failed, hopper, loaded, pool, status
 from tests.operator.planning.simulated_cluster import POOL
+from tests.properties import examples
 
 from argosy.api import Resource
 from argosy.planning.builds.observed import JobState, ObservedBuild
@@ -75,7 +76,7 @@ def observed(outcome: Outcome, fates: list[str]) -> dict[str, ObservedBuild]:
     return found
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(NODES, MODELS, FATES)
 def test_every_build_is_planned_once_and_takes_no_gpu_that_a_server_has(
     machines: list[tuple[str, int, bool]], models: list[dict[str, Any]], fates: list[str]
@@ -106,7 +107,7 @@ def test_every_build_is_planned_once_and_takes_no_gpu_that_a_server_has(
             assert not after[name].start
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(NODES, MODELS, st.integers(0, 5))
 def test_what_serves_goes_on_serving_whatever_is_built(
     machines: list[tuple[str, int, bool]], models: list[dict[str, Any]], broken: int

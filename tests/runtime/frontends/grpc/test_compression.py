@@ -11,8 +11,9 @@ from typing import Any
 
 import grpc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.properties import examples
 from tests.runtime.frontends.grpc.calling import CODE, METHOD, PATIENCE_S, Plane, Raw, ask, framed, refused, until
 from tests.runtime.frontends.noted_zlib import Zlib
 from tritonclient.grpc import service_pb2 as pb
@@ -84,7 +85,7 @@ async def test_small_messages_need_no_thread(stub: Any, noted: Zlib) -> None:
 
 
 @given(st.lists(st.sampled_from(["plain", "small", "large"]), min_size=1, max_size=10))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_requests_of_a_stream_keep_their_order(kinds: list[str]) -> None:
     asyncio.run(_check_order(kinds))
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.properties import examples
 from tests.runtime.frontends.conftest import FakePlane
 from tests.runtime.frontends.http.wire import Wire
 
@@ -199,7 +200,7 @@ _SAME_ID_TWICE = (
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(requests(), st.lists(st.integers(0, 1 << 16), max_size=3))
 @example(("echo", [_request("/v2/models/echo/infer", text + b"\1", str(len(text))) for text in (
     _SAME_ID_TWICE.replace(b'"a"', b'"b"'), _SAME_ID_TWICE, _SAME_ID_TWICE.replace(b',"id"', b',"\\u0069d"'),
