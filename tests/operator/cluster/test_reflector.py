@@ -1,20 +1,45 @@
 """A collection is known, whatever becomes of its watch. Against a stand-in on loopback, without an API server."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.operator.controller.standin import StandIn, kubeconfig, standing_in, status
 from tests.operator.handlers.test_kopf_feed import until
 
-from argosy.cluster.cache.fake import FakeSink
 from argosy.cluster.cache.watches import reflector as module
 from argosy.cluster.cache.watches.reflectors import Reflectors
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ForbiddenError
-from argosy.cluster.client.kinds import CONFIG_MAP
+from argosy.cluster.client.kinds import CONFIG_MAP, Key, key_of
+
+
+@dataclass(slots=True)
+class FakeSink:
+    """A `Sink` that stores the reflector's objects by namespace and name."""
+
+    objects: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
+
+    def seen(self, body: Mapping[str, Any]) -> None:
+        """Store an object."""
+        self.objects[key_of(body)] = body
+
+    def gone(self, body: Mapping[str, Any]) -> None:
+        """Remove an object."""
+        self.objects.pop(key_of(body), None)
+
+    def only(self, namespace: str, keys: Collection[Key]) -> None:
+        """Remove the other objects of the namespace, of all namespaces where it is empty."""
+        for key in [key for key in self.objects if key not in keys and namespace in ("", key[0])]:
+            del self.objects[key]
+
+    def names(self) -> set[str]:
+        """Return the objects' names."""
+        return {name for _, name in self.objects}
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.operator.controller.fakes import FakeWriter
 from tests.operator.controller.test_reconciler import KEY, NOW, observed, rounds, serving
 from tests.operator.controller.test_store import model, pool
 
@@ -13,7 +14,6 @@ from argosy.api.documents import parse_body
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
-from argosy.controller.fake import FakeWriter
 from argosy.controller.rendering.activation import LONGEST_REASON, may_be_zero
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.operator.controller.fakes import FakeCache
 from tests.operator.controller.test_store import model, pool
 
 from argosy.api.values.identity import Identity, PoolKey
@@ -16,7 +17,6 @@ from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError, ForbiddenError, NotFoundError, UnreachableError
 from argosy.cluster.client.kinds import Key, Kind
-from argosy.controller.fake import FakeCache
 from argosy.controller.measuring.gatherer import Asked, Gatherer, open_source
 from argosy.controller.measuring.logins import AGAIN_S, FORGET_S, Logins
 from argosy.controller.measuring.measured import pool_targets

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from tests.operator.controller.fakes import FakeFeed
 from tests.operator.controller.standin import StandIn, kubeconfig, operator, standing_in, status
 from tests.operator.controller.test_store import model, pool
 from tests.operator.handlers.test_kopf_feed import until
 
 from argosy.cluster.client import connection as connecting
-from argosy.controller.fake import FakeFeed
 from argosy.controller.process import Operator, Options
 from argosy.handlers.kopf_feed import KopfFeed
 from argosy.render.workloads import Images

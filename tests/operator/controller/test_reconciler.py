@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.operator.controller.fakes import FakeCache, FakeStatusListener, FakeWriter
 from tests.operator.controller.test_store import STATUS, model, pool, with_status
 from tests.operator.planning.declared import GIB, gpu_node
 
@@ -21,7 +22,6 @@ from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ForbiddenError, UnreachableError
 from argosy.controller import reconciler as module
-from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.reconciler import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Reconciler
 from argosy.controller.report_ages import EXPIRY
 from argosy.controller.resources.parsed_body import parsed_body

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests.operator.controller.fakes import FakeCache, FakeStatusListener, FakeWriter
 from tests.operator.controller.test_store import model, pool
 
 from argosy.api import ConditionType, InferenceModelStatus
@@ -12,7 +13,6 @@ from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.builds.build_objects import of_job
 from argosy.cluster.cache.builds.build_view import BuildView
 from argosy.cluster.cache.pool_view import PoolView
-from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.reconciler import Reconciler
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.operator.controller.fakes import FakeCache, FakeStatusListener, FakeWriter
 from tests.operator.controller.test_reconciler import NOW
 from tests.operator.controller.test_store import model, pool
 from tests.operator.planning.declared import gpu_node
@@ -18,7 +19,6 @@ from argosy.cluster.cache.builds.build_objects import BuildJob
 from argosy.cluster.cache.builds.build_view import BuildView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import UnreachableError
-from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.reconciler import Reconciler
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store

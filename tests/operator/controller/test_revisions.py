@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.operator.controller.fakes import FakeCache, FakeStatusListener, FakeWriter
 from tests.operator.controller.test_reconciler import KEY, NOW, observed
 from tests.operator.controller.test_store import ensemble, model, pool
 
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.apply.applier import Applied
-from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.reconciler import Reconciler
 from argosy.controller.rendering.revisions import FormNames
 from argosy.controller.resources.parsed_body import parsed_body

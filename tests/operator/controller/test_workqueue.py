@@ -5,10 +5,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.operator.controller.fakes import FakeMeter
 
 from argosy.cluster.client.errors import UnreachableError
 from argosy.controller import workqueue as module
-from argosy.controller.fake import FakeMeter
 from argosy.controller.workqueue import Workqueue
 
 

@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.operator.controller.fakes import FakeListener
 from tests.operator.controller.standin import StandIn, kubeconfig, standing_in, status
 from tests.operator.controller.test_store import model, pool
 
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ForbiddenError
-from argosy.controller.fake import FakeListener
 from argosy.controller.resources.feed import UntoldError
 from argosy.handlers import deletions, kopf_feed
 from argosy.handlers.kopf_feed import KopfFeed

@@ -74,19 +74,3 @@ class ReloadKeys(Protocol):
 
     def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> FormKeys:
         """Return the keys of an ensemble that runs these versions of its steps' models."""
-
-
-class FakeReloadKeys:
-    """Keys for tests: a model's by what its spec says of how it runs, an ensemble's by its graph."""
-
-    def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> FormKeys:
-        """As in `ReloadKeys`."""
-        spec, sits = model.spec, [server.gpus.index(gpu) for gpu in placement.gpus]
-        runs = repr((spec.backend, spec.max_batch_size, spec.inputs, spec.outputs, spec.config))
-        return FormKeys(repr((runs, sits, placement.instances, spec.batching)), runs)
-
-    def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> FormKeys:
-        """As in `ReloadKeys`."""
-        spec = ensemble.spec
-        key = repr((spec.inputs, spec.outputs, spec.steps, sorted(pins.items())))
-        return FormKeys(key, key)

@@ -6,16 +6,33 @@ from dataclasses import dataclass, replace
 from tests.operator.planning.declared import gpu_node
 from tests.operator.planning.simulated_cluster import POOL
 
-from argosy.api import InferenceModel, Resource
+from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.planning.demand.footprint import footprint_of, instances_of
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Node, ServerReport
-from argosy.planning.migration.forms import FakeReloadKeys, Form
+from argosy.planning.migration.forms import Form, FormKeys
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.state import Places, PoolState
 from argosy.planning.migration.versions import outdated_forms, target_forms
 from argosy.planning.plan import Placement, PoolPlan, ServerPlan, Unplaced
 from argosy_agent.contract import LoadedModel, LoadState
+
+
+class FakeReloadKeys:
+    """A fake of `ReloadKeys`: a model's by what its spec says of how it runs, an ensemble's by its graph."""
+
+    def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> FormKeys:
+        """Return a model's keys."""
+        spec, sits = model.spec, [server.gpus.index(gpu) for gpu in placement.gpus]
+        runs = repr((spec.backend, spec.max_batch_size, spec.inputs, spec.outputs, spec.config))
+        return FormKeys(repr((runs, sits, placement.instances, spec.batching)), runs)
+
+    def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> FormKeys:
+        """Return an ensemble's keys."""
+        spec = ensemble.spec
+        key = repr((spec.inputs, spec.outputs, spec.steps, sorted(pins.items())))
+        return FormKeys(key, key)
+
 
 KEYS = FakeReloadKeys()
 

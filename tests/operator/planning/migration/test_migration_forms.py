@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from tests.operator.planning.declared import ensemble, model
-from tests.operator.planning.migration.pool_states import on, server
+from tests.operator.planning.migration.pool_states import FakeReloadKeys, on, server
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.planning.migration.forms import FakeReloadKeys, Form, FormKeys, ReloadKeys
+from argosy.planning.migration.forms import Form, FormKeys, ReloadKeys
 from argosy.render.forms import OF_TRITON, RenderedKeys
 from argosy_agent.contract import VersionSource
 

@@ -1,4 +1,4 @@
-"""A fake of each Protocol here: they keep what they are told, and answer what a test gives them. No cluster needed."""
+"""Fakes of the controller's ports: they record their calls, and answer what a test sets. No cluster needed."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -111,11 +111,11 @@ class FakeMeter:
     queued: int = 0
 
     def began(self, waited_s: float) -> None:
-        """A round began."""
+        """Count a round."""
         self.rounds += 1
 
     def ended(self, took_s: float, failed: bool) -> None:
-        """A round ended."""
+        """Count a failed round."""
         self.failures += failed
 
     def waiting(self, pools: int) -> None:
