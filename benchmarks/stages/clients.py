@@ -14,7 +14,7 @@ from argosy_runtime.frontends.grpc.rpc.router import Router
 from argosy_runtime.frontends.grpc.rpc.unary import Tasks
 from argosy_runtime.frontends.http.app import HttpApp, HttpOptions
 from argosy_runtime.frontends.http.wire.connection import Connection
-from argosy_runtime.frontends.http.wire.known import KnownHeads
+from argosy_runtime.frontends.http.wire.head_cache import HeadCache
 from argosy_runtime.http2 import Http2Protocol, KeepAliveRules, Limits, frames
 
 from .trace import FRONT_IN, OWN, Trace
@@ -82,7 +82,7 @@ class Transport:
 class HttpClients:
     """A connection each."""
 
-    def __init__(self, heads: KnownHeads, count: int, trace: Trace) -> None:
+    def __init__(self, heads: HeadCache, count: int, trace: Trace) -> None:
         self._trace = trace
         self._waiting = False
         self._transports = [Transport() for _ in range(count)]
@@ -150,7 +150,7 @@ _FIELDS = (
 def clients(protocol: str, counts: Iterable[int], plane: Any, trace: Trace, loop: Any) -> list[Clients]:
     """Return groups of so many clients, of one server, by "http" or "grpc"."""
     if protocol == "http":
-        heads = KnownHeads(HttpApp(plane, HttpOptions()))
+        heads = HeadCache(HttpApp(plane, HttpOptions()))
         return [HttpClients(heads, count, trace) for count in counts]
     router = Router(methods(plane, Inference(plane, ""), Tasks(loop)), {}, loop)
     return [GrpcClients(router, count, trace, loop) for count in counts]

@@ -2,10 +2,10 @@
 
 Nothing here knows a wire format. Where a model's `max_batch_size` is above 0 the first dimension is the batch.
 
-Most requests of a client are alike in everything but their id and their numbers. What they have in common is a *plan*:
-made once, with all the ordinary checks, and remembered by whoever meets it (a front end by the bytes it came from, a
-model's admission, a model's process). A request made of a plan carries its tensors' bytes as they came; its tensors are
-made only where somebody looks at them. Responses likewise.
+Most requests of a client differ in their id and their tensors' data alone. What they have in common is a *template*:
+made once, with all the ordinary checks, and cached where it is used: in a front end by the bytes of the request, in a
+model's admission, in a model's process. A request made of a template carries its tensors' bytes as they came; the
+tensors are made only where something reads them. The same holds for responses.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from .tensors import Array, Data, Tensor, TensorSpec, raw_tensor
 Parameter = str | int | bool | float
 
 
-class RequestPlan:
+class RequestTemplate:
     """What requests alike have in common: everything but id and data. Compared by identity, never changed.
 
     `inputs` in the order in which their data comes. The other fields are `InferRequest`'s.
@@ -78,9 +78,8 @@ class InferRequest:
 
     `model_version` is "" where the version policy decides. `requested_outputs` empty means all of them.
     `timeout_us` 0 and `priority` 0 mean the model's defaults. `sequence_id` 0 or "" means no sequence.
-    `plan` and `raw` are None for a request that is like no other; one that is made of a plan is not changed but in its
-    inputs, which are its own from then on. `device_outputs` are outputs that whoever asks can take where the model left
-    them, in a device's memory too.
+    `template` and `raw` are None for a request without a template; of one that has it only the inputs may be replaced,
+    after which it has none. `device_outputs` are outputs that the caller accepts in a device's memory.
     """
 
     __slots__ = (
@@ -90,13 +89,13 @@ class InferRequest:
         "model_name",
         "model_version",
         "parameters",
-        "plan",
         "priority",
         "raw",
         "requested_outputs",
         "sequence_end",
         "sequence_id",
         "sequence_start",
+        "template",
         "timeout_us",
     )
 
@@ -113,7 +112,7 @@ class InferRequest:
         sequence_end: bool = False,
         priority: int = 0,
         timeout_us: int = 0,
-        plan: RequestPlan | None = None,
+        template: RequestTemplate | None = None,
         raw: Sequence[Data] | None = None,
         device_outputs: frozenset[str] = frozenset(),
     ) -> None:
@@ -128,7 +127,7 @@ class InferRequest:
         self.sequence_end = sequence_end
         self.priority = priority
         self.timeout_us = timeout_us
-        self.plan = plan
+        self.template = template
         self.raw = raw
         self.device_outputs = device_outputs
 
@@ -137,15 +136,15 @@ class InferRequest:
         """The input tensors by name."""
         inputs = self._inputs
         if inputs is None:
-            assert self.plan is not None
+            assert self.template is not None
             assert self.raw is not None
-            inputs = self._inputs = {tensor.name: tensor for tensor in _tensors(self.plan.inputs, self.raw)}
+            inputs = self._inputs = {tensor.name: tensor for tensor in _tensors(self.template.inputs, self.raw)}
         return inputs
 
     @inputs.setter
     def inputs(self, inputs: dict[str, Tensor]) -> None:
         self._inputs = inputs
-        self.plan = None
+        self.template = None
         self.raw = None
 
     @property
@@ -154,7 +153,7 @@ class InferRequest:
         return f"[request id: {self.id or '<id_unknown>'}] "
 
 
-class ResponsePlan:
+class ResponseTemplate:
     """What responses alike have in common: everything but whose they are and the data. Compared by identity."""
 
     __slots__ = ("names", "outputs", "parameters")
@@ -164,12 +163,16 @@ class ResponsePlan:
         self.names = tuple([output.name for output in outputs])
         self.parameters = parameters
 
+    def response(self, raw: Sequence[Data], final: bool = True) -> "InferResponse":
+        """Return a response like the others; `raw` are its outputs' bytes, as many as there should be."""
+        return InferResponse("", "", "", None, self.parameters, None, final, _NONE_REPEATED, self, raw)
+
 
 class InferResponse:
     """One response. A decoupled model sends any number; `final` marks the last, which may hold no outputs.
 
     Exactly one of `outputs` and `error` says something. `repeated` names the outputs that were made once for the whole
-    request and stood in an earlier response to it. `plan` and `raw` as in a request.
+    request and stood in an earlier response to it. `template` and `raw` as in a request.
     """
 
     __slots__ = (
@@ -180,9 +183,9 @@ class InferResponse:
         "model_name",
         "model_version",
         "parameters",
-        "plan",
         "raw",
         "repeated",
+        "template",
     )
 
     def __init__(
@@ -195,18 +198,18 @@ class InferResponse:
         error: ServingError | None = None,
         final: bool = True,
         repeated: frozenset[str] = frozenset(),
-        plan: ResponsePlan | None = None,
+        template: ResponseTemplate | None = None,
         raw: Sequence[Data] | None = None,
     ) -> None:
         self.model_name = model_name
         self.model_version = model_version
         self.id = id
-        self._outputs = [] if outputs is None and plan is None else outputs
+        self._outputs = [] if outputs is None and template is None else outputs
         self.parameters: dict[str, Parameter] = {} if parameters is None else parameters
         self.error = error
         self.final = final
         self.repeated = repeated
-        self.plan = plan
+        self.template = template
         self.raw = raw
 
     @property
@@ -214,15 +217,15 @@ class InferResponse:
         """The output tensors."""
         outputs = self._outputs
         if outputs is None:
-            assert self.plan is not None
+            assert self.template is not None
             assert self.raw is not None
-            outputs = self._outputs = _tensors(self.plan.outputs, self.raw)
+            outputs = self._outputs = _tensors(self.template.outputs, self.raw)
         return outputs
 
     @outputs.setter
     def outputs(self, outputs: list[Tensor]) -> None:
         self._outputs = outputs
-        self.plan = None
+        self.template = None
         self.raw = None
 
     @property
@@ -235,12 +238,7 @@ class InferResponse:
     @property
     def is_empty(self) -> bool:
         """A bare final flag: nothing a client that did not ask for it should see."""
-        return self.error is None and not (self._outputs if self.plan is None else self.plan.outputs)
-
-
-def planned_response(plan: ResponsePlan, raw: Sequence[Data], final: bool = True) -> InferResponse:
-    """Return a response like others; `raw` are its outputs' bytes, as many as there should be."""
-    return InferResponse("", "", "", None, plan.parameters, None, final, _NONE_REPEATED, plan, raw)
+        return self.error is None and not (self._outputs if self.template is None else self.template.outputs)
 
 
 _NONE_REPEATED: frozenset[str] = frozenset()
@@ -276,10 +274,9 @@ __all__ = [
     "InferRequest",
     "InferResponse",
     "Parameter",
-    "RequestPlan",
-    "ResponsePlan",
+    "RequestTemplate",
+    "ResponseTemplate",
     "Submission",
     "Tensor",
     "TensorSpec",
-    "planned_response",
 ]

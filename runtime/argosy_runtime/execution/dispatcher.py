@@ -367,7 +367,7 @@ class _Running:
 
 def _keep_requested(response: InferResponse, names: tuple[str, ...]) -> None:
     """Only the outputs that were asked for, in the order in which they were."""
-    if response.plan is not None and response.plan.names == names:
+    if response.template is not None and response.template.names == names:
         return
     if outputs := response.outputs:
         by_name = {tensor.name: tensor for tensor in outputs}

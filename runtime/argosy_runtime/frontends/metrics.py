@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 
 from .http.wire.application import Fixed, Handler
-from .http.wire.exchange import Exchange
 from .http.wire.heads import Head
 from .http.wire.listener import HttpListener
 from .http.wire.reply import message_reply
+from .http.wire.request_context import RequestContext
 from .http.wire.timeouts import Timeouts
 from .port import DataPlane
 from .sockets import bind
@@ -38,17 +38,17 @@ class MetricsApp:
             return Fixed(message_reply(404, "Not Found"))
         return self
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, context: RequestContext) -> None:
         """See `Handler`."""
-        exchange.run(self._answer(exchange))
+        context.run(self._answer(context))
 
-    async def _answer(self, exchange: Exchange) -> None:
+    async def _answer(self, context: RequestContext) -> None:
         """In pieces: to hand over ten megabytes at once takes long enough for a request to notice."""
         async for piece in self._plane.metrics():
-            if not exchange.started:
-                exchange.start(200, (("Content-Type", "text/plain; charset=utf-8"),))
-            await exchange.write(piece)
-        exchange.end()
+            if not context.started:
+                context.start(200, (("Content-Type", "text/plain; charset=utf-8"),))
+            await context.write(piece)
+        context.end()
 
 
 async def serve(plane: DataPlane, options: MetricsOptions) -> HttpListener:

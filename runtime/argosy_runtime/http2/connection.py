@@ -104,9 +104,9 @@ class Connection:
     def on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
         """See `FrameSink`."""
         if flags == frames.END_HEADERS and not self._blocks.pending:
-            known = self._blocks.known.get(payload)
-            if known is not None and stream_id > self._last and stream_id & 1:
-                self._open(stream_id, known, False)
+            opening = self._blocks.openings.get(payload)
+            if opening is not None and stream_id > self._last and stream_id & 1:
+                self._open(stream_id, opening, False)
                 return
         self._headers(flags, stream_id, payload)
 
@@ -174,7 +174,7 @@ class Connection:
         fields = self._blocks.fields(block)
         if stream is None:
             if ended:
-                self.inbound.abandoned.pop(stream_id, None)
+                self.inbound.abandoned.remove(stream_id)
             return
         if stream.peer_ended:
             self.break_off(stream, ErrorCode.STREAM_CLOSED)
@@ -264,7 +264,7 @@ class Connection:
 
     def given_up(self, stream_id: int) -> None:
         """The client has reset a stream."""
-        self.inbound.abandoned.pop(stream_id, None)
+        self.inbound.abandoned.remove(stream_id)
         stream = self.streams.get(stream_id)
         if stream is not None:
             self._tell_reset(self._remove(stream))

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from argosy_runtime.fifo_cache import FifoCache
+
 from . import frames
 from .errors import ErrorCode, PeerError, flow_control_error
 from .limits import Limits
@@ -24,7 +26,7 @@ class Inbound:
         self._connection = connection
         self._limits = limits
         self._credit = limits.connection_window
-        self.abandoned: dict[int, None] = {}
+        self.abandoned = FifoCache[int, None](limits.streams)
         """Streams that this side has ended while their clients may still be sending."""
         self.deferred: dict[int, Stream] = {}
         """Streams with bodies that have not reached their receivers, the oldest first."""
@@ -44,9 +46,7 @@ class Inbound:
 
     def abandon(self, stream_id: int) -> None:
         """Remember for a while that this side has ended a stream before its client."""
-        self.abandoned[stream_id] = None
-        if len(self.abandoned) > self._limits.streams:
-            del self.abandoned[next(iter(self.abandoned))]
+        self.abandoned.put(stream_id, None)
 
     def heed_unwanted(self, flags: int, stream_id: int, stream: "Stream | None") -> None:
         """Drop DATA that no stream takes. Raises PeerError where the client had no reason to send it."""
@@ -55,7 +55,7 @@ class Inbound:
         if stream_id not in self.abandoned:
             raise PeerError(ErrorCode.STREAM_CLOSED, "DATA on a closed stream")
         if flags & frames.END_STREAM:
-            del self.abandoned[stream_id]
+            self.abandoned.remove(stream_id)
 
     def is_deferred(self, stream: "Stream") -> bool:
         """Return whether what comes on a stream has to wait."""

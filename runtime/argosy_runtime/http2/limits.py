@@ -24,8 +24,8 @@ class Limits:
     header_block: int = 64 << 10
     header_frames: int = 64
     header_list: int = 64 << 10
-    remembered_blocks: int = 256
-    remembered_block: int = 1024
+    cached_blocks: int = 256
+    cached_block_size: int = 1024
     wasted_frames: int = 1000
     wasted_period: float = 10.0
     unsent_pause: int = 64 << 20

@@ -1,7 +1,7 @@
 """May this request enter this model? Checked once, before any queue, against the model's declared inputs and outputs.
 
 The check is compiled for the case that all is well; what is wrong is put into Triton's words by `modelconfig.shapes`.
-Requests of one plan are checked once.
+Requests of one template are checked once.
 """
 
 from collections.abc import Mapping
@@ -10,35 +10,36 @@ from dataclasses import dataclass
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput
 
 from argosy_runtime.errors import ServingError, invalid
-from argosy_runtime.messages import InferRequest, RequestPlan, Tensor
+from argosy_runtime.fifo_cache import FifoCache
+from argosy_runtime.messages import InferRequest, RequestTemplate, Tensor
 from argosy_runtime.modelconfig import shapes
 from argosy_runtime.modelconfig.datatypes import v2_name
 
 from .queued_request import BatchKey
 
-# So many plans are remembered of one model, the latest.
-PLANS = 1024
+# So many templates are remembered of one model, the latest.
+TEMPLATES = 1024
 
 
 class Admitted:
-    """What is known of a request that may enter, and of all others of its plan.
+    """The result of the check of a request, and of all others of its template.
 
-    `size` is its batch size (1 where the model does not batch), `key` decides with which it may share a batch. `plan`
-    is the request's as the model sees it, where that is another (`reshape`); None where it is the same.
+    `size` is its batch size (1 where the model does not batch), `key` decides with which it may share a batch.
+    `template` is that of the request as the model sees it, None where no input has a `reshape`.
     """
 
-    __slots__ = ("key", "plan", "size")
+    __slots__ = ("key", "size", "template")
 
-    def __init__(self, size: int, key: BatchKey | None, plan: RequestPlan | None = None) -> None:
+    def __init__(self, size: int, key: BatchKey | None, template: RequestTemplate | None = None) -> None:
         self.size = size
         self.key = key
-        self.plan = plan
+        self.template = template
 
     def seen_by_model(self, request: InferRequest) -> InferRequest:
         """Return the request with its inputs as the model sees them; itself where that is how they are."""
-        if self.plan is None or request.raw is None:
+        if self.template is None or request.raw is None:
             return request
-        return self.plan.request(request.id, request.raw)
+        return self.template.request(request.id, request.raw)
 
 
 @dataclass(frozen=True)
@@ -88,25 +89,23 @@ class Admission:
         self._outputs = frozenset([declared.name for declared in config.output])
         self._keyed = [rule for rule in rules if rule.varies or rule.is_shape or not rule.required]
         self._reshapes = any(rule.target is not None for rule in rules)
-        # Where values decide who may share a batch, requests of one plan are not alike.
+        # Where values decide who may share a batch, requests of one template are not alike.
         self._remembers = not any(rule.is_shape for rule in rules)
-        self._plans: dict[RequestPlan, Admitted] = {}
+        self._admitted = FifoCache[RequestTemplate, Admitted](TEMPLATES)
 
     def admit(self, request: InferRequest) -> Admitted:
         """Let a request in; raises ServingError where it may not enter. What runs then is `Admitted.seen_by_model`."""
-        plan = request.plan
-        if plan is None or not self._remembers:
-            admitted = Admitted(self.check(request), self.batch_key(request))
+        template = request.template
+        if template is None or not self._remembers:
+            alone = Admitted(self.check(request), self.batch_key(request))
             if self._reshapes:
                 request.inputs = self.reshape(request.inputs)
-            return admitted
-        known = self._plans.get(plan)
-        if known is None:
-            known = Admitted(self.check(request), self.batch_key(request), self._reshaped(request))
-            if len(self._plans) >= PLANS:
-                del self._plans[next(iter(self._plans))]
-            self._plans[plan] = known
-        return known
+            return alone
+        admitted = self._admitted.get(template)
+        if admitted is None:
+            admitted = Admitted(self.check(request), self.batch_key(request), self._reshaped(request))
+            self._admitted.put(template, admitted)
+        return admitted
 
     def check(self, request: InferRequest) -> int:
         """Return the request's batch size (1 where the model does not batch); raises ServingError where it may not
@@ -138,15 +137,15 @@ class Admission:
             return inputs
         return {name: self._reshape_one(self._inputs[name], tensor) for name, tensor in inputs.items()}
 
-    def _reshaped(self, request: InferRequest) -> RequestPlan | None:
-        """Return the plan of the same request in the model's own shapes: the bytes are the same ones."""
+    def _reshaped(self, request: InferRequest) -> RequestTemplate | None:
+        """Return the template of the same request in the model's own shapes: the bytes are the same ones."""
         if not self._reshapes:
             return None
         assert request.raw is not None
-        assert request.plan is not None
-        alike = request.plan.request(request.id, request.raw)
+        assert request.template is not None
+        alike = request.template.request(request.id, request.raw)
         alike.inputs = self.reshape(request.inputs)
-        return RequestPlan(alike)
+        return RequestTemplate(alike)
 
     def rows(self, inputs: Mapping[str, Tensor]) -> int | None:
         """Return the batch size all inputs agree on (1 without a batch); None where names, types or shapes are

@@ -10,14 +10,13 @@ from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.messages import (
     InferRequest,
     InferResponse,
-    RequestPlan,
-    ResponsePlan,
+    RequestTemplate,
+    ResponseTemplate,
     Tensor,
-    planned_response,
 )
 from argosy_runtime.tensors import Data
 
-from .ensemble_steps import NO_STREAM, EnsembleSteps, Step, remember
+from .ensemble_steps import NO_STREAM, EnsembleSteps, Step
 
 
 class Scope:
@@ -173,18 +172,18 @@ class EnsembleRun:
         self._open += 1
         scope.open += 1
         scope.to_call -= 1
-        request = self._planned_request(step, scope.values) or self._step_request(step, scope.values)
+        request = self._request_from_template(step, scope.values) or self._step_request(step, scope.values)
         progress.calls.append(StepCall(step, scope, request))
 
-    def _planned_request(self, step: Step, values: list[Tensor | None]) -> InferRequest | None:
-        """Return a step's request made of the plan of those like it; None where its tensors are not bytes already, or
-        where the ensemble's own request has no plan and says more than its tensors.
+    def _request_from_template(self, step: Step, values: list[Tensor | None]) -> InferRequest | None:
+        """Return a step's request made of a template; None where a tensor is not encoded yet, or where the ensemble's
+        request has no template and more than its tensors.
         """
         own = self._request
-        if own.plan is None and not _says_no_more(own):
+        if own.template is None and not _says_no_more(own):
             return None
         raw: list[Data] = []
-        key: list[object] = [own.plan, step.index]
+        key: list[object] = [own.template, step.index]
         for name, slot in step.inputs:
             tensor = values[slot]
             if tensor is None:
@@ -195,11 +194,11 @@ class EnsembleRun:
             raw.append(data)
             key += (name, tensor.datatype, tensor.shape)
         known = tuple(key)
-        plan = self._steps.request_plans.get(known)
-        if plan is None:
-            plan = RequestPlan(self._step_request(step, values))
-            remember(self._steps.request_plans, known, plan)
-        return plan.request(own.id, raw)
+        template = self._steps.request_templates.get(known)
+        if template is None:
+            template = RequestTemplate(self._step_request(step, values))
+            self._steps.request_templates.put(known, template)
+        return template.request(own.id, raw)
 
     def _step_request(self, step: Step, values: list[Tensor | None]) -> InferRequest:
         inputs: dict[str, Tensor] = {}
@@ -229,7 +228,7 @@ class EnsembleRun:
             tensor = scope.values[slot]
             assert tensor is not None
             tensors.append(tensor)
-        response = self._planned_response(tensors)
+        response = self._response_from_template(tensors)
         if response is None:
             names = self._wanted.names
             response = InferResponse(outputs=[tensors[i].renamed(names[i]) for i in range(len(names))])
@@ -240,8 +239,8 @@ class EnsembleRun:
             response.repeated = self._repeated(tensors)
         progress.responses.append(response)
 
-    def _planned_response(self, tensors: list[Tensor]) -> InferResponse | None:
-        """Return the response made of the plan of those like it; None where its tensors are not bytes already."""
+    def _response_from_template(self, tensors: list[Tensor]) -> InferResponse | None:
+        """Return the response made of the template of those like it; None where its tensors are not bytes already."""
         raw: list[Data] = []
         key: list[object] = [self._wanted.names]
         for tensor in tensors:
@@ -251,12 +250,12 @@ class EnsembleRun:
             raw.append(data)
             key += (tensor.datatype, tensor.shape)
         known = tuple(key)
-        plan = self._steps.response_plans.get(known)
-        if plan is None:
+        template = self._steps.response_templates.get(known)
+        if template is None:
             names = self._wanted.names
-            plan = ResponsePlan([tensors[i].renamed(names[i]).spec() for i in range(len(names))], {})
-            remember(self._steps.response_plans, known, plan)
-        return planned_response(plan, raw)
+            template = ResponseTemplate([tensors[i].renamed(names[i]).spec() for i in range(len(names))], {})
+            self._steps.response_templates.put(known, template)
+        return template.response(raw)
 
     def _repeated(self, tensors: list[Tensor]) -> frozenset[str]:
         names = self._wanted.names

@@ -5,20 +5,20 @@ from: it runs once for each of its answers. Steps that none drives run once for 
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import invalid
-from argosy_runtime.messages import RequestPlan, ResponsePlan, Tensor
+from argosy_runtime.fifo_cache import FifoCache
+from argosy_runtime.messages import RequestTemplate, ResponseTemplate, Tensor
 from argosy_runtime.modelconfig.ensembles.graph import EnsembleGraph, EnsembleStep
 from argosy_runtime.modelconfig.ensembles.lineage import Lineage
 
-PlanKey = tuple[object, ...]
+TemplateKey = tuple[object, ...]
 
 NO_STREAM = -1
-# So many plans of each kind are remembered, the latest.
-_PLANS = 1024
+# So many templates of each kind are remembered, the latest.
+_TEMPLATES = 1024
 
 
 class Step:
@@ -117,7 +117,7 @@ class Wanted:
 class EnsembleSteps:
     """The graph, and what is remembered of requests that went through it.
 
-    `may_lack` are the steps, by tensor, that run without it where the request does not bring it. The plans are of
+    `may_lack` are the steps, by tensor, that run without it where the request does not bring it. The templates are of
     steps' requests and of the ensemble's responses, by all that decides them.
     """
 
@@ -135,9 +135,9 @@ class EnsembleSteps:
         self.may_lack = may_lack
         self.needs = [step.needs for step in steps]
         self._outputs = graph.outputs
-        self._wanted: dict[PlanKey, Wanted] = {}
-        self.request_plans: dict[PlanKey, RequestPlan] = {}
-        self.response_plans: dict[PlanKey, ResponsePlan] = {}
+        self._wanted = FifoCache[TemplateKey, Wanted](_TEMPLATES)
+        self.request_templates = FifoCache[TemplateKey, RequestTemplate](_TEMPLATES)
+        self.response_templates = FifoCache[TemplateKey, ResponseTemplate](_TEMPLATES)
 
     @classmethod
     def of(
@@ -200,15 +200,8 @@ class EnsembleSteps:
         found = self._wanted.get(requested)
         if found is None:
             found = Wanted(requested or self._outputs, self)
-            remember(self._wanted, requested, found)
+            self._wanted.put(requested, found)
         return found
-
-
-def remember(plans: dict[PlanKey, Any], key: PlanKey, plan: object) -> None:
-    """Keep a plan for the next one like it; the oldest is forgotten where there are as many as there may be."""
-    if len(plans) >= _PLANS:
-        del plans[next(iter(plans))]
-    plans[key] = plan
 
 
 def _numbered(graph: EnsembleGraph) -> dict[str, int]:

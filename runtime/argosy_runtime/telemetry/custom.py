@@ -11,13 +11,14 @@ from typing import Final
 
 from argosy_runtime.backends.contract import MetricFamilySpec, check_labels
 from argosy_runtime.errors import ServingError, invalid, not_found
+from argosy_runtime.fifo_cache import FifoCache
 
 from .exposition import Family, bound_texts
 
 Labels = tuple[tuple[str, str], ...]
 
-# So many metrics without an owner are remembered, the latest.
-REMEMBERED: Final = 4096
+# Metrics without an owner that keep their values, the newest.
+UNOWNED: Final = 4096
 
 
 @dataclass(slots=True)
@@ -49,7 +50,7 @@ class CustomMetrics:
     def __init__(self, reserved: Collection[str] = ()) -> None:
         self._reserved = frozenset(reserved)
         self._families: dict[str, _Family] = {}
-        self._remembered: dict[tuple[str, Labels], None] = {}
+        self._unowned = FifoCache[tuple[str, Labels], None](UNOWNED)
 
     def act(self, owner: int, family: MetricFamilySpec, labels: Mapping[str, str], action: str, value: float) -> float:
         """Do `action` (create, increment, set, observe, value, remove) for an instance; the metric's value then.
@@ -92,7 +93,7 @@ class CustomMetrics:
         if metric is None or (metric.buckets != family.buckets and not metric.owners):
             metric = known.metrics[key] = _Metric(family.buckets, counts=[0] * (len(family.buckets) + 1))
         metric.owners[owner] = metric.owners.get(owner, 0) + 1
-        self._remembered.pop((family.name, key), None)
+        self._unowned.remove((family.name, key))
         return metric
 
     def _remove(self, owner: int, name: str, key: Labels) -> None:
@@ -112,11 +113,9 @@ class CustomMetrics:
         if family.spec.kind == "gauge":
             self._drop(name, key)
             return
-        self._remembered[name, key] = None
-        while len(self._remembered) > REMEMBERED:
-            oldest = next(iter(self._remembered))
-            del self._remembered[oldest]
-            self._drop(*oldest)
+        evicted = self._unowned.put((name, key), None)
+        if evicted is not None:
+            self._drop(*evicted[0])
 
     def _drop(self, name: str, key: Labels) -> None:
         family = self._families.get(name)

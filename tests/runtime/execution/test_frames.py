@@ -10,10 +10,10 @@ from hypothesis.extra import numpy as arrays
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
 from argosy_runtime.execution.process.wire.frames import EXECUTE, RESPONSES, Frame, FrameCutter, FrameError, FrameWriter
-from argosy_runtime.execution.process.wire.plans import CAPACITY
 from argosy_runtime.execution.process.wire.requests import RequestReader, RequestWriter
 from argosy_runtime.execution.process.wire.responses import ResponseReader, ResponseWriter
-from argosy_runtime.messages import InferRequest, InferResponse, RequestPlan, Tensor
+from argosy_runtime.execution.process.wire.templates import CAPACITY
+from argosy_runtime.messages import InferRequest, InferResponse, RequestTemplate, Tensor
 from argosy_runtime.modelconfig.datatypes import numpy_dtype
 
 # The first text that is drawn takes seconds.
@@ -155,9 +155,9 @@ def test_what_requests_have_in_common_is_sent_once():
     writer, array = RequestWriter(), np.ones(4, np.float32)
     first, second = (len(frame_of(ask(array, id=name), writer=writer)) for name in "ab")
     assert second == 32 + 3 * 8 + 1 + 7 + 16 < first
-    plan = RequestPlan(ask(array))
-    planned = [len(frame_of(plan.request("c", [array.tobytes()]), writer=writer)) for _ in range(2)]
-    assert planned == [first, second], "another plan, though it says the same"
+    template = RequestTemplate(ask(array))
+    templated = [len(frame_of(template.request("c", [array.tobytes()]), writer=writer)) for _ in range(2)]
+    assert templated == [first, second], "another template, though it says the same"
 
 
 def test_the_oldest_plan_is_forgotten_on_both_sides():
@@ -168,7 +168,7 @@ def test_the_oldest_plan_is_forgotten_on_both_sides():
         assert reader.read(frame).model_name == name
     (frame,) = received(frame_of(*[ask(array, name) for name in names], writer=writer), 9999)
     assert [reader.read(frame).model_name for _ in names] == names
-    assert len(reader._plans) == CAPACITY
+    assert len(reader._templates) == CAPACITY
 
 
 def test_a_response_that_cannot_be_written_is_an_error_and_harms_no_other():

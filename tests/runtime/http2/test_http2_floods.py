@@ -97,7 +97,7 @@ def test_a_flood_ends_the_connection(flood: "type[Iterator[bytes]]") -> None:
 
 
 def test_what_is_remembered_of_a_client_is_bounded() -> None:
-    limits = Limits(remembered_blocks=10, streams=20)
+    limits = Limits(cached_blocks=10, streams=20)
     play = Play(limits=limits)
     play.exchange()
     for number in range(200):
@@ -107,7 +107,7 @@ def test_what_is_remembered_of_a_client_is_bounded() -> None:
         # Answered before its end: the client may go on sending, which has to be remembered for a while.
         play.application.opened[-1].answer()
         play.output()
-    assert len(play.server._blocks.known) <= limits.remembered_blocks
+    assert len(play.server._blocks.openings) <= limits.cached_blocks
     assert len(play.server.inbound.abandoned) <= limits.streams
     assert not play.server.closing
 

@@ -10,10 +10,10 @@ from tests.properties import examples
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.errors import ServingError, internal
-from argosy_runtime.messages import InferRequest, InferResponse, ResponsePlan, planned_response
+from argosy_runtime.messages import InferRequest, InferResponse, ResponseTemplate
 from argosy_runtime.protocol.grpc import response as grpc_response
-from argosy_runtime.protocol.grpc.plans import RequestDecoder
 from argosy_runtime.protocol.grpc.response import ResponseEncoder
+from argosy_runtime.protocol.grpc.templates import RequestDecoder
 from argosy_runtime.protocol.grpc.wire import Cut, cut, varint
 from argosy_runtime.tensors import Tensor, TensorSpec
 
@@ -93,9 +93,9 @@ def test_a_request_like_earlier_ones_is_what_the_ordinary_way_says(data: st.Data
         alike.id = data.draw(NAMES)
         alike.raw_input_contents.extend(data.draw(contents(request)))
         message = alike.SerializeToString(deterministic=True)
-        planned = decoder.planned(b"12345" + message, 5)
-        if planned is not None:
-            assert (told(planned.request), planned.options) == ordinary(message)
+        templated = decoder.from_template(b"12345" + message, 5)
+        if templated is not None:
+            assert (told(templated.request), templated.options) == ordinary(message)
             continue
         with contextlib.suppress(ServingError):
             decoder.decode(decoder.parse(message), message)
@@ -142,14 +142,14 @@ def test_the_third_of_a_kind_is_looked_up() -> None:
     decoder = RequestDecoder()
     for _ in range(2):
         message = request_of(100, "a")
-        assert decoder.planned(message) is None
+        assert decoder.from_template(message) is None
         decoder.decode(decoder.parse(message), message)
-    third, fourth = decoder.planned(request_of(100, "b")), decoder.planned(request_of(100))
+    third, fourth = decoder.from_template(request_of(100, "b")), decoder.from_template(request_of(100))
     assert third is not None
     assert fourth is not None
     assert (third.request.id, fourth.request.id) == ("b", "")
-    assert third.request.plan is not None
-    assert third.request.plan is fourth.request.plan
+    assert third.request.template is not None
+    assert third.request.template is fourth.request.template
 
 
 def test_what_is_remembered_of_requests_is_bounded() -> None:
@@ -158,7 +158,7 @@ def test_what_is_remembered_of_requests_is_bounded() -> None:
         for _ in range(2):
             message = request_of(size)
             decoder.decode(decoder.parse(message), message)
-    assert len(decoder._plans) <= 1024
+    assert len(decoder._templates) <= 1024
     assert len(decoder._seen) <= 1024
 
 
@@ -183,11 +183,11 @@ ANSWERS = st.dictionaries(st.sampled_from(["p", "q"]), st.sampled_from([1, True,
 @given(SPECS, ANSWERS, NAMES, st.booleans(), st.booleans())
 @examples(100)
 def test_responses_put_together_are_what_protobuf_makes(
-    specs: list[TensorSpec], answers: dict[str, object], request_id: str, final: bool, planned: bool
+    specs: list[TensorSpec], answers: dict[str, object], request_id: str, final: bool, templated: bool
 ) -> None:
     raw = [bytes(range(spec.size)) for spec in specs]
-    if planned:
-        response = planned_response(ResponsePlan(specs, answers), raw, final)
+    if templated:
+        response = ResponseTemplate(specs, answers).response(raw, final)
         response.model_name, response.model_version, response.id = "m", "1", request_id
     else:
         arrays = [np.frombuffer(data, np.uint8).reshape(spec.shape) for spec, data in zip(specs, raw, strict=True)]

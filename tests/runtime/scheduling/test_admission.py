@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tritonclient.grpc import model_config_pb2 as mc
 
 from argosy_runtime.errors import ServingError
-from argosy_runtime.messages import InferRequest, RequestPlan, Tensor
+from argosy_runtime.messages import InferRequest, RequestTemplate, Tensor
 from argosy_runtime.modelconfig import shapes
-from argosy_runtime.scheduling.admission import PLANS, Admission
+from argosy_runtime.scheduling.admission import TEMPLATES, Admission
 
 
 def config(max_batch_size: int = 4) -> mc.ModelConfig:
@@ -121,34 +121,36 @@ def test_a_shape_tensor_has_no_batch_and_its_values_decide_who_shares_one():
         admission.admit(request(A=A, S=np.zeros((3, 2), np.int32)))
 
 
-def test_values_that_decide_are_looked_at_in_every_request_of_a_plan():
+def test_values_that_decide_are_looked_at_in_every_request_of_a_template():
     admission = Admission(with_shape_tensor())
-    plan = RequestPlan(request(A=A, S=np.array([1, 2], np.int32)))
-    keys = {admission.admit(plan.request("", [A.tobytes(), np.array([1, n], np.int32).tobytes()])).key for n in (2, 3)}
+    template = RequestTemplate(request(A=A, S=np.array([1, 2], np.int32)))
+    keys = {
+        admission.admit(template.request("", [A.tobytes(), np.array([1, n], np.int32).tobytes()])).key for n in (2, 3)
+    }
     assert len(keys) == 2
 
 
 def test_requests_of_one_plan_are_checked_once_and_go_on_in_the_models_own_shapes():
     admission = Admission(config())
-    plan = RequestPlan(request(A=A, B=B))
+    template = RequestTemplate(request(A=A, B=B))
     raw = [A.tobytes(), B.tobytes()]
-    first = admission.admit(plan.request("1", raw))
-    second = plan.request("2", raw)
+    first = admission.admit(template.request("1", raw))
+    second = template.request("2", raw)
     assert admission.admit(second) is first
     seen = first.seen_by_model(second)
-    assert (seen.id, seen.plan is not plan, seen.raw) == ("2", True, raw)
+    assert (seen.id, seen.template is not template, seen.raw) == ("2", True, raw)
     assert seen.inputs["B"].shape == (3, 4)
     with pytest.raises(ServingError):
-        admission.admit(RequestPlan(request(A=A)).request("3", raw[:1]))
+        admission.admit(RequestTemplate(request(A=A)).request("3", raw[:1]))
 
 
 def test_so_many_plans_are_remembered_and_no_more():
     admission = Admission(config(0))
-    plans = [RequestPlan(request(A=np.zeros(n, np.float32), B=B[0])) for n in range(PLANS + 1)]
+    templates = [RequestTemplate(request(A=np.zeros(n, np.float32), B=B[0])) for n in range(TEMPLATES + 1)]
     raw = [b"", b""]
-    known = [admission.admit(plan.request("", raw)) for plan in plans]
-    assert admission.admit(plans[-1].request("", raw)) is known[-1]
-    assert admission.admit(plans[0].request("", raw)) is not known[0]
+    known = [admission.admit(template.request("", raw)) for template in templates]
+    assert admission.admit(templates[-1].request("", raw)) is known[-1]
+    assert admission.admit(templates[0].request("", raw)) is not known[0]
 
 
 TYPES = {"FP32": np.float32, "INT32": np.int32}

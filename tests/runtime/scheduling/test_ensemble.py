@@ -5,7 +5,7 @@ import pytest
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError, invalid
-from argosy_runtime.messages import InferRequest, InferResponse, RequestPlan, Tensor
+from argosy_runtime.messages import InferRequest, InferResponse, RequestTemplate, Tensor
 from argosy_runtime.scheduling.ensemble import EnsembleRun, Progress, StepCall
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.tensors import raw_tensor
@@ -265,9 +265,9 @@ def raw(name: str, value: float) -> Tensor:
     return raw_tensor(name, "FP32", (1,), np.float32(value).tobytes())
 
 
-def planned_run(plan: RequestPlan | None, steps: EnsembleSteps, **fields) -> tuple[EnsembleRun, Progress]:
+def planned_run(template: RequestTemplate | None, steps: EnsembleSteps, **fields) -> tuple[EnsembleRun, Progress]:
     data = np.float32(1).tobytes()
-    request = plan.request("7", [data]) if plan else InferRequest("e", {"in": raw("in", 1)}, id="7", **fields)
+    request = template.request("7", [data]) if template else InferRequest("e", {"in": raw("in", 1)}, id="7", **fields)
     run = EnsembleRun(steps, request)
     return run, run.start()
 
@@ -285,37 +285,37 @@ def through(run: EnsembleRun, progress: Progress) -> tuple[list[InferRequest], I
 
 def test_steps_of_requests_alike_have_one_plan_and_their_bytes_pass_through():
     steps = EnsembleSteps.of(CHAIN, step_config)
-    plan = RequestPlan(InferRequest("e", {"in": raw("in", 0)}, parameters={"p": 1}))
-    first, second = (through(*planned_run(plan, steps)) for _ in range(2))
+    template = RequestTemplate(InferRequest("e", {"in": raw("in", 0)}, parameters={"p": 1}))
+    first, second = (through(*planned_run(template, steps)) for _ in range(2))
     for one, other in zip(first[0], second[0], strict=True):
-        assert one.plan is not None
-        assert one.plan is other.plan
+        assert one.template is not None
+        assert one.template is other.template
         assert (one.id, one.parameters) == ("7", {"p": 1})
     assert [step.model_name for step in first[0]] == ["a", "b"]
     assert first[0][1].raw == [np.float32(2).tobytes()]
-    assert first[1].plan is second[1].plan
+    assert first[1].template is second[1].template
     assert [(t.name, t.array[0]) for t in first[1].outputs] == [("out", 2)]
 
 
 def test_requests_without_a_plan_share_one_where_they_say_nothing_more():
     steps = EnsembleSteps.of(CHAIN, step_config)
     (plain, _), (again, _) = (through(*planned_run(None, steps)) for _ in range(2))
-    assert plain[0].plan is again[0].plan is not None
+    assert plain[0].template is again[0].template is not None
     for fields in ({"parameters": {"p": 1}}, {"priority": 1}, {"timeout_us": 5}, {"sequence_id": 3}):
         (own, _) = through(*planned_run(None, steps, **fields))
-        assert own[0].plan is None
+        assert own[0].template is None
         ((name, value),) = fields.items()
         assert getattr(own[0], name) == value
 
 
-def test_a_tensor_of_another_shape_has_another_plan():
+def test_a_tensor_of_another_shape_has_another_template():
     steps = EnsembleSteps.of(CHAIN, step_config)
     run, progress = planned_run(None, steps)
     (call,) = progress.calls
     wide = raw_tensor("y", "FP32", (2,), bytes(8))
     (small, *_), _ = through(*planned_run(None, steps))
     (second,) = run.receive(call, InferResponse("a", "1", outputs=[wide])).calls
-    assert second.request.plan is not small.plan
+    assert second.request.template is not small.template
     assert second.request.inputs["x"].shape == (2,)
 
 

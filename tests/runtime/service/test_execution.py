@@ -7,7 +7,7 @@ import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, responses, value
 
 from argosy_runtime.errors import ErrorKind, ServingError
-from argosy_runtime.messages import InferRequest, RequestPlan, Tensor
+from argosy_runtime.messages import InferRequest, RequestTemplate, Tensor
 
 THREAD = 'parameters { key: "ISOLATION" value { string_value: "thread" } }'
 DECOUPLED = "model_transaction_policy { decoupled: true }"
@@ -189,17 +189,17 @@ ensemble_scheduling { step [ { model_name: "m" model_version: -1
 """
 
 
-@pytest.mark.parametrize("planned", [False, True])
-async def test_an_ensembles_own_reshape_stands_around_its_steps(repository, serve, planned):
+@pytest.mark.parametrize("templated", [False, True])
+async def test_an_ensembles_own_reshape_stands_around_its_steps(repository, serve, templated):
     repository.add("m", execute="assert x.shape == (2, 1); y = x + 1")
     repository.write("e", {"1/.keep": ""}, RESHAPING)
     plane = await serve()
     await plane.load("e", None, {})
     array = np.array([[[1]], [[2]]], np.float32)
     alone = InferRequest("e", {"X": Tensor("X", "FP32", array)})
-    plan = RequestPlan(alone)
+    template = RequestTemplate(alone)
     for _ in range(2):
-        request = plan.request("", [array.tobytes()]) if planned else alone
+        request = template.request("", [array.tobytes()]) if templated else alone
         assert (await infer(plane, request)).outputs[0].array.tolist() == [[[[2]]], [[[3]]]]
         alone = InferRequest("e", {"X": Tensor("X", "FP32", array)})
 

@@ -70,18 +70,19 @@ def answer(*numbers: int, **parts: Any) -> bytes:
     return frame(RESPONSES, ANSWERED, 1, 1, 1, *numbers, **parts)
 
 
-def plan(datatype: str = "FP32", shape: tuple[int, ...] = (1, 1)) -> bytes:
-    """Return a response's plan."""
+def template(datatype: str = "FP32", shape: tuple[int, ...] = (1, 1)) -> bytes:
+    """Return a response's template."""
     return msgspec.msgpack.encode(([("Y", datatype, shape)], {}))
 
 
-LARGE = plan(shape=(100_000, 1))
+LARGE = template(shape=(100_000, 1))
+BYTES = template("BYTES")
 MAX = (1 << 64) - 1
 
 
 def with_datatype(name: str) -> bytes:
-    """Return a plan of a type that does not exist."""
-    return plan().replace(b"\xa4FP32", bytes([0xA0 | len(name)]) + name.encode())
+    """Return a template of a type that does not exist."""
+    return template().replace(b"\xa4FP32", bytes([0xA0 | len(name)]) + name.encode())
 
 
 def hostile() -> dict[str, bytes]:
@@ -98,17 +99,17 @@ def hostile() -> dict[str, bytes]:
         "a kind that there is not": frame(99, 1),
         "a long frame of a kind that there is not": header(1 << 30, 99, 1, 1) + b"\0" * 64,
         "a kind for the other direction": frame(2, 1),
-        "an unknown plan": answer(FINAL, 7),
-        "a plan's number out of bounds": answer(FINAL, NEW | (NEW - 1), texts=(plan(),)),
-        "a plan that is none": answer(FINAL, NEW, texts=(b"\x93\x01\x02\x03",)),
-        "a negative shape": answer(FINAL, NEW, texts=(plan(shape=(1, -1)),), tensors=(b"",)),
-        "an endless shape": answer(FINAL, NEW, texts=(plan("UINT8", (0, 1 << 62)),), tensors=(b"",)),
+        "an unknown template": answer(FINAL, 7),
+        "a template's number out of bounds": answer(FINAL, NEW | (NEW - 1), texts=(template(),)),
+        "a template that is none": answer(FINAL, NEW, texts=(b"\x93\x01\x02\x03",)),
+        "a negative shape": answer(FINAL, NEW, texts=(template(shape=(1, -1)),), tensors=(b"",)),
+        "an endless shape": answer(FINAL, NEW, texts=(template("UINT8", (0, 1 << 62)),), tensors=(b"",)),
         "an unknown datatype": answer(FINAL, NEW, texts=(with_datatype("FP33"),), tensors=(b"1234",)),
-        "too few bytes": answer(FINAL, NEW, texts=(plan(),), tensors=(b"123",)),
-        "too many bytes": answer(FINAL, NEW, texts=(plan(),), tensors=(b"12345",)),
-        "strings cut short": answer(FINAL, NEW, texts=(plan("BYTES"),), tensors=(b"\x09\0\0\0abc",)),
-        "too many strings": answer(FINAL, NEW, texts=(plan("BYTES"),), tensors=(b"\0" * 8,)),
-        "a length beyond the frame": answer(FINAL, NEW, len(plan()), 1 << 40),
+        "too few bytes": answer(FINAL, NEW, texts=(template(),), tensors=(b"123",)),
+        "too many bytes": answer(FINAL, NEW, texts=(template(),), tensors=(b"12345",)),
+        "strings cut short": answer(FINAL, NEW, texts=(template("BYTES"),), tensors=(b"\x09\0\0\0abc",)),
+        "too many strings": answer(FINAL, NEW, texts=(template("BYTES"),), tensors=(b"\0" * 8,)),
+        "a length beyond the frame": answer(FINAL, NEW, len(template()), 1 << 40),
         "an error that is none": answer(FINAL, 1 << 33, texts=(b"\xc0",)),
         "a message that is none": frame(CONTROL, texts=(b"\x81\xa4type\xa4Quit",)),
         "a call of nothing": frame(CONTROL, texts=(b"\x83\xa4type\xa6Called\xa4call\x01\xa4what\xc0",)),
@@ -116,11 +117,13 @@ def hostile() -> dict[str, bytes]:
         "a tensor that begins beyond all numbers": answer(FINAL, NEW, len(LARGE), SHARED | 400_000, MAX, more=LARGE),
         "a tensor longer than shared memory": answer(FINAL, NEW, len(LARGE), MAX, 0, more=LARGE),
         "a tensor of another length in shared memory": answer(FINAL, NEW, len(LARGE), SHARED | 4096, 0, more=LARGE),
-        "strings in shared memory": answer(FINAL, NEW, len(plan("BYTES")), SHARED | 4096, 0, more=plan("BYTES")),
+        "strings in shared memory": answer(
+            FINAL, NEW, len(template("BYTES")), SHARED | 4096, 0, more=template("BYTES")
+        ),
         "a tensor in shared memory, without where": answer(FINAL, NEW, len(LARGE), SHARED | 400_000, more=LARGE),
         "a release of what was never lent": frame(RELEASE, 0),
         "a release from outside": frame(RELEASE, MAX),
-        "a request without a plan": frame(CALL, 0, 3),
+        "a request without a template": frame(CALL, 0, 3),
     }
 
 

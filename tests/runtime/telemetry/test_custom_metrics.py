@@ -89,15 +89,15 @@ def test_histograms_of_one_family_may_have_buckets_of_their_own():
     assert 'sizes_bucket{a="1",le="+Inf"} 0' in text(metrics)
 
 
-def test_only_so_many_counts_without_owner_are_remembered(monkeypatch):
-    monkeypatch.setattr(custom, "REMEMBERED", 2)
+def test_counts_without_an_owner_are_bounded(monkeypatch):
+    monkeypatch.setattr(custom, "UNOWNED", 2)
     metrics = CustomMetrics()
     for number in range(4):
         metrics.act(1, COUNTER, {"a": str(number)}, "create", 0)
         metrics.act(1, COUNTER, {"a": str(number)}, "increment", 7)
         metrics.act(1, COUNTER, {"a": str(number)}, "remove", 0)
-    found = [metrics.act(1, COUNTER, {"a": str(number)}, "create", 0) for number in range(4)]
-    assert found == [0, 0, 7, 7]
+    counts = [metrics.act(1, COUNTER, {"a": str(number)}, "create", 0) for number in range(4)]
+    assert counts == [0, 0, 7, 7]
 
 
 def test_the_servers_own_families_are_not_a_models():

@@ -11,6 +11,7 @@ from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, Isolation, Responder
 from argosy_runtime.errors import ServingError, internal, unsupported
 from argosy_runtime.faults import failure
+from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import InferRequest
 
 from . import configuration
@@ -25,7 +26,7 @@ from .pb_utils.response import InferenceResponse
 from .pb_utils.sender import ResponseChannel
 
 # So many sets of requested outputs are remembered.
-_REMEMBERED = 1024
+_CAPACITY = 1024
 
 
 class PythonInstance:
@@ -38,7 +39,7 @@ class PythonInstance:
         self._decoupled = spec.config.model_transaction_policy.decoupled
         self._outputs = tuple([output.name for output in spec.config.output])
         self._version = str(spec.version)
-        self._wanted_sets: dict[tuple[str, ...], frozenset[str]] = {}
+        self._wanted_sets = FifoCache[tuple[str, ...], frozenset[str]](_CAPACITY)
         self._open_channel: Callable[[ReceivedRequest], ResponseChannel] = self._channel
         self._loop: EventLoop | None = None
         alone = isolation(spec.config) is Isolation.PROCESS
@@ -130,9 +131,8 @@ class PythonInstance:
         names = tuple(request.outputs)
         wanted = self._wanted_sets.get(names)
         if wanted is None:
-            if len(self._wanted_sets) >= _REMEMBERED:
-                self._wanted_sets.clear()
-            wanted = self._wanted_sets[names] = frozenset(names)
+            wanted = frozenset(names)
+            self._wanted_sets.put(names, wanted)
         return wanted
 
     def _call(self, given: list[ReceivedRequest]) -> Any:

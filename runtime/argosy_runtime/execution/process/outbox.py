@@ -21,7 +21,7 @@ _MOST_PIECES: Final = 512
 
 
 class Outbox:
-    """Writes frames. Plans must leave in the order in which they were numbered, so frames are made under the lock."""
+    """Writes frames. They are made under the lock, because templates must leave in the order of their numbers."""
 
     def __init__(self, sock: socket.socket, arena: Arena | None = None) -> None:
         self._sock = sock

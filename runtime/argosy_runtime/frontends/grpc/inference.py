@@ -14,9 +14,9 @@ from argosy_runtime.http2 import Stream
 from argosy_runtime.messages import InferRequest, InferResponse, Submission
 from argosy_runtime.protocol.grpc import request as grpc_request
 from argosy_runtime.protocol.grpc import wire as grpc_wire
-from argosy_runtime.protocol.grpc.plans import Decoded, RequestDecoder
 from argosy_runtime.protocol.grpc.request import GrpcOptions
 from argosy_runtime.protocol.grpc.response import ResponseEncoder
+from argosy_runtime.protocol.grpc.templates import Decoded, RequestDecoder
 from argosy_runtime.protocol.model_view import ModelView
 from argosy_runtime.tensors import Data
 
@@ -39,9 +39,9 @@ class Inference:
         self.encoder = ResponseEncoder()
         self._forward = re.compile(forward_pattern, re.IGNORECASE) if forward_pattern else None
 
-    def planned(self, head: CallHead, data: bytes, start: int) -> Decoded | None:
+    def from_template(self, head: CallHead, data: bytes, start: int) -> Decoded | None:
         """Return the request, where it is like an earlier one and no headers become parameters of it."""
-        return None if self._forward is not None else self.decoder.planned(data, start)
+        return None if self._forward is not None else self.decoder.from_template(data, start)
 
     def forward_headers(self, request: InferRequest, head: CallHead) -> None:
         """Make parameters of the headers that are to be passed on. Raises INVALID_ARG for reserved names."""
@@ -85,7 +85,7 @@ class InferCall(UnaryCall):
     def message(self, data: bytes, start: int) -> None:
         """See `UnaryCall`."""
         inference = self._inference
-        decoded = inference.planned(self.head, data, start)
+        decoded = inference.from_template(self.head, data, start)
         if decoded is None:
             self._decode(data, start)
         else:

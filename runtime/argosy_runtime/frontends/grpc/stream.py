@@ -10,8 +10,8 @@ from argosy_runtime.http2 import Stream
 from argosy_runtime.messages import InferRequest, InferResponse, Submission
 from argosy_runtime.protocol.grpc import response as grpc_response
 from argosy_runtime.protocol.grpc import wire as grpc_wire
-from argosy_runtime.protocol.grpc.plans import Decoded
 from argosy_runtime.protocol.grpc.request import GrpcOptions
+from argosy_runtime.protocol.grpc.templates import Decoded
 from argosy_runtime.tensors import Data
 
 from .inference import Inference
@@ -92,7 +92,7 @@ class StreamCall(StreamingCall):
     def message(self, data: bytes) -> None:
         """See `StreamingCall`."""
         inference = self._inference
-        decoded = inference.planned(self.head, data, 0)
+        decoded = inference.from_template(self.head, data, 0)
         if decoded is None:
             self._decode(data)
         else:

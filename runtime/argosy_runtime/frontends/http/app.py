@@ -10,8 +10,8 @@ from argosy_runtime.frontends.sockets import bind
 from argosy_runtime.protocol.http.request import DEFAULT_MAX_INPUT_SIZE
 
 from .generating import Generating
-from .inference import Inference
 from .management import Management
+from .request_template import InferEndpoint
 from .routing import Routes
 from .wire.application import Answer, ByCoroutine, Fixed, Handler
 from .wire.heads import Head
@@ -48,19 +48,19 @@ class HttpApp:
     def __init__(self, plane: DataPlane, options: HttpOptions) -> None:
         limit = options.max_input_size
         self._restricted = options.restricted
-        inference = Inference(plane, limit, options.header_forward_pattern)
+        inference = InferEndpoint(plane, limit, options.header_forward_pattern)
         self._routes = Routes(_routes(inference, Generating(plane, limit), Management(plane, limit)))
 
     def handler(self, head: Head) -> Handler:
         """See `Application`."""
-        found = self._routes.find(head.path)
-        if found is None:
+        route = self._routes.find(head.path)
+        if route is None:
             return Fixed(message_reply(404, "Not Found"))
-        endpoint, captures = found
+        endpoint, captures = route
         restriction = self._restricted.get(endpoint.api)
         if restriction is not None:
-            given = head.headers.get(restriction.header.lower().encode())
-            if not restriction.allows(None if given is None else given.decode("latin-1")):
+            value = head.headers.get(restriction.header.lower().encode())
+            if not restriction.allows(None if value is None else value.decode("latin-1")):
                 return Fixed(message_reply(403, restriction.refusal("API")))
         if head.method not in endpoint.methods:
             return Fixed(message_reply(405, "Method Not Allowed"))
@@ -68,7 +68,7 @@ class HttpApp:
 
 
 def _by(api: Api, methods: frozenset[str], answer: Answer) -> _Endpoint:
-    """Return an endpoint answered by a coroutine function, which takes the exchange and what the path captures."""
+    """Return an endpoint answered by a coroutine function, which takes the context and what the path captures."""
     return _Endpoint(api, methods, lambda head, *captures: ByCoroutine(answer, captures))
 
 
@@ -80,7 +80,7 @@ _VERSION = "/v2/models/{model}/versions/{digits}"
 _REPOSITORY = "/v2/repository"
 
 
-def _routes(inference: Inference, generating: Generating, about: Management) -> list[tuple[str, _Endpoint]]:
+def _routes(inference: InferEndpoint, generating: Generating, about: Management) -> list[tuple[str, _Endpoint]]:
     routes = [
         ("/v2", _by(Api.METADATA, _GET, about.server_metadata)),
         ("/v2/health/live", _by(Api.HEALTH, _GET, about.live)),

@@ -9,8 +9,8 @@ from argosy_runtime.protocol.http import response as http_response
 from argosy_runtime.response_stream import ResponseStream
 
 from . import compression
-from .wire.exchange import Exchange
 from .wire.reply import STATUS, Reply, json_reply
+from .wire.request_context import RequestContext
 
 _EVENT_HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("Cache-Control", "no-cache"))
 _MODELS_OWN = (None, FailureReason.BACKEND, FailureReason.OUT_OF_MEMORY)
@@ -23,9 +23,9 @@ class Generating:
         self._plane = plane
         self._limit = limit
 
-    async def generate(self, exchange: Exchange, model: str, version: str = "") -> Reply:
+    async def generate(self, context: RequestContext, model: str, version: str = "") -> Reply:
         """One plain JSON object in, one out. The status is that of the model's first response."""
-        request = self._decode(exchange, model, version)
+        request = self._decode(context, model, version)
         first: InferResponse | None = None
         count = 0
         async with ResponseStream(self._plane.submit, request) as responses:
@@ -40,25 +40,25 @@ class Generating:
             return json_reply(http_response.encode_error(first.error.message), status)
         return json_reply(generate.encode(first), status)
 
-    async def generate_stream(self, exchange: Exchange, model: str, version: str = "") -> None:
+    async def generate_stream(self, context: RequestContext, model: str, version: str = "") -> None:
         """One plain JSON object in, server-sent events out. The status is that of the first response."""
-        request = self._decode(exchange, model, version)
+        request = self._decode(context, model, version)
         async with ResponseStream(self._plane.submit, request) as responses:
             async for response in responses:
                 status, event = _told(response)
-                if not exchange.started:
-                    exchange.start(status, _EVENT_HEADERS)
+                if not context.started:
+                    context.start(status, _EVENT_HEADERS)
                 if event:
-                    await exchange.write(event)
-            if not exchange.started:
-                exchange.start(200, _EVENT_HEADERS)
-        exchange.end()
+                    await context.write(event)
+            if not context.started:
+                context.start(200, _EVENT_HEADERS)
+        context.end()
 
-    def _decode(self, exchange: Exchange, model: str, version: str) -> InferRequest:
+    def _decode(self, context: RequestContext, model: str, version: str) -> InferRequest:
         view = model_view(self._plane, model, version)
-        if not compression.is_identity(exchange.header(b"content-encoding")):
+        if not compression.is_identity(context.header(b"content-encoding")):
             raise invalid("Unsupported content-encoding, only 'identity' is supported.")
-        return generate.decode(exchange.body(self._limit), model, version, view, self._limit)
+        return generate.decode(context.body(self._limit), model, version, view, self._limit)
 
 
 def _status(response: InferResponse) -> int:

@@ -17,14 +17,14 @@ from argosy_runtime.protocol.output_encoding import OutputEncoding
 from argosy_runtime.tensors import Data
 
 from . import compression
-from .wire.exchange import Exchange
 from .wire.heads import Head
 from .wire.reply import JSON_HEADERS, Headers, Reply, error_reply
+from .wire.request_context import RequestContext
 
 HEADER_LENGTH = http_request.HEADER_LENGTH.lower().encode()
 
 
-class Forwarding:
+class HeaderForwarding:
     """Which headers become parameters of a request; "" for none."""
 
     def __init__(self, pattern: str) -> None:
@@ -38,7 +38,7 @@ class Forwarding:
         return {name: value for name, value in decoded.items() if self._pattern.search(name)}
 
 
-class Infer:
+class InferHandler:
     """Answers the inference requests that have the same head. `limit` is the most bytes of JSON, or of a body
     decompressed.
     """
@@ -58,41 +58,41 @@ class Infer:
         self._accepted = compression.preferred(_text(head, b"accept-encoding"))
 
     @property
-    def may_be_planned(self) -> bool:
+    def may_use_template(self) -> bool:
         """Whether nothing in the head asks for more than the tensors' way through."""
         plain = compression.is_identity(self._packed) and self._accepted is None and not self._forwarded
         return plain and self._length_header is not None
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, context: RequestContext) -> None:
         """See `Handler`."""
         try:
-            body = exchange.body(self._limit)
+            body = context.body(self._limit)
             if not compression.is_identity(self._packed):
                 plain = compression.decompress_at_once(body, self._packed, self._limit)
                 if plain is None:
-                    exchange.run(self._begin_packed(exchange, body))
+                    context.run(self._begin_packed(context, body))
                     return
                 body = plain
         except ServingError as error:
-            self.refuse(exchange, error)
+            self.refuse(context, error)
         else:
-            self._begin(exchange, body)
+            self._begin(context, body)
 
-    async def _begin_packed(self, exchange: Exchange, packed: Data) -> None:
+    async def _begin_packed(self, context: RequestContext, packed: Data) -> None:
         try:
             body = await in_thread(compression.decompress, packed, self._packed, self._limit)
         except ServingError as error:
-            self.refuse(exchange, error)
+            self.refuse(context, error)
         else:
-            self._begin(exchange, body)
+            self._begin(context, body)
 
-    def _begin(self, exchange: Exchange, body: Data) -> None:
+    def _begin(self, context: RequestContext, body: Data) -> None:
         try:
             request, encoding = self.decode(body)
         except ServingError as error:
-            self.refuse(exchange, error)
+            self.refuse(context, error)
         else:
-            self.submit(exchange, request, encoding)
+            self.submit(context, request, encoding)
 
     def decode(self, body: Data) -> tuple[InferRequest, OutputEncoding]:
         """Return what a body asks for. Raises ServingError."""
@@ -101,7 +101,7 @@ class Infer:
             return http_request.decode_raw(body, self._model, self._version, self._view, self._limit)
         return http_request.decode(body, header_length, self._model, self._version, self._limit)
 
-    def refuse(self, exchange: Exchange, error: ServingError) -> None:
+    def refuse(self, context: RequestContext, error: ServingError) -> None:
         """Tell what is wrong with a request; that its model is not there is told before that."""
         try:
             self._plane.model_config(self._model, self._version)
@@ -110,76 +110,76 @@ class Infer:
         reply = error_reply(error)
         if error.message == compression.UNKNOWN_TYPE:
             reply.headers = (*reply.headers, ("Accept-Encoding", compression.SUPPORTED))
-        exchange.reply(reply)
+        context.reply(reply)
 
-    def submit(self, exchange: Exchange, request: InferRequest, encoding: OutputEncoding) -> None:
+    def submit(self, context: RequestContext, request: InferRequest, encoding: OutputEncoding) -> None:
         """Have a decoded request answered."""
         if self._refusal is not None:
-            exchange.reply(error_reply(invalid(self._refusal)))
+            context.reply(error_reply(invalid(self._refusal)))
             return
         request.parameters.update(self._forwarded)
-        submit(self._plane, exchange, request, _Answer(self, exchange, encoding).deliver)
+        submit(self._plane, context, request, _Answer(self, context, encoding).deliver)
 
-    def answer(self, exchange: Exchange, response: InferResponse, encoding: OutputEncoding) -> None:
+    def answer(self, context: RequestContext, response: InferResponse, encoding: OutputEncoding) -> None:
         """Send what a model has answered."""
-        if exchange.answered:
+        if context.answered:
             return
         if response.error is not None:
-            exchange.reply(error_reply(response.error))
+            context.reply(error_reply(response.error))
             return
         try:
             encoded = http_response.encode(response, encoding, self._view)
         except ServingError as error:
-            exchange.reply(error_reply(error))
+            context.reply(error_reply(error))
             return
         except Exception as unforeseen:
-            exchange.fail(unforeseen)
+            context.fail(unforeseen)
             return
         if self._accepted is None:
-            exchange.reply(Reply(200, encoded.chunks, _headers(encoded)))
+            context.reply(Reply(200, encoded.chunks, _headers(encoded)))
         else:
-            self._pack(exchange, encoded, self._accepted)
+            self._pack(context, encoded, self._accepted)
 
-    def _pack(self, exchange: Exchange, encoded: http_response.EncodedResponse, accepted: str) -> None:
+    def _pack(self, context: RequestContext, encoded: http_response.EncodedResponse, accepted: str) -> None:
         headers = (*_headers(encoded), ("Content-Encoding", accepted))
         body = b"".join(encoded.chunks)
         if len(body) <= OFFLOAD_BYTES:
-            exchange.reply(Reply(200, (compression.compress(body, accepted),), headers))
+            context.reply(Reply(200, (compression.compress(body, accepted),), headers))
         else:
-            exchange.run(_reply_packed(exchange, body, accepted, headers))
+            context.run(_reply_packed(context, body, accepted, headers))
 
 
-async def _reply_packed(exchange: Exchange, body: bytes, accepted: str, headers: Headers) -> None:
+async def _reply_packed(context: RequestContext, body: bytes, accepted: str, headers: Headers) -> None:
     packed = await in_thread(compression.compress, body, accepted)
-    exchange.reply(Reply(200, (packed,), headers))
+    context.reply(Reply(200, (packed,), headers))
 
 
 class _Answer:
     """Takes the one response to a request."""
 
-    __slots__ = ("_encoding", "_exchange", "_infer")
+    __slots__ = ("_context", "_encoding", "_infer")
 
-    def __init__(self, infer: Infer, exchange: Exchange, encoding: OutputEncoding) -> None:
+    def __init__(self, infer: InferHandler, context: RequestContext, encoding: OutputEncoding) -> None:
         self._infer = infer
-        self._exchange = exchange
+        self._context = context
         self._encoding = encoding
 
     def deliver(self, response: InferResponse) -> None:
         """See `messages.Deliver`."""
-        self._infer.answer(self._exchange, response, self._encoding)
+        self._infer.answer(self._context, response, self._encoding)
 
 
-def submit(plane: DataPlane, exchange: Exchange, request: InferRequest, deliver: Deliver) -> None:
+def submit(plane: DataPlane, context: RequestContext, request: InferRequest, deliver: Deliver) -> None:
     """Start a request whose one response `deliver` sends; an error is answered at once."""
     try:
         submission = plane.submit(request, deliver, True)
     except DecoupledModelError as decoupled:
-        exchange.reply(error_reply(unsupported(f"{http_request.ENDPOINT} {decoupled.message}")))
+        context.reply(error_reply(unsupported(f"{http_request.ENDPOINT} {decoupled.message}")))
     except ServingError as error:
-        exchange.reply(error_reply(error))
+        context.reply(error_reply(error))
     else:
-        if not exchange.answered and exchange.work is None:
-            exchange.work = submission
+        if not context.answered and context.work is None:
+            context.work = submission
 
 
 def _text(head: Head, name: bytes) -> str | None:

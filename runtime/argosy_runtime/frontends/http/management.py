@@ -13,8 +13,8 @@ from argosy_runtime.protocol.json import forms as json_forms
 from argosy_runtime.protocol.json.text import dumps, loads, typed, unsigned
 from argosy_runtime.telemetry.log_settings import KINDS, Setting
 
-from .wire.exchange import Exchange
 from .wire.reply import Reply, empty_reply, json_reply, message_reply
+from .wire.request_context import RequestContext
 
 
 class Management:
@@ -25,39 +25,39 @@ class Management:
         self._limit = limit
         self._index: tuple[pb.RepositoryIndexResponse, bytes] | None = None
 
-    async def live(self, exchange: Exchange) -> Reply:
+    async def live(self, context: RequestContext) -> Reply:
         """200 or 400, empty."""
         return empty_reply(200 if self._plane.live() else 400)
 
-    async def ready(self, exchange: Exchange) -> Reply:
+    async def ready(self, context: RequestContext) -> Reply:
         """200 or 400, empty."""
         return empty_reply(200 if self._plane.ready() else 400)
 
-    async def model_ready(self, exchange: Exchange, model: str, version: str = "") -> Reply:
+    async def model_ready(self, context: RequestContext, model: str, version: str = "") -> Reply:
         """200 and empty, or 400 with why."""
         if self._plane.model_ready(model, version):
             return empty_reply(200)
         return message_reply(400, "Model version not ready")
 
-    async def server_metadata(self, exchange: Exchange) -> Reply:
+    async def server_metadata(self, context: RequestContext) -> Reply:
         """Name, version and extensions."""
         return json_reply(json_forms.message_json(self._plane.server_metadata()))
 
-    async def model_metadata(self, exchange: Exchange, model: str, version: str = "") -> Reply:
+    async def model_metadata(self, context: RequestContext, model: str, version: str = "") -> Reply:
         """Versions, platform and tensors."""
         return json_reply(json_forms.message_json(self._plane.model_metadata(model, version)))
 
-    async def model_config(self, exchange: Exchange, model: str, version: str = "") -> Reply:
+    async def model_config(self, context: RequestContext, model: str, version: str = "") -> Reply:
         """Return the whole configuration."""
         return json_reply(dumps(to_json(self._plane.model_config(model, version))))
 
-    async def statistics(self, exchange: Exchange, model: str = "", version: str = "") -> Reply:
+    async def statistics(self, context: RequestContext, model: str = "", version: str = "") -> Reply:
         """Counters of one model, or of all."""
         return json_reply(json_forms.statistics_json(self._plane.statistics(model, version)))
 
-    async def index(self, exchange: Exchange, repository: str = "") -> Reply:
+    async def index(self, context: RequestContext, repository: str = "") -> Reply:
         """Return the repository's models; a repository's name makes no difference, as in Triton."""
-        document = self._document(exchange)
+        document = self._document(context)
         ready = document.get("ready")
         if ready is not None and type(ready) is not bool:
             raise invalid("Invalid value for 'ready': expected a boolean")
@@ -67,11 +67,11 @@ class Management:
             self._index = (index, json_forms.index_json(index))
         return json_reply(self._index[1])
 
-    async def load(self, exchange: Exchange, model: str) -> Reply:
+    async def load(self, context: RequestContext, model: str) -> Reply:
         """Load a model, with the configuration and files of the body's parameters if there are any."""
         config: str | None = None
         files: dict[str, bytes] = {}
-        for name, value in _parameters(self._document(exchange)).items():
+        for name, value in _parameters(self._document(context)).items():
             text = typed(value, str, "")
             if name == "config":
                 config = text
@@ -82,46 +82,46 @@ class Management:
         await self._plane.load(model, config, files)
         return empty_json_reply()
 
-    async def unload(self, exchange: Exchange, model: str) -> Reply:
+    async def unload(self, context: RequestContext, model: str) -> Reply:
         """Unload a model, and what depends on it if asked."""
-        parameters = _parameters(self._document(exchange))
+        parameters = _parameters(self._document(context))
         dependents = typed(parameters.get("unload_dependents", False), bool, "Unable to parse 'unload_dependents'")
         await self._plane.unload(model, dependents)
         return empty_json_reply()
 
-    async def named_repository(self, exchange: Exchange, repository: str, model: str) -> Reply:
+    async def named_repository(self, context: RequestContext, repository: str, model: str) -> Reply:
         """Load and unload know only one repository."""
         raise unsupported("'repository_name' specification is not supported")
 
-    async def no_trace(self, exchange: Exchange, model: str = "") -> Reply:
+    async def no_trace(self, context: RequestContext, model: str = "") -> Reply:
         """Trace settings are fixed when the server starts."""
         raise unsupported("trace settings are not supported over HTTP by this server")
 
-    async def logging(self, exchange: Exchange) -> Reply:
+    async def logging(self, context: RequestContext) -> Reply:
         """Return what is logged; a POST changes it first."""
-        if exchange.method == "POST":
-            changes = {name: value for name, value in self._document(exchange).items() if value is not None}
+        if context.method == "POST":
+            changes = {name: value for name, value in self._document(context).items() if value is not None}
             for name in KINDS.keys() & changes.keys():
                 changes[name] = _setting(changes[name], KINDS[name])
             self._plane.change_log_settings(changes)
         return json_reply(dumps(self._plane.log_settings()))
 
-    async def shared_memory_status(self, exchange: Exchange, region: str = "", *, kind: str) -> Reply:
+    async def shared_memory_status(self, context: RequestContext, region: str = "", *, kind: str) -> Reply:
         """No region ever is registered."""
         if region:
             raise no_such_region(kind, region)
         return json_reply(dumps([]))
 
-    async def shared_memory_unregister(self, exchange: Exchange, region: str = "", *, kind: str) -> Reply:
+    async def shared_memory_unregister(self, context: RequestContext, region: str = "", *, kind: str) -> Reply:
         """There is nothing to forget, which Triton too takes for success."""
         return empty_json_reply()
 
-    async def no_shared_memory(self, exchange: Exchange, region: str = "", *, kind: str) -> Reply:
+    async def no_shared_memory(self, context: RequestContext, region: str = "", *, kind: str) -> Reply:
         """This server takes tensors only in messages."""
         raise no_shared_memory()
 
-    def _document(self, exchange: Exchange) -> dict[str, Any]:
-        body = exchange.body(self._limit)
+    def _document(self, context: RequestContext) -> dict[str, Any]:
+        body = context.body(self._limit)
         document = loads(body) if body else {}
         return document if type(document) is dict else {}
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from urllib.parse import unquote
 
+from argosy_runtime.fifo_cache import FifoCache
+
 Endpoint = TypeVar("Endpoint")
-_REMEMBERED = 1024
+_CAPACITY = 1024
 
 
 @dataclass(slots=True)
@@ -24,7 +26,7 @@ class Routes(Generic[Endpoint]):
 
     def __init__(self, routes: Iterable[tuple[str, Endpoint]]) -> None:
         self._root: _Node[Endpoint] = _Node()
-        self._known: dict[str, tuple[Endpoint, tuple[str, ...]]] = {}
+        self._cache = FifoCache[str, tuple[Endpoint, tuple[str, ...]]](_CAPACITY)
         for pattern, endpoint in routes:
             self._add(pattern, endpoint)
 
@@ -33,18 +35,16 @@ class Routes(Generic[Endpoint]):
 
         A literal segment is preferred to a captured one, and given up where it leads nowhere.
         """
-        known = self._known.get(path)
-        if known is not None:
-            return known
-        found = _find(self._root, path.split("/"), 1)
-        if found is None:
+        cached = self._cache.get(path)
+        if cached is not None:
+            return cached
+        match = _find(self._root, path.split("/"), 1)
+        if match is None:
             return None
-        endpoint, captures = found
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        known = endpoint, tuple(unquote(text) if "%" in text else text for text in reversed(captures))
-        self._known[path] = known
-        return known
+        endpoint, captures = match
+        route = endpoint, tuple(unquote(text) if "%" in text else text for text in reversed(captures))
+        self._cache.put(path, route)
+        return route
 
     def _add(self, pattern: str, endpoint: Endpoint) -> None:
         node = self._root
@@ -66,16 +66,16 @@ def _find(node: _Node[Endpoint], segments: list[str], at: int) -> tuple[Endpoint
     segment = segments[at]
     below = node.literal.get(segment)
     if below is not None:
-        found = _find(below, segments, at + 1)
-        if found is not None:
-            return found
+        match = _find(below, segments, at + 1)
+        if match is not None:
+            return match
     if node.capture_digits is not None and segment.isascii() and segment.isdigit():
         captured, value = node.capture_digits, segment.lstrip("0") or "0"
     elif node.capture is not None and segment:
         captured, value = node.capture, segment
     else:
         return None
-    found = _find(captured, segments, at + 1)
-    if found is not None:
-        found[1].append(value)
-    return found
+    match = _find(captured, segments, at + 1)
+    if match is not None:
+        match[1].append(value)
+    return match

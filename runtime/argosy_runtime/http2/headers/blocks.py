@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.http2 import frames
 from argosy_runtime.http2.application import Application, Route
 from argosy_runtime.http2.errors import MalformedError, protocol_error, too_much
@@ -27,10 +28,10 @@ class Opening:
 class HeaderBlocks:
     """Blocks in and openings out. `pending` is the stream whose block goes on in CONTINUATION, 0 for none."""
 
-    __slots__ = ("_application", "_decoder", "_flags", "_fragments", "_limits", "_size", "known", "pending")
+    __slots__ = ("_application", "_decoder", "_flags", "_fragments", "_limits", "_size", "openings", "pending")
 
     def __init__(self, application: Application, limits: Limits) -> None:
-        self.known: dict[bytes, Opening] = {}
+        self.openings = FifoCache[bytes, Opening](limits.cached_blocks)
         self.pending = 0
         self._application = application
         self._limits = limits
@@ -80,21 +81,19 @@ class HeaderBlocks:
         changes = self._decoder.table.changes
         fields = self._decoder.decode(block)
         if changes != self._decoder.table.changes:
-            self.known.clear()
+            self.openings.clear()
         return fields
 
     def opening(self, block: bytes) -> Opening:
         """Return what a request's block begins. Raises PeerError, or MalformedError once the block is decoded."""
-        known = self.known.get(block)
-        if known is not None:
-            return known
+        cached = self.openings.get(block)
+        if cached is not None:
+            return cached
         changes = self._decoder.table.changes
         head = request_head(self.fields(block))
         opening = Opening(self._application.route(head), head.content_length)
-        if changes == self._decoder.table.changes and len(block) <= self._limits.remembered_block:
-            if len(self.known) >= self._limits.remembered_blocks:
-                self.known.clear()
-            self.known[block] = opening
+        if changes == self._decoder.table.changes and len(block) <= self._limits.cached_block_size:
+            self.openings.put(block, opening)
         return opening
 
 

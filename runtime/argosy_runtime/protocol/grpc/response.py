@@ -5,6 +5,7 @@ from typing import Final
 
 from tritonclient.grpc import service_pb2 as pb
 
+from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.protocol.classification import classify
 from argosy_runtime.protocol.model_view import ModelView
@@ -13,7 +14,7 @@ from argosy_runtime.tensors import Data
 from . import parameters as grpc_parameters
 from . import wire as grpc_wire
 
-_REMEMBERED: Final = 1024
+_CAPACITY: Final = 1024
 _LARGEST_HEAD: Final = 4096
 
 
@@ -74,11 +75,11 @@ class ResponseEncoder:
     """Responses as the parts of their messages. What responses alike have in common is encoded once."""
 
     def __init__(self) -> None:
-        self._heads: dict[Hashable, bytes] = {}
+        self._heads = FifoCache[Hashable, bytes](_CAPACITY)
 
     def infer(self, response: InferResponse, classes: Mapping[str, int], model: Callable[[], ModelView]) -> list[Data]:
         """`encode`."""
-        if classes or (response.plan is None and response.parameters):
+        if classes or (response.template is None and response.parameters):
             return [encode(response, classes, model).SerializeToString()]
         return grpc_wire.response_parts(self._head(response), response.id, _raw(response))
 
@@ -90,7 +91,7 @@ class ResponseEncoder:
         model: Callable[[], ModelView],
     ) -> list[Data]:
         """`encode_stream`."""
-        ordinary = response.plan is not None or not response.parameters
+        ordinary = response.template is not None or not response.parameters
         if classes or response.is_empty or response.error is not None or not ordinary:
             return [encode_stream(request, response, classes, model).SerializeToString()]
         head = self._head(response) + _FINAL[response.final]
@@ -98,27 +99,25 @@ class ResponseEncoder:
 
     def _head(self, response: InferResponse) -> bytes:
         """Return all of a response but its id and its data."""
-        like: Hashable = response.plan
+        like: Hashable = response.template
         if like is None:
             like = tuple([(tensor.name, tensor.datatype, tensor.shape) for tensor in response.outputs])
         key = (like, response.model_name, response.model_version)
-        return self._heads.get(key) or self._remember(key, response)
+        return self._heads.get(key) or self._encode_head(key, response)
 
-    def _remember(self, key: Hashable, response: InferResponse) -> bytes:
+    def _encode_head(self, key: Hashable, response: InferResponse) -> bytes:
         message = pb.ModelInferResponse(model_name=response.model_name, model_version=response.model_version)
         grpc_parameters.put(response.parameters, message.parameters)
-        for tensor in response.outputs if response.plan is None else response.plan.outputs:
+        for tensor in response.outputs if response.template is None else response.template.outputs:
             message.outputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.shape)
         head: bytes = message.SerializeToString()
         if len(head) <= _LARGEST_HEAD:
-            if len(self._heads) >= _REMEMBERED:
-                del self._heads[next(iter(self._heads))]
-            self._heads[key] = head
+            self._heads.put(key, head)
         return head
 
 
 def _raw(response: InferResponse) -> list[Data]:
-    if response.plan is not None and response.raw is not None:
+    if response.template is not None and response.raw is not None:
         return list(response.raw)
     return [tensor.data for tensor in response.outputs]
 

@@ -74,21 +74,21 @@ async def test_messages_of_any_size(stub: Any, size: int) -> None:
     assert all(answer.raw_output_contents == request.raw_input_contents for answer in answers)
 
 
-async def test_requests_like_others_are_made_of_a_plan(stub: Any, plane: Plane) -> None:
+async def test_requests_like_others_are_made_of_a_template(stub: Any, plane: Plane) -> None:
     for number in range(4):
         request = ask("echo", 64, str(number))
         request.raw_input_contents[0] = struct.pack("16f", *range(number, number + 16))
         answer = await stub.ModelInfer(request)
         assert (answer.id, answer.raw_output_contents) == (str(number), request.raw_input_contents)
-    plans = [request.plan for request in plane.requests]
-    assert plans[:2] == [None, None]
-    assert plans[2] is plans[3] is not None
+    templates = [request.template for request in plane.requests]
+    assert templates[:2] == [None, None]
+    assert templates[2] is templates[3] is not None
     wrong = ask("echo", 64)
     wrong.raw_input_contents[0] = b"short"
     assert "input byte size mismatch for input 'IN'" in (await refused(stub.ModelInfer(wrong))).details()
     async for response in stub.ModelStreamInfer(iter([ask("echo", 64, "s")])):
         assert response.infer_response.id == "s"
-    assert plane.requests[-1].plan is plans[2]
+    assert plane.requests[-1].template is templates[2]
 
 
 @pytest.mark.parametrize("model", ["echo", "busy", "fails", "nope"])

@@ -7,7 +7,7 @@ ECHO = {"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1, 2], "data": [
 GOOD = json.dumps(ECHO).encode()
 
 
-def exchange(port: int, sent: bytes) -> bytes:
+def round_trip(port: int, sent: bytes) -> bytes:
     """Send this and return everything that comes back until the server closes."""
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
         connection.sendall(sent)

@@ -3,9 +3,9 @@
 import asyncio
 
 from argosy_runtime.frontends.http.wire.application import ByCoroutine, Fixed, Handler
-from argosy_runtime.frontends.http.wire.exchange import Exchange
 from argosy_runtime.frontends.http.wire.heads import Head
 from argosy_runtime.frontends.http.wire.reply import Reply, message_reply
+from argosy_runtime.frontends.http.wire.request_context import RequestContext
 
 LIMIT = 200
 
@@ -16,7 +16,7 @@ class EchoApp:
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
         self.made: list[Head] = []
-        self.later: list[Exchange] = []
+        self.later: list[RequestContext] = []
         self.cancelled = 0
 
     def handler(self, head: Head) -> Handler:
@@ -27,21 +27,21 @@ class EchoApp:
             return ByCoroutine(self._wait)
         return Fixed(message_reply(404, "Not Found"))
 
-    def begin(self, exchange: Exchange) -> None:
-        body = bytes(exchange.body(LIMIT))
+    def begin(self, context: RequestContext) -> None:
+        body = bytes(context.body(LIMIT))
         self.bodies.append(body)
-        if exchange.head.path == "/fails":
+        if context.head.path == "/fails":
             raise RuntimeError("no")
-        if exchange.head.path == "/later":
-            self.later.append(exchange)
-            exchange.work = self
+        if context.head.path == "/later":
+            self.later.append(context)
+            context.work = self
         else:
-            exchange.reply(Reply(200, (body,)))
+            context.reply(Reply(200, (body,)))
 
     def cancel(self) -> None:
         self.cancelled += 1
 
-    async def _wait(self, exchange: Exchange) -> Reply:
+    async def _wait(self, context: RequestContext) -> Reply:
         try:
             await asyncio.Event().wait()
         finally:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.runtime.frontends.http.echo import LIMIT, EchoApp, post, turns
 from tests.runtime.frontends.http.wire import Wire
 
-from argosy_runtime.frontends.http.wire.exchange import Exchange
 from argosy_runtime.frontends.http.wire.heads import MAX_HEAD_BYTES
 from argosy_runtime.frontends.http.wire.reply import Reply
+from argosy_runtime.frontends.http.wire.request_context import RequestContext
 from argosy_runtime.frontends.http.wire.timeouts import Phase
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
@@ -110,9 +110,9 @@ async def test_what_comes_meanwhile_waits_its_turn_and_no_more_is_read() -> None
 
 async def test_a_long_body_without_a_header_of_its_own_is_counted_and_not_kept() -> None:
     class TooLong(EchoApp):
-        def begin(self, exchange: Exchange) -> None:
-            self.bodies.append(b"%d %d" % (exchange.size, len(exchange.data)))
-            exchange.reply(Reply(400))
+        def begin(self, context: RequestContext) -> None:
+            self.bodies.append(b"%d %d" % (context.size, len(context.data)))
+            context.reply(Reply(400))
 
     app = TooLong()
     wire = Wire(app, max_body=LIMIT)
@@ -212,8 +212,8 @@ async def test_what_is_under_way_is_cancelled(path: str, end: Callable[[Wire], A
     assert app.cancelled == 1
     assert wire.written[:13] == told
     assert wire.connections == set()
-    for exchange in app.later:
-        exchange.reply(Reply(200))
+    for context in app.later:
+        context.reply(Reply(200))
     assert wire.written[:13] == told
 
 

@@ -8,7 +8,7 @@ import struct
 import httpx
 import pytest
 from tests.runtime.frontends.conftest import Running
-from tests.runtime.frontends.http.asking import ECHO, GOOD, exchange
+from tests.runtime.frontends.http.asking import ECHO, GOOD, round_trip
 
 from argosy_runtime.errors import ServingError
 from argosy_runtime.frontends.http import app as http_frontend
@@ -55,7 +55,7 @@ def test_pipelined_requests_are_answered_in_order(running: Running) -> None:
     sent = b"".join(
         b"POST /v2/models/echo/infer HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies
     )
-    back = exchange(running.http, sent + b"GET /v2/health/live HTTP/1.1\r\nConnection: close\r\n\r\n")
+    back = round_trip(running.http, sent + b"GET /v2/health/live HTTP/1.1\r\nConnection: close\r\n\r\n")
     assert [back.find(b'"id":"%d"' % index) for index in range(3)] == sorted(
         back.find(b'"id":"%d"' % index) for index in range(3)
     )
@@ -88,28 +88,28 @@ async def test_a_draining_listener_answers_and_ends_each_connection_with_its_las
 def test_http_1_0_gets_plain_streams(running: Running) -> None:
     body = b'{"IN":1}'
     head = b"POST /v2/models/repeat/generate_stream HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(body)
-    back = exchange(running.http, head + body)
+    back = round_trip(running.http, head + body)
     assert b"chunked" not in back
     assert back.endswith(b'\r\n\r\ndata: {"OUT":0,"model_name":"repeat","model_version":"1"}\n\n')
 
 
 @pytest.mark.parametrize("sent", [b"nonsense\r\n\r\n", b"GET /v2 HTTP/1.1\r\nA: " + b"a" * 70_000 + b"\r\n\r\n"])
 def test_what_is_no_http_is_refused_and_cut(running: Running, sent: bytes) -> None:
-    assert exchange(running.http, sent).startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert round_trip(running.http, sent).startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
 def test_an_offer_to_upgrade_is_ignored(running: Running) -> None:
     head = b"POST /v2/models/echo/infer HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: %d\r\n\r\n"
     last = b"GET /v2/health/live HTTP/1.1\r\nConnection: close\r\n\r\n"
-    back = exchange(running.http, head % len(GOOD) + GOOD + last)
+    back = round_trip(running.http, head % len(GOOD) + GOOD + last)
     assert back.count(b"HTTP/1.1 200 OK\r\n") == 2
     assert b'"data":[1.5,2.0]' in back
 
 
 def test_paths_in_full_with_queries_and_heads(running: Running) -> None:
-    back = exchange(running.http, b"GET http://x/v2/health/live?a=b HTTP/1.1\r\nConnection: close\r\n\r\n")
+    back = round_trip(running.http, b"GET http://x/v2/health/live?a=b HTTP/1.1\r\nConnection: close\r\n\r\n")
     assert back.startswith(b"HTTP/1.1 200 OK\r\n")
-    back = exchange(running.http, b"HEAD /v2 HTTP/1.1\r\nConnection: close\r\n\r\n")
+    back = round_trip(running.http, b"HEAD /v2 HTTP/1.1\r\nConnection: close\r\n\r\n")
     assert back.startswith(b"HTTP/1.1 405 ")
     assert back.endswith(b"\r\n\r\n")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from argosy_runtime.frontends.http.wire.application import Application
 from argosy_runtime.frontends.http.wire.connection import Connection
-from argosy_runtime.frontends.http.wire.known import KnownHeads
+from argosy_runtime.frontends.http.wire.head_cache import HeadCache
 
 
 class Wire(asyncio.Transport):
@@ -17,7 +17,7 @@ class Wire(asyncio.Transport):
     def __init__(self, app: Application, max_body: int = 1 << 20, draining: bool = False) -> None:
         super().__init__()
         self.connections: set[Connection] = set()
-        self.connection = Connection(KnownHeads(app), self.connections, max_body, draining, lambda: self.now)
+        self.connection = Connection(HeadCache(app), self.connections, max_body, draining, lambda: self.now)
         self.now = 0.0
         self.written = b""
         self.closed = False

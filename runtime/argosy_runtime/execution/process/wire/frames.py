@@ -1,8 +1,9 @@
 """How the server and a model's process talk: one frame format in both directions, of numbers, texts and raw tensors.
 
 A frame, in little endian: u64 length of all of it, u32 kind, u32 how many numbers, u64 subject (which run, which call),
-u64 length of the texts; the numbers, u64 each; the texts (ids, plans, bodies); the tensors, each at a multiple of 16,
-where numpy can read them in place. What a number means, and so how long each text and tensor is, follows from the kind.
+u64 length of the texts; the numbers, u64 each; the texts (ids, templates, bodies); the tensors, each at a multiple of
+16, where numpy can read them in place. The kind says what each number means, and with it how long texts and tensors
+are.
 A large tensor lies in memory that both have mapped (`arena`): its length has `SHARED`, and the next number says where.
 
 Reading a frame runs nothing of what it says: lengths are held against the frame, and whatever does not fit is a

@@ -1,4 +1,4 @@
-"""Plans and errors as bytes: MessagePack read into typed structs, and then checked for what types cannot say."""
+"""Templates and errors as bytes: MessagePack read into typed structs, and then checked for what types cannot say."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final
@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import msgspec
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, invalid
-from argosy_runtime.messages import InferRequest, Parameter, RequestPlan, ResponsePlan, TensorSpec
+from argosy_runtime.messages import InferRequest, Parameter, RequestTemplate, ResponseTemplate, TensorSpec
 from argosy_runtime.modelconfig import ConfigError
 from argosy_runtime.modelconfig.shapes import MOST_DIMENSIONS, size_problem
 from argosy_runtime.tensors import raw_tensor
@@ -60,30 +60,30 @@ _response_decoder: Final = msgspec.msgpack.Decoder(_ResponseBody)
 _error_decoder: Final = msgspec.msgpack.Decoder(ErrorBody)
 
 
-def pack_request(plan: RequestPlan) -> bytes:
-    """Return a plan as bytes. Raises ServingError where a tensor is larger than any may be."""
+def pack_request(template: RequestTemplate) -> bytes:
+    """Return a template as bytes. Raises ServingError where a tensor is larger than any may be."""
     return _encoder.encode(
         _RequestBody(
-            plain_text(plan.model_name),
-            plan.model_version,
-            [_packed(spec) for spec in plan.inputs],
-            tuple([plain_text(name) for name in plan.requested_outputs]),
-            _plain(plan.parameters),
-            plain_text(plan.sequence_id) if isinstance(plan.sequence_id, str) else plan.sequence_id,
-            plan.sequence_start,
-            plan.sequence_end,
-            plan.priority,
-            plan.timeout_us,
+            plain_text(template.model_name),
+            template.model_version,
+            [_packed(spec) for spec in template.inputs],
+            tuple([plain_text(name) for name in template.requested_outputs]),
+            _plain(template.parameters),
+            plain_text(template.sequence_id) if isinstance(template.sequence_id, str) else template.sequence_id,
+            template.sequence_start,
+            template.sequence_end,
+            template.priority,
+            template.timeout_us,
         )
     )
 
 
-def unpack_request(data: bytes) -> RequestPlan:
+def unpack_request(data: bytes) -> RequestTemplate:
     """Return the inverse of `pack_request`. Raises FrameError."""
     try:
         body = _request_decoder.decode(data)
     except msgspec.DecodeError as error:
-        raise FrameError(f"a request's plan is wrong: {error}") from error
+        raise FrameError(f"a request's template is wrong: {error}") from error
     like = InferRequest(
         body.model_name,
         {name: raw_tensor(name, datatype, shape, b"") for name, datatype, shape in map(_checked, body.inputs)},
@@ -98,22 +98,22 @@ def unpack_request(data: bytes) -> RequestPlan:
         body.timeout_us,
     )
     if len(like.inputs) != len(body.inputs):
-        raise FrameError("a request's plan has an input twice")
-    return RequestPlan(like)
+        raise FrameError("a request's template has an input twice")
+    return RequestTemplate(like)
 
 
 def pack_response(outputs: list[TensorSpec], parameters: Mapping[str, Parameter]) -> bytes:
-    """Return a plan as bytes. Raises as `pack_request`."""
+    """Return a template as bytes. Raises as `pack_request`."""
     return _encoder.encode(_ResponseBody([_packed(spec) for spec in outputs], _plain(parameters)))
 
 
-def unpack_response(data: bytes) -> ResponsePlan:
+def unpack_response(data: bytes) -> ResponseTemplate:
     """Return the inverse of `pack_response`. Raises FrameError."""
     try:
         body = _response_decoder.decode(data)
     except msgspec.DecodeError as error:
-        raise FrameError(f"a response's plan is wrong: {error}") from error
-    return ResponsePlan([TensorSpec(*_checked(spec)) for spec in body.outputs], body.parameters)
+        raise FrameError(f"a response's template is wrong: {error}") from error
+    return ResponseTemplate([TensorSpec(*_checked(spec)) for spec in body.outputs], body.parameters)
 
 
 def pack_error(error: ServingError) -> bytes:

@@ -1,19 +1,19 @@
 """Responses in frames: what a model's process answers, and what other models answered to it.
 
-A response is these numbers: its plan (with `NEW`, a text follows that says it), its tensors; or `ERROR` and the error
-as a text. In the frame of a run each stands behind the number of its request, with `FINAL` where it is its last;
+A response is these numbers: its template (with `NEW`, a text with it follows), its tensors; or `ERROR` and the error as
+a text. In the frame of a run each stands behind the number of its request, with `FINAL` where it is its last;
 `EVERY` stands for all requests that have no last response yet.
 """
 
 from typing import Final
 
 from argosy_runtime.errors import ServingError, internal
-from argosy_runtime.messages import InferResponse, ResponsePlan, planned_response
+from argosy_runtime.messages import InferResponse, ResponseTemplate
 from argosy_runtime.tensors import Data
 
 from .frames import Frame, FrameError, FrameWriter
 from .packing import pack_error, pack_response, unpack_error, unpack_response
-from .plans import CAPACITY, SentPlans, check_tensor
+from .templates import CAPACITY, SentTemplates, check_tensor
 
 NEW: Final = 1 << 32
 ERROR: Final = 1 << 33
@@ -26,7 +26,7 @@ class ResponseWriter:
     """Writes responses into frames, in the order in which those are sent."""
 
     def __init__(self) -> None:
-        self._sent = SentPlans()
+        self._sent = SentTemplates()
 
     def add(self, frame: FrameWriter, response: InferResponse) -> None:
         """A response, as the next thing in the frame; one that cannot be sent becomes an error."""
@@ -67,7 +67,7 @@ class ResponseReader:
     """Reads what a `ResponseWriter` wrote, in the same order."""
 
     def __init__(self) -> None:
-        self._plans: dict[int, ResponsePlan] = {}
+        self._templates: dict[int, ResponseTemplate] = {}
 
     def read(self, frame: Frame, final: bool) -> InferResponse:
         """Return the next response of the frame. Raises FrameError."""
@@ -77,14 +77,14 @@ class ResponseReader:
         if number >= NEW:
             number &= _NUMBER
             if number >= CAPACITY:
-                raise FrameError(f"plan number {number}")
-            self._plans[number] = unpack_response(frame.text())
-        plan = self._plans.get(number)
-        if plan is None:
-            raise FrameError(f"no plan has number {number}")
+                raise FrameError(f"template number {number}")
+            self._templates[number] = unpack_response(frame.text())
+        template = self._templates.get(number)
+        if template is None:
+            raise FrameError(f"no template has number {number}")
         raw: list[Data] = []
-        for spec in plan.outputs:
+        for spec in template.outputs:
             data = frame.tensor(spec.size >= 0)
             check_tensor(spec, data)
             raw.append(data)
-        return planned_response(plan, raw, final)
+        return template.response(raw, final)

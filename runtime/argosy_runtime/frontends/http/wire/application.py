@@ -5,15 +5,15 @@ from typing import Protocol
 
 from argosy_runtime.errors import ServingError
 
-from .exchange import Exchange
 from .heads import Head
 from .reply import Reply, error_reply
+from .request_context import RequestContext
 
 
 class Handler(Protocol):
     """Answers all requests that have the same head."""
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, context: RequestContext) -> None:
         """Answer, now or later, or begin to. The request is complete."""
 
 
@@ -30,9 +30,9 @@ class Fixed:
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, context: RequestContext) -> None:
         """See `Handler`."""
-        exchange.reply(self._reply)
+        context.reply(self._reply)
 
 
 Answer = Callable[..., Awaitable[Reply | None]]
@@ -45,14 +45,14 @@ class ByCoroutine:
         self._answer = answer
         self._captures = captures
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, context: RequestContext) -> None:
         """See `Handler`."""
-        exchange.run(self._run(exchange))
+        context.run(self._run(context))
 
-    async def _run(self, exchange: Exchange) -> None:
+    async def _run(self, context: RequestContext) -> None:
         try:
-            reply = await self._answer(exchange, *self._captures)
+            reply = await self._answer(context, *self._captures)
         except ServingError as error:
             reply = error_reply(error)
         if reply is not None:
-            exchange.reply(reply)
+            context.reply(reply)

@@ -7,11 +7,11 @@ from typing import Final, cast
 from argosy_runtime.tensors import Data
 
 from .bodies import Body, BodyError, ChunkedBody, SizedBody
-from .exchange import Exchange
+from .head_cache import HeadCache, RoutedHead
 from .heads import MAX_HEAD_BYTES, Head, may_be_head
-from .known import KnownHead, KnownHeads
 from .long_body import LongBody
 from .reply import message_reply
+from .request_context import RequestContext
 from .timeouts import Phase, Watch
 from .writer import Writer
 
@@ -37,7 +37,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(
         self,
-        heads: KnownHeads,
+        heads: HeadCache,
         connections: "set[Connection]",
         max_body: int,
         draining: bool,
@@ -55,14 +55,14 @@ class Connection(asyncio.Protocol):
         self._half_closed = False
         self._transport: asyncio.Transport
         self._writer: Writer
-        self._exchange: Exchange | None = None
-        self._ended = self._exchange_ended
+        self._context: RequestContext | None = None
+        self._ended = self._context_ended
         self._reading = False
         self._held_back = False
         # Bytes that belong to no request yet.
         self._ahead = b""
         # The request whose body is coming.
-        self._coming: KnownHead | None = None
+        self._coming: RoutedHead | None = None
         self._body: Body | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -77,9 +77,9 @@ class Connection(asyncio.Protocol):
         self._writer.lost = True
         self._writer.resume()
         self._forget()
-        exchange, self._exchange = self._exchange, None
-        if exchange is not None:
-            exchange.cancel()
+        context, self._context = self._context, None
+        if context is not None:
+            context.cancel()
         if not self.closed.done():
             self.closed.set_result(None)
 
@@ -100,8 +100,8 @@ class Connection(asyncio.Protocol):
         with the last request. Transports say so again whenever reading goes on.
         """
         if self._half_closed:
-            return self._exchange is not None
-        if self._exchange is None or self._clock() - self._begun_at > _HALF_CLOSE_S:
+            return self._context is not None
+        if self._context is None or self._clock() - self._begun_at > _HALF_CLOSE_S:
             return False
         self._half_closed = True
         self._writer.draining = True
@@ -123,15 +123,15 @@ class Connection(asyncio.Protocol):
         """Close once the request in flight, if there is one, is answered."""
         self._writer.finishing = True
         self._forget()
-        if self._exchange is None:
+        if self._context is None:
             self._transport.close()
 
     def cancel(self) -> None:
         """Cancel the request in flight, and say so to its client."""
-        exchange = self._exchange
-        if exchange is not None:
-            exchange.cancel()
-            exchange.stop()
+        context = self._context
+        if context is not None:
+            context.cancel()
+            context.stop()
 
     def abort(self) -> None:
         """Cut the connection."""
@@ -142,8 +142,8 @@ class Connection(asyncio.Protocol):
         """What this connection is waiting for."""
         if self._writer.paused:
             return Phase.WRITING
-        if self._exchange is not None:
-            return Phase.HALF_CLOSED if self._half_closed and not self._exchange.started else Phase.ANSWERING
+        if self._context is not None:
+            return Phase.HALF_CLOSED if self._half_closed and not self._context.started else Phase.ANSWERING
         if self._coming is not None:
             return Phase.BODY
         if self._ahead:
@@ -172,11 +172,11 @@ class Connection(asyncio.Protocol):
         if self._reading:
             return
         self._reading = True
-        while self._exchange is None and self._ahead and not (self._writer.finishing or self._writer.paused):
+        while self._context is None and self._ahead and not (self._writer.finishing or self._writer.paused):
             if not self._read_one():
                 break
         self._reading = False
-        hold_back = self._writer.paused or bool(self._ahead and self._exchange is not None)
+        hold_back = self._writer.paused or bool(self._ahead and self._context is not None)
         if hold_back == self._held_back or self._writer.lost or self._transport.is_closing():
             return
         self._held_back = hold_back
@@ -195,29 +195,29 @@ class Connection(asyncio.Protocol):
             if data and not may_be_head(data[: MAX_HEAD_BYTES + 1]):
                 self._refuse(400, _NOT_HTTP)
             return False
-        known = self._heads.find(data[:end])
-        if known is None:
+        routed = self._heads.find(data[:end])
+        if routed is None:
             self._refuse(400, _NOT_HTTP)
             return False
-        size = known.head.length
+        size = routed.head.length
         missing = end + size - len(data)
-        if known.head.chunked or missing > 0 or size > self._max_body:
+        if routed.head.chunked or missing > 0 or size > self._max_body:
             self._ahead = b""
-            self._begin_body(known, data[end:])
+            self._begin_body(routed, data[end:])
         elif missing:
             self._ahead = data[missing:]
-            self._begin(known, data[:missing], end, size)
+            self._begin(routed, data[:missing], end, size)
         else:
             self._ahead = b""
-            self._begin(known, data, end, size)
+            self._begin(routed, data, end, size)
         return True
 
-    def _begin_body(self, known: KnownHead, begun: bytes) -> None:
+    def _begin_body(self, routed: RoutedHead, begun: bytes) -> None:
         """More of a body is still to come, or it is too long to be kept."""
-        head = known.head
+        head = routed.head
         limit = -1 if head.unbounded else self._max_body
         missing = head.length - len(begun)
-        self._coming = known
+        self._coming = routed
         if head.expects and (head.chunked or missing > 0):
             self._writer.write(_CONTINUE)
         if head.chunked:
@@ -239,8 +239,8 @@ class Connection(asyncio.Protocol):
 
     def _feed(self, data: bytes) -> None:
         """More of a body has come."""
-        known, body = self._coming, self._body
-        assert known is not None
+        routed, body = self._coming, self._body
+        assert routed is not None
         assert body is not None
         self.progress += 1
         try:
@@ -251,15 +251,15 @@ class Connection(asyncio.Protocol):
         if rest is not None:
             self._coming = self._body = None
             self._ahead = rest
-            self._begin(known, body.content(), 0, body.size)
+            self._begin(routed, body.content(), 0, body.size)
 
     def long_body_complete(self, body: memoryview) -> None:
         """A long body is there."""
-        known = self._coming
+        routed = self._coming
         self._transport.set_protocol(self)
-        if known is not None:
+        if routed is not None:
             self._coming = None
-            self._begin(known, body, 0, known.head.length)
+            self._begin(routed, body, 0, routed.head.length)
 
     def _forget(self) -> None:
         """What has come, and not begun to be answered."""
@@ -268,33 +268,33 @@ class Connection(asyncio.Protocol):
 
     # Answering.
 
-    def _begin(self, known: KnownHead, data: Data, begin: int, size: int) -> None:
+    def _begin(self, routed: RoutedHead, data: Data, begin: int, size: int) -> None:
         """Have a complete request answered."""
         self.progress += 1
-        exchange = Exchange(known.head, data, begin, size, self._writer, self._ended)
-        self._exchange = exchange
+        context = RequestContext(routed.head, data, begin, size, self._writer, self._ended)
+        self._context = context
         self._writer.more = bool(self._ahead)
         try:
-            known.handler.begin(exchange)
+            routed.handler.begin(context)
         except Exception as error:
-            exchange.fail(error)
+            context.fail(error)
         self._begun_at = self._clock()
 
-    def _exchange_ended(self, exchange: Exchange) -> None:
-        if exchange is not self._exchange:
+    def _context_ended(self, context: RequestContext) -> None:
+        if context is not self._context:
             return
-        self._exchange = None
-        if self._writer.finishing or not exchange.keep_alive:
+        self._context = None
+        if self._writer.finishing or not context.keep_alive:
             self._writer.finishing = True
             self._transport.close()
         elif self._ahead:
             self._read()
-        if self._half_closed and self._exchange is None and not self._transport.is_closing():
+        if self._half_closed and self._context is None and not self._transport.is_closing():
             self._transport.close()
 
     def _refuse(self, status: int, message: str) -> None:
         """Answer what is no request, or not all of one, and end."""
         self._forget()
         self._writer.finishing = True
-        Exchange(_NO_HTTP_HEAD, b"", 0, 0, self._writer, self._ended).reply(message_reply(status, message))
+        RequestContext(_NO_HTTP_HEAD, b"", 0, 0, self._writer, self._ended).reply(message_reply(status, message))
         self._transport.close()

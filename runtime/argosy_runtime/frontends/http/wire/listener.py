@@ -10,7 +10,7 @@ from argosy_runtime.frontends.sockets import BACKLOG
 
 from .application import Application
 from .connection import Connection
-from .known import KnownHeads
+from .head_cache import HeadCache
 from .timeouts import Timeouts, sweep
 
 # How long cancelled requests have to say so before their connections are cut.
@@ -29,7 +29,7 @@ class HttpListener:
         self.port: int = listening.getsockname()[1]
         self._socket = listening
         self._max_body = max_body
-        self._heads = KnownHeads(app)
+        self._heads = HeadCache(app)
         self._connections: set[Connection] = set()
         self._timeouts = timeouts or Timeouts()
         self._server: asyncio.Server | None = None

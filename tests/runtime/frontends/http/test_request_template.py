@@ -18,18 +18,17 @@ from tests.runtime.frontends.http.wire import Wire
 
 from argosy_runtime.errors import DecoupledModelError, internal, not_found
 from argosy_runtime.frontends.http.app import HttpApp, HttpOptions
-from argosy_runtime.frontends.http.infer import Infer
-from argosy_runtime.frontends.http.infer_plan import PlannedInfer
+from argosy_runtime.frontends.http.infer import InferHandler
+from argosy_runtime.frontends.http.request_template import TemplateHandler
 from argosy_runtime.frontends.http.wire.application import Handler
 from argosy_runtime.frontends.http.wire.heads import Head
 from argosy_runtime.messages import (
     Deliver,
     InferRequest,
     InferResponse,
-    RequestPlan,
-    ResponsePlan,
+    RequestTemplate,
+    ResponseTemplate,
     Submission,
-    planned_response,
 )
 from argosy_runtime.tensors import Data
 
@@ -46,17 +45,17 @@ class Over:
 
 
 class EchoPlane(FakePlane):
-    """Answers at once with its inputs; where it `plans`, as a model's process does: by plans and raw tensors."""
+    """Answers at once with its inputs; where it `templates`, as a model's process does: by templates and raw tensors."""
 
-    def __init__(self, plans: bool) -> None:
+    def __init__(self, templates: bool) -> None:
         super().__init__()
-        self._plans = plans
-        self._known: dict[RequestPlan, ResponsePlan] = {}
-        self.planned = 0
+        self._templates = templates
+        self._known: dict[RequestTemplate, ResponseTemplate] = {}
+        self.templated = 0
 
     def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
         self.requests.append(request)
-        self.planned += request.plan is not None
+        self.templated += request.template is not None
         if request.model_name == "none":
             raise not_found("Request for unknown model: 'none' is not found")
         if request.model_name == "repeat":
@@ -70,12 +69,12 @@ class EchoPlane(FakePlane):
         wanted = request.requested_outputs or tuple(request.inputs)
         outputs = [request.inputs[name] for name in wanted if name in request.inputs]
         parameters = {} if request.priority == 0 else {"urgent": request.priority}
-        plan = request.plan
-        if not self._plans or plan is None:
+        template = request.template
+        if not self._templates or template is None:
             return InferResponse(request.model_name, "1", request.id, outputs, dict(parameters))
-        if plan not in self._known:
-            self._known[plan] = ResponsePlan([tensor.spec() for tensor in outputs], dict(parameters))
-        response = planned_response(self._known[plan], [tensor.data for tensor in outputs])
+        if template not in self._known:
+            self._known[template] = ResponseTemplate([tensor.spec() for tensor in outputs], dict(parameters))
+        response = self._known[template].response([tensor.data for tensor in outputs])
         response.model_name, response.model_version, response.id = request.model_name, "1", request.id
         return response
 
@@ -85,7 +84,7 @@ class OrdinaryApp(HttpApp):
 
     def handler(self, head: Head) -> Handler:
         handler = super().handler(head)
-        return handler._ordinary if isinstance(handler, PlannedInfer) else handler
+        return handler._ordinary if isinstance(handler, TemplateHandler) else handler
 
 
 SIZES = {"FP32": 4, "INT64": 8, "UINT8": 1, "FP16": 2, "NOPE": 4}
@@ -172,7 +171,7 @@ def answers(app: HttpApp, sent: list[bytes], cuts: list[int]) -> bytes:
     whole = b"".join(sent)
     places = sorted({cut % (len(whole) + 1) for cut in cuts} | {0, len(whole)})
 
-    async def exchange() -> bytes:
+    async def round_trip() -> bytes:
         wire = Wire(app)
         for begin, end in pairwise(places):
             wire.feed(whole[begin:end])
@@ -181,7 +180,7 @@ def answers(app: HttpApp, sent: list[bytes], cuts: list[int]) -> bytes:
             await asyncio.sleep(0)
         return wire.written
 
-    return asyncio.run(exchange())
+    return asyncio.run(round_trip())
 
 
 def seen(plane: EchoPlane) -> list[tuple[object, ...]]:
@@ -207,29 +206,29 @@ _SAME_ID_TWICE = (
 )]), [])  # fmt: skip
 def test_the_short_way_answers_as_the_ordinary_one(made: tuple[str, list[bytes]], cuts: list[int]) -> None:
     _, sent = made
-    ordinary = EchoPlane(plans=False)
+    ordinary = EchoPlane(templates=False)
     options = HttpOptions(max_input_size=1 << 20)
     # What it answers once it knows the request matters as much as what it answers first.
     expected = answers(OrdinaryApp(ordinary, options), sent * 2, [])
-    for plans in (True, False):
-        plane = EchoPlane(plans)
+    for templates in (True, False):
+        plane = EchoPlane(templates)
         assert answers(HttpApp(plane, options), sent * 2, cuts) == expected
         assert seen(plane) == seen(ordinary)
-    assert ordinary.planned == 0
+    assert ordinary.templated == 0
 
 
 ONE = b'{"id":"%b","inputs":[{"name":"IN","datatype":"FP32","shape":[1,2],"parameters":{"binary_data_size":8}}],"parameters":{"binary_data_output":true}}'
 
 
 def test_the_common_request_is_planned_and_its_tensors_are_not_decoded() -> None:
-    plane = EchoPlane(plans=True)
+    plane = EchoPlane(templates=True)
     sent = []
     for request_id in (b"1", b"22", b""):
         text = ONE % request_id
         sent.append(_request("/v2/models/echo/infer", text + request_id.rjust(8), str(len(text))))
     back = answers(HttpApp(plane, HttpOptions()), sent, [])
-    assert plane.planned == 3
-    assert len({request.plan for request in plane.requests}) == 1
+    assert plane.templated == 3
+    assert len({request.template for request in plane.requests}) == 1
     expected = b'{"id":"22","model_name":"echo","model_version":"1","outputs":[{"name":"IN","datatype":"FP32","shape":[1,2],"parameters":{"binary_data_size":8}}]}'
     assert back.count(b"HTTP/1.1 200 OK\r\n") == 3
     assert b"Inference-Header-Content-Length: %d\r\n" % len(expected) in back
@@ -238,7 +237,7 @@ def test_the_common_request_is_planned_and_its_tensors_are_not_decoded() -> None
 
 
 def test_a_long_body_is_not_copied_on_its_way() -> None:
-    plane = EchoPlane(plans=True)
+    plane = EchoPlane(templates=True)
     data = bytes(range(256)) * 1024
     text = (ONE % b"1").replace(b"[1,2]", b"[1,65536]").replace(b":8}", b":262144}")
     sent = _request("/v2/models/echo/infer", text + data, str(len(text)))
@@ -249,22 +248,22 @@ def test_a_long_body_is_not_copied_on_its_way() -> None:
 
 
 def test_a_tensor_may_be_called_id() -> None:
-    plane = EchoPlane(plans=True)
+    plane = EchoPlane(templates=True)
     text = ONE.replace(b'"IN"', b'"id"') % b"1"
     answers(HttpApp(plane, HttpOptions()), [_request("/v2/models/echo/infer", text + bytes(8), str(len(text)))], [])
-    assert plane.planned == 1
+    assert plane.templated == 1
 
 
 def test_no_more_plans_are_remembered_than_a_server_can_bear() -> None:
-    plane = EchoPlane(plans=True)
+    plane = EchoPlane(templates=True)
     sent = []
     for number in (*range(1025), 1, 0):
         text = ONE.replace(b'{"binary_data_output"', b'{"mine":%d,"binary_data_output"' % number) % b"1"
         sent.append(_request("/v2/models/echo/infer", text + bytes(8), str(len(text))))
     answers(HttpApp(plane, HttpOptions()), sent, [])
-    assert plane.planned == 1027
-    assert plane.requests[1025].plan is plane.requests[1].plan
-    assert plane.requests[1026].plan is not plane.requests[0].plan
+    assert plane.templated == 1027
+    assert plane.requests[1025].template is plane.requests[1].template
+    assert plane.requests[1026].template is not plane.requests[0].template
 
 
 def test_another_version_answers_under_its_own_name() -> None:
@@ -276,17 +275,17 @@ def test_another_version_answers_under_its_own_name() -> None:
 
     text = ONE % b"1"
     sent = _request("/v2/models/echo/infer", text + bytes(8), str(len(text)))
-    back = answers(HttpApp(Renewed(plans=True), HttpOptions()), [sent] * 3, [])
+    back = answers(HttpApp(Renewed(templates=True), HttpOptions()), [sent] * 3, [])
     assert [back.count(b'"model_version":"%d"' % number) for number in (1, 2, 3)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("headers", ["Accept-Encoding: gzip\r\n", "Fwd-X: 1\r\n", "Content-Encoding: gzip\r\n"])
 def test_what_the_head_asks_for_besides_takes_the_ordinary_way(headers: str) -> None:
-    app = HttpApp(EchoPlane(plans=True), HttpOptions(header_forward_pattern="fwd-"))
+    app = HttpApp(EchoPlane(templates=True), HttpOptions(header_forward_pattern="fwd-"))
     fields = dict([header.lower().encode().split(b": ") for header in headers.split("\r\n") if header])
     head = {b"content-length": b"108", b"inference-header-content-length": b"100"}
-    assert isinstance(app.handler(Head("POST", "/v2/models/echo/infer", head)), PlannedInfer)
-    assert isinstance(app.handler(Head("POST", "/v2/models/echo/infer", head | fields)), Infer)
+    assert isinstance(app.handler(Head("POST", "/v2/models/echo/infer", head)), TemplateHandler)
+    assert isinstance(app.handler(Head("POST", "/v2/models/echo/infer", head | fields)), InferHandler)
 
 
 def test_an_error_of_a_planned_request_is_told_as_any() -> None:
@@ -296,7 +295,7 @@ def test_an_error_of_a_planned_request_is_told_as_any() -> None:
 
     text = ONE % b"1"
     back = answers(
-        HttpApp(Failing(plans=True), HttpOptions()),
+        HttpApp(Failing(templates=True), HttpOptions()),
         [_request("/v2/models/echo/infer", text + bytes(8), str(len(text)))],
         [],
     )

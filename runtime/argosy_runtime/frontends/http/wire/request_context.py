@@ -1,4 +1,4 @@
-"""One HTTP exchange: the request as handlers see it, and the way its answer takes."""
+"""One HTTP request as its handler sees it, and the methods that answer it."""
 
 import asyncio
 import logging
@@ -20,13 +20,13 @@ _CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
 
 
 class Work(Protocol):
-    """What is under way for an exchange: a task or a submission."""
+    """What is under way for a request: a task or a submission."""
 
     def cancel(self) -> object:
         """Nobody waits for it any more."""
 
 
-class Exchange:
+class RequestContext:
     """A request and its one answer: `reply`, `send`, or `start`, `write` … and `end`.
 
     The body is `data` from `begin` on; `size` is its length in bytes even where it was too long to be kept. `work` is
@@ -48,7 +48,7 @@ class Exchange:
     )
 
     def __init__(
-        self, head: Head, data: Data, begin: int, size: int, writer: Writer, ended: "Callable[[Exchange], None]"
+        self, head: Head, data: Data, begin: int, size: int, writer: Writer, ended: "Callable[[RequestContext], None]"
     ) -> None:
         self.head = head
         self.data: Data = data

@@ -1,12 +1,13 @@
 """What requests or responses alike have in common is sent once, and is a number from then on.
 
 Each side keeps what it has sent and what it has got, by number, up to `CAPACITY`; the number of the oldest is then used
-anew. A new plan stands in the frame that needs it first, so both sides always mean the same by a number.
+anew. A new template stands in the frame that needs it first, so both sides always mean the same by a number.
 """
 
 from math import prod
-from typing import Any, Final
+from typing import Final
 
+from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import TensorSpec
 from argosy_runtime.tensors import Data, string_count
 
@@ -15,24 +16,26 @@ from .frames import FrameError
 CAPACITY: Final = 1024
 
 
-class SentPlans:
-    """Which number the other side knows a plan by. A plan is known by its key, equal for equal plans."""
+class SentTemplates:
+    """Which number the other side knows a template by. A template is known by its key, equal for equal templates."""
 
     __slots__ = ("_numbers",)
 
     def __init__(self) -> None:
-        self._numbers: dict[Any, int] = {}
+        self._numbers = FifoCache[object, int](CAPACITY)
 
     def find(self, key: object) -> int:
-        """Return the number of a plan; -1 where the other side does not know it."""
-        return self._numbers.get(key, -1)
+        """Return the number of a template; -1 where the other side does not know it."""
+        number = self._numbers.get(key)
+        return -1 if number is None else number
 
     def add(self, key: object) -> int:
-        """Number a plan that the other side does not know, and return the number."""
+        """Number a template that the other side does not know, and return the number."""
         number = len(self._numbers)
-        if number == CAPACITY:
-            number = self._numbers.pop(next(iter(self._numbers)))
-        self._numbers[key] = number
+        evicted = self._numbers.put(key, number)
+        if evicted is not None:
+            number = evicted[1]
+            self._numbers.put(key, number)
         return number
 
 
