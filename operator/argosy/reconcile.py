@@ -1,11 +1,11 @@
-"""Resources, nodes and what servers say become what there should be: the one function that every shell calls. Pure.
+"""From resources, nodes and what servers report to what there should be: the one function that every shell calls. Pure.
 
-It is called again whenever anything changes, with what its last answer led to, and each answer is one step: a
-new version beside the old one, then the ensembles over to it, then the old one gone. It has two halves: `decide`, which
-pools that share nodes do one after another, and `conclude`, which needs nothing but what was decided.
+It is called again whenever anything changes, with what its last outcome led to, and each outcome is one step: a new
+version next to the old one, then the ensembles over to it, then the old one unloaded. It has two halves: `decide`,
+which pools that share nodes do one after another, and `conclude`, which needs nothing but what was decided.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,51 +13,48 @@ from functools import partial
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.servingpool import RuntimeName, ServingPool
-from argosy.api.status import EngineStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus, ServingPoolStatus
+from argosy.api.status import ServingPoolStatus, Status
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.forms import allocations, policies, scaled_forms
 from argosy.autoscaling.pool.room import Grant, grants, hopes
-from argosy.planning.builds.architectures import PoolNodes
 from argosy.planning.builds.engines import EngineFacts
 from argosy.planning.builds.forms import held_back, pool_engines
 from argosy.planning.builds.plan import PlannedBuild
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.builds.scheduling import plan_builds, withhold
 from argosy.planning.demand.members import Members
-from argosy.planning.demand.pool_facts import LoadedVersions, pool_facts
+from argosy.planning.demand.pool_facts import pool_facts
 from argosy.planning.facts import CurrentServer, Device, Node, PoolFacts
-from argosy.planning.migration.disruption import Disruption, limited
-from argosy.planning.migration.migrate import DRAIN_PERIOD, migrate
-from argosy.planning.migration.next_step import ServerStep, server_steps
+from argosy.planning.migration.migrate import DRAIN_PERIOD
 from argosy.planning.migration.observed import Observed
-from argosy.planning.migration.state import Migration, Places, PoolState
-from argosy.planning.migration.versions import outdated_forms, target_forms
+from argosy.planning.migration.pool_migration import PoolMigration
+from argosy.planning.migration.revisions import revisions_by_server
 from argosy.planning.nodes.cordons import Cordons, cordons, with_cordons
+from argosy.planning.nodes.pool_nodes import PoolNodes
 from argosy.planning.nodes.readiness import next_change, standing
 from argosy.planning.nodes.reservations import devices
-from argosy.planning.nodes.selection import closed
 from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
 from argosy.planning.plan import FleetPlan, PoolPlan
-from argosy.planning.topology.deployment import Machine
 from argosy.planning.validation.accept import Accepted, accept
 from argosy.render.config.configrules import check_together
-from argosy.render.forms import OF_ARGOSY, OF_TRITON, RenderedKeys, forms_by_server
+from argosy.render.reload_keys import OF_ARGOSY, OF_TRITON, RenderedKeys
 from argosy.render.repositories import RenderedServer, rendered_servers
 from argosy.render.sizes import document_sizes
+from argosy.round import DecidedRound
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
-from argosy.status.statuses import Situation, Status, statuses
+from argosy.status.statuses import statuses
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What there should be: the plan, the next step of each pool's servers, every resource's status.
+    """What there should be: the placement plan, the next step of each pool's servers, every resource's status.
 
-    `facts` are what the plan was made from. `valid` is the form of each resource that is acted upon, by identity.
-    `builds` are those that each pool's models ask for. By identity: `allocations` are what each model and ensemble that
-    scales was to have, `grants` what the plan gave each, and the room that it leaves. `wake` is when to ask again
-    though nothing changes. `cordons` are those of each pool, with the device errors that count towards further ones.
+    `facts` are what the plan was made from. `valid` is each resource with the spec that is acted upon, by identity.
+    `builds` are those that each pool's models request. By identity: `allocations` are what each model and ensemble that
+    scales was to have, `grants` what the plan gave each, and the headroom that it leaves. `wake` is when to reconcile
+    again though nothing changes. `cordons` are those of each pool, with the device errors that count towards more.
     """
 
     plan: FleetPlan
@@ -73,11 +70,11 @@ class Outcome:
     cordons: Mapping[PoolKey, Cordons] = field(default_factory=dict)
 
     def servers(self, pool: PoolKey) -> tuple[CurrentServer, ...]:
-        """Return the servers there should be in a pool, those that drain too."""
+        """Return the servers there should be in a pool, draining ones included."""
         return tuple(step.plan.current for step in self.steps.get(pool, ()))
 
     def after(self, snapshot: FleetSnapshot) -> FleetSnapshot:
-        """Return the snapshot with what was decided in it; what servers say and hold is to be observed again."""
+        """Return the snapshot with what was decided in it; what servers report and hold is to be observed again."""
         pools = {
             key: replace(
                 snapshot.pool(key),
@@ -90,42 +87,8 @@ class Outcome:
         return replace(snapshot, pools=pools, statuses=self.statuses, valid=self.valid)
 
 
-@dataclass(frozen=True, slots=True)
-class DecidedRound:
-    """What a round decides: the plan, the builds, and the next step of each pool's servers.
-
-    That is all that other pools' rounds depend on. What is told of it follows later, from this value alone.
-    `engines`, `members`, `states`, `migrations`, `disruptions`, `cordons` and `steps` are by the pool's key, `follows`
-    and `allocated` by the resource's identity.
-    """
-
-    snapshot: FleetSnapshot
-    now: datetime
-    accepted: Accepted
-    engines: Mapping[PoolKey, PoolEngines]
-    follows: Mapping[str, Policy]
-    allocated: Mapping[str, Allocation]
-    members: Mapping[PoolKey, Members]
-    ranked: RankedPlan
-    states: Mapping[PoolKey, PoolState]
-    migrations: Mapping[PoolKey, Migration]
-    disruptions: Mapping[PoolKey, Disruption]
-    cordons: Mapping[PoolKey, Cordons]
-    steps: Mapping[PoolKey, tuple[ServerStep, ...]]
-    builds: Mapping[PoolKey, tuple[PlannedBuild, ...]]
-
-    @property
-    def plan(self) -> FleetPlan:
-        """The plan of every pool."""
-        return self.ranked.plan
-
-    def servers(self, pool: PoolKey) -> tuple[CurrentServer, ...]:
-        """Return the servers there should be in a pool, those that drain too."""
-        return tuple(step.plan.current for step in self.steps.get(pool, ()))
-
-
 def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> Outcome:
-    """Return one step. `now` has a time zone.
+    """Return the outcome of one round. `now` has a time zone.
 
     Problems between resources are found here, and take a resource out of the plan.
     """
@@ -135,256 +98,147 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
 def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> DecidedRound:
     """Return what a round decides. `now` has a time zone."""
     cordoned = _cordons(snapshot, now)
-    nodes = _nodes(snapshot, cordoned, now)
+    nodes = _available_nodes(snapshot, cordoned, now)
     check = partial(check_together, excluded={problem.resource for problem in snapshot.problems})
     declared = accept(snapshot.resources, snapshot.problems, snapshot.valid, check)
-    engine_facts = _engine_facts(snapshot, declared, nodes)
+    pools = _pool_nodes(snapshot, declared, nodes)
+    engine_facts = _engine_facts(snapshot, declared, pools)
     accepted = held_back(declared, snapshot.valid, engine_facts, check)
+    pools = pools if accepted is declared else _pool_nodes(snapshot, accepted, nodes)
     engines = pool_engines(declared, accepted, engine_facts)
-    follows = policies(accepted.valid, now)
-    allocated = allocations(follows, snapshot.decisions, _recalled(snapshot, accepted))
-    members = _members(snapshot, accepted, engines, follows, allocated)
-    facts = _facts(snapshot, accepted, members, nodes)
+    followed = policies(accepted.valid, now)
+    allocated = allocations(followed, snapshot.decisions, snapshot.scaling_statuses(accepted.valid))
+    members = _members(snapshot, accepted, engines, followed, allocated)
+    facts = {key: pool_facts(here, members[key], snapshot.pool(key).loaded_versions) for key, here in pools.items()}
     ranked = pack_by_priority(list(facts.values()), snapshot.claimed)
-    states = _states(snapshot, ranked.plan, facts, members, nodes, follows)
-    migrations = {
-        key: Migration() if facts[key].suspended else migrate(state, snapshot.pool(key).drain_since, now, drain_period)
-        for key, state in states.items()
-    }
-    disruptions = _disruptions(states, migrations, facts)  # what is held back, these migrations leave as it is
     return DecidedRound(
         snapshot=snapshot,
         now=now,
         accepted=accepted,
-        engines=engines,
-        follows=follows,
-        allocated=allocated,
-        members=members,
         ranked=ranked,
-        states=states,
-        migrations=migrations,
-        disruptions=disruptions,
-        cordons=cordoned,
-        steps={
-            key: server_steps(state, migrations[key], _keys(state.members, facts[key])) for key, state in states.items()
+        migrations={
+            plan.pool: _migration(
+                snapshot.pool(plan.pool), plan, facts[plan.pool], members[plan.pool], nodes, now, drain_period
+            )
+            for plan in ranked.plan.pools
         },
-        builds=plan_builds(engines, _devices(snapshot, ranked.plan)),
+        engines=engines,
+        builds=plan_builds(engines, _reserved(snapshot, ranked.plan)),
+        cordons=cordoned,
+        policies=followed,
+        allocations=allocated,
     )
 
 
 def conclude(decided: DecidedRound) -> Outcome:
-    """Return all that follows from what a round decided: statuses, models' configurations, and what room is left."""
-    snapshot, ranked, members = decided.snapshot, decided.ranked, decided.members
-    drains = (each.wake for each in decided.migrations.values())
+    """Return all that follows from what a round decided: statuses, models' configurations, and the headroom left."""
+    snapshot, migrations = decided.snapshot, decided.migrations
+    wakes = (next_change(snapshot.nodes, decided.now), *(migration.wake for migration in migrations.values()))
     return Outcome(
-        plan=ranked.plan,
-        facts=ranked.facts,
-        statuses=statuses(_situation(decided), decided.now),
+        plan=decided.plan,
+        facts=decided.ranked.facts,
+        statuses=statuses(decided),
         steps={
-            key: rendered_servers(each, members[key], snapshot.pool(key).repositories)
-            for key, each in decided.steps.items()
+            key: rendered_servers(migration.steps, migration.state.members, snapshot.pool(key).repositories)
+            for key, migration in migrations.items()
         },
         problems=decided.accepted.problems,
-        valid={each.identity: each for each in decided.accepted.valid},
-        wake=_earliest(next_change(snapshot.nodes, decided.now), *drains),
+        valid={resource.identity: resource for resource in decided.accepted.valid},
+        wake=min((wake for wake in wakes if wake is not None), default=None),
         builds=decided.builds,
-        grants=grants(ranked, _hoped(snapshot, ranked, members, decided.follows), members),
-        allocations=decided.allocated,
+        grants=grants(decided.ranked, _hoped(decided), decided.members),
+        allocations=decided.allocations,
         cordons=decided.cordons,
     )
 
 
 def _cordons(snapshot: FleetSnapshot, now: datetime) -> dict[PoolKey, Cordons]:
-    """The cordons of each pool, by what its servers report and by its status."""
-    found: dict[PoolKey, Cordons] = {}
+    """Return the cordons of each pool, from what its servers report and from its status."""
+    cordons_of: dict[PoolKey, Cordons] = {}
     for pool in snapshot.resources:
         if isinstance(pool, ServingPool):
-            known, before = snapshot.pool(pool.key), snapshot.statuses.get(pool.identity) or pool.status
+            known, status = snapshot.pool(pool.key), snapshot.status(pool)
             errors = known.device_errors.after(known.servers, known.reports, now)
-            status = before if isinstance(before, ServingPoolStatus) else None
-            found[pool.key] = cordons(pool, status, errors, snapshot.nodes, now)
-    return found
+            before = status if isinstance(status, ServingPoolStatus) else None
+            cordons_of[pool.key] = cordons(pool, before, errors, snapshot.nodes, now)
+    return cordons_of
 
 
-def _nodes(snapshot: FleetSnapshot, cordoned: Mapping[PoolKey, Cordons], now: datetime) -> tuple[Node, ...]:
-    """The nodes as they count now, without the GPUs that builds hold and those that are cordoned."""
+def _available_nodes(snapshot: FleetSnapshot, cordoned: Mapping[PoolKey, Cordons], now: datetime) -> tuple[Node, ...]:
+    """Return the nodes as they count now: GPUs of running builds and cordoned GPUs are withheld."""
     builds = [build for pool in snapshot.pools.values() for build in pool.builds.values()]
-    gone = {(gpu.node, gpu.gpu) for each in cordoned.values() for gpu in each.gpus} | snapshot.cordoned
-    return with_cordons(withhold(standing(snapshot.nodes, now), builds, _servers(snapshot)), gone)
+    gone = {(gpu.node, gpu.gpu) for of_pool in cordoned.values() for gpu in of_pool.gpus} | snapshot.cordoned
+    return with_cordons(withhold(standing(snapshot.nodes, now), builds, snapshot.servers), gone)
 
 
-def _engine_facts(snapshot: FleetSnapshot, accepted: Accepted, nodes: tuple[Node, ...]) -> dict[PoolKey, EngineFacts]:
-    """What the engines of each pool are told from."""
-    found: dict[PoolKey, EngineFacts] = {}
-    before = ((each.identity, snapshot.statuses.get(each.identity) or each.status) for each in accepted.valid)
-    entries: dict[str, tuple[EngineStatus, ...]] = {
-        name: each.engines for name, each in before if isinstance(each, InferenceModelStatus)
+def _pool_nodes(snapshot: FleetSnapshot, accepted: Accepted, nodes: tuple[Node, ...]) -> dict[PoolKey, PoolNodes]:
+    """Return the nodes and servers of each valid pool."""
+    return {
+        pool.key: PoolNodes.of(pool, nodes, snapshot.pool(pool.key).servers, snapshot.pool(pool.key).answering)
+        for pool in accepted.valid
+        if isinstance(pool, ServingPool)
     }
-    for pool in accepted.valid:
-        if isinstance(pool, ServingPool):
-            known = snapshot.pool(pool.key)
-            here = PoolNodes.of(pool, nodes, _running(pool, nodes, known), known.servers)
-            found[pool.key] = EngineFacts(pool, here, known.builds, entries, snapshot.build_image)
-    return found
 
 
-def _devices(snapshot: FleetSnapshot, plan: FleetPlan) -> set[Device]:
-    """The GPUs that no build gets: servers have them, are to have them, or other pools ask for them."""
-    planned = (each.current for pool in plan.pools for each in pool.servers)
-    return devices([*planned, *_servers(snapshot)]) | snapshot.claimed
-
-
-def _servers(snapshot: FleetSnapshot) -> list[CurrentServer]:
-    return [server for pool in snapshot.pools.values() for server in pool.servers]
+def _engine_facts(
+    snapshot: FleetSnapshot, accepted: Accepted, pools: Mapping[PoolKey, PoolNodes]
+) -> dict[PoolKey, EngineFacts]:
+    """Return what the engines of each pool are decided from."""
+    entries = snapshot.engine_statuses(accepted.valid)
+    return {
+        key: EngineFacts(nodes, snapshot.pool(key).builds, entries, snapshot.build_image)
+        for key, nodes in pools.items()
+    }
 
 
 def _members(
     snapshot: FleetSnapshot,
     accepted: Accepted,
     engines: Mapping[PoolKey, PoolEngines],
-    follows: Mapping[str, Policy],
+    followed: Mapping[str, Policy],
     allocated: Mapping[str, Allocation],
 ) -> dict[PoolKey, Members]:
-    """What each valid pool is to serve, with what was decided of it."""
+    """Return what each valid pool is to serve, with the amounts that scaling decided."""
     broken = (*accepted.out, *snapshot.faulty)
-    found = {
+    members = {
         key: Members.of(
             key,
-            scaled_forms(each.effective(accepted.valid), follows, allocated),
+            scaled_forms(of_pool.effective(accepted.valid), followed, allocated),
             broken,
             snapshot.pool(key).elsewhere,
-            {**snapshot.shapes, **each.shapes},
-            each.served,
+            {**snapshot.shapes, **of_pool.shapes},
+            of_pool.served,
+            followed,
         )
-        for key, each in engines.items()
+        for key, of_pool in engines.items()
     }
-    return {key: replace(members, sizes=document_sizes(members)) for key, members in found.items()}
+    return {key: replace(of_pool, sizes=document_sizes(of_pool)) for key, of_pool in members.items()}
 
 
-def _recalled(snapshot: FleetSnapshot, accepted: Accepted) -> dict[str, ScalingStatus]:
-    """By identity, what statuses tell of earlier decisions."""
-    before = ((each.identity, snapshot.statuses.get(each.identity) or each.status) for each in accepted.valid)
-    members = ((name, each) for name, each in before if isinstance(each, InferenceModelStatus | EnsembleStatus))
-    return {name: each.scaling for name, each in members if each.scaling is not None}
-
-
-def _hoped(
-    snapshot: FleetSnapshot, ranked: RankedPlan, members: Mapping[PoolKey, Members], follows: Mapping[str, Policy]
-) -> RankedPlan | None:
-    """The plan with all replicas that are wanted of what lacked the room for them; None where nothing did."""
-    wanted = hopes(ranked, snapshot.decisions, members, follows)
-    return pack_by_priority(ranked.with_more(wanted), snapshot.claimed) if wanted else None
-
-
-def _facts(
-    snapshot: FleetSnapshot, accepted: Accepted, members: Mapping[PoolKey, Members], nodes: tuple[Node, ...]
-) -> dict[PoolKey, PoolFacts]:
-    """What each pool's solver is asked."""
-    found: dict[PoolKey, PoolFacts] = {}
-    for pool in accepted.valid:
-        if isinstance(pool, ServingPool):
-            known = snapshot.pool(pool.key)
-            current = _running(pool, nodes, known)
-            found[pool.key] = pool_facts(pool, members[pool.key], nodes, current, known.servers, _loaded(known))
-    return found
-
-
-def _loaded(known: PoolSnapshot) -> LoadedVersions:
-    return {
-        each.server: {model.declared_name: model.versions.keys() for model in each.models if not model.is_ensemble}
-        for each in known.repositories
-    }
-
-
-def _running(pool: ServingPool, nodes: tuple[Node, ...], known: PoolSnapshot) -> tuple[CurrentServer, ...]:
-    """The pool's servers that have a place. One that does not answer, on a closed node, ended and finds none there."""
-    shut = closed(pool, nodes)
-    answering = {report.name for report in known.reports if report.ready}
-    return tuple(each for each in known.servers if each.node not in shut or each.name in answering)
-
-
-def _keys(members: Members, facts: PoolFacts) -> RenderedKeys:
-    return RenderedKeys(members.served_names, OF_TRITON if facts.runtime is RuntimeName.TRITON else OF_ARGOSY)
-
-
-def _states(
-    snapshot: FleetSnapshot,
-    plan: FleetPlan,
-    facts: Mapping[PoolKey, PoolFacts],
-    members: Mapping[PoolKey, Members],
-    nodes: tuple[Node, ...],
-    follows: Collection[str],
-) -> dict[PoolKey, PoolState]:
-    """The plan of each pool, and what stands there."""
-    return {
-        each.pool: _state(each, facts[each.pool], members[each.pool], snapshot.pool(each.pool), nodes, follows)
-        for each in plan.pools
-    }
-
-
-def _disruptions(
-    states: Mapping[PoolKey, PoolState], migrations: Mapping[PoolKey, Migration], facts: Mapping[PoolKey, PoolFacts]
-) -> dict[PoolKey, Disruption]:
-    """Of each pool where more servers would go at once than it allows, what is held back."""
-    running = {key: state for key, state in states.items() if not facts[key].suspended}
-    found = {key: limited(state, migrations[key], facts[key].max_disruption) for key, state in running.items()}
-    return {key: each for key, each in found.items() if each}
-
-
-def _state(
+def _migration(
+    known: PoolSnapshot,
     plan: PoolPlan,
     facts: PoolFacts,
     members: Members,
-    known: PoolSnapshot,
     nodes: tuple[Node, ...],
-    follows: Collection[str],
-) -> PoolState:
-    """The plan, and what stands there."""
-    places, keys = Places.of(plan, members), _keys(members, facts)
-    observed = Observed.of(known.reports, forms_by_server(known.repositories), forms_by_server(known.served))
-    scaled = {name for name, model in members.models.items() if model.identity in follows}
-    observed = replace(observed, outdated=outdated_forms(plan.servers, members, places, observed, keys, scaled))
-    return PoolState(
-        plan=plan,
-        members=members,
-        places=places,
-        observed=observed,
-        current={each.name: each for each in facts.current},
-        nodes={node.name: node for node in nodes if node.ready},
-        machine=Machine.best_of(facts.nodes, facts.headroom),
-        targets={each.name: target_forms(each, members, places, observed, keys) for each in plan.servers},
-    )
+    now: datetime,
+    drain_period: timedelta,
+) -> PoolMigration:
+    """Return the next step of one pool's servers towards their plan."""
+    keys = RenderedKeys(members.served_names, OF_TRITON if facts.runtime is RuntimeName.TRITON else OF_ARGOSY)
+    loaded, served = revisions_by_server(known.repositories), revisions_by_server(known.served)
+    observed = Observed.of(known.reports, loaded, served, known.drain_since)
+    return PoolMigration.of(plan, facts, members, observed, nodes, keys, now, drain_period)
 
 
-def _situation(decided: DecidedRound) -> Situation:
-    """What the statuses are made from: every resource, in the form that is acted upon."""
-    snapshot, accepted = decided.snapshot, decided.accepted
-    forms = {each.identity: each for each in accepted.valid}
-    every = {each.identity: forms.get(each.identity, each) for each in (*snapshot.resources, *snapshot.faulty)}
-    return Situation(
-        resources=tuple(every.values()),
-        problems=accepted.problems,
-        still=accepted.still,
-        states=decided.states,
-        notes={key: each.notes for key, each in decided.migrations.items()},
-        previous=snapshot.statuses,
-        refusals=snapshot.refusals,
-        urls=snapshot.urls,
-        holding=frozenset(key for key, each in snapshot.pools.items() if each.holds),
-        grpc_addresses=snapshot.grpc_addresses,
-        selectors=snapshot.selectors,
-        engines=decided.engines,
-        builds={key: {each.name: each for each in found} for key, found in decided.builds.items()},
-        bottlenecks=snapshot.bottlenecks,
-        decisions=snapshot.decisions,
-        allocations=decided.allocated,
-        disruptions=decided.disruptions,
-        cordons={key: each.gpus for key, each in decided.cordons.items()},
-        undecided=frozenset(
-            each.key for each in snapshot.faulty if isinstance(each, ServingPool) and snapshot.pool(each.key).servers
-        ),
-    )
+def _reserved(snapshot: FleetSnapshot, plan: FleetPlan) -> set[Device]:
+    """Return the GPUs that no build gets: servers have them or are to have them, or other pools claim them."""
+    planned = (server.current for pool in plan.pools for server in pool.servers)
+    return devices([*planned, *snapshot.servers]) | snapshot.claimed
 
 
-def _earliest(*due: datetime | None) -> datetime | None:
-    return min((each for each in due if each is not None), default=None)
+def _hoped(decided: DecidedRound) -> RankedPlan | None:
+    """Return the plan with all desired replicas of what lacked GPUs; None where nothing did."""
+    snapshot, ranked = decided.snapshot, decided.ranked
+    replicas = hopes(ranked, snapshot.decisions, decided.members, decided.policies)
+    return pack_by_priority(ranked.with_more(replicas), snapshot.claimed) if replicas else None

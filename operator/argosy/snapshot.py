@@ -1,19 +1,20 @@
 """All that one round is decided from, as it stood when the round began."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
+from argosy.api.status import EngineStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus, Status
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import Told
 from argosy.autoscaling.decision import Decision
 from argosy.planning.builds.observed import ObservedBuild
+from argosy.planning.demand.pool_facts import LoadedVersions
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
-from argosy.planning.migration.observed import Binding
+from argosy.planning.migration.bindings import Binding
 from argosy.planning.nodes.device_errors import DeviceErrors
-from argosy.status.statuses import Status
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.contract.builds import ModelShape
 
@@ -40,6 +41,21 @@ class PoolSnapshot:
     held: Mapping[str, int] = field(default_factory=dict)
     holds: bool = False
     device_errors: DeviceErrors = field(default_factory=DeviceErrors)
+
+    @property
+    def answering(self) -> frozenset[str]:
+        """The names of the servers that answer."""
+        return frozenset(report.name for report in self.reports if report.ready)
+
+    @property
+    def loaded_versions(self) -> LoadedVersions:
+        """The versions that each server has loaded of each model."""
+        return {
+            repository.server: {
+                model.declared_name: model.versions.keys() for model in repository.models if not model.is_ensemble
+            }
+            for repository in self.repositories
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,5 +93,28 @@ class FleetSnapshot:
     decisions: Mapping[str, Decision] = field(default_factory=dict)
 
     def pool(self, key: PoolKey) -> PoolSnapshot:
-        """Return what stands of a pool's servers."""
+        """Return the snapshot of one pool; empty for a pool that has no servers yet."""
         return self.pools.get(key, PoolSnapshot())
+
+    def status(self, resource: Resource) -> Status | None:
+        """Return the status of a resource as it was last written."""
+        return self.statuses.get(resource.identity) or resource.status
+
+    def engine_statuses(self, resources: Iterable[Resource]) -> dict[str, tuple[EngineStatus, ...]]:
+        """Return the engines that the models' statuses list, by identity."""
+        statuses = ((resource.identity, self.status(resource)) for resource in resources)
+        return {name: status.engines for name, status in statuses if isinstance(status, InferenceModelStatus)}
+
+    def scaling_statuses(self, resources: Iterable[Resource]) -> dict[str, ScalingStatus]:
+        """Return the earlier scaling decisions that statuses carry, by identity."""
+        statuses = ((resource.identity, self.status(resource)) for resource in resources)
+        return {
+            name: status.scaling
+            for name, status in statuses
+            if isinstance(status, InferenceModelStatus | EnsembleStatus) and status.scaling is not None
+        }
+
+    @property
+    def servers(self) -> list[CurrentServer]:
+        """The servers of all pools."""
+        return [server for pool in self.pools.values() for server in pool.servers]

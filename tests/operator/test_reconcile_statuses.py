@@ -9,11 +9,11 @@ from tests.operator.planning.declared import ensemble, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import POOL
 
 from argosy.api import ConditionType, Problem, Resource
+from argosy.api.status import Status
 from argosy.planning.facts import Refusal, ServerReport
 from argosy.reconcile import Outcome, reconcile
 from argosy.render.config.configrules import check_together
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
-from argosy.status.statuses import Status
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

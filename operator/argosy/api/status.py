@@ -364,3 +364,7 @@ class ServingPoolStatus(ResourceStatus):
         "started again or deleted, and by the pool's annotation argosy.dev/gpus-uncordoned-at (a time in RFC 3339).",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["node", "gpu"]},
     )
+
+
+Status = InferenceModelStatus | EnsembleStatus | ServingPoolStatus
+"""The status of a resource of any of the three kinds."""

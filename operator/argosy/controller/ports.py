@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from argosy.api import Resource
+from argosy.api.status import Status
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pods.pod_cache import PodView
@@ -13,7 +14,6 @@ from argosy.planning.facts import Node
 from argosy.planning.history import Revision
 from argosy.planning.nodes.reservations import PodGpus
 from argosy.render.workloads import KubernetesObject
-from argosy.status.statuses import Status
 
 
 class Cache(Protocol):

@@ -9,9 +9,11 @@ import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from argosy.api import InferenceModel, Problem, Resource
+from argosy.api.status import Status
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.autoscaling.decision import Decision, Ejection
 from argosy.cluster.apply.applier import soonest
@@ -28,12 +30,12 @@ from argosy.controller.rendering.routing import routed
 from argosy.controller.rendering.upgrades import held_back
 from argosy.controller.reservations import Reservations
 from argosy.controller.resources.store import Declared, Store
-from argosy.controller.round_inputs import Around, Memory, RoundInputs, round_snapshot
+from argosy.controller.round_inputs import Memory, RoundInputs, round_snapshot
 from argosy.planning.facts import Refusal
 from argosy.planning.nodes.concessions import next_concession
 from argosy.planning.nodes.device_errors import DeviceErrors
 from argosy.planning.validation.references import check_names
-from argosy.reconcile import DecidedRound, Outcome, conclude, decide
+from argosy.reconcile import Outcome, conclude, decide
 from argosy.render.names import object_name
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import (
@@ -44,8 +46,9 @@ from argosy.render.workloads import (
     owners,
     pool_objects,
 )
+from argosy.round import DecidedRound
 from argosy.scaling import Holding, Scaling
-from argosy.status.statuses import Status, failed_status
+from argosy.status.statuses import failed_status
 
 log = logging.getLogger(__name__)
 
@@ -151,16 +154,24 @@ class Reconciler:
             nodes, servers, claimed = self._reservations.of(key, reports, cordoned, self._clock())
             scaled = self._scaling.before(key, declared.members)
             others = frozenset(gpu for other, gpus in cordoned.items() if other != key for gpu in gpus)
-            around = Around(nodes, servers, reports, claimed, others, conflicts, scaled)
-            decided = await asyncio.to_thread(self._decided, inputs, around)
+            snapshot = partial(
+                round_snapshot,
+                inputs,
+                nodes=nodes,
+                servers=servers,
+                reports=reports,
+                claimed=claimed,
+                cordoned=others,
+                conflicts=conflicts,
+                scaling=scaled,
+                build_image=self._images.argosy,
+            )
+            # On a thread of its own: a decision may take a second where there are a thousand models.
+            decided = await asyncio.to_thread(lambda: decide(snapshot(), self._clock()))
             if not inputs.is_unreadable:
                 builds = decided.builds.get(key, ())
                 self._tell(self._reservations.decided(key, decided.servers(key), decided.plan, builds))
         return decided
-
-    def _decided(self, inputs: RoundInputs, around: Around) -> DecidedRound:
-        """The pure part, on a thread of its own: it may take a second where there are a thousand models."""
-        return decide(round_snapshot(inputs, around, self._images.argosy), self._clock())
 
     async def _carry_out(
         self, inputs: RoundInputs, outcome: Outcome, ejections: Mapping[str, Ejection]

@@ -47,29 +47,27 @@ class RoundInputs:
         return self.declared.pool is None and any(isinstance(each, ServingPool) for each in self.declared.faulty)
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What a decision depends on beyond the pool's resources and objects, as it stands when that is made.
+def round_snapshot(
+    inputs: RoundInputs,
+    *,
+    nodes: tuple[Node, ...],
+    servers: tuple[CurrentServer, ...],
+    reports: tuple[ServerReport, ...],
+    claimed: frozenset[Device],
+    cordoned: frozenset[Device],
+    conflicts: tuple[Problem, ...],
+    scaling: Decided,
+    build_image: str,
+) -> FleetSnapshot:
+    """Return all that a round is decided from.
 
-    `claimed`: GPUs that other pools ask for; `cordoned`: those that they have cordoned. `scaling`: what scaling decided
-    and found.
+    `claimed`: GPUs that other pools claim; `cordoned`: those that they have cordoned. `conflicts`: names that another
+    pool's member has. `scaling`: what scaling decided and diagnosed.
     """
-
-    nodes: tuple[Node, ...]
-    servers: tuple[CurrentServer, ...]
-    reports: tuple[ServerReport, ...]
-    claimed: frozenset[Device]
-    cordoned: frozenset[Device]
-    conflicts: tuple[Problem, ...]
-    scaling: Decided
-
-
-def round_snapshot(inputs: RoundInputs, around: Around, build_image: str) -> FleetSnapshot:
-    """Return all that a round is decided from."""
     declared, view, memory = inputs.declared, inputs.view, inputs.memory
     pool = PoolSnapshot(
-        servers=around.servers,
-        reports=around.reports,
+        servers=servers,
+        reports=reports,
         repositories=view.repositories,
         served=view.served,
         drain_since=view.drain_since,
@@ -81,9 +79,9 @@ def round_snapshot(inputs: RoundInputs, around: Around, build_image: str) -> Fle
     )
     return FleetSnapshot(
         resources=declared.resources,
-        nodes=around.nodes,
+        nodes=nodes,
         pools={inputs.key: pool},
-        problems=(*declared.problems, *around.conflicts),
+        problems=(*declared.problems, *conflicts),
         faulty=declared.faulty,
         statuses={each.identity: each.status for each in declared.every if each.status is not None},
         valid=memory.valid if memory.valid is not None else declared.recalled,
@@ -91,9 +89,9 @@ def round_snapshot(inputs: RoundInputs, around: Around, build_image: str) -> Fle
         urls=urls(declared),
         grpc_addresses=grpc_addresses(declared),
         selectors=selectors(declared),
-        claimed=around.claimed,
-        cordoned=around.cordoned,
+        claimed=claimed,
+        cordoned=cordoned,
         build_image=build_image,
-        decisions=around.scaling.decisions,
-        bottlenecks=around.scaling.bottlenecks,
+        decisions=scaling.decisions,
+        bottlenecks=scaling.bottlenecks,
     )

@@ -7,9 +7,8 @@ from typing import Any
 from argosy.api.conditions import ConditionType
 from argosy.api.documents import Resource, parse_body
 from argosy.api.servingpool import ServingPool
-from argosy.api.status import PlacementStatus, ScalingStatus
+from argosy.api.status import PlacementStatus, ScalingStatus, Status
 from argosy.api.values.times import timestamp
-from argosy.status.statuses import Status
 
 from .view import Row
 

@@ -14,6 +14,7 @@ from watchfiles import Change, awatch
 
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
+from argosy.api.status import Status
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import Told
 from argosy.autoscaling.decision import Decision
@@ -25,7 +26,7 @@ from argosy.render.config.configrules import check_together
 from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy.status.findings.unsupported import settings_without_effect
-from argosy.status.statuses import Status, failed_status
+from argosy.status.statuses import failed_status
 
 from .builds.compilers import installed_compilers
 from .builds.runner import LocalBuilds

@@ -8,8 +8,8 @@ from functools import lru_cache
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.planning.demand.members import Members
-from argosy.planning.migration.forms import Form
 from argosy.planning.migration.next_step import ServerStep
+from argosy.planning.migration.revisions import Form
 from argosy.planning.plan import ServerPlan
 from argosy.render.alike import Alike
 from argosy.render.config.configtext import config_text

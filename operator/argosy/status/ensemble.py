@@ -45,7 +45,7 @@ def ensemble_status(
         active_version=loading.active_version,
         steps=_steps(ensemble, progress, servers),
         **first_places(places),
-        scaling=scaling_status(scaled, len(servers) + len(progress.without_place(ensemble.name))),
+        scaling=scaling_status(scaled, len(servers) + len(progress.unplaced_of(ensemble.name))),
     )
 
 

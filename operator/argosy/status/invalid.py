@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from argosy.api import Condition, ConditionType, Ensemble, Problem, Reason, Resource
-from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus
+from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, Status
 from argosy.status.conditions import Finding
-from argosy.status.stalled import Status, overruled, stalled
+from argosy.status.stalled import overruled, stalled
 from argosy.status.unserved import not_served, unserved
 
 STILL = "; what it said before is still served"

@@ -54,7 +54,7 @@ def model_status(
         **first_places(places),
         **first_engines(engine_statuses(model, progress)),
         footprint=_footprint(model, places, progress.members.shapes.get(model.name)),
-        scaling=scaling_status(scaled, len(servers) + len(progress.without_place(model.name))),
+        scaling=scaling_status(scaled, len(servers) + len(progress.unplaced_of(model.name))),
     )
 
 

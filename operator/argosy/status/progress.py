@@ -1,4 +1,4 @@
-"""One pool's plan held against what its servers say: what every status in the pool is made from."""
+"""One pool's plan next to what its servers report: what every status in the pool is made from."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,29 +7,29 @@ from argosy.api import ServingPool
 from argosy.planning.builds.plan import PlannedBuild
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.demand.members import Members
-from argosy.planning.migration.observed import Binding, Observed
-from argosy.planning.migration.state import Note, Places, PoolState
+from argosy.planning.migration.bindings import Binding
+from argosy.planning.migration.observed import Observed
+from argosy.planning.migration.pool_migration import PoolMigration
+from argosy.planning.migration.state import Note, PoolState
 from argosy.planning.plan import PoolPlan, ServerPlan, Unplaced
-from argosy.planning.topology.deployment import Machine
 from argosy.status.findings.loading import Loading
 
 
 @dataclass(frozen=True, slots=True)
 class PoolProgress:
-    """`pinned`: the versions of each model that ensembles name. `unplaced`: each model's replicas without a place.
-    `engines`: those of the models that ask for some, by model; `builds` by name.
+    """The `state` of a pool, indexed for statuses.
+
+    `pinned`: the versions of each model that ensembles name. `unplaced`: each model's replicas that fit nowhere.
+    `engines`: those of the models that request some, by model; `builds` by name. `notes` say why a model or ensemble
+    waits on a server.
     """
 
     pool: ServingPool
-    plan: PoolPlan
-    members: Members
-    places: Places
-    observed: Observed
+    state: PoolState
     notes: Mapping[Binding, Note]
     servers: Mapping[str, ServerPlan]
     pinned: Mapping[str, frozenset[int]]
     unplaced: Mapping[str, tuple[Unplaced, ...]]
-    machine: Machine | None = None
     engines: PoolEngines | None = None
     builds: Mapping[str, PlannedBuild] = field(default_factory=dict)
 
@@ -37,57 +37,66 @@ class PoolProgress:
     def of(
         cls,
         pool: ServingPool,
-        state: PoolState,
-        notes: Mapping[Binding, Note],
+        migration: PoolMigration,
         engines: PoolEngines | None = None,
-        builds: Mapping[str, PlannedBuild] | None = None,
+        builds: Iterable[PlannedBuild] = (),
     ) -> "PoolProgress":
-        """Everything found once. `notes` say why a model or ensemble waits on a server."""
-        plan, members = state.plan, state.members
+        """Return the progress of one pool."""
+        plan, members = migration.state.plan, migration.state.members
         pinned: dict[str, set[int]] = {}
         for ensemble in members.ensembles.values():
             for step in ensemble.spec.steps:
                 if step.version is not None:
                     pinned.setdefault(step.model, set()).add(step.version)
         unplaced: dict[str, list[Unplaced]] = {}
-        for each in plan.unplaced:
-            for model in each.models:
-                unplaced.setdefault(model, []).append(each)
+        for replica in plan.unplaced:
+            for model in replica.models:
+                unplaced.setdefault(model, []).append(replica)
         return cls(
             pool,
-            plan,
-            members,
-            state.places,
-            state.observed,
-            notes,
+            migration.state,
+            migration.notes,
             {server.name: server for server in plan.servers},
             {model: frozenset(versions) for model, versions in pinned.items()},
-            {model: tuple(found) for model, found in unplaced.items()},
-            state.machine,
+            {model: tuple(replicas) for model, replicas in unplaced.items()},
             engines,
-            builds or {},
+            {build.name: build for build in builds},
         )
+
+    @property
+    def plan(self) -> PoolPlan:
+        """The placement plan of the pool."""
+        return self.state.plan
+
+    @property
+    def members(self) -> Members:
+        """What the pool is to serve."""
+        return self.state.members
+
+    @property
+    def observed(self) -> Observed:
+        """What its servers report and have loaded."""
+        return self.state.observed
 
     def servers_with(self, name: str) -> tuple[ServerPlan, ...]:
         """Return the planned servers of a model or an ensemble."""
-        return tuple(self.servers[server] for server in self.places.servers.get(name, ()))
+        return tuple(self.servers[server] for server in self.state.bindings.servers.get(name, ()))
 
-    def without_place(self, name: str) -> tuple[Unplaced, ...]:
-        """Return the replicas of a model, or of what an ensemble runs, that found no place."""
-        if name not in self.members.runs:
-            return self.unplaced.get(name, ())
-        found = (each for model in self.members.runs[name] for each in self.unplaced.get(model, ()))
-        return tuple({id(each): each for each in found}.values())
+    def unplaced_of(self, name: str) -> tuple[Unplaced, ...]:
+        """Return the replicas of a model, or of the models that an ensemble runs, that fit nowhere."""
+        models = self.members.runs.get(name, (name,))
+        replicas = (replica for model in models for replica in self.unplaced.get(model, ()))
+        return tuple({id(replica): replica for replica in replicas}.values())
 
     def loading(self, name: str, versions: Iterable[int], servers: tuple[ServerPlan, ...]) -> Loading:
-        """Return what servers say of versions that these are to have."""
+        """Return how far versions are that these servers are to have."""
         names = [server.name for server in servers]
-        held_up = {(server, name): note for server in names if (note := self._waits(server, name)) is not None}
+        waiting = {(server, name): note for server in names if (note := self._waits(server, name)) is not None}
         served_name = self.members.served_names.get(name, name)
-        return Loading.of(name, versions, names, self.observed, {**held_up, **self.notes}, served_name)
+        return Loading.of(name, versions, names, self.observed, {**waiting, **self.notes}, served_name)
 
     def _waits(self, server: str, name: str) -> Note | None:
-        """Why an ensemble goes on with its former graph: a step of the declared one is not loaded yet."""
+        """Return why an ensemble keeps its former graph: a step of the declared one is not loaded yet."""
         ensemble = self.members.ensembles.get(name)
         if ensemble is None or (server, name) not in self.observed.outdated:
             return None

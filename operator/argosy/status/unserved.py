@@ -5,9 +5,8 @@ what scaling has learnt, GPUs that are cordoned.
 """
 
 from argosy.api import ConditionType, Reason
-from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus
+from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, Status
 from argosy.status.conditions import Finding
-from argosy.status.stalled import Status
 
 _PARTS = (ConditionType.PLACED, ConditionType.LOADED, ConditionType.AVAILABLE)
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from argosy.api import Resource
+from argosy.api.status import Status
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pods.pod_cache import PodView
@@ -16,7 +17,6 @@ from argosy.planning.facts import Node
 from argosy.planning.history import Revision
 from argosy.planning.nodes.reservations import PodGpus
 from argosy.render.workloads import KubernetesObject, object_identity
-from argosy.status.statuses import Status
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from tests.operator.planning.declared import GIB, gpu_node
 
 from argosy.api import Condition, ConditionType, InferenceModel
 from argosy.api.conditions import Reason
+from argosy.api.status import Status
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation, Decision, Ejection
 from argosy.cluster.apply.applier import Applied
@@ -29,11 +30,12 @@ from argosy.controller.resources.store import Store
 from argosy.planning.facts import CurrentServer, Node, Refusal, ServerReport
 from argosy.planning.migration.migrate import DRAIN_PERIOD
 from argosy.planning.plan import Placement, ServerPlan
-from argosy.render.forms import RenderedKeys
+from argosy.render.reload_keys import RenderedKeys
 from argosy.render.workloads import DRAIN_ANNOTATION as DRAIN
 from argosy.render.workloads import HARDWARE_ANNOTATION, Cluster, Images, KubernetesObject, parse_drain
+from argosy.round import DecidedRound
 from argosy.scaling import Decided, Scaling
-from argosy.status.statuses import Situation, Status, statuses
+from argosy.status.statuses import statuses
 from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 
 KEY = PoolKey("n/p")
@@ -334,11 +336,11 @@ async def test_what_is_told_of_a_pool_holds_up_no_other_pool(monkeypatch: pytest
     run = rounds(writes, resources, observed(q=PoolView()))
     telling, go_on = threading.Event(), threading.Event()
 
-    def slow(situation: Situation, now: datetime) -> dict[str, Status]:
-        if any(each.identity == "ServingPool n/p" for each in situation.resources):
+    def slow(decided: DecidedRound) -> dict[str, Status]:
+        if any(resource.identity == "ServingPool n/p" for resource in decided.resources):
             telling.set()
             assert go_on.wait(60)
-        return statuses(situation, now)
+        return statuses(decided)
 
     monkeypatch.setattr("argosy.reconcile.statuses", slow)
     async with asyncio.TaskGroup() as tasks, asyncio.timeout(60):

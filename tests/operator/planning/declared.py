@@ -7,6 +7,7 @@ from argosy.api import Resource, ServingPool, parse_body
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.pool_facts import pool_facts
 from argosy.planning.facts import CurrentServer, Gpu, Node, PoolFacts
+from argosy.planning.nodes.pool_nodes import PoolNodes
 
 GIB = 1 << 30
 TENSOR = {"dataType": "TYPE_FP32", "dims": [1]}
@@ -69,4 +70,11 @@ def facts_of(
     """Return the facts of each pool among the resources; `current` are the running servers, by the pool's key."""
     pools = sorted((each for each in resources if isinstance(each, ServingPool)), key=lambda pool: pool.key)
     runs = current or {}
-    return [pool_facts(each, Members.of(each.key, resources), nodes, runs.get(each.key, ())) for each in pools]
+    return [_facts_of(each, resources, nodes, runs.get(each.key, ())) for each in pools]
+
+
+def _facts_of(
+    pool: ServingPool, resources: Sequence[Resource], nodes: Sequence[Node], servers: Sequence[CurrentServer]
+) -> PoolFacts:
+    here = PoolNodes.of(pool, nodes, servers, {server.name for server in servers})
+    return pool_facts(here, Members.of(pool.key, resources))

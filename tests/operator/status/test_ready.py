@@ -3,13 +3,13 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from tests.operator.status.situations import (
+from tests.operator.status.rounds import (
     FAILED,
     LATER,
     LOADING,
-    NOON,
     READY,
     condition_of,
+    decided_round,
     ensemble,
     loaded,
     model,
@@ -19,7 +19,6 @@ from tests.operator.status.situations import (
     pool,
     report,
     said,
-    situation,
 )
 
 from argosy.api.status import VersionState
@@ -31,12 +30,12 @@ def test_a_version_tells_which_files_serve_and_where_servers_differ() -> None:
     resources = [pool(), model()]
     for digests in (("listing:a",), ("listing:a", "listing:b"), ("",)):
         reports = [report(f"p-{n}", replace(loaded("m"), digest=each)) for n, each in enumerate(digests)]
-        status = of_model(statuses(situation(resources, reports), NOON))
+        status = of_model(statuses(decided_round(resources, reports)))
         assert status.versions[0].digests == tuple(filter(None, digests))
 
 
 def test_a_model_that_is_loaded_everywhere_is_ready() -> None:
-    status = of_model(statuses(situation([pool(), model()], [report("p-0", loaded("m"))]), NOON))
+    status = of_model(statuses(decided_round([pool(), model()], [report("p-0", loaded("m"))])))
     kinds = [str(condition.type) for condition in status.conditions]
     assert len(kinds) == len(set(kinds))
     assert {kind: said(status, kind)[0] for kind in kinds} == {
@@ -61,7 +60,7 @@ def test_a_model_that_is_loaded_everywhere_is_ready() -> None:
 
 def test_a_model_that_is_still_loading_reconciles() -> None:
     for reports in ([], [report("p-0", ready=False)], [report("p-0", loaded("m", state=LOADING))]):
-        status = of_model(statuses(situation([pool(), model()], reports), NOON))
+        status = of_model(statuses(decided_round([pool(), model()], reports)))
         assert said(status, "Loaded") == ("False", "Loading")
         assert said(status, "Ready") == ("False", "Progressing")
         assert said(status, "Reconciling") == ("True", "Progressing")
@@ -71,7 +70,7 @@ def test_a_model_that_is_still_loading_reconciles() -> None:
 
 def test_a_model_that_cannot_load_is_stalled_with_the_servers_words() -> None:
     reports = [report("p-0", loaded("m", state=FAILED, reason="no such file"))]
-    status = of_model(statuses(situation([pool(), model()], reports), NOON))
+    status = of_model(statuses(decided_round([pool(), model()], reports)))
     assert said(status, "Loaded") == ("False", "LoadFailed")
     assert said(status, "Stalled") == ("True", "LoadFailed")
     assert "p-0: no such file" in condition_of(status, "Ready").message
@@ -80,25 +79,25 @@ def test_a_model_that_cannot_load_is_stalled_with_the_servers_words() -> None:
 
 def test_some_replicas_are_not_all() -> None:
     reports = [report("p-0", loaded("m")), report("p-1", loaded("m", state=LOADING))]
-    status = of_model(statuses(situation([pool(), model(minReplicas=2)], reports), NOON))
+    status = of_model(statuses(decided_round([pool(), model(minReplicas=2)], reports)))
     assert said(status, "Loaded") == ("False", "PartiallyLoaded")
     assert (status.replicas, status.available_replicas, status.ready) == (2, 1, False)
 
 
 def test_a_model_is_never_ready_while_it_rolls() -> None:
     resources = [pool(), model(version=2, generation=2)]
-    old = of_model(statuses(situation(resources, [report("p-0", loaded("m", 1), loaded("m", 2, LOADING))]), NOON))
+    old = of_model(statuses(decided_round(resources, [report("p-0", loaded("m", 1), loaded("m", 2, LOADING))])))
     assert not old.ready
     assert [(v.version, v.state, v.traffic_percent) for v in old.versions] == [
         (2, VersionState.LOADING, 0),
         (1, VersionState.SERVING, 100),
     ]
     assert old.active_version == 1
-    both = of_model(statuses(situation(resources, [report("p-0", loaded("m", 1), loaded("m", 2))]), NOON))
+    both = of_model(statuses(decided_round(resources, [report("p-0", loaded("m", 1), loaded("m", 2))])))
     assert said(both, "Ready") == ("False", "RollingOut")
     assert said(both, "Reconciling") == ("True", "RollingOut")
     assert both.active_version == 2
-    new = of_model(statuses(situation(resources, [report("p-0", loaded("m", 2))]), NOON))
+    new = of_model(statuses(decided_round(resources, [report("p-0", loaded("m", 2))])))
     assert said(new, "Ready") == ("True", "Serving")
     assert new.observed_generation == 2
 
@@ -106,9 +105,9 @@ def test_a_model_is_never_ready_while_it_rolls() -> None:
 def test_versions_that_a_policy_or_an_ensemble_keeps_are_no_leftovers() -> None:
     both = [report("p-0", loaded("m", 1), loaded("m", 2), loaded("e"))]
     kept = model(version=2, versionPolicy={"latest": {"numVersions": 2}})
-    assert of_model(statuses(situation([pool(), kept], both), NOON)).ready
+    assert of_model(statuses(decided_round([pool(), kept], both))).ready
     held = [pool(), model(version=2), ensemble("e", {"model": "m", "version": 1})]
-    found = statuses(situation(held, both), NOON)
+    found = statuses(decided_round(held, both))
     assert of_model(found).ready
     assert [(s.model, s.version, s.state) for s in of_ensemble(found).steps] == [("m", 1, VersionState.SERVING)]
 
@@ -116,38 +115,38 @@ def test_versions_that_a_policy_or_an_ensemble_keeps_are_no_leftovers() -> None:
 def test_a_model_is_never_ready_while_a_higher_version_answers_in_its_place() -> None:
     back = model(version=1, versionPolicy={"latest": {"numVersions": 2}})
     both = [report("p-0", loaded("m", 1), loaded("m", 2))]
-    status = of_model(statuses(situation([pool(), back], both), NOON))
+    status = of_model(statuses(decided_round([pool(), back], both)))
     assert status.active_version == 2
     assert said(status, "Ready") == ("False", "RollingOut")
-    settled = of_model(statuses(situation([pool(), back], [report("p-0", loaded("m", 1))]), NOON))
+    settled = of_model(statuses(decided_round([pool(), back], [report("p-0", loaded("m", 1))])))
     assert (settled.ready, settled.active_version) == (True, 1)
 
 
 def test_a_version_has_the_traffic_of_servers_that_requests_reach() -> None:
     unreached = replace(report("p-1", loaded("m", 2)), takes_requests=False)
     resources = [pool(), model(version=2, minReplicas=2)]
-    status = of_model(statuses(situation(resources, [report("p-0", loaded("m", 1)), unreached]), NOON))
+    status = of_model(statuses(decided_round(resources, [report("p-0", loaded("m", 1)), unreached])))
     assert {each.version: each.traffic_percent for each in status.versions} == {1: 100, 2: 0}
 
 
 def test_a_time_changes_only_when_the_status_flips() -> None:
     resources = [pool(), model()]
-    first = statuses(situation(resources, [report("p-0", loaded("m", state=LOADING))]), NOON)
-    second = statuses(situation(resources, [report("p-0")], first), LATER)
+    first = statuses(decided_round(resources, [report("p-0", loaded("m", state=LOADING))]))
+    second = statuses(decided_round(resources, [report("p-0")], first, now=LATER))
     assert condition_of(of_model(second), "Ready").last_transition_time == "2026-01-01T12:00:00Z"
-    third = statuses(situation(resources, [report("p-0", loaded("m"))], second), LATER)
+    third = statuses(decided_round(resources, [report("p-0", loaded("m"))], second, now=LATER))
     assert condition_of(of_model(third), "Ready").last_transition_time == "2026-01-01T12:05:00Z"
     assert condition_of(of_model(third), "Placed").last_transition_time == "2026-01-01T12:00:00Z"
-    settled = statuses(situation(resources, [report("p-0", loaded("m"))], third), LATER + timedelta(hours=1))
+    settled = statuses(decided_round(resources, [report("p-0", loaded("m"))], third, now=LATER + timedelta(hours=1)))
     assert settled == third
 
 
 def test_an_ensemble_is_ready_when_it_is_loaded_beside_its_steps() -> None:
     resources = [pool(), model("x"), model("y"), ensemble("e", {"model": "x"}, {"model": "y"})]
     models = [loaded("x"), loaded("y")]
-    waiting = of_ensemble(statuses(situation(resources, [report("p-0", *models)]), NOON))
+    waiting = of_ensemble(statuses(decided_round(resources, [report("p-0", *models)])))
     assert said(waiting, "Ready") == ("False", "Progressing")
-    done = of_ensemble(statuses(situation(resources, [report("p-0", *models, loaded("e"))]), NOON))
+    done = of_ensemble(statuses(decided_round(resources, [report("p-0", *models, loaded("e"))])))
     assert done.ready
     assert (done.replicas, done.available_replicas, done.url) == (1, 1, "http://p-0/v2/models/e")
     assert [(step.model, step.state) for step in done.steps] == [
@@ -158,7 +157,7 @@ def test_an_ensemble_is_ready_when_it_is_loaded_beside_its_steps() -> None:
 
 def test_a_pool_shows_its_servers_and_counts_its_gpus() -> None:
     resources = [pool(), model("x"), model("y", footprint={"gpus": 1}), model("z", footprint={"device": "CPU"})]
-    status = of_pool(statuses(situation(resources, [report("p-0"), report("p-1", ready=False)]), NOON))
+    status = of_pool(statuses(decided_round(resources, [report("p-0"), report("p-1", ready=False)])))
     assert status.gpus is not None
     assert (status.gpus.total, status.gpus.used, status.gpus.free, status.gpus.one_per_model) == (2, 2, 0, 3)
     seen = {each.name: (each.node, each.gpus, each.models, each.ready) for each in status.servers}
@@ -170,13 +169,13 @@ def test_a_pool_shows_its_servers_and_counts_its_gpus() -> None:
 
 
 def test_an_empty_pool_is_ready() -> None:
-    assert said(of_pool(statuses(situation([pool()]), NOON)), "Ready") == ("True", "NoModels")
+    assert said(of_pool(statuses(decided_round([pool()]))), "Ready") == ("True", "NoModels")
 
 
 def test_a_model_in_a_crash_loop_is_stalled_whether_it_rests_or_has_started_again() -> None:
     for state in (READY, FAILED):
         crashing = LoadedModel("m", 1, state, "crash loop: it ended 3 times", FailureKind.CRASH)
-        status = of_model(statuses(situation([pool(), model()], [report("p-0", crashing)]), NOON))
+        status = of_model(statuses(decided_round([pool(), model()], [report("p-0", crashing)])))
         assert said(status, "Loaded") == ("False", "CrashLoop")
         assert said(status, "Ready") == ("False", "CrashLoop")
         assert said(status, "Stalled") == ("True", "CrashLoop")
@@ -191,7 +190,7 @@ def test_what_no_request_reaches_is_not_ready() -> None:
         "not labelled for it": replace(there, routes=frozenset()),
     }
     for why, unreached in cases.items():
-        status = of_model(statuses(situation([pool(), model()], [unreached]), NOON))
+        status = of_model(statuses(decided_round([pool(), model()], [unreached])))
         assert said(status, "Loaded") == ("True", "Loaded")
         assert said(status, "Available") == ("False", "NotReachable")
         assert said(status, "Ready") == ("False", "Progressing")
@@ -201,7 +200,7 @@ def test_what_no_request_reaches_is_not_ready() -> None:
 
 def test_what_an_old_report_says_is_not_known() -> None:
     silent = replace(report("p-0", loaded("m"), loaded("e")), expired=True)
-    found = statuses(situation([pool(), model(), ensemble("e", {"model": "m"})], [silent]), NOON)
+    found = statuses(decided_round([pool(), model(), ensemble("e", {"model": "m"})], [silent]))
     for status in (of_model(found), of_ensemble(found)):
         assert said(status, "Available") == ("Unknown", "ReportExpired")
         assert said(status, "Ready") == ("Unknown", "ReportExpired")
@@ -212,16 +211,16 @@ def test_what_an_old_report_says_is_not_known() -> None:
     assert said(status, "Reconciling")[0] == said(status, "Stalled")[0] == "False"
     assert "p-0" in condition_of(status, "Ready").message
     assert (status.available_replicas, [each.ready for each in status.servers]) == (0, [False])
-    gone = of_pool(statuses(situation([pool(), model()], [replace(silent, ready=False)]), NOON))
+    gone = of_pool(statuses(decided_round([pool(), model()], [replace(silent, ready=False)])))
     assert said(gone, "Ready") == ("False", "ServersNotReady"), "that a server does not answer is known"
     moved = replace(silent, takes_requests=False)
-    status = of_model(statuses(situation([pool(), model()], [moved]), NOON))
+    status = of_model(statuses(decided_round([pool(), model()], [moved])))
     assert said(status, "Ready")[0] == "False", "that a Pod is not Ready is known"
 
 
 def test_what_a_full_report_has_no_room_for_is_not_known() -> None:
     full = replace(report("p-0", loaded("m"), loaded("e")), unsaid=frozenset({"m"}))
-    found = statuses(situation([pool(), model(), ensemble("e", {"model": "m"})], [full]), NOON)
+    found = statuses(decided_round([pool(), model(), ensemble("e", {"model": "m"})], [full]))
     assert said(of_model(found), "Available") == ("Unknown", "ReportIncomplete")
     assert said(of_model(found), "Ready") == ("Unknown", "ReportIncomplete")
     assert "p-0" in condition_of(of_model(found), "Ready").message

@@ -1,12 +1,10 @@
 """What is invalid, or has no place: a reason, the field to set, and what serves goes on."""
 
-from dataclasses import replace
-
-from tests.operator.status.situations import (
+from tests.operator.status.rounds import (
     GIB,
     LATER,
-    NOON,
     condition_of,
+    decided_round,
     ensemble,
     loaded,
     model,
@@ -16,7 +14,6 @@ from tests.operator.status.situations import (
     pool,
     report,
     said,
-    situation,
 )
 
 from argosy.api import Problem
@@ -24,7 +21,7 @@ from argosy.status.statuses import statuses
 
 
 def test_what_fits_nowhere_is_stalled_with_the_reason() -> None:
-    status = of_model(statuses(situation([pool(), model(footprint={"gpuMemory": "100Gi"})]), NOON))
+    status = of_model(statuses(decided_round([pool(), model(footprint={"gpuMemory": "100Gi"})])))
     assert said(status, "Placed") == ("False", "GpuTooSmall")
     assert said(status, "Stalled") == ("True", "GpuTooSmall")
     assert "largest usable is 64 GiB" in condition_of(status, "Ready").message
@@ -34,7 +31,7 @@ def test_what_fits_nowhere_is_stalled_with_the_reason() -> None:
 
 def test_some_replicas_without_a_place_are_said() -> None:
     resources = [pool(), model(minReplicas=3)]
-    found = statuses(situation(resources, [report("p-0", loaded("m")), report("p-1", loaded("m"))]), NOON)
+    found = statuses(decided_round(resources, [report("p-0", loaded("m")), report("p-1", loaded("m"))]))
     assert said(of_model(found), "Placed") == ("False", "PartiallyPlaced")
     assert "2 of 3 replicas are placed" in condition_of(of_model(found), "Placed").message
     assert not of_model(found).ready
@@ -43,9 +40,9 @@ def test_some_replicas_without_a_place_are_said() -> None:
 
 
 def test_nothing_wanted_and_nothing_running_is_as_asked() -> None:
-    zero = of_model(statuses(situation([pool(), model(minReplicas=0)]), NOON))
+    zero = of_model(statuses(decided_round([pool(), model(minReplicas=0)])))
     assert said(zero, "Ready") == ("True", "ScaledToZero")
-    found = statuses(situation([pool(suspend=True), model()]), NOON)
+    found = statuses(decided_round([pool(suspend=True), model()]))
     assert said(of_model(found), "Ready") == ("False", "Suspended")
     assert said(of_model(found), "Stalled")[0] == "False"
     assert said(of_pool(found), "Ready") == ("False", "Suspended")
@@ -54,11 +51,12 @@ def test_nothing_wanted_and_nothing_running_is_as_asked() -> None:
 
 def test_an_invalid_resource_says_so_and_keeps_what_serves() -> None:
     resources = [pool(), model()]
-    served = statuses(situation(resources, [report("p-0", loaded("m"))]), NOON)
+    served = statuses(decided_round(resources, [report("p-0", loaded("m"))]))
     edited = [pool(), model(generation=2)]
     problem = Problem("f.yaml", "InferenceModel default/m", "spec.version", "is older than what serves")
-    known = situation(edited, [report("p-0", loaded("m"))], served, [problem])
-    status = of_model(statuses(replace(known, still=frozenset({"InferenceModel default/m"})), LATER))
+    still = {"InferenceModel default/m"}
+    known = decided_round(edited, [report("p-0", loaded("m"))], served, [problem], still, LATER)
+    status = of_model(statuses(known))
     assert said(status, "Valid") == ("False", "InvalidSpec")
     assert said(status, "Ready")[0] == "False"
     assert said(status, "Stalled") == ("True", "InvalidSpec")
@@ -72,21 +70,21 @@ def test_an_invalid_resource_says_so_and_keeps_what_serves() -> None:
 
 
 def test_a_model_without_its_pool_says_which() -> None:
-    lost = replace(situation([pool()]), resources=[model(poolRef={"name": "q"})])
-    status = of_model(statuses(lost, NOON))
+    lost = decided_round([model(poolRef={"name": "q"})])
+    status = of_model(statuses(lost))
     assert said(status, "Stalled") == ("True", "UnknownPool")
     assert "no ServingPool 'q' in namespace default" in condition_of(status, "Valid").message
 
 
 def test_an_ensemble_with_a_broken_graph_is_invalid() -> None:
     broken = Problem("", "Ensemble default/e", "spec.steps[0].model", "there is no model 'z'")
-    found = statuses(situation([pool(), ensemble("e", {"model": "z"})], problems=[broken]), NOON)
+    found = statuses(decided_round([pool(), ensemble("e", {"model": "z"})], problems=[broken]))
     assert said(of_ensemble(found), "Valid") == ("False", "InvalidGraph")
 
 
 def test_what_nobody_sized_says_that_it_has_a_gpu_of_its_own_and_which_field_to_set() -> None:
     resources = [pool(), model(footprint={}), model("sized"), model("cpu", footprint={"device": "CPU"})]
-    found = statuses(situation(resources), NOON)
+    found = statuses(decided_round(resources))
     message = condition_of(of_model(found), "Placed").message
     assert "GPU 0; it has that GPU for itself" in message
     assert "spec.footprint.gpuMemory" in message
@@ -98,6 +96,6 @@ def test_what_nobody_sized_says_that_it_has_a_gpu_of_its_own_and_which_field_to_
 
 
 def test_what_nobody_sized_and_finds_no_gpu_is_told_what_to_declare() -> None:
-    status = of_model(statuses(situation([pool(), model(minReplicas=3, footprint={})]), NOON))
+    status = of_model(statuses(decided_round([pool(), model(minReplicas=3, footprint={})])))
     assert said(status, "Placed") == ("False", "PartiallyPlaced")
     assert "footprint.gpuMemory would tell" in condition_of(status, "Placed").message

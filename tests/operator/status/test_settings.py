@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.operator.status.situations import (
-    NOON,
+from tests.operator.status.rounds import (
     condition_of,
+    decided_round,
     ensemble,
     loaded,
     model,
@@ -14,7 +14,6 @@ from tests.operator.status.situations import (
     pool,
     report,
     said,
-    situation,
 )
 
 from argosy.status.statuses import statuses
@@ -24,7 +23,7 @@ def test_every_setting_without_effect_is_named() -> None:
     engine = {"builder": "onnxruntime", "precision": "int8", "accuracy": {"dataUri": "s3://b/d", "min": 0.9}}
     status = of_model(
         statuses(
-            situation(
+            decided_round(
                 [
                     pool(storage={"engineCache": {"storageUri": "s3://b/e"}}),
                     model(
@@ -33,8 +32,7 @@ def test_every_setting_without_effect_is_named() -> None:
                     ),
                 ],
                 [report("p-0", loaded("m"))],
-            ),
-            NOON,
+            )
         )
     )
     assert said(status, "EngineReady") == ("False", "BuildPending")
@@ -49,7 +47,7 @@ def test_an_ensembles_settings_without_effect_are_named() -> None:
     said_of = {}
     for runtime in ("argosy", "triton"):
         resources = [pool(runtime={"name": runtime}), model("x"), ensemble("e", {"model": "x"}, **asked)]
-        status = of_ensemble(statuses(situation(resources, [report("p-0", loaded("x"), loaded("e"))]), NOON))
+        status = of_ensemble(statuses(decided_round(resources, [report("p-0", loaded("x"), loaded("e"))])))
         assert said(status, "Valid") == ("True", "SettingWithoutEffect")
         assert "spec.rollout" in condition_of(status, "Valid").message
         said_of[runtime] = "spec.maxInflightRequests" in condition_of(status, "Valid").message
@@ -62,12 +60,12 @@ def test_a_pools_settings_without_effect_are_named() -> None:
         "rateLimit": {},
         "cache": {"size": "1Gi"},
     }
-    status = of_pool(statuses(situation([pool(**settings)]), NOON))
+    status = of_pool(statuses(decided_round([pool(**settings)])))
     assert said(status, "Valid") == ("True", "SettingWithoutEffect")
     for field in ("packing.consolidate", "rateLimit", "cache"):
         assert f"spec.{field}: " in condition_of(status, "Valid").message
     settings["runtime"] = {"name": "triton"}
-    status = of_pool(statuses(situation([pool(**settings)]), NOON))
+    status = of_pool(statuses(decided_round([pool(**settings)])))
     assert "spec.packing.consolidate" in condition_of(status, "Valid").message
     assert "spec.rateLimit" not in condition_of(status, "Valid").message
     assert "spec.cache" not in condition_of(status, "Valid").message
@@ -83,7 +81,7 @@ def test_a_rate_limiter_that_no_server_heeds_is_told() -> None:
         (limits, "SettingWithoutEffect"),
         ({**triton, **limits}, "Valid"),
     ):
-        valid = condition_of(of_model(statuses(situation([pool(**spec), limited]), NOON)), "Valid")
+        valid = condition_of(of_model(statuses(decided_round([pool(**spec), limited]))), "Valid")
         assert valid.reason == reason
         assert ("spec.rateLimiter: instances run whenever they are free" in valid.message) == (reason != "Valid")
 
@@ -96,7 +94,7 @@ def test_set_replicas_decide_and_the_status_names_the_field() -> None:
         model("step", minReplicas=0),
         ensemble("e", {"model": "step"}, replicas=1, minReplicas=0),
     ]
-    found = statuses(situation(resources), NOON)
+    found = statuses(decided_round(resources))
     status = of_model(found)
     assert status.replicas == 2
     assert status.scaling is not None
@@ -113,13 +111,13 @@ def test_set_replicas_decide_and_the_status_names_the_field() -> None:
 
 
 def test_unset_replicas_leave_the_bounds_to_decide() -> None:
-    found = statuses(situation([pool(minServers=1), model(minReplicas=2)]), NOON)
+    found = statuses(decided_round([pool(minServers=1), model(minReplicas=2)]))
     assert of_model(found).replicas == 2
     assert condition_of(of_model(found), "Scaling").message.startswith("replicas stay at minReplicas (2)")
     assert "at least minServers (1)" in condition_of(of_pool(found), "Scaling").message
 
 
 def test_a_pool_of_fixed_servers_says_which_field_holds_it() -> None:
-    status = of_model(statuses(situation([pool(replicas=1, maxServers=5), model(minReplicas=2)]), NOON))
+    status = of_model(statuses(decided_round([pool(replicas=1, maxServers=5), model(minReplicas=2)])))
     message = condition_of(status, "Placed").message
     assert "the pool may have 1 server. Raise its maxServers (or replicas, where that is set)" in message

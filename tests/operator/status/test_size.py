@@ -7,13 +7,20 @@ import pytest
 from tests.operator.planning.declared import ensemble, model, pool
 
 from argosy.api import EnsembleStatus, InferenceModelStatus, Resource, ServingPoolStatus
+from argosy.api.status import Status
 from argosy.api.values.identity import PoolKey
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import ServerReport
+from argosy.planning.migration.bindings import PlannedBindings
 from argosy.planning.migration.observed import Observed
-from argosy.planning.migration.state import Places, PoolState
+from argosy.planning.migration.pool_migration import PoolMigration
+from argosy.planning.migration.state import PoolState
+from argosy.planning.packing.priorities import RankedPlan
 from argosy.planning.plan import FleetPlan, Placement, PoolPlan, ServerPlan, Unplaced
-from argosy.status.statuses import Situation, Status, statuses
+from argosy.planning.validation.accept import Accepted
+from argosy.round import DecidedRound
+from argosy.snapshot import FleetSnapshot
+from argosy.status.statuses import statuses
 from argosy_agent.contract import LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -64,8 +71,18 @@ def written(resources: list[Resource], plan: FleetPlan, *, up: bool) -> dict[str
     ]
     (planned,) = plan.pools
     members = Members.of(PoolKey("default/p"), resources)
-    state = PoolState(planned, members, Places.of(planned, members), Observed.of(reports), {}, {})
-    return statuses(Situation(resources, [], {"default/p": state}, {}), NOON)
+    state = PoolState(planned, members, PlannedBindings.of(planned, members), Observed.of(reports), {}, {})
+    return statuses(_round(resources, state))
+
+
+def _round(resources: list[Resource], state: PoolState) -> DecidedRound:
+    return DecidedRound(
+        FleetSnapshot(tuple(resources), ()),
+        NOON,
+        Accepted(tuple(resources), (), (), frozenset()),
+        RankedPlan(FleetPlan((state.plan,)), ()),
+        {state.plan.pool: PoolMigration(state)},
+    )
 
 
 @pytest.mark.parametrize("up", [True, False])

@@ -16,6 +16,7 @@ from math import inf
 from typing import Any, TypeVar
 
 from argosy.api import Resource
+from argosy.api.status import Status
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.api.values.times import timestamp
 from argosy.cluster.cache.cluster_cache import ClusterCache
@@ -31,7 +32,6 @@ from argosy.cluster.client.errors import ApiError, ConflictError, InvalidError, 
 from argosy.cluster.client.kinds import Key, Kind, key_of, kind_of
 from argosy.planning.facts import Refusal
 from argosy.render.workloads import ACTIVATOR_LABEL, BUILD_LABEL, SERVER_LABEL, KubernetesObject, object_identity
-from argosy.status.statuses import Status
 
 from .lookup import Lookup, Place
 from .owned_fields import is_applied

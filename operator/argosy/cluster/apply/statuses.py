@@ -3,9 +3,9 @@
 from typing import Any
 
 from argosy.api import API_VERSION, Resource
+from argosy.api.status import Status
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
-from argosy.status.statuses import Status
 
 STATUS_MANAGER = "argosy-status"
 

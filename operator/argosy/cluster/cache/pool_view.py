@@ -13,7 +13,7 @@ from argosy.cluster.cache.left_out import trouble, with_last_known
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.server_objects import AccountUid, Desired, Held, Running, State
 from argosy.planning.facts import CurrentServer, ServerReport
-from argosy.planning.migration.observed import Binding
+from argosy.planning.migration.bindings import Binding
 from argosy.render.names import label
 from argosy.render.workloads import NO_ACCOUNT, Account
 from argosy_agent.contract import RenderedRepository

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from argosy.api import API_VERSION, ConditionStatus, ConditionType, Resource
+from argosy.api.status import Status
 from argosy.api.values.times import timestamp
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ApiError, NotFoundError
@@ -18,7 +19,6 @@ from argosy.controller.events.bottleneck_events import bottleneck_events
 from argosy.controller.events.build_events import NORMAL, WARNING, build_events
 from argosy.controller.events.cordon_events import cordon_events
 from argosy.controller.events.scaling_events import scaling_events
-from argosy.status.statuses import Status
 
 log = logging.getLogger(__name__)
 

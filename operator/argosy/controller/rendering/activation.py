@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from argosy.api import Resource, ServingPool
 from argosy.api.conditions import ConditionType
 from argosy.api.model.scaling.scaling import HOLD_MS
+from argosy.api.status import Status
 from argosy.autoscaling.pool.from_spec import Member, may_be_zero
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import Cluster, Images, KubernetesObject, activator_objects
 from argosy.render.workloads.services import GRPC_PORT, HTTP_PORT
-from argosy.status.statuses import Status
 from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint
 
 LONGEST_REASON = 300

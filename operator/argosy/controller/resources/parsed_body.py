@@ -13,8 +13,8 @@ from argosy.api import (
     ServingPoolStatus,
 )
 from argosy.api.documents import KINDS, parse_body
+from argosy.api.status import Status
 from argosy.api.values.meta import PoolReference
-from argosy.status.statuses import Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
-from argosy.api.status import ServingPoolStatus
+from argosy.api.status import ServingPoolStatus, Status
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.controller.resources.parsed_body import ParsedBody
 from argosy.planning.facts import Device
 from argosy.planning.nodes.cordons import UNCORDONED_AT
 from argosy.render.workloads import form_of
-from argosy.status.statuses import Status
 
 KEPT = 2000
 """How many resources that are gone are remembered: of two that tell of resources, one is later."""

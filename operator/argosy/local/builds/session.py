@@ -13,13 +13,14 @@ from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import PoolKey
 from argosy.local.view import BuildRow
-from argosy.planning.builds.architectures import PoolNodes
+from argosy.planning.builds.architectures import why_no_architecture
 from argosy.planning.builds.engines import EngineFacts
 from argosy.planning.builds.observed import ObservedBuild
 from argosy.planning.builds.plan import PlannedBuild
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.builds.scheduling import plan_builds
 from argosy.planning.facts import Node
+from argosy.planning.nodes.pool_nodes import PoolNodes
 
 from .build import LocalBuild
 from .compilers import installed_compilers
@@ -58,11 +59,11 @@ def requested_builds(
     impossible: dict[str, str] = {}
     for pool in (each for each in every if isinstance(each, ServingPool)):
         models = [each for each in every if isinstance(each, InferenceModel) and each.pool_key == pool.key]
-        facts = EngineFacts(pool, PoolNodes.of(pool, (node,)), known.get(pool.key, {}), {}, installed_compilers())
+        facts = EngineFacts(PoolNodes.of(pool, (node,)), known.get(pool.key, {}), {}, installed_compilers())
         engines[pool.key] = PoolEngines.of(facts, models, models)
         for each in engines[pool.key].models.values():
             if not each.declared.asked:
-                impossible[each.declared.model.identity] = facts.nodes.why_none(each.declared.model)
+                impossible[each.declared.model.identity] = why_no_architecture(facts.nodes, each.declared.model)
     return RequestedBuilds(plan_builds(engines, ()), impossible)
 
 

@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
 from argosy.api.status import EngineStatus
-from argosy.planning.builds.architectures import PoolNodes
+from argosy.planning.builds.architectures import architectures, runs_on_gpu
 from argosy.planning.builds.observed import JobState, ObservedBuild
 from argosy.planning.builds.requests import requests
 from argosy.planning.demand.engine_files import EngineFiles
+from argosy.planning.nodes.pool_nodes import PoolNodes
 from argosy_agent.contract.builds import BuildRequest, BuildState, digest_of
 
 
@@ -127,18 +128,22 @@ class EngineFacts:
     by the model's identity. `image` builds where a model names none.
     """
 
-    pool: ServingPool
     nodes: PoolNodes
     builds: Mapping[str, ObservedBuild]
     before: Mapping[str, Collection[EngineStatus]]
     image: str = ""
 
+    @property
+    def pool(self) -> ServingPool:
+        """The pool."""
+        return self.nodes.pool
+
     def of(self, model: InferenceModel) -> FormEngines:
         """Return the engines that a form of a model asks for."""
-        formers, on_gpu = _formers(self.before.get(model.identity, ())), self.nodes.on_gpu(model)
+        formers, on_gpu = _formers(self.before.get(model.identity, ())), runs_on_gpu(self.nodes, model)
         every = list(self._asked(model, {node.architecture(on_gpu) for node in self.nodes.selected}, formers))
         known = {each.architecture for each in every if each.is_known}
-        wanted = self.nodes.architectures(model, known)
+        wanted = architectures(self.nodes, model, known)
         return FormEngines(model, tuple(each for each in every if each.architecture in wanted))
 
     def _asked(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from argosy.api import Reason, Resource
 from argosy.api.inferencemodel import InferenceModel
+from argosy.planning.builds.architectures import why_no_architecture
 from argosy.planning.builds.engines import AskedEngine, EngineFacts, FormEngines, ModelEngines
 from argosy.planning.builds.failures import failure_message, failure_of
 from argosy.planning.demand.engine_files import ServedEngines
@@ -40,7 +41,7 @@ class PoolEngines:
         return ServedEngines(
             {name: form.served for name, form in acting.items()},
             {name: self._waiting(form) for name, form in acting.items() if not form.served},
-            self.facts.nodes.every,
+            self.facts.nodes.by_name,
         )
 
     @property
@@ -73,7 +74,7 @@ class PoolEngines:
         failed = [each for each in form.asked if each.state is BuildState.FAILED]
         name, replicas = form.model.name, form.model.spec.fewest_replicas
         if not form.asked:
-            why = f"{self.facts.nodes.why_none(form.model)}."
+            why = f"{why_no_architecture(self.facts.nodes, form.model)}."
             return Waiting(name, Reason.NO_ENGINE_FOR_ARCHITECTURE, why, replicas)
         if failed and all(each.build.is_over for each in form.asked):
             return Waiting(name, failed_reason(failed), failure_message(failed[0].build), replicas)

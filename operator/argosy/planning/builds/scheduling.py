@@ -87,7 +87,7 @@ class _Scheduler:
 
     def _stands(self, build: PlannedBuild, asked: Sequence[_Asked], engines: PoolEngines) -> bool:
         """Whether what a build is bound to is there for it: not where somebody took its GPUs before it had them."""
-        node = engines.facts.nodes.every.get(build.node)
+        node = engines.facts.nodes.by_name.get(build.node)
         if not build.gpus or (node is not None and asked[0][1].build.counted):
             return True
         others = {gpu.index for gpu in node.gpus if gpu.withheld_by not in ("", held_by(build.name))} if node else set()

@@ -1,6 +1,6 @@
 """A pool's models and ensembles, by name."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
@@ -22,7 +22,8 @@ class Members:
     `runs`: the models of each ensemble. `elsewhere`: names that another pool is to serve by now, and whether requests
     reach them there. `served_names`: what clients call each member that they know by another name than its own.
     `shapes`: those of the models of which one is known. `engines`: what serves in place of models' own files. `sizes`:
-    what each takes of its server's documents; what is not among them counts for nothing.
+    what each takes of its server's documents; what is not among them counts for nothing. `scaled`:
+    the members whose replicas, instances and batching are decided by scaling.
     """
 
     models: Mapping[str, InferenceModel] = field(default_factory=dict)
@@ -34,6 +35,7 @@ class Members:
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     engines: ServedEngines = field(default_factory=ServedEngines)
     sizes: Mapping[str, DocumentSize] = field(default_factory=dict)
+    scaled: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -44,6 +46,7 @@ class Members:
         elsewhere: Mapping[str, bool] | None = None,
         shapes: Mapping[str, ModelShape] | None = None,
         engines: ServedEngines | None = None,
+        scaled: Collection[str] = (),
     ) -> "Members":
         """Return what of these asks for the pool of this key; `broken` has no valid form, `shapes` are by identity."""
         mine = [each for each in valid if not isinstance(each, ServingPool) and each.pool_key == pool]
@@ -57,6 +60,7 @@ class Members:
             {each.name: each.served_name for each in mine if each.served_name != each.name},
             {each.name: shape for each in mine if (shape := (shapes or {}).get(each.identity)) is not None},
             engines or ServedEngines(),
+            scaled=frozenset(each.name for each in mine if each.identity in scaled),
         )
 
     def sources(self, placement: Placement, node: str) -> dict[int, VersionSource]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from argosy.planning.facts import CurrentServer
+from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.memory.budget import MemoryBudget
 from argosy.planning.migration.memory.occupancy import Occupant
-from argosy.planning.migration.observed import Binding
 from argosy.planning.migration.state import PoolState
 from argosy.planning.plan import ServerPlan
 

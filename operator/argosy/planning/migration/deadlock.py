@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from argosy.planning.cycles import find_cycle
+from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import Blockers
 from argosy.planning.migration.changes.recreation import asks_to_surge
 from argosy.planning.migration.changes.surge import SURGES, SURGES_IN_DOCUMENTS, Surges, with_users
 from argosy.planning.migration.drain import Drain
-from argosy.planning.migration.observed import Binding
 from argosy.planning.migration.state import Note, PoolState
 
 
@@ -43,7 +43,7 @@ def break_deadlocks(
 
 def note_early(state: PoolState, binding: Binding, notes: dict[Binding, Note]) -> None:
     """Say where it should be why something left before its time."""
-    for place in state.places.servers.get(binding[1], ()):
+    for place in state.bindings.servers.get(binding[1], ()):
         message = f"it left {binding[0]} before it was loaded here, because others waited for its room"
         notes[place, binding[1]] = Note(message)
 
@@ -55,6 +55,6 @@ def _dependences(
     edges = {binding: tuple(sorted(awaited)) for binding, awaited in sorted(deferred.items())}
     for server, name in sorted(binding for binding, drain in drains.items() if drain is Drain.NOT_YET):
         models = state.members.runs.get(name, (name,))
-        new = [(place, model) for place in state.places.servers.get(name, ()) for model in models]
+        new = [(place, model) for place in state.bindings.servers.get(name, ()) for model in models]
         edges[server, name] = tuple(sorted({binding for each in new for binding in blockers.get(each, ())}))
     return edges

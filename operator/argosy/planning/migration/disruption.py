@@ -46,11 +46,11 @@ def _answers(state: PoolState, server: CurrentServer) -> bool:
 
 def _is_missed(state: PoolState, server: CurrentServer, staying: Collection[str]) -> bool:
     """Whether something that is to be served is reached there, and on no server that stays."""
-    observed, places = state.observed, state.places
+    observed, bindings = state.observed, state.bindings
     return any(
         observed.reachable(server.name, name) and not any(observed.reachable(other, name) for other in staying)
         for name in observed.held(server.name)
-        if places.servers.get(name) or name in places.unschedulable
+        if bindings.servers.get(name) or name in bindings.unschedulable
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from argosy.planning.demand.documents import NO_SIZE
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.blockers import Blockers
-from argosy.planning.migration.forms import Form
+from argosy.planning.migration.revisions import Form
 from argosy.planning.migration.state import PoolState
 from argosy_agent.contract.sizes import STAYING_BYTES, entry_bytes
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import Enum
 
-from argosy.planning.migration.observed import Binding
+from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.state import Migration, PoolState
 
 
@@ -25,7 +25,7 @@ class Drain(Enum):
 def drain_of(state: PoolState, binding: Binding) -> Drain:
     """Return when a surplus model or ensemble of a server drains."""
     server, name = binding
-    members, places = state.members, state.places
+    members, bindings = state.members, state.bindings
     steps = state.observed.held(server)[name].steps
     if not all(members.knows(each) for each in (name, *steps)):
         return Drain.AT_ONCE
@@ -33,9 +33,9 @@ def drain_of(state: PoolState, binding: Binding) -> Drain:
         return Drain.AFTER_HANDOVER if members.elsewhere[name] else Drain.NOT_YET
     if name in members.broken:
         return Drain.NOT_YET
-    new = places.servers.get(name, ())
+    new = bindings.servers.get(name, ())
     if not new:
-        return Drain.NOT_YET if name in places.unschedulable else Drain.AT_ONCE
+        return Drain.NOT_YET if name in bindings.unschedulable else Drain.AT_ONCE
     return Drain.AFTER_HANDOVER if all(_available(state, each, name) for each in new) else Drain.NOT_YET
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import Blockers, blockers_of
 from argosy.planning.migration.changes.recreation import asks_to_recreate
 from argosy.planning.migration.changes.surge import Surges, surges
@@ -12,7 +13,6 @@ from argosy.planning.migration.drain import Drain, drain_of, schedule
 from argosy.planning.migration.memory.budget import MemoryBudget
 from argosy.planning.migration.memory.changes import ServerChanges
 from argosy.planning.migration.memory.occupancy import Occupant, memory_of, node_gpus
-from argosy.planning.migration.observed import Binding
 from argosy.planning.migration.state import Migration, Note, PoolState
 from argosy.planning.plan import ServerPlan
 
@@ -95,7 +95,7 @@ def _defer(state: PoolState, changes: Surges, blockers: Blockers, found: Migrati
 def _waits_for(state: PoolState, server: str, awaited: Iterable[Binding], changes: Surges) -> str:
     there = sorted(awaited)
     names = ", ".join(name for _, name in there[:3]) + (" and others" if len(there) > 3 else "")
-    stay = all(each[1] in state.places.names.get(each[0], ()) and each not in changes.recreated for each in there)
+    stay = all(each[1] in state.bindings.names.get(each[0], ()) and each not in changes.recreated for each in there)
     where = there[0][0] if there[0][0] != server else "this server"
     stuck = next((f"; {each[1]} waits too: {changes.stuck[each]}" for each in there if each in changes.stuck), "")
     return f"it waits until {names} has {'changed on' if stay else 'left'} {where}{stuck}"

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from argosy.planning.migration.forms import Form, ReloadKeys
 from argosy.planning.migration.observed import Observed
+from argosy.planning.migration.revisions import Form, ReloadKeys
 from argosy.planning.migration.state import Migration, PoolState
 from argosy.planning.migration.versions import target_forms
 from argosy.planning.plan import ServerPlan
@@ -70,7 +70,7 @@ def _forms(server: ServerPlan, state: PoolState, migration: Migration, keys: Rel
     found = state.targets.get(name, {})
     declared_only = migration.declared_only.get(name, set())
     if deferred or declared_only:
-        fitting = target_forms(server, state.members, state.places, observed, keys, deferred, declared_only)
+        fitting = target_forms(server, state.members, state.bindings, observed, keys, deferred, declared_only)
         found = {each: form for each, form in fitting.items() if each not in deferred or each in kept}
     held = observed.held(name)
     stays = {each for each in former if each in found} | {each for each in kept if each not in found}
@@ -94,7 +94,7 @@ def _waiting_ensembles(
 ) -> dict[str, Form]:
     """Planned ensembles a new step of which is deferred: each stays as it is while all that it runs stays."""
     deferred = migration.deferred.get(server.name, set())
-    planned = state.places.names.get(server.name, frozenset()) - forms.keys() - deferred
+    planned = state.bindings.names.get(server.name, frozenset()) - forms.keys() - deferred
     held = state.observed.held(server.name)
     left = [held[each] for each in sorted(planned) if each in held and held[each].steps]
     found: dict[str, Form] = {}

@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from argosy.planning.facts import ServerReport
-from argosy.planning.migration.forms import Form
+from argosy.planning.migration.bindings import Binding
+from argosy.planning.migration.revisions import Form
 from argosy_agent.contract import FailureKind, LoadedModel, VersionSource
 
-Binding = tuple[str, str]
-"""A server, and a model or ensemble there."""
 Held = Mapping[str, Mapping[str, Form]]
 """Forms by server and name."""
 _NONE: Mapping[str, Sequence[LoadedModel]] = {}
@@ -20,7 +20,8 @@ class Observed:
 
     `loaded` is what each server last loaded, and `served` what it had ready when it was last heard of. `known`: by
     model, every version that a server of the pool has or had, and where it comes from. `outdated`: where what is loaded
-    is not what is declared by now, be it of the same version.
+    is not what is declared by now, be it of the same version. `drain_since`: when each binding that drains was taken
+    from the routes.
     """
 
     reports: Mapping[str, ServerReport] = field(default_factory=dict)
@@ -29,17 +30,24 @@ class Observed:
     served: Held = field(default_factory=dict)
     known: Mapping[str, Mapping[int, VersionSource]] = field(default_factory=dict)
     outdated: frozenset[Binding] = frozenset()
+    drain_since: Mapping[Binding, datetime] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, reports: Iterable[ServerReport], loaded: Held | None = None, served: Held | None = None) -> "Observed":
-        """A server that is not ready says nothing."""
+    def of(
+        cls,
+        reports: Iterable[ServerReport],
+        loaded: Held | None = None,
+        served: Held | None = None,
+        drain_since: Mapping[Binding, datetime] | None = None,
+    ) -> "Observed":
+        """Return the observation of one pool. Reports of servers that are not ready say nothing of models."""
         by_server = {report.name: report for report in reports}
         said: dict[str, dict[str, list[LoadedModel]]] = {}
         for report in by_server.values():
             for each in report.models if report.ready else ():
                 said.setdefault(each.model, {}).setdefault(report.name, []).append(each)
         has, had = loaded or {}, served or {}
-        return cls(by_server, said, has, had, _sources(had, has))
+        return cls(by_server, said, has, had, _sources(had, has), drain_since=drain_since or {})
 
     def without_former(self, names: Collection[str]) -> "Observed":
         """Return the same, as if no version of these models had ever been anywhere, nor an ensemble that runs them."""

@@ -1,48 +1,18 @@
 """One pool as its migration is decided on: the plan, what stands there, and where they differ."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from argosy.api.values.identity import PoolKey
 from argosy.planning.demand.members import Members
-from argosy.planning.facts import CurrentServer, Node
-from argosy.planning.migration.forms import Form
-from argosy.planning.migration.observed import Binding, Observed
+from argosy.planning.facts import CurrentServer, Node, PoolFacts
+from argosy.planning.migration.bindings import Binding, PlannedBindings
+from argosy.planning.migration.observed import Observed
+from argosy.planning.migration.revisions import Form, ReloadKeys
+from argosy.planning.migration.versions import outdated_forms, target_forms
 from argosy.planning.plan import PoolPlan, ServerPlan
 from argosy.planning.topology.deployment import Machine
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where the plan has what. `servers`: by model and ensemble. `names`: by server, its models and ensembles.
-
-    `unschedulable`: the models, and the ensembles of models, of which a replica found no place.
-    """
-
-    servers: Mapping[str, tuple[str, ...]]
-    names: Mapping[str, frozenset[str]]
-    unschedulable: frozenset[str]
-
-    @classmethod
-    def of(cls, plan: PoolPlan, members: Members) -> "Places":
-        """Return the places of one pool's plan. An ensemble is where all of its models are."""
-        names = {server.name: {placement.model for placement in server.placements} for server in plan.servers}
-        servers: dict[str, list[str]] = {}
-        for server in plan.servers:
-            for placement in server.placements:
-                servers.setdefault(placement.model, []).append(server.name)
-        for ensemble, models in members.runs.items():
-            whole = [each for each in servers.get(models[0], ()) if names[each] >= set(models)] if models else []
-            servers[ensemble] = whole
-            for server_name in whole:
-                names[server_name].add(ensemble)
-        unplaced = {model for each in plan.unplaced for model in each.models}
-        return cls(
-            {name: tuple(found) for name, found in servers.items()},
-            {server_name: frozenset(found) for server_name, found in names.items()},
-            frozenset(unplaced | {name for name, models in members.runs.items() if unplaced & set(models)}),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +25,7 @@ class PoolState:
 
     plan: PoolPlan
     members: Members
-    places: Places
+    bindings: PlannedBindings
     observed: Observed
     current: Mapping[str, CurrentServer]
     nodes: Mapping[str, Node]
@@ -66,7 +36,32 @@ class PoolState:
     def without_plan(cls, pool: PoolKey, members: Members) -> "PoolState":
         """Return a pool that takes no part: nothing is planned, and nothing stands there."""
         plan = PoolPlan(pool, (), (), 0, 0, 0)
-        return cls(plan, members, Places.of(plan, members), Observed(), {}, {})
+        return cls(plan, members, PlannedBindings.of(plan, members), Observed(), {}, {})
+
+    @classmethod
+    def of(
+        cls,
+        plan: PoolPlan,
+        facts: PoolFacts,
+        members: Members,
+        observed: Observed,
+        nodes: Iterable[Node],
+        keys: ReloadKeys,
+    ) -> "PoolState":
+        """Return the state of one pool with its plan; `nodes` are those of all pools."""
+        bindings = PlannedBindings.of(plan, members)
+        outdated = outdated_forms(plan.servers, members, bindings, observed, keys)
+        observed = replace(observed, outdated=outdated)
+        return cls(
+            plan=plan,
+            members=members,
+            bindings=bindings,
+            observed=observed,
+            current={server.name: server for server in facts.current},
+            nodes={node.name: node for node in nodes if node.ready},
+            targets={server.name: target_forms(server, members, bindings, observed, keys) for server in plan.servers},
+            machine=Machine.best_of(facts.nodes, facts.headroom),
+        )
 
     def keeps_its_gpus(self, server: ServerPlan) -> bool:
         """Return whether a planned server runs as planned: with other GPUs, or on another node, it starts anew."""
@@ -87,7 +82,7 @@ class PoolState:
         found = {server.name: set(self.observed.held(server.name)) for server in self.draining_servers()}
         for server in self.plan.servers:
             if self.keeps_its_gpus(server):
-                found[server.name] = set(self.observed.held(server.name)) - self.places.names[server.name]
+                found[server.name] = set(self.observed.held(server.name)) - self.bindings.names[server.name]
         return {server: names for server, names in found.items() if names}
 
 

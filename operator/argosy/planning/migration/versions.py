@@ -10,9 +10,9 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.values.versions import retained
 from argosy.planning.demand.members import Members
-from argosy.planning.migration.forms import Form, ReloadKeys
-from argosy.planning.migration.observed import Binding, Observed
-from argosy.planning.migration.state import Places
+from argosy.planning.migration.bindings import Binding, PlannedBindings
+from argosy.planning.migration.observed import Observed
+from argosy.planning.migration.revisions import Form, ReloadKeys
 from argosy.planning.plan import Placement, ServerPlan
 from argosy_agent.contract import VersionSource
 
@@ -20,7 +20,7 @@ from argosy_agent.contract import VersionSource
 def target_forms(
     server: ServerPlan,
     members: Members,
-    places: Places,
+    bindings: PlannedBindings,
     observed: Observed,
     keys: ReloadKeys,
     without: Collection[str] = (),
@@ -33,7 +33,7 @@ def target_forms(
     `declared_only` those of which no version comes back that served before.
     """
     placements = [each for each in server.placements if each.model not in without]
-    ensembles = _ensembles(server, members, places)
+    ensembles = _ensembles(server, members, bindings)
     pins = pins_of(ensembles, {each.model: members.models[each.model].spec.default_version for each in placements})
     known = observed.without_former(declared_only) if declared_only else observed
     found = {each.model: _model(members, each, server, pins, known, keys) for each in placements}
@@ -47,23 +47,22 @@ def target_forms(
 def outdated_forms(
     servers: Sequence[ServerPlan],
     members: Members,
-    places: Places,
+    bindings: PlannedBindings,
     observed: Observed,
     keys: ReloadKeys,
-    scaled: Collection[str] = (),
 ) -> frozenset[Binding]:
     """Return where something of the plan is loaded in another form than the declared one.
 
-    Of a model the declared versions count, whatever stands beside them. Of what is `scaled`, by name, instances and
-    batching are decided and not declared, and change in place.
+    Of a model the declared versions count, whatever stands beside them. Of members that scale, instances
+    and batching are decided and not declared, and change in place.
     """
     return frozenset(
         (server.name, name)
         for server in servers
-        for name, declared in _declared(server, members, places, keys).items()
+        for name, declared in _declared(server, members, bindings, keys).items()
         if (loaded := observed.held(server.name).get(name)) is not None
         and not loaded.serves(declared)
-        and not (name in scaled and loaded.serves_but_for_amounts(declared))
+        and not (name in members.scaled and loaded.serves_but_for_amounts(declared))
     )
 
 
@@ -83,14 +82,14 @@ def pins_of(ensembles: Sequence[Ensemble], versions: Mapping[str, int]) -> dict[
     return pins
 
 
-def _ensembles(server: ServerPlan, members: Members, places: Places) -> list[Ensemble]:
-    return [members.ensembles[name] for name in sorted(places.names[server.name] & members.ensembles.keys())]
+def _ensembles(server: ServerPlan, members: Members, bindings: PlannedBindings) -> list[Ensemble]:
+    return [members.ensembles[name] for name in sorted(bindings.names[server.name] & members.ensembles.keys())]
 
 
-def _declared(server: ServerPlan, members: Members, places: Places, keys: ReloadKeys) -> dict[str, Form]:
+def _declared(server: ServerPlan, members: Members, bindings: PlannedBindings, keys: ReloadKeys) -> dict[str, Form]:
     """The forms that are declared, as if nothing had been there before."""
     pins = pins_of(
-        ensembles := _ensembles(server, members, places),
+        ensembles := _ensembles(server, members, bindings),
         {each.model: members.models[each.model].spec.default_version for each in server.placements},
     )
     found = {

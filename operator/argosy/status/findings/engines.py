@@ -6,6 +6,7 @@ from typing import Any
 from argosy.api import ConditionType, InferenceModel, Reason
 from argosy.api.status import AccuracyStatus, EngineStatus, VersionState, VersionStatus
 from argosy.planning.amounts import listed
+from argosy.planning.builds.architectures import why_no_architecture
 from argosy.planning.builds.engines import AskedEngine, FormEngines, ModelEngines
 from argosy.planning.builds.failures import failure_message, failure_of
 from argosy.planning.builds.plan import PlannedBuild
@@ -86,7 +87,7 @@ def _ready(engines: ModelEngines, progress: PoolProgress) -> Finding:
     declared = engines.declared
     meanwhile = _meanwhile(engines)
     if not declared.asked:
-        why = progress.engines.facts.nodes.why_none(declared.model) if progress.engines is not None else ""
+        why = why_no_architecture(progress.engines.facts.nodes, declared.model) if progress.engines is not None else ""
         return Finding(_READY, False, Reason.NO_ENGINE_FOR_ARCHITECTURE, f"{why}.{_sentence(meanwhile)}")
     missing = sorted((each for each in declared.asked if not each.is_ready), key=lambda each: _ORDER.index(each.state))
     if not missing:

@@ -7,7 +7,8 @@ from argosy.api import ConditionType, Reason
 from argosy.api.status import VersionState, VersionStatus
 from argosy.planning.amounts import counted, listed
 from argosy.planning.facts import ServerReport
-from argosy.planning.migration.observed import Binding, Observed
+from argosy.planning.migration.bindings import Binding
+from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.state import Note
 from argosy.status.conditions import Finding, bounded
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState

@@ -36,7 +36,7 @@ def placed_finding(progress: PoolProgress, member: Member, places: Sequence[Plac
     kind, key, name = ConditionType.PLACED, progress.plan.pool, member.name
     if progress.pool.spec.suspend:
         return Finding(kind, False, Reason.SUSPENDED, f"pool {key} is suspended; set spec.suspend to false")
-    unplaced = progress.without_place(name)
+    unplaced = progress.unplaced_of(name)
     if unplaced:
         reason = Reason(unplaced[0].reason)
         done, wanted = len(places), len(places) + len(unplaced)

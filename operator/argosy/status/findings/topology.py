@@ -11,7 +11,7 @@ def topology_advice(model: InferenceModel, progress: PoolProgress) -> str:
     shape = progress.members.shapes.get(model.name)
     if shape is None:
         return ""
-    found = advice(Deployment.of(model, shape, progress.machine))
+    found = advice(Deployment.of(model, shape, progress.state.machine))
     return "; ".join(f"{each.rule}: {each.message}" for each in found)
 
 

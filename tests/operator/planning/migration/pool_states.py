@@ -10,25 +10,26 @@ from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.planning.demand.footprint import footprint_of, instances_of
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Node, ServerReport
-from argosy.planning.migration.forms import Form, FormKeys
+from argosy.planning.migration.bindings import PlannedBindings
 from argosy.planning.migration.observed import Observed
-from argosy.planning.migration.state import Places, PoolState
+from argosy.planning.migration.revisions import Form, FormKeys
+from argosy.planning.migration.state import PoolState
 from argosy.planning.migration.versions import outdated_forms, target_forms
 from argosy.planning.plan import Placement, PoolPlan, ServerPlan, Unplaced
 from argosy_agent.contract import LoadedModel, LoadState
 
 
 class FakeReloadKeys:
-    """A fake of `ReloadKeys`: a model's by what its spec says of how it runs, an ensemble's by its graph."""
+    """Keys for tests: a model's by what its spec says of how it runs, an ensemble's by its graph."""
 
     def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> FormKeys:
-        """Return a model's keys."""
+        """Return the keys of a model that is placed there."""
         spec, sits = model.spec, [server.gpus.index(gpu) for gpu in placement.gpus]
         runs = repr((spec.backend, spec.max_batch_size, spec.inputs, spec.outputs, spec.config))
         return FormKeys(repr((runs, sits, placement.instances, spec.batching)), runs)
 
     def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> FormKeys:
-        """Return an ensemble's keys."""
+        """Return the keys of an ensemble that runs these versions of its steps' models."""
         spec = ensemble.spec
         key = repr((spec.inputs, spec.outputs, spec.steps, sorted(pins.items())))
         return FormKeys(key, key)
@@ -83,8 +84,8 @@ class Running:
 def running(plan: ServerPlan, resources: Iterable[Resource]) -> Running:
     """Return a server that has loaded all its placements, as `resources` declare them, ready and routed."""
     members = Members.of(POOL, resources)
-    places = Places.of(PoolPlan(POOL, (plan,), (), 0, 0, 0), members)
-    return running_with(plan, target_forms(plan, members, places, Observed(), KEYS))
+    bindings = PlannedBindings.of(PoolPlan(POOL, (plan,), (), 0, 0, 0), members)
+    return running_with(plan, target_forms(plan, members, bindings, Observed(), KEYS))
 
 
 def running_with(plan: ServerPlan, forms: Mapping[str, Form]) -> Running:
@@ -111,21 +112,21 @@ def pool_state(
     members = Members.of(POOL, resources, broken, elsewhere)
     left = tuple(Unplaced(name, (name,), "NoRoom", "") for name in unplaced)
     plan = PoolPlan(POOL, tuple(planned), left, 0, 0, 0)
-    places = Places.of(plan, members)
+    bindings = PlannedBindings.of(plan, members)
     observed = Observed.of(
         [each.report for each in runs],
         {each.plan.name: each.forms for each in runs},
         {each.plan.name: each.forms for each in runs},
     )
-    observed = replace(observed, outdated=outdated_forms(planned, members, places, observed, KEYS))
+    observed = replace(observed, outdated=outdated_forms(planned, members, bindings, observed, KEYS))
     return PoolState(
         plan,
         members,
-        places,
+        bindings,
         observed,
         {each.plan.name: each.plan.current for each in runs},
         {node.name: node for node in (_nodes([*planned, *(each.plan for each in runs)]) if nodes is None else nodes)},
-        {each.name: target_forms(each, members, places, observed, KEYS) for each in planned},
+        {each.name: target_forms(each, members, bindings, observed, KEYS) for each in planned},
     )
 
 

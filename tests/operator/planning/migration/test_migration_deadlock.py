@@ -9,13 +9,13 @@ from tests.operator.planning.declared import ensemble, model
 from tests.operator.planning.migration.pool_states import Running, on, pool_state, running, running_with, server
 
 from argosy.planning.cycles import find_cycle
+from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import Blockers
 from argosy.planning.migration.changes.surge import Surges
 from argosy.planning.migration.deadlock import break_deadlocks
 from argosy.planning.migration.drain import Drain
-from argosy.planning.migration.forms import Form
 from argosy.planning.migration.migrate import migrate
-from argosy.planning.migration.observed import Binding
+from argosy.planning.migration.revisions import Form
 from argosy.planning.migration.state import Note, PoolState
 from argosy_agent.contract import VersionSource
 
@@ -131,7 +131,7 @@ def test_every_tangle_is_undone_and_only_what_was_in_it_gives_way(
     left: dict[Binding, tuple[Binding, ...]] = {each: tuple(awaited) for each, awaited in changes.deferred.items()}
     for (where, name), drain in drains.items():
         if drain is Drain.NOT_YET:
-            new = [(place, name) for place in state.places.servers.get(name, ())]
+            new = [(place, name) for place in state.bindings.servers.get(name, ())]
             left[where, name] = tuple(each for place in new for each in blockers.get(place, ()))
     assert not find_cycle(left)
     assert all(drains[each] in (drain, Drain.AT_ONCE) for each, drain in before.items())

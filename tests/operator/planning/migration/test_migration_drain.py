@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.operator.planning.declared import ensemble, model
 from tests.operator.planning.migration.pool_states import Running, on, pool_state, running, server
 
+from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.drain import Drain, drain_of, schedule
-from argosy.planning.migration.observed import Binding
 from argosy.planning.migration.state import Migration, PoolState
 from argosy_agent.contract import LoadedModel, LoadState
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from tests.operator.planning.declared import ensemble, model
-from tests.operator.planning.migration.pool_states import FakeReloadKeys, on, server
+from tests.operator.planning.migration.pool_states import KEYS, on, server
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.planning.migration.forms import Form, FormKeys, ReloadKeys
-from argosy.render.forms import OF_TRITON, RenderedKeys
+from argosy.planning.migration.revisions import Form, FormKeys, ReloadKeys
+from argosy.render.reload_keys import OF_TRITON, RenderedKeys
 from argosy_agent.contract import VersionSource
 
 ONE, TWO = VersionSource("s3://b/m/1"), VersionSource("s3://b/m/2")
@@ -52,7 +52,7 @@ def ensemble_key(keys: ReloadKeys, pin: int = 1, **spec: Any) -> FormKeys:
     return keys.of_ensemble(e, {"m": pin})
 
 
-@pytest.mark.parametrize("keys", [FakeReloadKeys(), RenderedKeys()], ids=["fake", "rendered"])
+@pytest.mark.parametrize("keys", [KEYS, RenderedKeys()], ids=["fake", "rendered"])
 class TestReloadKeys:
     """The fake says of two forms what the renderer says."""
 

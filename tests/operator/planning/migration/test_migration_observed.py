@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from argosy.planning.facts import ServerReport
-from argosy.planning.migration.forms import Form
 from argosy.planning.migration.observed import Observed
+from argosy.planning.migration.revisions import Form
 from argosy_agent.contract import LoadedModel, LoadState, VersionSource
 
 M = LoadedModel("m", 1, LoadState.READY)

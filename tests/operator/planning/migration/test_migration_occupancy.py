@@ -8,9 +8,9 @@ from tests.operator.planning.declared import GIB, gpu_node, model
 from tests.operator.planning.migration.pool_states import Running, on, pool_state, running, running_with, server
 
 from argosy.planning.demand.members import Members
-from argosy.planning.migration.forms import Form
 from argosy.planning.migration.memory.changes import Change, Priority, ServerChanges
 from argosy.planning.migration.memory.occupancy import Occupant, memory_of, node_gpus, taken
+from argosy.planning.migration.revisions import Form
 from argosy_agent.contract import LoadedModel, LoadState, VersionSource
 
 MEMBERS = Members.of("default/p", [model("m", memory=20)])

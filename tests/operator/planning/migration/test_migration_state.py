@@ -9,14 +9,14 @@ OLD = server("p-0", on(M, 0), on(N, 1), gpus=(0, 1))
 
 def test_an_ensemble_is_where_all_its_models_are() -> None:
     planned = [server("p-0", on(M, 0), on(N, 0)), server("p-1", on(M, 0), node="b")]
-    places = pool_state([M, N, ensemble("e", "m", "n"), ensemble("outer", "e")], planned).places
-    assert places.servers == {"m": ("p-0", "p-1"), "n": ("p-0",), "e": ("p-0",), "outer": ("p-0",)}
-    assert places.names == {"p-0": {"m", "n", "e", "outer"}, "p-1": {"m"}}
+    bindings = pool_state([M, N, ensemble("e", "m", "n"), ensemble("outer", "e")], planned).bindings
+    assert bindings.servers == {"m": ("p-0", "p-1"), "n": ("p-0",), "e": ("p-0",), "outer": ("p-0",)}
+    assert bindings.names == {"p-0": {"m", "n", "e", "outer"}, "p-1": {"m"}}
 
 
 def test_an_ensemble_with_a_model_that_has_no_place_has_none_either() -> None:
-    places = pool_state([M, N, ensemble("e", "m", "n")], [server("p-0", on(M, 0))], unplaced=["n"]).places
-    assert places.unschedulable == {"n", "e"}
+    bindings = pool_state([M, N, ensemble("e", "m", "n")], [server("p-0", on(M, 0))], unplaced=["n"]).bindings
+    assert bindings.unschedulable == {"n", "e"}
 
 
 def test_what_is_loaded_and_not_planned_is_surplus() -> None:

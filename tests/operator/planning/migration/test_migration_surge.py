@@ -7,9 +7,9 @@ from tests.operator.planning.declared import ensemble, model
 from tests.operator.planning.migration.pool_states import Running, on, pool_state, running, server
 
 from argosy.api import Resource
+from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.changes.surge import Surges, surges, with_users
 from argosy.planning.migration.migrate import budgets_of, occupants_of
-from argosy.planning.migration.observed import Binding
 from argosy.planning.plan import ServerPlan
 
 OLD, NEW = model("m", memory=50), model("m", version=2, memory=50)

@@ -19,7 +19,7 @@ from tests.operator.planning.migration.pool_states import (
 )
 
 from argosy.api import Ensemble
-from argosy.planning.migration.forms import Form
+from argosy.planning.migration.revisions import Form
 from argosy.planning.migration.state import PoolState
 from argosy.planning.migration.versions import pins_of, target_forms
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState, VersionSource
@@ -119,7 +119,7 @@ def test_models_that_wait_take_their_ensembles_out() -> None:
     planned = server("p-0", on(m, 0), on(n, 0))
     state = pool_state([m, n, *ensembles], [planned])
     assert state.targets["p-0"].keys() == {"m", "n", "e", "f", "g"}
-    without = target_forms(planned, state.members, state.places, state.observed, KEYS, {"n"})
+    without = target_forms(planned, state.members, state.bindings, state.observed, KEYS, {"n"})
     assert without.keys() == {"m", "f"}
 
 

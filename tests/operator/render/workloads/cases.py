@@ -8,12 +8,13 @@ import yaml
 
 from argosy.api import Ensemble, InferenceModel, ServingPool, parse_documents
 from argosy.planning.demand.members import Members
+from argosy.planning.migration.bindings import PlannedBindings
 from argosy.planning.migration.next_step import server_steps
 from argosy.planning.migration.observed import Observed
-from argosy.planning.migration.state import Migration, Places, PoolState
+from argosy.planning.migration.state import Migration, PoolState
 from argosy.planning.migration.versions import target_forms
 from argosy.planning.plan import Placement, PoolPlan, ServerPlan
-from argosy.render.forms import RenderedKeys
+from argosy.render.reload_keys import RenderedKeys
 from argosy.render.repositories import RenderedServer, rendered_servers
 from argosy.render.workloads import Cluster, Images, KubernetesObject, pool_objects
 
@@ -64,9 +65,9 @@ def _servers(
     """Return servers that have nothing yet, as a plan puts them."""
     plan = PoolPlan(pool.key, tuple(_plan(each, members) for each in servers), (), 0, 0, 0)
     mine = Members.of(pool.key, members)
-    places, observed, keys = Places.of(plan, mine), Observed(), RenderedKeys()
-    targets = {each.name: target_forms(each, mine, places, observed, keys) for each in plan.servers}
-    state = PoolState(plan, mine, places, observed, {}, {}, targets)
+    bindings, observed, keys = PlannedBindings.of(plan, mine), Observed(), RenderedKeys()
+    targets = {each.name: target_forms(each, mine, bindings, observed, keys) for each in plan.servers}
+    state = PoolState(plan, mine, bindings, observed, {}, {}, targets)
     return rendered_servers(server_steps(state, Migration(), keys), mine, ())
 
 

@@ -9,8 +9,8 @@ from collections.abc import Collection
 from argosy.api.model.rollout import Strategy
 from argosy.api.values.versions import retained
 from argosy.planning.demand.members import Members
+from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.memory.changes import Change, fresh_versions
-from argosy.planning.migration.observed import Binding
 from argosy.planning.migration.state import PoolState
 
 
@@ -48,5 +48,5 @@ def awaited(state: PoolState, binding: Binding, recreated: Collection[Binding]) 
     server, name = binding
     if not state.observed.reachable(server, name):
         return frozenset()
-    others = [(other, name) for other in state.places.servers.get(name, ()) if other != server]
+    others = [(other, name) for other in state.bindings.servers.get(name, ()) if other != server]
     return frozenset(each for each in others if each in recreated or not state.observed.reachable(*each))

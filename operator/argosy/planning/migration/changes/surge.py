@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.planning.amounts import gib
+from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import Blockers
 from argosy.planning.migration.changes.recreation import asks_to_surge, awaited, replaces
 from argosy.planning.migration.memory.budget import BlockedChange, MemoryBudget, Shortage
-from argosy.planning.migration.observed import Binding, Observed
+from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.state import PoolState
 from argosy.planning.plan import ServerPlan
 
@@ -123,7 +124,7 @@ def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage, surge: boo
 
 def _served_elsewhere(state: PoolState, name: str, server: str, recreated: set[Binding]) -> bool:
     """Whether every other place is reached and stays."""
-    others = [each for each in state.places.servers.get(name, ()) if each != server]
+    others = [each for each in state.bindings.servers.get(name, ()) if each != server]
     if not others and not state.members.declares(name):
         return True
     return bool(others) and all(

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from argosy.planning.demand.members import Members
-from argosy.planning.migration.forms import Form
 from argosy.planning.migration.memory.occupancy import Occupant, node_gpus
 from argosy.planning.migration.observed import Observed
+from argosy.planning.migration.revisions import Form
 from argosy.planning.plan import Placement, ServerPlan
 from argosy_agent.contract import LoadState, VersionSource
 

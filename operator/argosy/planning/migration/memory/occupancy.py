@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from argosy.planning.demand.footprint import footprint_of
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Node
-from argosy.planning.migration.forms import Form
+from argosy.planning.migration.revisions import Form
 from argosy.planning.plan import Placement
 from argosy_agent.contract import VersionSource
 

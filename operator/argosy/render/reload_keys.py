@@ -1,7 +1,7 @@
 """What the decision needs to know of rendered models: never their text, only whether it is another."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -9,13 +9,11 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
-from argosy.planning.migration.forms import Form, FormKeys
+from argosy.planning.migration.revisions import FormKeys
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.alike import Alike
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, local_devices, model_config
-from argosy_agent.contract import RenderedModel, RenderedRepository
-from argosy_agent.contract.sizes import config_bytes
 from argosy_runtime.modelconfig.inplace import IN_PLACE
 
 OF_ARGOSY = frozenset(IN_PLACE) - {"max_batch_size"}
@@ -44,31 +42,6 @@ class RenderedKeys:
         """Return the keys of an ensemble that runs these versions."""
         names = tuple((step, self.served_names.get(step, step)) for step in sorted(pins))
         return _ensemble_key(Alike(ensemble), tuple(sorted(pins.items())), names)
-
-
-def forms_by_server(repositories: Iterable[RenderedRepository]) -> dict[str, dict[str, Form]]:
-    """Return the forms of each server's models and ensembles, by name."""
-    return {each.server: _forms(each) for each in repositories}
-
-
-def _forms(repository: RenderedRepository) -> dict[str, Form]:
-    declared = {model.name: model.declared_name for model in repository.models}
-    return {model.declared_name: _form(model, declared) for model in repository.models}
-
-
-def _form(model: RenderedModel, declared: Mapping[str, str]) -> Form:
-    """A rendered model without its text, and by the names that resources have."""
-    steps = {declared.get(step, step): version for step, version in model.steps.items()}
-    return Form(
-        model.declared_name,
-        model.versions,
-        model.gpus,
-        model.reload_key,
-        steps,
-        model.config_key,
-        model.instances,
-        config_bytes(model.config_text),
-    )
 
 
 @lru_cache(maxsize=4096)

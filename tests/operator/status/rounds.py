@@ -1,20 +1,25 @@
 """What is declared, and what servers report; and what statuses say of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.operator.planning.declared import facts_of
 
 from argosy.api import Condition, ConditionType, Problem, Resource, parse_body
-from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus
+from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, Status
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Gpu, Node, ServerReport
+from argosy.planning.migration.bindings import PlannedBindings
 from argosy.planning.migration.observed import Observed
-from argosy.planning.migration.state import Places, PoolState
+from argosy.planning.migration.pool_migration import PoolMigration
+from argosy.planning.migration.state import PoolState
 from argosy.planning.packing.pools import pack_fleet
+from argosy.planning.packing.priorities import RankedPlan
 from argosy.planning.plan import PoolPlan
-from argosy.status.statuses import Situation, Status
+from argosy.planning.validation.accept import Accepted
+from argosy.round import DecidedRound
+from argosy.snapshot import FleetSnapshot
 from argosy_agent.contract import LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -67,22 +72,32 @@ def loaded(name: str, version: int = 1, state: LoadState = READY, reason: str = 
     return LoadedModel(name, version, state, reason)
 
 
-def situation(
+def decided_round(
     resources: Sequence[Resource],
     reports: Sequence[ServerReport] = (),
     previous: Mapping[str, Status] | None = None,
     problems: Sequence[Problem] = (),
-) -> Situation:
-    plans = pack_fleet(facts_of(resources, NODES)).pools
-    states = {each.pool: state_of(each, resources, reports) for each in plans}
-    return Situation(resources, problems, states, previous or {})
+    still: Collection[str] = (),
+    now: datetime = NOON,
+) -> DecidedRound:
+    facts = facts_of(resources, NODES)
+    plan = pack_fleet(facts)
+    return DecidedRound(
+        FleetSnapshot(tuple(resources), NODES, statuses=previous or {}),
+        now,
+        Accepted(tuple(resources), (), tuple(problems), frozenset(still)),
+        RankedPlan(plan, tuple(facts)),
+        {pool.pool: PoolMigration(state_of(pool, resources, reports)) for pool in plan.pools},
+    )
 
 
 def state_of(plan: PoolPlan, resources: Sequence[Resource], reports: Sequence[ServerReport]) -> PoolState:
     members = Members.of(plan.pool, resources)
     current = {each.name: each for each in plan.current}
     observed = Observed.of(reports if plan.pool == "default/p" else ())
-    return PoolState(plan, members, Places.of(plan, members), observed, current, {node.name: node for node in NODES})
+    return PoolState(
+        plan, members, PlannedBindings.of(plan, members), observed, current, {node.name: node for node in NODES}
+    )
 
 
 def of_model(found: Mapping[str, Status], name: str = "m") -> InferenceModelStatus:

@@ -1,13 +1,14 @@
 """What a server holds, or is to hold, of one model or ensemble, as the decision sees it: without its rendered text."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.planning.plan import Placement, ServerPlan
-from argosy_agent.contract import VersionSource
+from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource
+from argosy_agent.contract.sizes import config_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +75,28 @@ class ReloadKeys(Protocol):
 
     def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> FormKeys:
         """Return the keys of an ensemble that runs these versions of its steps' models."""
+
+
+def revisions_by_server(repositories: Iterable[RenderedRepository]) -> dict[str, dict[str, Form]]:
+    """Return the forms of each server's models and ensembles, by name."""
+    return {each.server: _forms(each) for each in repositories}
+
+
+def _forms(repository: RenderedRepository) -> dict[str, Form]:
+    declared = {model.name: model.declared_name for model in repository.models}
+    return {model.declared_name: _form(model, declared) for model in repository.models}
+
+
+def _form(model: RenderedModel, declared: Mapping[str, str]) -> Form:
+    """A rendered model without its text, and by the names that resources have."""
+    steps = {declared.get(step, step): version for step, version in model.steps.items()}
+    return Form(
+        model.declared_name,
+        model.versions,
+        model.gpus,
+        model.reload_key,
+        steps,
+        model.config_key,
+        model.instances,
+        config_bytes(model.config_text),
+    )
