@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from argosy_agent.contract.documents import ConfigMapName
 from argosy_agent.contract.fields import DocumentError, file_name
-from argosy_common.quiet import QuietPeriod, seconds
+from argosy_common.idle import QuietPeriod, seconds
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a Pod's token and the API server's certificate authority are."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from argosy_common.quiet import QuietPeriod, seconds
+from argosy_common.idle import QuietPeriod, seconds
 
 from .frontends.grpc.flags import COMPRESSION, keepalive_rules, tls_files
 from .frontends.grpc.flags import add_flags as add_grpc_flags

@@ -11,7 +11,7 @@ from typing import Any
 
 import uvloop
 
-from argosy_common.quiet import Quiet
+from argosy_common.idle import Quiet
 
 from .backends.unpacked import remove_unused
 from .cpus import limit_threads

@@ -4,17 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from argosy.api.engine.options.checks import TABLES
-from argosy.api.engine.options.option import Kind, Option
-from argosy.api.engine.options.precisions import PRECISIONS
+from argosy_agent.contract.engine_options.checks import TABLES
+from argosy_agent.contract.engine_options.option import Kind, Option
+from argosy_agent.contract.engine_options.precisions import PRECISIONS
 
 PAGE = Path(__file__).parents[2] / "docs/engines.md"
 
 
 def row(name: str, option: Option) -> str:
-    """Return an option's line in the page."""
+    """Return the line of an option in the page."""
+    default = str(option.default).lower() if isinstance(option.default, bool) else str(option.default)
     values = option.values() + (", null" if option.nullable else "")
-    return f"| `{name}` | {values} | {option.default or 'unset'} | {option.says} |"
+    return f"| `{name}` | {values} | {default or 'unset'} | {option.description} |"
 
 
 def rows(table: dict[str, Option]) -> list[str]:
@@ -23,7 +24,7 @@ def rows(table: dict[str, Option]) -> list[str]:
     for name, option in table.items():
         lines.append(row(name, option))
         if option.kind is Kind.MAP:
-            lines += [row(f"{name}.{inner}", each) for inner, each in option.fields.items()]
+            lines += [row(f"{name}.{key}", field) for key, field in option.fields.items()]
     return lines
 
 

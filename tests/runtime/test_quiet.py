@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_common.quiet import Quiet, QuietPeriod
+from argosy_common.idle import Quiet, QuietPeriod
 
 PERIOD = QuietPeriod(5.0, 60.0)
 

@@ -11,8 +11,8 @@ from argosy.api.problems import Problem, explain
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import Identity
 from argosy.api.values.meta import API_VERSION
-from argosy.api.values.nearest import did_you_mean
 from argosy.api.yamltext import YamlTextError, read_documents
+from argosy_common.nearest import did_you_mean
 
 Resource = InferenceModel | Ensemble | ServingPool
 

@@ -6,8 +6,6 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from argosy.api.engine.engine import Builder, Engine
-from argosy.api.engine.options.asked import Split
-from argosy.api.engine.options.checks import split_faults
 from argosy.api.model.batching import Batching
 from argosy.api.model.batchrules import BATCH_RULES
 from argosy.api.model.configfields import OWN_FILES, check_config, check_own_files
@@ -35,6 +33,8 @@ from argosy.api.values.meta import ModelName, PoolMember, PoolReference, Revisio
 from argosy.api.values.storage import Digest, ModelStorage, StorageUri
 from argosy.api.values.tensors import BY_NAME, MAX_TENSORS, InputTensor, OutputTensor, unique_names
 from argosy.api.values.versions import Version, VersionPolicy
+from argosy_agent.contract.engine_options.checks import parallelism_faults
+from argosy_agent.contract.engine_options.requested import DeclaredSizes
 
 BATCH_FROM_FILES = frozenset({"onnxruntime", "tensorrt", "python"})
 """Backends that complete an absent maxBatchSize from the model's files."""
@@ -61,11 +61,11 @@ def _builder_reads_format(spec: "InferenceModelSpec") -> Iterator[Fault]:
         )
 
 
-def _options_fit_the_split(spec: "InferenceModelSpec") -> Iterator[Fault]:
+def _options_fit_the_parallelism(spec: "InferenceModelSpec") -> Iterator[Fault]:
     if spec.engine is None:
         return
-    split = Split(spec.parallelism.tensor, spec.parallelism.pipeline, spec.max_batch_size or 0)
-    for fault in split_faults(spec.engine.builder, spec.engine.options, split):
+    sizes = DeclaredSizes(spec.parallelism.tensor, spec.parallelism.pipeline, spec.max_batch_size or 0)
+    for fault in parallelism_faults(spec.engine.builder, spec.engine.options, sizes):
         yield Fault(fault.message, ("engine", *fault.path))
 
 
@@ -239,7 +239,7 @@ class InferenceModelSpec(ApiModel):
         unique_names("outputs", "outputs"),
         Rule(("inputs", "outputs", "model_format", "engine"), _shape_tensors_need_tensorrt),
         Rule(("model_format", "engine"), _builder_reads_format),
-        Rule(("engine", "parallelism", "max_batch_size"), _options_fit_the_split),
+        Rule(("engine", "parallelism", "max_batch_size"), _options_fit_the_parallelism),
         Rule(("engine", "versions", "rollout"), _one_engine_for_all_versions),
         Rule(("config",), _config_fields),
         Rule(("config", "engine", "model_format"), _own_files),

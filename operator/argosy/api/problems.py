@@ -14,8 +14,8 @@ from argosy.api.pool.podtemplate import LABEL_VALUE
 from argosy.api.pool.serverflags import FLAG, RATE_LIMIT_RESOURCE
 from argosy.api.servingpool import WEB
 from argosy.api.values.meta import LABEL, MODEL_NAME, SUBDOMAIN
-from argosy.api.values.nearest import did_you_mean
 from argosy.api.values.storage import ABSOLUTE_FOLDER, DIGEST, RELATIVE_PATH
+from argosy_common.nearest import did_you_mean
 
 _SHOWN = 80
 PATTERNS = {

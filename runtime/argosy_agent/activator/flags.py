@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from argosy_agent.flags import SERVICE_ACCOUNT, ConfigMaps, Files, configmap, exchange, quantity
-from argosy_common.quiet import QuietPeriod, seconds
+from argosy_common.idle import QuietPeriod, seconds
 
 from .room import Limits
 

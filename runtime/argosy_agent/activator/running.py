@@ -11,7 +11,7 @@ from argosy_agent.contract.activation import Activation, HeldRequests, held_text
 from argosy_agent.contract.fields import DocumentError
 from argosy_agent.exchange.ports import DesiredSource, PublishError, StateSink
 from argosy_agent.exchange.publisher import Publisher
-from argosy_common.quiet import Quiet
+from argosy_common.idle import Quiet
 
 from .flags import Flags
 from .grpc.calls import Calls

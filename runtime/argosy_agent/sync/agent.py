@@ -22,7 +22,7 @@ from argosy_agent.transfer.errors import (
     TooLargeError,
     UnusableError,
 )
-from argosy_common.quiet import AT_ONCE, QuietPeriod
+from argosy_common.idle import AT_ONCE, QuietPeriod
 
 from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
 from .ledger import RETRY_FIRST_S, Ledger

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 
-from argosy_common.quiet import Quiet, QuietPeriod
+from argosy_common.idle import Quiet, QuietPeriod
 
 from .control import ControlError, Controls, SlowError, Tally
 

@@ -8,17 +8,16 @@ from pathlib import Path
 from argosy_agent.contract.builds import BuildFailure, BuildRequest, ModelShape
 from argosy_builder.contract import BuildError, BuildJob, Phase
 
-from .asked.fits import check_fit
-from .asked.gpus import check_gpu
-from .asked.settings import Settings, settings_of
 from .checkpoints.calibration import texts
 from .checkpoints.engineless import check_checkpoint, check_format, written
 from .checkpoints.files import check_weights, read_config, read_shape
 from .checkpoints.steps import converted
+from .compatibility import check_fit, check_gpu
 from .engine.readback import check_engine
 from .engine.steps import CHECKPOINT, built, check_program
 from .running import opened
 from .running.language import LanguageModel
+from .settings import Settings, settings_of
 
 PACKAGES = ("tensorrt_llm", "tensorrt", "nvidia-modelopt")
 """What decides an engine's files; the first must be there."""
@@ -71,7 +70,7 @@ class TensorRtLlm:
 
 def _check(job: BuildJob, settings: Settings) -> None:
     """All that can be told before a GPU is used. Raises BuildError."""
-    check_gpu(settings, job.request.precision, job.request.architecture)
+    check_gpu(job.request)
     config = read_config(job.model)
     check_weights(job.model)
     check_fit(settings, config, read_shape(job.model))

@@ -15,7 +15,7 @@ from argosy_agent.sync import unloading
 from argosy_agent.sync.agent import Agent
 from argosy_agent.sync.control import SlowError, Tally, UnreachableError
 from argosy_agent.sync.unloading import UntilQuiet
-from argosy_common.quiet import AT_ONCE, QuietPeriod
+from argosy_common.idle import AT_ONCE, QuietPeriod
 
 PERIOD = QuietPeriod(5.0, 60.0)
 WALL_S = 1_800_000_000.0

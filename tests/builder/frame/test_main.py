@@ -93,7 +93,9 @@ def test_what_trying_again_does_not_change(job: Job) -> None:
     code, report = job.run()
 
     assert (code, report.state, report.failure) == (FINAL_EXIT_CODE, BuildState.FAILED, BuildFailure.INVALID_OPTIONS)
-    assert report.message == "engine.options.per_chanel: unknown option; do you mean per_channel?"
+    assert report.message == (
+        "spec.engine.options.per_chanel: onnxruntime has no such option; did you mean 'per_channel'?"
+    )
 
 
 def test_what_another_try_may_bring(job: Job) -> None:

@@ -7,9 +7,9 @@ import onnxruntime as ort
 import pytest
 from tests.builder.models import FEATURES, perceptron, samples
 
+from argosy_agent.contract.engine_options.onnxruntime import ONNXRUNTIME
 from argosy_builder.onnxruntime import files, optimizing, quantizing
 from argosy_builder.onnxruntime.inspecting import inspected
-from argosy_builder.onnxruntime.settings import OPTIONS
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def low(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_step_keeps_weights_beside_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = perceptron(tmp_path / "model/model.onnx")
     data = samples(tmp_path / "data/x.npz").parent
-    options = {name: option.default for name, option in OPTIONS.items()} | {"activation_type": "QUInt8"}
+    options = {name: option.default_value for name, option in ONNXRUNTIME.items()} | {"activation_type": "QUInt8"}
     places = {name: tmp_path / "work" / name for name in ("prepare", "calibrate", "quantize", "optimize")}
     for folder in places.values():
         folder.mkdir(parents=True)

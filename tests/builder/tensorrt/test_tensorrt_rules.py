@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.runtime.backends.plans import standin
 
-from argosy.api.engine.options.tensorrt import TENSORRT
 from argosy_agent.contract.builds import BuildFailure, BuildRequest, DataSource, TensorSpec
 from argosy_builder.contract import BuildError
 from argosy_builder.tensorrt.causes import failed
 from argosy_builder.tensorrt.profiles import NetworkInput, profiles_of
-from argosy_builder.tensorrt.settings import OPTIONS, Settings, settings_of
+from argosy_builder.tensorrt.settings import Settings, settings_of
 
 REQUEST: dict[str, Any] = {
     "builder": "tensorrt",
@@ -25,15 +24,6 @@ REQUEST: dict[str, Any] = {
 
 def settings(major: int = 10, quantized: bool = False, **asked: Any) -> Settings:
     return settings_of(BuildRequest(**REQUEST, **asked), major, quantized)
-
-
-def test_the_manifests_table_and_the_builders_own_have_the_same_options() -> None:
-    assert TENSORRT.keys() == OPTIONS.keys()
-    for name, option in OPTIONS.items():
-        given = TENSORRT[name]
-        choices = given.items.choices if given.items is not None else given.choices
-        if choices:
-            assert set(choices) == set(option.choices), name
 
 
 @pytest.mark.parametrize(
@@ -145,5 +135,5 @@ def test_steps_within_steps_are_percents_that_only_grow() -> None:
 
 @pytest.mark.parametrize("given", ["2", [1], {"x": {}}])
 def test_profiles_that_are_none(given: Any) -> None:
-    with pytest.raises(BuildError, match=r"engine\.options\.profiles: expected a list of maps"):
+    with pytest.raises(BuildError, match=r"engine\.options\.profiles(\[0\])?: expected a (list|map)"):
         settings(options={"profiles": given})

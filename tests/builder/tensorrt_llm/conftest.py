@@ -6,13 +6,15 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from argosy_agent.contract.builds import BuildRequest, DataSource
+from argosy_agent.contract.engine_options.precisions import Precision
+from argosy_agent.contract.engine_options.tensorrt_llm import asks_for_calibration
 from argosy_builder.contract import BuildError, BuildJob
 from argosy_builder.phases import Phases
 from argosy_builder.tensorrt_llm import BUILDER
@@ -22,15 +24,19 @@ TEXTS = tuple(f"the {word} of the house is {word}" for word in ["red", "green", 
 
 
 def a_request(**changes: Any) -> BuildRequest:
-    """Return a request for an engine, with these fields changed."""
-    asked: dict[str, Any] = {
+    """Return a request for an engine, with these fields changed, and calibration data where it needs them."""
+    fields: dict[str, Any] = {
         "builder": "tensorrt_llm",
         "architecture": "9.0",
         "compiler": "image",
         "store": "file:///engines",
         "model": DataSource("file:///model"),
     }
-    return BuildRequest(**(asked | changes))
+    request = BuildRequest(**(fields | changes))
+    precision = Precision(request.precision) if request.precision else None
+    if not asks_for_calibration(precision, request.options) or "calibration" in changes:
+        return request
+    return replace(request, calibration=DataSource("file:///texts"))
 
 
 @pytest.fixture(scope="session")

@@ -103,7 +103,7 @@ def test_a_broken_checkpoint_is_told_before_anything_runs(
 @pytest.mark.parametrize(
     ("lines", "samples", "failure", "said"),
     [
-        (None, 0, BuildFailure.CALIBRATION_MISSING, "spec.engine.calibration: is required to quantize"),
+        (None, 0, BuildFailure.CALIBRATION_MISSING, "spec.engine.calibration: is required"),
         ([], 0, BuildFailure.CALIBRATION_INVALID, "spec.engine.calibration.dataUri"),
         ([{"tokens": [1, 2]}], 0, BuildFailure.CALIBRATION_INVALID, "holds no texts"),
         ([{"text": "  "}], 0, BuildFailure.CALIBRATION_INVALID, "holds empty texts alone"),

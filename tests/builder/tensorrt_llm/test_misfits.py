@@ -19,11 +19,11 @@ MISFITS: list[tuple[dict[str, Any], str]] = [
         "options.max_seq_len: is 4096, and the model is made for 128 positions (max_position_embeddings)",
     ),
     ({"options": {"moe_ep_size": 2}, "tensor": 2}, "options.moe_ep_size: is 2, and the model has no experts"),
-    ({"options": {"max_sequence_len": 8}}, "options.max_sequence_len: tensorrt_llm has no such option; do you mean"),
+    ({"options": {"max_sequence_len": 8}}, "options.max_sequence_len: tensorrt_llm has no such option; did you mean"),
     ({"options": {"qformat": "int2"}}, "options.qformat: 'int2' is none of"),
     (
-        {"options": {"backend": "pytorch", "qformat": "int8_sq"}},
-        "options.qformat: int8_sq has no checkpoint that backend: pytorch reads",
+        {"precision": "int4", "options": {"backend": "pytorch", "qformat": "int4_wo"}},
+        "options.qformat: int4_wo has no checkpoint that backend: pytorch reads",
     ),
 ]
 
@@ -42,9 +42,9 @@ def test_what_does_not_fit_the_model_is_refused_with_the_numbers(
     ("changes", "said"),
     [
         ({"architecture": "8.0", "precision": "fp8"}, "fp8 needs a GPU of compute capability 8.9 or more"),
-        ({"architecture": "7.5"}, "the model needs a GPU of compute capability 8.0 or more, and this one has 7.5"),
+        ({"architecture": "7.5"}, "the model needs a GPU of compute capability 8.0 or more, and this is 7.5"),
         ({"architecture": "10.0", "precision": "int8", "options": {"qformat": "int8_wo"}}, "take fp8 or fp4"),
-        ({"architecture": "amd64"}, "builds for GPUs, and the model is to run on amd64"),
+        ({"architecture": "amd64"}, "tensorrt_llm builds for GPUs, not for amd64"),
     ],
 )
 def test_a_gpu_without_the_arithmetic_is_refused_at_once(

@@ -11,10 +11,10 @@ import pytest
 
 from argosy_agent.contract.builds import BuildFailure
 from argosy_builder.contract import BuildError
-from argosy_builder.tensorrt_llm.asked.settings import Settings, settings_of
 from argosy_builder.tensorrt_llm.checkpoints.steps import mapping
 from argosy_builder.tensorrt_llm.engine.commands import build_command
 from argosy_builder.tensorrt_llm.engine.readback import check_engine
+from argosy_builder.tensorrt_llm.settings import Settings, settings_of
 
 from .conftest import Standins, a_request
 
@@ -85,8 +85,8 @@ DIFFERENCES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         "spec.engine.options.gemm_plugin: asked auto, and the engine has nothing",
     ),
     (
-        {"options": {"reduce_fusion": True}},
-        {},
+        {"tensor": 2, "options": {"reduce_fusion": True}},
+        {"build_config.plugin_config.reduce_fusion": False},
         "spec.engine.options.reduce_fusion: asked True, and the engine has False",
     ),
     (
@@ -111,7 +111,7 @@ def test_an_engine_that_is_not_what_was_asked_fails_with_both_values(
 
 SAME: list[dict[str, Any]] = [
     {},
-    {"options": {"max_num_tokens": 8192, "max_seq_len": 16, "max_batch_size": 4}},
+    {"options": {"max_num_tokens": 8192, "max_batch_size": 4}},
     {"options": {"max_num_tokens": 1}},
     {"options": {"nccl_plugin": "auto"}},
     {"options": {"paged_state": True}},

@@ -5,16 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.api.values.quantity import (
-    format_bytes,
     format_duration,
     format_percent,
     format_rate,
-    parse_bytes,
     parse_duration,
     parse_percent,
     parse_rate,
     parse_share,
 )
+from argosy_common.quantity import format_bytes, parse_bytes
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from pydantic.alias_generators import to_camel
 from argosy.api.values.base import ApiModel, Fault, Int, Number, Rule
 from argosy.api.values.bounds import in_order
 from argosy.api.values.storage import StorageUri
-
-from .precision import Precision
+from argosy_agent.contract.engine_options.precisions import Precision
 
 
 class Metric(StrEnum):

@@ -9,10 +9,10 @@ from pydantic import Field
 from argosy.api.values.base import ApiModel, Fault, Int, Rule
 from argosy.api.values.quantity import Duration, Quantity
 from argosy.api.values.storage import StorageUri
+from argosy_agent.contract.engine_options.checks import option_faults
+from argosy_agent.contract.engine_options.precisions import BITS, QUANTIZED, Precision
 
 from .accuracy import Accuracy
-from .options.checks import option_faults
-from .precision import BITS, QUANTIZED, Precision
 
 
 class Builder(StrEnum):
@@ -75,7 +75,8 @@ def _baseline_is_finer(engine: "Engine") -> Iterator[Fault]:
 
 
 def _options(engine: "Engine") -> Iterator[Fault]:
-    yield from option_faults(engine.builder, engine.precision, engine.options, engine.calibration is not None)
+    for fault in option_faults(engine.builder, engine.precision, engine.options, engine.calibration is not None):
+        yield Fault(fault.message, fault.path)
 
 
 _GATED = " || ".join(f"self.precision == '{precision}'" for precision in QUANTIZED)

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from argosy.api import InferenceModel, Resource
 from argosy.api.model.footprint import Footprint
 from argosy.api.status import InferenceModelStatus
-from argosy.api.values.quantity import format_bytes, format_percent
+from argosy.api.values.quantity import format_percent
 from argosy.autoscaling.policy import Served
 from argosy.autoscaling.pool.room import Grant
+from argosy_common.quantity import format_bytes
 
 
 def served(

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from argosy.api.values.quantity import parse_quantity
+from argosy_common.quantity import parse_quantity
 
 Fields = Mapping[str, Any]
 """Fields as `fieldsV1` has them: `f:NAME` of a map, `k:KEYS` and `v:VALUE` for members of a list, each with its own."""

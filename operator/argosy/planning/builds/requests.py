@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from argosy.api.engine.accuracy import Accuracy
 from argosy.api.engine.engine import Engine
-from argosy.api.engine.options.checks import building
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.tensors import Tensor
 from argosy.planning.demand.model_files import file_name
 from argosy_agent.contract.builds import BuildRequest, DataSource, Gate, TensorSpec
+from argosy_agent.contract.engine_options.checks import build_options
 
 
 def requests(model: InferenceModel, pool: ServingPool, architecture: str, image: str) -> Mapping[int, BuildRequest]:
@@ -35,7 +35,7 @@ def _common(model: InferenceModel, engine: Engine, store: str, architecture: str
         store=store,
         model=DataSource(),
         precision=engine.precision.value if engine.precision else "",
-        options=building(engine.builder.value, engine.options),
+        options=build_options(engine.builder.value, engine.options),
         inputs=tuple(map(_tensor, spec.inputs)),
         outputs=tuple(map(_tensor, spec.outputs)),
         max_batch_size=spec.max_batch_size or 0,

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from argosy.api.values.quantity import parse_bytes
 from argosy.planning.facts import Gpu, Node
+from argosy_common.quantity import parse_bytes
 
 NVLINK = "argosy.dev/nvlink"
 """An annotation: `all`, `none`, or the groups of joined GPUs by index, as `0,1;2,3`."""

@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import Any
 
 from argosy.api import InferenceModel
-from argosy.api.engine.precision import BITS, Precision
 from argosy.api.model.traffic import Traffic
 from argosy.planning.facts import Node
 from argosy.planning.topology.memory import PLAIN_BITS, TOKENS_A_STEP, Budget, Split, budget, is_counted
 from argosy_agent.contract.builds import ModelShape
+from argosy_agent.contract.engine_options.precisions import BITS, Precision
 
 LENGTH = 8192
 """Tokens of the longest sequence where `max_seq_len` does not say: a model that could do more is seldom asked to."""

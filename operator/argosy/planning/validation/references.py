@@ -6,10 +6,10 @@ from argosy.api import Ensemble, InferenceModel, Problem, Reason, Resource, Serv
 from argosy.api.problems import field_path
 from argosy.api.values.base import Fault
 from argosy.api.values.identity import Identity
-from argosy.api.values.nearest import did_you_mean
 from argosy.planning.validation.folders import check_folders
 from argosy.planning.validation.graph import Served, check_graph, nesting_cycle
 from argosy.planning.validation.runtimes import check_runtimes
+from argosy_common.nearest import did_you_mean
 
 
 def check_set(

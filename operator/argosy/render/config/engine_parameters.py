@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from argosy.api.engine.engine import Builder, Engine
-from argosy.api.engine.options.tensorrt_llm import SERVING
 from argosy.render.config.engine_config import POD_REPOSITORY
+from argosy_agent.contract.engine_options.tensorrt_llm import SERVING
 
 TOKENIZER = "tokenizer"
 

@@ -10,11 +10,12 @@ from typing import Any
 import yaml
 
 from argosy_agent.contract.builds import BuildFailure
+from argosy_agent.contract.engine_options.tensorrt_llm import PYTORCH
 from argosy_builder.contract import BuildError, BuildJob, Workspace
+from argosy_builder.options import invalid
 from argosy_builder.process import call
-from argosy_builder.tensorrt_llm.asked.options import LLM_ARGUMENTS
-from argosy_builder.tensorrt_llm.asked.settings import Settings, refused
 from argosy_builder.tensorrt_llm.causes import OF_CALIBRATION
+from argosy_builder.tensorrt_llm.settings import Settings
 
 from .calibration import texts, write_dataset
 from .children import CONFIGURATIONS
@@ -29,7 +30,7 @@ QUANTIZED = "hf_quant_config.json"
 
 def arguments(settings: Settings) -> dict[str, Any]:
     """Return the keyword arguments of `tensorrt_llm.LLM`, but the model's folder."""
-    found = {name: value for name, value in settings.options.items() if name in LLM_ARGUMENTS}
+    found = {name: value for name, value in settings.options.items() if name in PYTORCH}
     if settings.max_batch_size:
         found["max_batch_size"] = settings.max_batch_size
     split = {"tensor_parallel_size": settings.tensor, "pipeline_parallel_size": settings.pipeline}
@@ -40,7 +41,7 @@ def arguments(settings: Settings) -> dict[str, Any]:
 def check_format(settings: Settings) -> None:
     """Raises BuildError: INVALID_OPTIONS where this path has no such format."""
     if settings.qformat not in ("", "full_prec", *CONFIGURATIONS):
-        raise refused("qformat", f"{settings.qformat} has no checkpoint that backend: pytorch reads; take another")
+        raise invalid("qformat", f"{settings.qformat} has no checkpoint that backend: pytorch reads; take another")
 
 
 def written(job: BuildJob, settings: Settings, workspace: Workspace) -> None:

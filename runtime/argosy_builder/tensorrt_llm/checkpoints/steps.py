@@ -9,9 +9,9 @@ from typing import Any
 from argosy_builder.contract import BuildJob, Workspace
 from argosy_builder.process import call
 from argosy_builder.tensorrt_llm import progress
-from argosy_builder.tensorrt_llm.asked.fits import architecture_of
-from argosy_builder.tensorrt_llm.asked.settings import Settings
 from argosy_builder.tensorrt_llm.causes import CAUSES, OF_CALIBRATION
+from argosy_builder.tensorrt_llm.compatibility import architecture_of
+from argosy_builder.tensorrt_llm.settings import Settings
 
 from .calibration import texts, write_dataset
 from .files import read_config

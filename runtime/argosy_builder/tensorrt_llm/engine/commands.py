@@ -1,18 +1,26 @@
 """The command line of `trtllm-build`. Pure."""
 
 from pathlib import Path
+from typing import Any
 
-from argosy_builder.tensorrt_llm.asked.options import ENABLED, LENGTHS, LISTS, SWITCHES, WORDS
-from argosy_builder.tensorrt_llm.asked.settings import Settings
+from argosy_agent.contract.engine_options.option import Kind
+from argosy_agent.contract.engine_options.tensorrt_llm.engine import CONVERT, ENGINE
+from argosy_builder.tensorrt_llm.settings import Settings
 
 PROGRAM = "trtllm-build"
+ARGUMENTS = {name: option for name, option in ENGINE.items() if name not in {*CONVERT, "kv_cache_dtype", "workers"}}
+"""The options that are arguments of the program, by their own names."""
+SWITCHES = frozenset({"gather_context_logits", "weight_sparsity", "weight_streaming", "fast_build", "monitor_memory"})
+"""Flags whose argument has no value."""
+TOGGLES = frozenset(name for name, option in ARGUMENTS.items() if option.kind is Kind.FLAG) - SWITCHES
+"""Flags whose argument is enable or disable."""
 
 
 def build_command(settings: Settings, checkpoint: Path, engine: Path, timing_cache: Path) -> tuple[str, ...]:
-    """Return what builds the engine of a checkpoint. Only what is asked is said, in the order of the tables.
+    """Return the command that builds the engine of a checkpoint, with the requested options in the table's order.
 
-    How it is split is not said: it stands in the checkpoint. The timing cache is named, as it would else be written
-    where the process happens to run.
+    The parallelism is not among them: it stands in the checkpoint. The timing cache is named, since it would else be
+    written to the working directory of the process.
     """
     options = dict(settings.options)
     if settings.max_batch_size:
@@ -20,15 +28,16 @@ def build_command(settings: Settings, checkpoint: Path, engine: Path, timing_cac
     if "max_seq_len" in options:
         options["max_input_len"] = settings.longest_prompt
     command = [PROGRAM, "--checkpoint_dir", str(checkpoint), "--output_dir", str(engine)]
-    for name in (*LENGTHS, *WORDS):
+    for name in ARGUMENTS:
         if name in options:
-            command += [f"--{name}", str(options[name])]
-    for name in ENABLED:
-        if name in options:
-            command += [f"--{name}", "enable" if options[name] else "disable"]
-    command += [f"--{name}" for name in SWITCHES if options.get(name)]
-    for name in LISTS:
-        if name in options:
-            command += [f"--{name}", *map(str, options[name])]
+            command += _argument(name, options[name])
     command += ["--workers", str(settings.workers), "--output_timing_cache", str(timing_cache), "--log_level", "info"]
     return tuple(command)
+
+
+def _argument(name: str, value: Any) -> list[str]:
+    if name in SWITCHES:
+        return [f"--{name}"] if value else []
+    if name in TOGGLES:
+        return [f"--{name}", "enable" if value else "disable"]
+    return [f"--{name}", *map(str, value if isinstance(value, list) else [value])]

@@ -8,8 +8,9 @@ from typing import Any
 
 from argosy_agent.contract.builds import BuildFailure
 from argosy_builder.contract import BuildError
-from argosy_builder.tensorrt_llm.asked.options import ENABLED, SWITCHES
-from argosy_builder.tensorrt_llm.asked.settings import DTYPES, Settings
+from argosy_builder.tensorrt_llm.settings import DTYPES, Settings
+
+from .commands import SWITCHES, TOGGLES
 
 CONFIG = "config.json"
 _DISABLED = (None, "disable", False)
@@ -95,7 +96,7 @@ def _of_the_build(settings: Settings) -> Iterator[Expected]:
         yield Expected("build_config.speculative_decoding_mode", mode, _option("speculative_decoding_mode"))
     if "max_lora_rank" in options:
         yield Expected("build_config.lora_config.max_lora_rank", options["max_lora_rank"], _option("max_lora_rank"))
-    plugins = [name for name in options if name.endswith("_plugin") or name in ENABLED or name == "tokens_per_block"]
+    plugins = [name for name in options if name.endswith("_plugin") or name in TOGGLES or name == "tokens_per_block"]
     for name in plugins:
         yield Expected(f"build_config.plugin_config.{name}", options[name], _option(name))
 

@@ -5,12 +5,12 @@ import shutil
 from argosy_agent.contract.builds import BuildFailure
 from argosy_builder.contract import BuildError, BuildJob, Workspace
 from argosy_builder.process import Limits, tool
-from argosy_builder.tensorrt_llm.asked.settings import Settings
 from argosy_builder.tensorrt_llm.causes import CAUSES
 from argosy_builder.tensorrt_llm.checkpoints.files import copy_tokenizer
 from argosy_builder.tensorrt_llm.checkpoints.neutral import neutral_folder
 from argosy_builder.tensorrt_llm.checkpoints.steps import environment
 from argosy_builder.tensorrt_llm.progress import of_build
+from argosy_builder.tensorrt_llm.settings import Settings
 
 from .commands import PROGRAM, build_command
 

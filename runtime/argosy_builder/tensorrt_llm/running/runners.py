@@ -10,9 +10,9 @@ import yaml
 
 from argosy_agent.contract.builds import BuildFailure, BuildRequest
 from argosy_builder.contract import Array, BuildError
-from argosy_builder.tensorrt_llm.asked.settings import DTYPES, settings_of
 from argosy_builder.tensorrt_llm.checkpoints.engineless import ARGUMENTS
 from argosy_builder.tensorrt_llm.engine.steps import TOKENIZER
+from argosy_builder.tensorrt_llm.settings import DTYPES, settings_of
 
 from .language import LanguageModel
 

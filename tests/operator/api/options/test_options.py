@@ -6,10 +6,9 @@ import pytest
 import yaml
 
 from argosy.api import parse_documents
-from argosy.api.engine.options.checks import TABLES, building, option_faults
-from argosy.api.engine.options.option import Kind, Option
-from argosy.api.engine.options.precisions import PRECISIONS, unsupported_here
-from argosy.api.engine.precision import QUANTIZED, Precision
+from argosy_agent.contract.engine_options.checks import TABLES, build_options, option_faults
+from argosy_agent.contract.engine_options.option import Kind, Option
+from argosy_agent.contract.engine_options.precisions import PRECISIONS, QUANTIZED, Precision, unsupported_here
 
 FORMATS = {
     "tensorrt_llm": "huggingface",
@@ -300,7 +299,7 @@ def a_value(option: Option) -> Any:
         return option.choices[0]
     match option.kind:
         case Kind.WHOLE | Kind.NUMBER:
-            return max(int(option.least or 0), 1)
+            return max(int(option.minimum or 0), 1)
         case Kind.LIST:
             assert option.items is not None
             return [a_value(option.items)]
@@ -316,7 +315,7 @@ WRONG = (None, "", 3.5, object(), [[]], {"no": "thing"})
 @pytest.mark.parametrize(("table", "name"), [(table, name) for table in TABLES for name in TABLES[table]])
 def test_every_option_takes_a_right_value_and_no_wrong_one(table: str, name: str) -> None:
     option = TABLES[table][name]
-    assert option.says.endswith(".")
+    assert option.description.endswith(".")
     assert not list(option.faults(a_value(option), ("options", name)))
     refused = [value for value in WRONG if list(option.faults(value, ("options", name)))]
     assert len(refused) >= len(WRONG) - 1 - option.nullable
@@ -338,8 +337,8 @@ def test_no_value_makes_the_rules_raise(table: str) -> None:
 
 def test_a_build_is_not_asked_for_what_only_the_server_reads() -> None:
     options = {"max_seq_len": 8, "cuda_graph_mode": True, "kv_cache_free_gpu_mem_fraction": 0.5, "gemm_plugin": "auto"}
-    assert building("tensorrt_llm", options) == {"max_seq_len": 8, "gemm_plugin": "auto"}
-    assert building("onnxruntime", {"per_channel": True}) == {"per_channel": True}
+    assert build_options("tensorrt_llm", options) == {"max_seq_len": 8, "gemm_plugin": "auto"}
+    assert build_options("onnxruntime", {"per_channel": True}) == {"per_channel": True}
 
 
 @pytest.mark.parametrize(

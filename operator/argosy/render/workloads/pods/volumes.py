@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.api.servingpool import ServingPool
-from argosy.api.values.quantity import format_bytes
 from argosy.render.names import secret_volume_name, volume_name
 from argosy.render.workloads.pods import control
 from argosy_agent.contract import RenderedRepository
+from argosy_common.quantity import format_bytes
 
 MODELS = "/models"
 """The agent's folder: the repository, and beside it, for hard links, the cache."""

@@ -1,19 +1,29 @@
-"""Whether what is asked can be made of this model: said with the numbers, before a GPU has done anything."""
+"""Checks of a request against the model and the GPU, before any tool runs. Their errors have the numbers."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from argosy_agent.contract.builds import BuildFailure, ModelShape
+from argosy_agent.contract.builds import BuildFailure, BuildRequest, ModelShape
+from argosy_agent.contract.engine_options.precisions import Precision, unsupported_here
 from argosy_builder.contract import BuildError
+from argosy_builder.options import invalid
 
 from .architectures import ENGINES
-from .settings import Settings, refused
+from .settings import Settings
 
 _QUANTIZED = "quantization_config"
 
 
+def check_gpu(request: BuildRequest) -> None:
+    """Raise BuildError, INVALID_OPTIONS, where the requested GPU has not the requested precision."""
+    precision = Precision(request.precision) if request.precision else None
+    backend = str(request.options.get("backend", ""))
+    if error := unsupported_here(request.builder, precision, request.architecture, backend):
+        raise BuildError(BuildFailure.INVALID_OPTIONS, f"spec.engine.precision: {error}")
+
+
 def check_fit(settings: Settings, config: Mapping[str, Any], shape: ModelShape | None) -> None:
-    """Raises BuildError: INVALID_OPTIONS or UNSUPPORTED_MODEL, where the model of `config.json` cannot be made so."""
+    """Raise BuildError, INVALID_OPTIONS or UNSUPPORTED_MODEL, where the model of `config.json` does not fit."""
     _known_architecture(settings, config)
     _quantized_once(settings, config)
     if shape is None:
@@ -44,17 +54,17 @@ def _known_architecture(settings: Settings, config: Mapping[str, Any]) -> None:
 
 
 def _quantized_once(settings: Settings, config: Mapping[str, Any]) -> None:
-    found = config.get(_QUANTIZED)
-    if not isinstance(found, Mapping):
+    quantization = config.get(_QUANTIZED)
+    if not isinstance(quantization, Mapping):
         return
-    method = found.get("quant_method", "quantized")
+    method = quantization.get("quant_method", "quantized")
     if settings.qformat and settings.qformat != "full_prec":
         raise BuildError(
             BuildFailure.INVALID_OPTIONS,
             f"spec.engine.precision: the checkpoint is quantized already ({method}, config.json); leave precision "
             "out, or give the one that it was made from",
         )
-    if method == "gptq" and found.get("desc_act") and settings.is_engine:
+    if method == "gptq" and quantization.get("desc_act") and settings.is_engine:
         raise BuildError(
             BuildFailure.UNSUPPORTED_MODEL, "config.json: TensorRT-LLM reads no GPTQ checkpoint with desc_act"
         )
@@ -84,28 +94,28 @@ def _experts(settings: Settings, shape: ModelShape) -> Iterator[BuildError]:
     for name in ("moe_ep_size", "moe_expert_parallel_size"):
         size = int(settings.options.get(name, 1))
         if size > 1 and not shape.experts:
-            yield refused(name, f"is {size}, and the model has no experts; leave it out")
+            yield invalid(name, f"is {size}, and the model has no experts; leave it out")
         elif size > 1 and shape.experts % size:
-            yield refused(name, f"is {size}, and the model's {shape.experts} experts are not divisible by it")
+            yield invalid(name, f"is {size}, and the model's {shape.experts} experts are not divisible by it")
 
 
 def _lengths(settings: Settings, config: Mapping[str, Any], shape: ModelShape) -> Iterator[BuildError]:
     longest, positions = int(settings.options.get("max_seq_len", 0)), shape.max_positions
     if positions and longest > positions and not config.get("rope_scaling"):
-        yield refused(
+        yield invalid(
             "max_seq_len", f"is {longest}, and the model is made for {positions} positions (max_position_embeddings)"
         )
 
 
 def _blocks(settings: Settings, shape: ModelShape) -> Iterator[BuildError]:
-    """Rows that are split over GPUs must hold whole blocks."""
+    """Yield an error where the rows of a GPU are no multiple of AWQ's block size."""
     rows = {
         "attention heads times their size": shape.attention_heads * shape.head_size,
         "intermediate_size": shape.intermediate_size,
     }
     for name, size in rows.items():
         if size and (size // settings.tensor) % settings.block:
-            yield refused(
+            yield invalid(
                 "awq_block_size",
                 f"is {settings.block}, and {name} {size} over parallelism.tensor {settings.tensor} gives each GPU "
                 f"{size // settings.tensor}, no multiple of it; lower one of them",

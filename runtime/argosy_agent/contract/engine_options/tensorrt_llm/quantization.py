@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from argosy.api.engine.options.option import choice, flag, whole
-from argosy.api.engine.precision import Precision
+from argosy_agent.contract.engine_options.option import choice, flag, whole
+from argosy_agent.contract.engine_options.precisions import Precision
 
 QFORMATS: Mapping[Precision, tuple[str, ...]] = {
     Precision.FP32: ("full_prec",),
@@ -30,12 +30,12 @@ QUANTIZATION = {
     "dtype": choice(
         "The data type of what is not quantized.", "auto", "float16", "bfloat16", "float32", default="auto"
     ),
-    "awq_block_size": whole("Weights that share a scale, of the AWQ formats.", default="128"),
-    "quantize_lm_head": flag("The last layer is quantized too, of fp8.", default="false"),
-    "calib_batch_size": whole("Samples of the calibration data that run at once.", default="1"),
-    "calib_max_seq_length": whole("Tokens of a sample that are used.", default="512"),
-    "tokenizer_max_seq_length": whole("The tokenizer's own limit.", default="2048"),
-    "random_seed": whole("The seed of what is drawn by chance.", 0, default="1234"),
+    "awq_block_size": whole("Weights that share a scale, of the AWQ formats.", default=128),
+    "quantize_lm_head": flag("The last layer is quantized too, of fp8.", default=False),
+    "calib_batch_size": whole("Samples of the calibration data that run at once.", default=1),
+    "calib_max_seq_length": whole("Tokens of a sample that are used.", default=512),
+    "tokenizer_max_seq_length": whole("The tokenizer's own limit.", default=2048),
+    "random_seed": whole("The seed of what is drawn by chance.", 0, default=1234),
     "device_map": choice(
         "Where the model is while it is calibrated.", "auto", "sequential", "cpu", "gpu", default="auto"
     ),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-ELSEWHERE: Mapping[str, str] = {
+RENAMED: Mapping[str, str] = {
     "tp_size": "set spec.parallelism.tensor",
     "tensor_parallel_size": "set spec.parallelism.tensor",
     "pp_size": "set spec.parallelism.pipeline",

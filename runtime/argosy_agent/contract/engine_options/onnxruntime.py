@@ -1,6 +1,11 @@
-"""ONNX Runtime's options: of its graph optimization, and parameters of `quantize_static` and `quantize_dynamic`."""
+"""ONNX Runtime's options: its graph optimization, parameters of `quantize_static` and `quantize_dynamic`, and rules."""
 
-from .option import Option, choice, fields, flag, names, number, whole
+from collections.abc import Iterator
+from typing import Any
+
+from .option import Fault, Option, choice, fields, flag, names, number, whole
+from .precisions import Precision
+from .requested import RequestedEngine, fault
 
 _TYPES = ("QInt8", "QUInt8")
 
@@ -44,8 +49,8 @@ ONNXRUNTIME: dict[str, Option] = {
     "quant_format": choice("How a quantized graph is written.", "QDQ", "QOperator", default="QDQ"),
     "activation_type": choice("The type of activations.", *_TYPES, default="QUInt8 on amd64, else QInt8"),
     "weight_type": choice("The type of weights.", *_TYPES, default="QInt8"),
-    "per_channel": flag("Each channel of a weight has its own scale.", default="false"),
-    "reduce_range": flag("Weights of 7 bits, for processors that overflow with 8.", default="false"),
+    "per_channel": flag("Each channel of a weight has its own scale.", default=False),
+    "reduce_range": flag("Weights of 7 bits, for processors that overflow with 8.", default=False),
     "calibrate_method": choice(
         "How a range is found in data.", "MinMax", "Entropy", "Percentile", "Distribution", default="MinMax"
     ),
@@ -53,10 +58,35 @@ ONNXRUNTIME: dict[str, Option] = {
     "nodes_to_quantize": names("The nodes that are quantized.", default="all that can be"),
     "nodes_to_exclude": names("Nodes that are left as they are.", default="none"),
     "extra_options": fields("Further settings of quantization, by the names that quantize_static has for them.", EXTRA),
-    "skip_optimization": flag("The graph is not tidied before it is quantized.", default="false"),
-    "skip_symbolic_shape": flag("Shapes are not inferred by symbols before.", default="false"),
-    "auto_merge": flag("Symbols that contradict one another are taken for one.", default="false"),
-    "opset": whole("The graph is brought up to this opset at least.", least=13, default="13"),
+    "skip_optimization": flag("The graph is not tidied before it is quantized.", default=False),
+    "skip_symbolic_shape": flag("Shapes are not inferred by symbols before.", default=False),
+    "auto_merge": flag("Symbols that contradict one another are taken for one.", default=False),
+    "opset": whole("The graph is brought up to this opset at least.", minimum=13, default=13),
 }
-OF_QUANTIZATION = tuple(name for name in ONNXRUNTIME if name != "graph_optimization_level")
-OF_STATIC = ("quant_format", "activation_type", "calibrate_method")
+QUANTIZATION_OPTIONS = tuple(name for name in ONNXRUNTIME if name != "graph_optimization_level")
+STATIC_OPTIONS = ("quant_format", "activation_type", "calibrate_method")
+"""Options of static int8 only."""
+
+
+def onnxruntime_contradictions(engine: RequestedEngine) -> Iterator[Fault]:
+    """Yield the errors between options."""
+    if engine.precision is not Precision.INT8:
+        yield from _nothing_quantized(engine)
+        return
+    kind: Any = engine.options.get("quantization", "static" if engine.calibrated else "dynamic")
+    if kind == "static" and not engine.calibrated:
+        yield Fault("is required: static int8 finds ranges in data; set it, or quantization: dynamic", ("calibration",))
+    if kind == "dynamic":
+        if engine.calibrated:
+            yield Fault("is without effect: dynamic int8 finds its ranges in requests; leave it out", ("calibration",))
+        for name in STATIC_OPTIONS:
+            if engine.has(name):
+                yield fault(name, "is of static int8 alone; set calibration, or leave it out")
+
+
+def _nothing_quantized(engine: RequestedEngine) -> Iterator[Fault]:
+    for name in QUANTIZATION_OPTIONS:
+        if engine.has(name):
+            yield fault(name, "quantizes, and spec.engine.precision is not int8; change one of them")
+    if engine.calibrated:
+        yield Fault("is without effect: only int8 finds ranges in data; leave it out, or set int8", ("calibration",))

@@ -1,16 +1,16 @@
 """Options of what serves an engine: parameters of Triton's `tensorrtllm` backend. They change nothing of its files."""
 
-from argosy.api.engine.options.option import Option, choice, flag, number, whole
+from argosy_agent.contract.engine_options.option import Option, choice, flag, number, whole
 
 SERVING: dict[str, Option] = {
-    "cuda_graph_mode": flag("Steps of generation run as CUDA graphs.", default="false", serving=True),
-    "cuda_graph_cache_size": whole("So many CUDA graphs are kept.", 0, default="0", serving=True),
-    "multi_block_mode": flag("Long sequences' attention over several blocks.", default="true", serving=True),
+    "cuda_graph_mode": flag("Steps of generation run as CUDA graphs.", default=False, serving=True),
+    "cuda_graph_cache_size": whole("So many CUDA graphs are kept.", 0, default=0, serving=True),
+    "multi_block_mode": flag("Long sequences' attention over several blocks.", default=True, serving=True),
     "enable_context_fmha_fp32_acc": flag(
-        "Fused attention over the prompt adds up in fp32.", default="false", serving=True
+        "Fused attention over the prompt adds up in fp32.", default=False, serving=True
     ),
     "kv_cache_free_gpu_mem_fraction": number(
-        "The share of the GPU's free memory that the cache takes, 0 to 1.", 0.01, 1, default="0.9", serving=True
+        "The share of the GPU's free memory that the cache takes, 0 to 1.", 0.01, 1, default=0.9, serving=True
     ),
     "max_tokens_in_paged_kv_cache": whole("The most tokens in the cache.", default="what memory allows", serving=True),
     "max_attention_window_size": whole("Tokens that a token looks back at.", default="all", serving=True),
@@ -18,11 +18,11 @@ SERVING: dict[str, Option] = {
         "Bytes of the host's memory for blocks that the GPU has no room for.",
         0,
         2**53 - 1,
-        default="0",
+        default=0,
         serving=True,
     ),
-    "enable_kv_cache_reuse": flag("Equal beginnings of prompts share their cache.", default="false", serving=True),
-    "enable_chunked_context": flag("Long prompts go in chunks, beside generation.", default="false", serving=True),
+    "enable_kv_cache_reuse": flag("Equal beginnings of prompts share their cache.", default=False, serving=True),
+    "enable_chunked_context": flag("Long prompts go in chunks, beside generation.", default=False, serving=True),
     "batch_scheduler_policy": choice(
         "How many sequences are taken on.",
         "guaranteed_no_evict",
@@ -40,13 +40,13 @@ SERVING: dict[str, Option] = {
         default="by the request",
         serving=True,
     ),
-    "exclude_input_in_output": flag("Answers do not repeat the prompt.", default="false", serving=True),
-    "normalize_log_probs": flag("Log-probabilities of beams are divided by length.", default="true", serving=True),
+    "exclude_input_in_output": flag("Answers do not repeat the prompt.", default=False, serving=True),
+    "normalize_log_probs": flag("Log-probabilities of beams are divided by length.", default=True, serving=True),
     "gpu_weights_percent": number(
         "The share of weights that stays on the GPU, 0 to 1; needs weight_streaming.",
         0,
         1,
-        default="1",
+        default=1,
         serving=True,
     ),
 }

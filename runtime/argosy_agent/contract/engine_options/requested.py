@@ -1,23 +1,23 @@
-"""What an engine is asked to be, as the rules between options read it."""
+"""The engine that is requested, as the rules between options read it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from argosy.api.engine.precision import Precision
-from argosy.api.values.base import Fault
+from .option import Fault
+from .precisions import Precision
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """`options` are those that are right by themselves; `calibrated`: there is data to calibrate with."""
+class RequestedEngine:
+    """A requested engine. `options` are those whose values are valid; `calibrated`: there is calibration data."""
 
     precision: Precision | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     calibrated: bool = False
 
     def has(self, *names: str) -> bool:
-        """Return whether all of these are set."""
+        """Return whether all of these options are set."""
         return all(name in self.options for name in names)
 
     def on(self, name: str) -> bool:
@@ -29,19 +29,19 @@ class Asked:
         return self.options.get(name) is False
 
     def number(self, name: str, default: int = 0) -> int:
-        """Return a whole number, or what holds without it."""
+        """Return the whole number of an option, or the default where it is not set."""
         return int(self.options.get(name, default))
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """How a model is split, and how large its batches are. `batch_size` 0: nobody says."""
+class DeclaredSizes:
+    """The parallelism and the largest batch that a model declares. A `batch_size` of 0 is unknown."""
 
     tensor: int = 1
     pipeline: int = 1
     batch_size: int = 0
 
 
-def wrong(name: str, message: str) -> Fault:
-    """Return a fault of one option, relative to the engine."""
+def fault(name: str, message: str) -> Fault:
+    """Return an error of the option `name`."""
     return Fault(message, ("options", name))

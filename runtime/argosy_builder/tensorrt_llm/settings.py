@@ -1,17 +1,14 @@
-"""A request, read as what TensorRT-LLM is told."""
+"""The settings of TensorRT-LLM that a request stands for. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from argosy_agent.contract.builds import BuildFailure, BuildRequest
-from argosy_builder.contract import BuildError
+from argosy_agent.contract.builds import BuildRequest
+from argosy_agent.contract.engine_options.precisions import Precision
+from argosy_agent.contract.engine_options.tensorrt_llm.quantization import AWQ, WITHOUT_DATA, qformat_of
+from argosy_builder.options import read_options
 
-from .options import OPTIONS, PYTORCH_OPTIONS
-
-FORMATS = {"fp8": "fp8", "int8": "int8_sq", "int4": "int4_awq", "fp4": "nvfp4"}
-"""What a quantized precision means where no `qformat` says it."""
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 ALGORITHMS = {
     "full_prec": None,
@@ -24,18 +21,17 @@ ALGORITHMS = {
     "w4a8_awq": "W4A8_AWQ",
     "nvfp4": "NVFP4",
 }
-"""Each format, and the `quant_algo` that checkpoints and engines call it."""
-WITHOUT_DATA = frozenset({"full_prec", "int8_wo", "int4_wo"})
-AWQ = frozenset({"int4_awq", "w4a8_awq"})
-INPUT = 1024
-"""TensorRT-LLM's max_input_len where nobody sets it."""
+"""The `quant_algo` of checkpoints and engines, by format."""
+MAX_INPUT_LEN = 1024
+"""TensorRT-LLM's default of max_input_len."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is asked, resolved. `dtype` is TensorRT-LLM's word; `qformat` empty: as the checkpoint is.
+    """The settings of one build.
 
-    `tensor` times `pipeline` ranks; `workers` of them are built at once. `options` are the request's.
+    `dtype` is a name of TensorRT-LLM's; an empty `qformat` leaves the checkpoint as it is. There are `tensor` times
+    `pipeline` ranks, `workers` of which are built at once. `options` are those of the request.
     """
 
     dtype: str
@@ -49,7 +45,7 @@ class Settings:
 
     @property
     def is_engine(self) -> bool:
-        """Whether an engine is built; else a checkpoint is what is made."""
+        """Whether an engine is built, and not only a checkpoint."""
         return bool(self.options.get("backend", "tensorrt") == "tensorrt")
 
     @property
@@ -59,7 +55,7 @@ class Settings:
 
     @property
     def algorithm(self) -> str | None:
-        """The `quant_algo` of what is asked; None: none, or whatever the checkpoint has."""
+        """The requested `quant_algo`; None: none, or that of the checkpoint."""
         return ALGORITHMS.get(self.qformat)
 
     @property
@@ -76,26 +72,18 @@ class Settings:
     def longest_prompt(self) -> int:
         """The most tokens of a prompt."""
         longest = int(self.options.get("max_seq_len", 0))
-        asked = int(self.options.get("max_input_len", INPUT))
-        return min(asked, longest) if longest else asked
+        prompt = int(self.options.get("max_input_len", MAX_INPUT_LEN))
+        return min(prompt, longest) if longest else prompt
 
 
 def settings_of(request: BuildRequest) -> Settings:
-    """Raises BuildError: INVALID_OPTIONS, that names the option."""
+    """Return the settings of a build. Raises BuildError, INVALID_OPTIONS or CALIBRATION_MISSING."""
+    read_options(request)
     options = request.options
-    known = PYTORCH_OPTIONS if options.get("backend") == "pytorch" else OPTIONS
-    for name in options:
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            meant = f"; do you mean {near[0]}?" if near else ""
-            raise refused(name, f"tensorrt_llm has no such option{meant}")
-    qformat = str(options.get("qformat", FORMATS.get(request.precision, "full_prec" if request.precision else "")))
-    if qformat and qformat not in ALGORITHMS:
-        raise refused("qformat", f"{qformat!r} is none of {', '.join(ALGORITHMS)}")
     ranks = request.tensor * request.pipeline
     return Settings(
         dtype=DTYPES.get(request.precision, str(options.get("dtype", "auto"))),
-        qformat=qformat,
+        qformat=qformat_of(Precision(request.precision) if request.precision else None, options),
         kv_cache_dtype=options.get("kv_cache_dtype"),
         tensor=request.tensor,
         pipeline=request.pipeline,
@@ -103,8 +91,3 @@ def settings_of(request: BuildRequest) -> Settings:
         max_batch_size=int(options.get("max_batch_size", request.max_batch_size)),
         options=options,
     )
-
-
-def refused(name: str, message: str) -> BuildError:
-    """Return the error of an option."""
-    return BuildError(BuildFailure.INVALID_OPTIONS, f"spec.engine.options.{name}: {message}")

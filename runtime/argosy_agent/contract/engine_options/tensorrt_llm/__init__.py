@@ -1,14 +1,14 @@
 """TensorRT-LLM's options: those of the engine, those of the engine-less path, and what contradicts what."""
 
 from .contradictions import contradictions, parallel_contradictions
-from .elsewhere import ELSEWHERE
 from .engine import ENGINE
 from .pytorch import PYTORCH
 from .quantization import QFORMATS, QUANTIZATION, asks_for_calibration, qformat_of
+from .renamed import RENAMED
 from .serving import SERVING
 
 __all__ = [
-    "ELSEWHERE",
+    "RENAMED",
     "ENGINE",
     "PYTORCH",
     "QFORMATS",
