@@ -44,7 +44,6 @@ PENDING = (
     "runtime/argosy_runtime/faults.py",
     "runtime/argosy_runtime/flags.py",
     "runtime/argosy_runtime/frontends",
-    "runtime/argosy_runtime/http2",
     "runtime/argosy_runtime/messages.py",
     "runtime/argosy_runtime/modelconfig",
     "runtime/argosy_runtime/out_of_memory.py",

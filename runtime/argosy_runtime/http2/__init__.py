@@ -1,11 +1,11 @@
 """HTTP/2 for a server: RFC 9113 and HPACK (RFC 7541), in pure Python.
 
 `connection` is the state machine of one connection: bytes in, events out, bytes to send. It does no I/O and reads no
-clock. `protocol` puts it on an asyncio transport. What is served is an `Application`: it reads the head of a request
-once for each distinct header block and is given a `Stream` for every request.
+clock. `protocol` runs it on an asyncio transport. An `Application` is served: it routes the head of a request once for
+each distinct header block, and gets a `Stream` for every request.
 """
 
-from .application import Application, Receiver, Route
+from .application import Application, Route
 from .errors import ErrorCode, PeerError
 from .headers.prepared import PreparedResponse
 from .headers.request import RequestHead
@@ -13,7 +13,7 @@ from .hpack.encoder import encode
 from .keepalive import KeepAliveRules
 from .limits import Limits
 from .protocol import Http2Protocol
-from .streams import Stream
+from .stream import Receiver, Stream
 
 __all__ = [
     "Application",

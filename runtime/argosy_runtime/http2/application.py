@@ -1,42 +1,24 @@
-"""What a connection serves: the seam between HTTP/2 and what speaks over it.
+"""What a connection serves: the interface between HTTP/2 and the protocol over it.
 
 header block ──(once for each distinct one)──▶ Application.route(head) ──▶ Route
 request      ──(every time)──▶ Route.open(stream) ──▶ Receiver ◀── its data, its end, its reset
 """
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from .headers.request import RequestHead
-
-if TYPE_CHECKING:
-    from .streams import Stream
-
-
-class Receiver(Protocol):
-    """One request as it comes in. Whatever it raises ends its stream, never its connection."""
-
-    def received(self, data: bytes, ended: bool) -> None:
-        """More of the body, b"" at times; `ended`: there is no more. Credit is returned by `Stream.consumed`."""
-
-    def reset(self) -> None:
-        """The peer has given the request up, or is gone. Nothing can be answered any more."""
-
-    def writable(self) -> None:
-        """More may be sent, after `Stream.send` said otherwise."""
-
-    def failed(self, error: Exception) -> None:
-        """What this receiver raised; a last chance to answer. What it raises now resets the stream."""
+from .stream import Receiver, Stream
 
 
 class Route(Protocol):
-    """What a request's head says should happen to it; shared by all requests whose header blocks are the same bytes."""
+    """The way of all requests whose header blocks are the same bytes."""
 
-    def open(self, stream: "Stream") -> Receiver:
-        """A request begins."""
+    def open(self, stream: Stream) -> Receiver:
+        """Begin a request. Return the receiver of its body."""
 
 
 class Application(Protocol):
-    """What is served."""
+    """The application behind a connection."""
 
     def route(self, head: RequestHead) -> Route:
-        """Return where requests with this head go. Never raises: an unwanted request has a route that refuses it."""
+        """Return the route of requests with this head. Never raises: a request may have a route that refuses it."""

@@ -23,7 +23,7 @@ class ErrorCode(IntEnum):
 
 
 class PeerError(Exception):
-    """The peer broke a rule after which nothing on the connection can be trusted: it ends with this code."""
+    """The peer broke a rule, after which its bytes cannot be trusted: the connection ends with this code."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -32,11 +32,11 @@ class PeerError(Exception):
 
 
 class MalformedError(Exception):
-    """A request or its trailers are not what HTTP allows: the stream ends with PROTOCOL_ERROR."""
+    """HTTP does not allow this request or its trailers: the stream ends with PROTOCOL_ERROR."""
 
 
 def protocol_error(message: str) -> PeerError:
-    """Return the error of a peer that breaks the protocol otherwise."""
+    """Return the error of a peer that breaks any other rule of the protocol."""
     return PeerError(ErrorCode.PROTOCOL_ERROR, message)
 
 
@@ -51,5 +51,5 @@ def flow_control_error(message: str) -> PeerError:
 
 
 def too_much(message: str) -> PeerError:
-    """Return the error of a peer that makes this side work for nothing, more than is tolerated."""
+    """Return the error of a peer that makes this side do more useless work than is tolerated."""
     return PeerError(ErrorCode.ENHANCE_YOUR_CALM, message)

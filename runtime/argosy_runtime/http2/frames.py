@@ -53,7 +53,7 @@ def head(kind: int, flags: int, stream_id: int, size: int) -> bytes:
 
 
 def frame(kind: int, flags: int, stream_id: int, payload: bytes) -> bytes:
-    """Return a whole frame."""
+    """Return a complete frame."""
     return _HEAD.pack(len(payload) << 8 | kind, flags, stream_id) + payload
 
 
@@ -73,7 +73,7 @@ def header_frames(stream_id: int, block: bytes, flags: int, limit: int) -> bytes
 
 
 def settings(pairs: Iterable[tuple[int, int]]) -> bytes:
-    """SETTINGS with these identifiers and values."""
+    """Return SETTINGS with these identifiers and values."""
     return frame(SETTINGS, 0, 0, b"".join(_SETTING.pack(key, value) for key, value in pairs))
 
 
@@ -83,27 +83,27 @@ def read_settings(payload: bytes) -> list[tuple[int, int]]:
 
 
 def ping(payload: bytes, flags: int = 0) -> bytes:
-    """PING with eight bytes."""
+    """Return PING with eight bytes."""
     return frame(PING, flags, 0, payload)
 
 
 def goaway(last_stream_id: int, code: ErrorCode, message: str = "") -> bytes:
-    """GOAWAY; the message is for whoever looks into the peer's log."""
+    """Return GOAWAY; the message is for the peer's log."""
     return frame(GOAWAY, 0, 0, _U32.pack(last_stream_id) + _U32.pack(code) + message.encode())
 
 
 def rst_stream(stream_id: int, code: int) -> bytes:
-    """RST_STREAM."""
+    """Return RST_STREAM."""
     return frame(RST_STREAM, 0, stream_id, _U32.pack(code))
 
 
 def window_update(stream_id: int, increment: int) -> bytes:
-    """WINDOW_UPDATE; stream 0 is the connection."""
+    """Return WINDOW_UPDATE; stream 0 is the connection."""
     return frame(WINDOW_UPDATE, 0, stream_id, _U32.pack(increment))
 
 
 def read_u32(payload: bytes, offset: int = 0) -> int:
-    """Four bytes as a number."""
+    """Return four bytes as a number."""
     value: int = _U32.unpack_from(payload, offset)[0]
     return value
 
@@ -128,7 +128,7 @@ def header_fragment(flags: int, stream_id: int, payload: bytes) -> bytes:
 
 
 def check_priority(stream_id: int, payload: bytes) -> None:
-    """What is left of priorities: their form. Raises PeerError."""
+    """Raise PeerError for a malformed priority. A well-formed one has no effect."""
     if len(payload) != 5:
         raise frame_size_error("a priority of a size other than 5")
     if read_u32(payload) & MAX_STREAM_ID == stream_id:

@@ -1,38 +1,33 @@
-"""What a connection's client may send, and what it has sent while too much of its answers waits for it to read them."""
-
-from typing import TYPE_CHECKING
+"""The bodies of a connection's requests: how much may come, and what waits while too many answers wait to be read."""
 
 from argosy_runtime.fifo_cache import FifoCache
 
 from . import frames
 from .errors import ErrorCode, PeerError, flow_control_error
 from .limits import Limits
-
-if TYPE_CHECKING:
-    from .connection import Connection
-    from .streams import Stream
+from .output import Output
 
 
 class Inbound:
-    """The connection's window for the bodies of requests, and the bodies that are deferred.
+    """The connection's window for the bodies of requests, and the deferred bodies by the ids of their streams.
 
     While answers of more than `Limits.unsent_pause` bytes wait for windows or for the transport, no body reaches its
     receiver, and the window is not filled up again: so the client may send as much as is left of the window, no more.
     """
 
-    __slots__ = ("_connection", "_credit", "_limits", "abandoned", "deferred")
+    __slots__ = ("_credit", "_limits", "_output", "abandoned", "deferred")
 
-    def __init__(self, connection: "Connection", limits: Limits) -> None:
-        self._connection = connection
+    def __init__(self, output: Output, limits: Limits) -> None:
+        self._output = output
         self._limits = limits
         self._credit = limits.connection_window
         self.abandoned = FifoCache[int, None](limits.streams)
         """Streams that this side has ended while their clients may still be sending."""
-        self.deferred: dict[int, Stream] = {}
-        """Streams with bodies that have not reached their receivers, the oldest first."""
+        self.deferred: dict[int, bytearray] = {}
+        """Bodies, or parts of bodies, that have not reached their receivers, the oldest first."""
 
     def spend(self, size: int) -> None:
-        """Count a DATA frame. Raises PeerError beyond the window."""
+        """Subtract a DATA frame from the window. Raises PeerError beyond it."""
         self._credit -= size
         if self._credit < self._limits.connection_window >> 1:
             self._fill()
@@ -41,47 +36,40 @@ class Inbound:
         if self._credit < 0:
             raise flow_control_error("more than the connection's window")
         if not self.deferred:
-            self._connection.output.write(frames.window_update(0, self._limits.connection_window - self._credit))
+            self._output.write(frames.window_update(0, self._limits.connection_window - self._credit))
             self._credit = self._limits.connection_window
 
-    def abandon(self, stream_id: int) -> None:
-        """Remember for a while that this side has ended a stream before its client."""
-        self.abandoned.put(stream_id, None)
-
-    def heed_unwanted(self, flags: int, stream_id: int, stream: "Stream | None") -> None:
-        """Drop DATA that no stream takes. Raises PeerError where the client had no reason to send it."""
-        if stream is not None:
-            raise PeerError(ErrorCode.STREAM_CLOSED, "DATA behind the end of its stream")
+    def discard(self, flags: int, stream_id: int) -> None:
+        """Drop DATA of a stream that is closed. Raises PeerError where the client had no reason to send it."""
         if stream_id not in self.abandoned:
             raise PeerError(ErrorCode.STREAM_CLOSED, "DATA on a closed stream")
         if flags & frames.END_STREAM:
             self.abandoned.remove(stream_id)
 
-    def is_deferred(self, stream: "Stream") -> bool:
+    def is_deferred(self, stream_id: int) -> bool:
         """Return whether what comes on a stream has to wait."""
-        return self._connection.output.unsent > self._limits.unsent_pause or stream.deferred is not None
+        return self._output.unsent > self._limits.unsent_pause or stream_id in self.deferred
 
-    def defer(self, stream: "Stream", payload: bytes) -> None:
-        """Keep a piece of a body; the pieces of a stream become one."""
-        if stream.deferred is None:
-            stream.deferred = bytearray()
-            self.deferred[stream.id] = stream
-        stream.deferred += payload
+    def defer(self, stream_id: int, payload: bytes) -> None:
+        """Append a piece to the deferred body of a stream."""
+        body = self.deferred.get(stream_id)
+        if body is None:
+            body = self.deferred[stream_id] = bytearray()
+        body += payload
 
-    def next(self) -> "Stream | None":
-        """Return the stream whose body comes next; None where none waits, or too many answers still do."""
-        if not self.deferred or self._connection.output.unsent > self._limits.unsent_pause:
-            return None
-        return next(iter(self.deferred.values()))
+    def next(self) -> int:
+        """Return the id of the stream whose body comes next; 0 where none waits, or has to wait on."""
+        if not self.deferred or self._output.unsent > self._limits.unsent_pause:
+            return 0
+        return next(iter(self.deferred))
 
-    def take(self, stream: "Stream") -> bytes:
-        """Take what was deferred of a stream."""
-        body = stream.deferred
-        self.remove(stream)
-        return b"" if body is None else bytes(body)
+    def take(self, stream_id: int) -> bytes:
+        """Remove and return the deferred body of a stream."""
+        body = bytes(self.deferred[stream_id])
+        self.remove(stream_id)
+        return body
 
-    def remove(self, stream: "Stream") -> None:
-        """Drop what was deferred of a stream."""
-        stream.deferred = None
-        if self.deferred.pop(stream.id, None) is not None and self._credit < self._limits.connection_window >> 1:
+    def remove(self, stream_id: int) -> None:
+        """Drop the deferred body of a stream, if it has one."""
+        if self.deferred.pop(stream_id, None) is not None and self._credit < self._limits.connection_window >> 1:
             self._fill()

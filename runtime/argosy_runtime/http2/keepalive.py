@@ -1,21 +1,19 @@
-"""When a connection is asked whether it lives, when it is left, and how often a client may ask. Times are arguments."""
+"""When a client is asked by PING whether it lives, and when its connection ends. Times are arguments."""
 
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 NEVER: Final = float("inf")
-# A client that asks although it has no requests, and was not allowed to, may do so this seldom (as gRPC has it).
-_IDLE_PING_INTERVAL: Final = 7200.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepAliveRules:
     """Seconds; infinite turns a rule off. The names and defaults are those of gRPC's keepalive and of tritonserver.
 
-    `handshake`: until the client has begun; `unfinished`: for the rest of a frame or header block that has begun;
-    `idle`: without a request, before the client is sent away; `unread`: for a client that has stopped to read, and for
-    one that makes no room for an answer; `closing`: for a client to take its last bytes.
+    `handshake`: until the client has sent its preface; `unfinished`: for the rest of a frame or header block that has
+    begun; `idle`: without a request, before the client is sent away; `unread`: for a client that has stopped reading,
+    and for one that makes no room for an answer; `closing`: for a client to read its last bytes.
     """
 
     time: float = 7200.0
@@ -32,35 +30,8 @@ class KeepAliveRules:
     closing: float = 10.0
 
 
-class PingStrikes:
-    """How often a client has sent PING sooner than it may without anything having been sent to it since."""
-
-    __slots__ = ("_last", "_rules", "_strikes")
-
-    def __init__(self, rules: KeepAliveRules) -> None:
-        self._rules = rules
-        self._last = -NEVER
-        self._strikes = 0
-
-    def forgive(self) -> None:
-        """Something was sent, which a PING may answer."""
-        self._strikes = 0
-        self._last = -NEVER
-
-    def is_too_many(self, now: float, has_streams: bool) -> bool:
-        """Count one PING."""
-        rules = self._rules
-        allowed = has_streams or rules.permit_without_calls
-        interval = rules.min_ping_interval if allowed else max(rules.min_ping_interval, _IDLE_PING_INTERVAL)
-        too_soon = now < self._last + interval
-        self._last = now
-        if too_soon and rules.max_ping_strikes:
-            self._strikes += 1
-        return self._strikes > rules.max_ping_strikes > 0
-
-
 class Action(Enum):
-    """What is to be done about a connection."""
+    """What to do about a connection."""
 
     NOTHING = "nothing"
     PING = "ping"
@@ -70,7 +41,7 @@ class Action(Enum):
 
 
 class KeepAlive:
-    """One connection's timers, asked at the times that they name and told what was heard."""
+    """One connection's timers. `check` says when it is to be called next."""
 
     __slots__ = (
         "_began",
@@ -96,14 +67,14 @@ class KeepAlive:
         self._unread_since = NEVER
 
     def heard(self, now: float) -> None:
-        """The client sent something, which says that it lives."""
+        """Note that the client sent something, and so lives."""
         self._heard = now
         self._pinged = NEVER
 
     def reads(self, now: float, unread: int) -> None:
-        """Say how many bytes the client has still to take, 0 while it takes all. Fewer than before are a sign of life.
+        """Note how many bytes the client has not read yet. Fewer than before are a sign of life.
 
-        While it takes nothing, nothing is read of it either, so that it can give no other.
+        While it reads nothing, nothing is read of it either, so that it can give no other sign.
         """
         if unread < self._unread:
             self.heard(now)
@@ -139,7 +110,7 @@ class KeepAlive:
         return Action.NOTHING
 
     def _ends(self, greeted: bool) -> float:
-        """When the client is given up."""
+        """Return when the client is given up."""
         rules = self._rules
         return min(
             NEVER if greeted else self._began + rules.handshake,
@@ -149,18 +120,18 @@ class KeepAlive:
         )
 
     def _leaves(self, busy: bool) -> float:
-        """When the client is sent away."""
+        """Return when the client is sent away."""
         if self._left != NEVER:
             return NEVER
         return min(NEVER if busy else self._heard + self._rules.idle, self._began + self._rules.max_age)
 
     def _pings(self, busy: bool) -> float:
-        """When the client is asked whether it lives."""
-        wanted = self._pinged == NEVER and (busy or self._rules.permit_without_calls)
-        return self._heard + self._rules.time if wanted else NEVER
+        """Return when the client is to be sent a PING."""
+        due = self._pinged == NEVER and (busy or self._rules.permit_without_calls)
+        return self._heard + self._rules.time if due else NEVER
 
     def _due(self, now: float, greeted: bool, busy: bool) -> float:
-        # What has changed meanwhile, that the client has begun a frame or a request, shows at the next look.
+        # Whether the client has begun a frame or a request meanwhile is seen at the next check.
         rules = self._rules
         looks = now + min(rules.time, rules.idle, rules.unfinished, rules.unread) / 2
         return min(looks, self._unread_since + rules.unread, self._ends(greeted), self._leaves(busy), self._pings(busy))

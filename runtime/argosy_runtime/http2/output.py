@@ -1,54 +1,54 @@
-"""What a connection has to send: the pieces, and the windows that let them through."""
+"""What a connection has to send, and the windows that let it through."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from . import frames
-
-if TYPE_CHECKING:
-    from .streams import Stream
+from .conduct import Conduct
 
 Piece = bytes | memoryview
 
-# Pieces beyond which producers of streams are told to wait for the next write.
+# Pieces beyond which producers of streams have to wait for the next write.
 _FULL: Final = 256
 
 
 class Output:
-    """Pieces for one write, and the streams that wait for a window or for the transport.
+    """Pieces for one write, with the state that all streams share.
 
-    `wake` is called once for all that is written until the next `take`.
+    `wake` is called once for everything that is written until the next `take`.
     """
 
     __slots__ = (
         "_awake",
         "_unsent_limit",
         "_wake",
+        "blocked",
+        "conduct",
         "frame_size",
         "initial_window",
         "paused",
         "pieces",
         "stalled",
         "unsent",
-        "waiting",
         "window",
     )
 
-    def __init__(self, wake: Callable[[], None], unsent_limit: int) -> None:
+    def __init__(self, wake: Callable[[], None], unsent_limit: int, conduct: Conduct) -> None:
+        self.conduct = conduct
         self.pieces: list[Piece] = []
         self.paused = False
-        """The transport takes no more for now."""
+        """Whether the transport takes no more for now."""
         self.window = frames.DEFAULT_WINDOW
         """Bytes of bodies that the connection may send."""
         self.initial_window = frames.DEFAULT_WINDOW
         """The same of a new stream."""
         self.frame_size = frames.DEFAULT_FRAME_SIZE
-        self.waiting: dict[int, Stream] = {}
-        """Streams with something to send that no window lets through."""
-        self.stalled: dict[int, Stream] = {}
-        """Streams whose producers were told to wait."""
+        self.blocked: dict[int, None] = {}
+        """Ids of the streams with something to send that no window lets through."""
+        self.stalled: dict[int, None] = {}
+        """Ids of the streams whose producers have to wait."""
         self.unsent = 0
-        """Bytes of bodies in all streams that no window, or not the transport, lets through."""
+        """Bytes of bodies, of all streams, that a window or the transport does not let through."""
         self._unsent_limit = unsent_limit
         self._wake = wake
         self._awake = False
@@ -60,13 +60,13 @@ class Output:
             self.wake()
 
     def wake(self) -> None:
-        """Have somebody `take` soon."""
+        """Have the driver `take` soon."""
         if not self._awake:
             self._awake = True
             self._wake()
 
     def hold(self) -> None:
-        """Somebody is going to `take` anyway."""
+        """Call no `wake` until the next `take`, which the driver is about to call."""
         self._awake = True
 
     def take(self) -> list[Piece]:
@@ -76,9 +76,7 @@ class Output:
         return pieces
 
     def lets_through(self, size: int) -> bool:
-        """Return whether a body of this size may go out in one frame now; if so it is taken from the connection's
-        window.
-        """
+        """Take `size` bytes from the connection's window and return True, if one frame may carry them now."""
         if size > self.window or size > self.frame_size or self.paused:
             return False
         self.window -= size
@@ -92,17 +90,9 @@ class Output:
         """Return whether so much waits that nothing may be added."""
         return self.unsent > self._unsent_limit
 
-    def unblock(self) -> None:
-        """Send of what waits as much as windows and the transport let through, a frame of each stream in turn."""
-        progress = bool(self.waiting)
-        while progress and not self.paused:
-            progress = False
-            for stream in tuple(self.waiting.values()):
-                progress |= stream.send_frame()
-
     def remove(self, stream_id: int) -> None:
-        """A stream is closed."""
-        if self.waiting:
-            self.waiting.pop(stream_id, None)
+        """Forget a stream that is closed."""
+        if self.blocked:
+            self.blocked.pop(stream_id, None)
         if self.stalled:
             self.stalled.pop(stream_id, None)

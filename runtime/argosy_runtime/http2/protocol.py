@@ -16,7 +16,7 @@ _ALPN: Final = "h2"
 
 
 class Http2Protocol(asyncio.Protocol):
-    """One client. All that is answered in one pass of the event loop leaves in one write.
+    """The connection of one client. The answers of one pass of the event loop leave in one write.
 
     Over TLS the client must have agreed on h2; without, it must begin with HTTP/2 at once. `gone` is called with this
     protocol when the connection is lost.
@@ -42,7 +42,7 @@ class Http2Protocol(asyncio.Protocol):
         self._closed = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected."""
+        """Send what this side allows to a client that has connected."""
         self._transport = cast(asyncio.Transport, transport)
         self._closed = False
         tls: Any = transport.get_extra_info("ssl_object")
@@ -53,18 +53,18 @@ class Http2Protocol(asyncio.Protocol):
         self._check()
 
     def data_received(self, data: bytes) -> None:
-        """The client has sent something."""
+        """Act on what the client has sent, and answer."""
         now = self._clock()
         self._keepalive.heard(now)
         self.connection.receive(data, now)
         self._flush()
 
     def eof_received(self) -> bool | None:
-        """The client has half closed: it can still read, but gRPC clients that do so are gone."""
+        """Close: the client could still read, but gRPC clients that end their side are gone."""
         return None
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The client is gone: its requests are cancelled."""
+        """Cancel the requests of a client that is gone."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -73,14 +73,14 @@ class Http2Protocol(asyncio.Protocol):
         self._gone(self)
 
     def pause_writing(self) -> None:
-        """The client does not read as fast as it is answered: nothing more is read of it until it does."""
+        """Read nothing more of a client that does not read its answers, until it does."""
         self.connection.output.paused = True
         self._heed_reader()
         if not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """It has read again."""
+        """Go on reading and writing, because the client has read."""
         self.connection.output.paused = False
         self._heed_reader()
         if not (self._closed or self._transport.is_closing()):
@@ -88,22 +88,22 @@ class Http2Protocol(asyncio.Protocol):
         self._wake()
 
     def drain(self) -> None:
-        """See `Connection.drain`."""
+        """Have the client send its next requests on another connection."""
         self.connection.drain()
 
     def finish(self) -> None:
-        """See `Connection.finish`."""
+        """Take no more requests, and close once those there are answered."""
         self.connection.finish()
 
     def leave(self) -> None:
-        """Send the client away: at once where it asks nothing, or else once it is answered."""
+        """Send the client away: at once where it has no requests, or else once they are answered."""
         if self.connection.streams:
             self.connection.drain()
         else:
             self.connection.finish()
 
     def abort(self) -> None:
-        """Cut the connection; whatever it has not read is lost."""
+        """Abort the connection; what the client has not read is lost."""
         if not self._closed:
             self._transport.abort()
 
@@ -120,8 +120,8 @@ class Http2Protocol(asyncio.Protocol):
                 self._transport.write(b"".join(pieces))
             else:
                 self._transport.writelines(pieces)
-        if connection.has_waiting:
-            connection.resume()
+        if connection.streams.has_waiting:
+            connection.streams.resume()
         if connection.closing and not self._transport.is_closing():
             self._close()
 
@@ -142,7 +142,7 @@ class Http2Protocol(asyncio.Protocol):
         self._keepalive.reads(self._clock(), unread)
 
     def _check(self) -> None:
-        """Look after the connection's timers."""
+        """Do what the connection's timers ask for, and set the next."""
         if self._closed or self.connection.closing:
             return
         now, connection = self._clock(), self.connection
@@ -150,7 +150,7 @@ class Http2Protocol(asyncio.Protocol):
         if connection.output.paused:
             unfinished = None  # Nothing is read that would finish it.
             self._heed_reader()
-        connection.give_up_stalled(now, self._rules.unread)
+        connection.streams.give_up_stalled(now, self._rules.unread)
         action, due = self._keepalive.check(now, connection.greeted, unfinished, bool(connection.streams))
         self._rearm(max(due - now, 0.001), self._check)
         if action is Action.PING:

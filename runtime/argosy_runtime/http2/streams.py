@@ -1,221 +1,202 @@
-"""One stream of a connection: the response's way out, and the credit for the request's way in."""
+"""The open streams of a connection: how each reaches its receiver, how each ends, and which goes on when."""
 
-from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+import logging
+from collections.abc import Callable
+from typing import Final
 
 from . import frames
-from .application import Receiver
-from .errors import ErrorCode
-from .headers.prepared import PreparedResponse
-from .output import Piece
+from .errors import ErrorCode, protocol_error
+from .inbound import Inbound
+from .output import Output
+from .shutdown import Shutdown
+from .stream import Receiver, Stream
 
-if TYPE_CHECKING:
-    from .connection import Connection
-
-# Parts of larger bodies are sent as they are instead of being copied into one.
-_JOIN_BELOW: Final = 1 << 16
+_log: Final = logging.getLogger("argosy.http2")
 
 
-class Stream:
-    """A request's stream. Nothing here blocks: what windows do not let through waits, and `send` says so."""
+class Streams:
+    """The streams by their ids. Each is of a request whose response is not complete."""
 
     __slots__ = (
-        "_connection",
-        "_moved",
-        "_output",
-        "_pending",
-        "_reserved",
-        "_stalled_since",
-        "_trailers",
-        "_unreturned",
-        "closed",
-        "credit",
-        "declared",
-        "deferred",
-        "id",
-        "peer_ended",
-        "receiver",
-        "send_window",
-        "started",
+        "_dropped_receivers",
+        "_on_answered",
+        "_on_dropped",
+        "_window",
+        "conduct",
+        "inbound",
+        "opened",
+        "output",
+        "shutdown",
     )
 
-    def __init__(self, connection: "Connection", stream_id: int, declared: int) -> None:
-        output = connection.output
-        self.id = stream_id
-        self.receiver: Receiver | None = None
-        """None once the stream is closed: the two know each other, and would else wait for the collector."""
-        self.send_window = output.initial_window
-        """Bytes of body that this side may send."""
-        self.credit = connection.stream_window
-        """Bytes of body that the client may send."""
-        self.declared = declared
-        """How many bytes of body are still to come; below 0 where the request did not say."""
-        self.peer_ended = False
-        self.started = False
-        self.closed = False
-        self.deferred: bytearray | None = None
-        """What has come and waits in `Inbound`."""
-        self._connection = connection
-        self._output = output
-        self._unreturned = 0
-        self._pending: deque[Piece] | None = None
-        self._reserved = 0
-        self._trailers: bytes | None = None
-        self._moved = True
-        self._stalled_since = 0.0
+    def __init__(self, output: Output, inbound: Inbound, shutdown: Shutdown, window: int) -> None:
+        self.output = output
+        self.conduct = output.conduct
+        self.inbound = inbound
+        self.shutdown = shutdown
+        self.opened: dict[int, Stream] = {}
+        self._window = window
+        self._dropped_receivers: list[Receiver | None] = []
+        self._on_answered: Callable[[Stream], None] = self._answered
+        self._on_dropped: Callable[[Stream, ErrorCode, bool], None] = self._dropped
 
-    def respond(self, prepared: PreparedResponse, parts: Sequence[Piece], size: int) -> None:
-        """A whole response, its body in parts of together `size` bytes. Does nothing on a closed stream."""
-        output = self._output
-        if self.started or self.closed or size > self.send_window or not output.lets_through(size):
-            self.start(prepared.head)
-            self.send(parts, size)
-            self.end(prepared.trailers)
-            return
-        self.started = True
-        pieces = output.pieces
-        pieces.append(prepared.opening(self.id, size))
-        pieces += parts
-        pieces.append(prepared.closing(self.id))
-        self._connection.answered(self)
+    def __len__(self) -> int:
+        return len(self.opened)
 
-    def start(self, block: bytes) -> None:
-        """Send the response's header block, unless it is out or the stream is closed."""
-        if not self.started and not self.closed:
-            self.started = True
-            self._output.write(frames.header_frames(self.id, block, 0, self._output.frame_size))
+    def __contains__(self, stream_id: int) -> bool:
+        return stream_id in self.opened
 
-    def send(self, parts: Sequence[Piece], size: int) -> bool:
-        """More of the body; False: the producer should wait for `Receiver.writable`."""
-        if self.closed or self._trailers is not None:
-            return True
-        if self._output.is_overfull():
-            self._connection.give_up(self)
-            return True
-        return self._add(parts, size)
+    # Requests
 
-    def reserve(self, size: int) -> bool:
-        """Count `size` bytes as unsent before the part of the body they become is ready; False: no more is sent."""
-        if self.closed or self._trailers is not None:
-            return False
-        if self._output.is_overfull():
-            self._connection.give_up(self)
-            return False
-        self._reserved += size
-        self._output.unsent += size
-        return True
+    def open(self, stream_id: int, declared: int, ended: bool) -> Stream:
+        """Add a stream, whose body is of `declared` bytes (-1: unknown); `ended` where it has none."""
+        stream = Stream(self.output, stream_id, self._window, declared, self._on_answered, self._on_dropped)
+        stream.peer_ended = ended
+        self.opened[stream_id] = stream
+        return stream
 
-    def send_reserved(self, reserved: int, part: Piece) -> None:
-        """Send the part that `reserved` bytes were counted for, and count its own."""
-        if self.closed or self._trailers is not None:
-            return
-        self._release(reserved)
-        self._add((part,), len(part))
-        self._output.wake()  # What is deferred may have room now.
-
-    def _release(self, size: int) -> None:
-        self._reserved -= size
-        self._output.unsent -= size
-
-    def _add(self, parts: Sequence[Piece], size: int) -> bool:
-        output = self._output
-        if self._pending is None:
-            self._pending = deque()
-            output.waiting[self.id] = self
-        output.unsent += size
-        self._pending.extend(parts if size >= _JOIN_BELOW else (b"".join(parts),))
-        while self.send_frame():
-            pass
-        if self.may_go_on():
-            return True
-        output.stalled[self.id] = self
-        return False
-
-    def end(self, trailers: bytes) -> None:
-        """Send trailers behind what waits; nothing follows them. Alone they are a whole response."""
-        if self.closed or self._trailers is not None:
-            return
-        self.started = True
-        self._release(self._reserved)
-        self._trailers = trailers
-        if self._pending is None:
-            self._send_trailers()
-
-    def reset(self, code: ErrorCode) -> None:
-        """Give the stream up; nothing is sent on it any more, and its receiver hears nothing."""
-        if not self.closed:
-            self._connection.drop(self, code)
-
-    def consumed(self, size: int) -> None:
-        """The receiver is done with `size` bytes; the client may send as many again."""
-        if self.peer_ended or self.closed:
-            return
-        self._unreturned += size
-        if self._unreturned >= self._connection.stream_window >> 1:
-            self.credit += self._unreturned
-            self._output.write(frames.window_update(self.id, self._unreturned))
-            self._unreturned = 0
-
-    def may_go_on(self) -> bool:
-        """Return whether a producer may send more: nothing waits."""
-        return self._pending is None and not self._output.is_full()
-
-    def send_frame(self) -> bool:
-        """Send one frame of what waits; whether there was room for it."""
-        output, pending = self._output, self._pending
-        if pending is None or output.paused:
-            return False
-        while pending and not len(pending[0]):
-            pending.popleft()
-        if not pending:
-            self._sent_all()
-            return False
-        room = min(output.window, self.send_window, output.frame_size)
-        if room > 0:
-            self._send_piece(pending, room)
-        return room > 0
-
-    def _send_piece(self, pending: "deque[Piece]", room: int) -> None:
-        piece = pending[0]
-        if len(piece) > room:
-            view = memoryview(piece)
-            piece, pending[0] = view[:room], view[room:]
+    def deliver(self, stream: Stream, payload: bytes, ended: bool) -> None:
+        """Pass a piece of a body to the stream's receiver, now or once fewer answers wait; `ended`: it is the last."""
+        if stream.declared >= 0:
+            stream.declared -= len(payload)
+            if stream.declared < 0 or (ended and stream.declared):
+                self.break_off(stream, ErrorCode.PROTOCOL_ERROR)
+                return
+        stream.peer_ended = ended
+        if self.inbound.is_deferred(stream.id):
+            self.inbound.defer(stream.id, payload)
         else:
-            pending.popleft()
-        self.send_window -= len(piece)
-        self._moved = True
-        output = self._output
-        output.window -= len(piece)
-        output.unsent -= len(piece)
-        output.write(frames.head(frames.DATA, 0, self.id, len(piece)))
-        output.write(piece)
-        self._connection.sent_data()
+            self._pass_on(stream, payload)
 
-    def _sent_all(self) -> None:
-        self._pending = None
-        self._output.waiting.pop(self.id, None)
-        if self._trailers is not None:
-            self._send_trailers()
+    def _pass_on(self, stream: Stream, payload: bytes) -> None:
+        receiver = stream.receiver
+        if receiver is None:
+            return
+        try:
+            receiver.received(payload, stream.peer_ended)
+        except Exception as error:
+            _fail(stream, receiver, error)
 
-    def _send_trailers(self) -> None:
-        trailers, output = self._trailers, self._output
-        if trailers is not None:
-            output.write(frames.header_frames(self.id, trailers, frames.END_STREAM, output.frame_size))
-            self._connection.answered(self)
+    def check_opened(self, stream_id: int, what: str) -> None:
+        """Raise PeerError unless the client has opened this stream at some time."""
+        if not stream_id & 1 or stream_id > self.shutdown.last_stream:
+            raise protocol_error(f"{what} on a stream that is not open")
 
-    def is_stalled(self, now: float, patience: float) -> bool:
-        """Return whether nothing was sent for `patience` seconds, of calls one after the other."""
-        if self._moved or self._output.paused:
-            self._moved, self._stalled_since = False, now
-        return now - self._stalled_since >= patience
+    # Ends
 
-    def close(self) -> Receiver | None:
-        """Nothing more is sent; what waited is dropped. Returns the receiver, with which the stream is done."""
-        self.closed = True
-        self._release(self._reserved)
-        if self._pending is not None:
-            self._output.unsent -= sum([len(piece) for piece in self._pending])
-            self._pending = None
-        receiver, self.receiver = self.receiver, None
+    def _answered(self, stream: Stream) -> None:
+        self.conduct.sent_data()
+        if not stream.peer_ended:
+            self.send_reset(stream.id, ErrorCode.NO_ERROR, False)
+        self._remove(stream)
+        self.output.wake()
+        if self.shutdown.draining:
+            self.shutdown.drain()
+
+    def _dropped(self, stream: Stream, code: ErrorCode, notify: bool) -> None:
+        receiver = self._drop(stream, code)
+        if notify:
+            self._dropped_receivers.append(receiver)
+
+    def _drop(self, stream: Stream, code: ErrorCode) -> Receiver | None:
+        self.send_reset(stream.id, code, stream.peer_ended)
+        return self._remove(stream)
+
+    def _remove(self, stream: Stream) -> Receiver | None:
+        receiver = stream.close()
+        self.opened.pop(stream.id, None)
+        self.output.remove(stream.id)
+        if self.inbound.deferred:
+            self.inbound.remove(stream.id)
+        if self.shutdown.refusing and not self.opened:
+            self.shutdown.close()
         return receiver
+
+    def send_reset(self, stream_id: int, code: ErrorCode, ended: bool) -> None:
+        """Send RST_STREAM. A client whose body has not `ended` may go on sending it for a while."""
+        self.output.write(frames.rst_stream(stream_id, code))
+        if not ended:
+            self.inbound.abandoned.put(stream_id, None)
+
+    def break_off(self, stream: Stream, code: ErrorCode) -> None:
+        """Reset the stream of a client that broke a rule on it, and stop its receiver. Raises PeerError after many."""
+        self.conduct.count_waste()
+        _reset_receiver(self._drop(stream, code))
+
+    def reset_by_client(self, stream_id: int) -> None:
+        """Close a stream that the client has reset."""
+        self.inbound.abandoned.remove(stream_id)
+        stream = self.opened.get(stream_id)
+        if stream is not None:
+            _reset_receiver(self._remove(stream))
+
+    def give_up_stalled(self, now: float, patience: float) -> None:
+        """Give up the streams for which the client has made no room in `patience` seconds."""
+        for stream_id in tuple(self.output.blocked):
+            stream = self.opened.get(stream_id)
+            if stream is not None and stream.is_stalled(now, patience):
+                stream.give_up()
+
+    def lose(self) -> None:
+        """Close all streams, because the client is gone."""
+        self._reset_dropped()
+        for stream in tuple(self.opened.values()):
+            _reset_receiver(self._remove(stream))
+
+    def _reset_dropped(self) -> None:
+        while self._dropped_receivers:
+            _reset_receiver(self._dropped_receivers.pop())
+
+    # What waits
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether `resume` has something to do."""
+        output = self.output
+        return bool(output.stalled or output.blocked or self.inbound.deferred or self._dropped_receivers)
+
+    def resume(self) -> None:
+        """Send what waits, as far as the transport takes it, and let producers and deferred requests go on."""
+        self.unblock()
+        self._reset_dropped()
+        inbound = self.inbound
+        while (stream_id := inbound.next()) != 0:
+            self._pass_on(self.opened[stream_id], inbound.take(stream_id))
+        output = self.output
+        for stream_id in tuple(output.stalled):
+            stream = self.opened.get(stream_id)
+            receiver = None if stream is None else stream.receiver
+            if stream is not None and receiver is not None and stream.may_go_on() and stream_id in output.stalled:
+                del output.stalled[stream_id]
+                try:
+                    receiver.writable()
+                except Exception as error:
+                    _fail(stream, receiver, error)
+
+    def unblock(self) -> None:
+        """Send of what waits as much as windows and the transport let through, a frame of each stream in turn."""
+        output = self.output
+        progress = bool(output.blocked)
+        while progress and not output.paused:
+            progress = False
+            for stream_id in tuple(output.blocked):
+                stream = self.opened.get(stream_id)
+                if stream is not None:
+                    progress |= stream.send_frame()
+
+
+def _fail(stream: Stream, receiver: Receiver, error: Exception) -> None:
+    """End the stream of a receiver that raised, with an answer if the receiver has one."""
+    _log.error("a request failed unexpectedly", exc_info=error)
+    try:
+        receiver.failed(error)
+    except Exception:
+        stream.reset(ErrorCode.INTERNAL_ERROR)
+
+
+def _reset_receiver(receiver: Receiver | None) -> None:
+    try:
+        if receiver is not None:
+            receiver.reset()
+    except Exception as error:
+        _log.error("a request could not be cancelled", exc_info=error)

@@ -164,7 +164,7 @@ class Play:
         data = b"".join(self.server.output.take())
         self.sent += data
         if not self.server.output.paused:
-            self.server.resume()
+            self.server.streams.resume()
         return data
 
     def exchange(self) -> list[Any]:

@@ -45,7 +45,7 @@ def test_nothing_is_sent_while_the_transport_takes_no_more() -> None:
     heard = play.exchange()
     assert not body(heard, stream_id)
     play.server.output.paused = False
-    play.server.resume()
+    play.server.streams.resume()
     assert body(play.exchange(), stream_id) == b"hello"
 
 
@@ -77,7 +77,7 @@ def test_credit_comes_back_only_as_the_receiver_takes_data() -> None:
     assert window - play.client.local_flow_control_window(stream_id) == 60_000
     play.server.output.paused = False
     for _ in range(4):
-        play.server.resume()
+        play.server.streams.resume()
         play.exchange()
         play.client.increment_flow_control_window(60_000)
         play.client.increment_flow_control_window(60_000, stream_id)

@@ -134,7 +134,7 @@ def test_every_request_is_answered_whole_whatever_the_order(seed: int) -> None:
     client.play.server.output.paused = False
     client.play.output()
     assert not client.play.server.streams
-    assert not client.play.server.output.waiting
+    assert not client.play.server.output.blocked
 
 
 def damaged(choose: random.Random) -> bytearray:
@@ -171,5 +171,5 @@ def test_whatever_comes_nothing_is_raised_and_nothing_stays(seed: int) -> None:
         assert frames.head(frames.GOAWAY, 0, 0, 8)[3:4] in play.sent
     play.server.lose()
     assert not play.server.streams
-    assert not play.server.output.waiting
+    assert not play.server.output.blocked
     assert all(receiver.resets <= 1 for receiver in play.application.opened)

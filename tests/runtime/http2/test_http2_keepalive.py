@@ -2,7 +2,8 @@
 
 import pytest
 
-from argosy_runtime.http2.keepalive import NEVER, Action, KeepAlive, KeepAliveRules, PingStrikes
+from argosy_runtime.http2.conduct import PingStrikes
+from argosy_runtime.http2.keepalive import NEVER, Action, KeepAlive, KeepAliveRules
 
 RULES = KeepAliveRules(time=100.0, timeout=20.0, handshake=5.0, unfinished=50.0, idle=400.0)
 

@@ -146,10 +146,10 @@ def test_an_answer_for_which_no_room_is_made_is_given_up_in_time() -> None:
     slow, silent = play.ask(body=ANSWER), play.ask(body=ANSWER)
     play.exchange()
     for now in (0.0, 5.0, 9.0):
-        play.server.give_up_stalled(now, patience=10.0)
+        play.server.streams.give_up_stalled(now, patience=10.0)
         play.client.increment_flow_control_window(1, slow)
         assert not of(events.StreamReset, play.exchange())
-    play.server.give_up_stalled(10.0, patience=10.0)
+    play.server.streams.give_up_stalled(10.0, patience=10.0)
     assert [event.stream_id for event in of(events.StreamReset, play.exchange())] == [silent]
     assert [receiver.resets for receiver in play.application.opened] == [0, 1]
 
@@ -160,7 +160,7 @@ def test_all_answers_may_be_given_up_at_once() -> None:
         play.ask(body=b"x")
     play.exchange()
     for now in (0.0, 10.0):
-        play.server.give_up_stalled(now, patience=10.0)
+        play.server.streams.give_up_stalled(now, patience=10.0)
     assert len(of(events.StreamReset, play.exchange())) == 50
     assert not play.server.closing
     assert frames.goaway(0, ErrorCode.NO_ERROR)[3:4] not in play.output()

@@ -1,4 +1,4 @@
-"""The head and the trailers that many responses share, ready to be sent around a body."""
+"""The head and the trailers that many responses share, encoded once."""
 
 import struct
 
@@ -19,7 +19,7 @@ class PreparedResponse:
         self._closing_start = len(trailers) << 8 | HEADERS
 
     def opening(self, stream_id: int, size: int) -> bytes:
-        """HEADERS, and the head of a DATA frame with `size` bytes."""
+        """Return HEADERS and the head of a DATA frame with `size` bytes."""
         return self._opening(self._opening_start, END_HEADERS, stream_id, self.head, size << 8 | DATA, 0, stream_id)
 
     def closing(self, stream_id: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The head of a request: what HTTP asks of its fields (RFC 9113, 8.2 and 8.3)."""
+"""The head of a request, checked as HTTP requires (RFC 9113, 8.2 and 8.3)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -29,7 +29,7 @@ class RequestHead:
 
 
 def request_head(block: Sequence[Field]) -> RequestHead:
-    """Return the head that a block's fields make. Raises MalformedError."""
+    """Return the head that consists of a block's fields. Raises MalformedError."""
     pseudo: dict[bytes, bytes] = {}
     fields: list[Field] = []
     for name, value in block:

@@ -14,7 +14,7 @@ _MAX_SHIFT: Final = 28
 
 
 class Decoder:
-    """One connection's decoder. A block must be decoded even where nobody wants it: it may change the table.
+    """One connection's decoder. Blocks that are not needed must be decoded, too: they may change the table.
 
     `max_list` bounds the fields of a block, as SETTINGS_MAX_HEADER_LIST_SIZE counts them.
     """
@@ -34,17 +34,17 @@ class Decoder:
 
     def _decode(self, block: bytes) -> list[Field]:
         fields: list[Field] = []
-        position, room = self._sizes(block), self._max_list
+        position, left = self._sizes(block), self._max_list
         while position < len(block):
             field, position = self._field(block, position)
             fields.append(field)
-            room -= size_of(field)
-            if room < 0:
+            left -= size_of(field)
+            if left < 0:
                 raise too_much("a header list larger than allowed")
         return fields
 
     def _sizes(self, block: bytes) -> int:
-        """Apply the table sizes that a block may begin with; returns where its fields begin."""
+        """Apply the table sizes that a block may begin with. Return where its fields begin."""
         position = 0
         while position < len(block) and block[position] & 0xE0 == _TABLE_SIZE:
             size, position = read_integer(block, position, 0x1F)

@@ -1,7 +1,7 @@
 """Header fields to header blocks, without a dynamic table.
 
-What a server of one application sends is few distinct blocks, made once and sent as they are; so a block must mean the
-same at any time, and nothing is remembered.
+A server of one application sends few distinct blocks, which are made once and sent as they are; so a block must mean
+the same at any time, and no table is kept.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from typing import Final
 
 from .tables import STATIC, Field
 
-_WHOLE: Final = {field: index for index, field in reversed(tuple(enumerate(STATIC, 1)))}
+_FIELDS: Final = {field: index for index, field in reversed(tuple(enumerate(STATIC, 1)))}
 _NAMES: Final = {name: index for index, (name, _) in reversed(tuple(enumerate(STATIC, 1)))}
 
 
@@ -20,8 +20,8 @@ def encode(fields: Iterable[Field]) -> bytes:
 
 def _field(field: Field) -> bytes:
     name, value = field
-    if field in _WHOLE and value:
-        return _integer(_WHOLE[field], 0x7F, 0x80)
+    if field in _FIELDS and value:
+        return _integer(_FIELDS[field], 0x7F, 0x80)
     if name in _NAMES:
         return _integer(_NAMES[name], 0x0F, 0) + _string(value)
     return b"\0" + _string(name) + _string(value)

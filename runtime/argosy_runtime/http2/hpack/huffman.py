@@ -1,7 +1,7 @@
 """The Huffman code of RFC 7541, appendix B.
 
 The code is canonical: the lengths of its words give the words. It is decoded a byte at a time: a state is a node of the
-code's tree, and what a byte leads to from a state is worked out when first met.
+code's tree, and the transition of a byte from a state is computed when it first occurs.
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ _ROOT: Final = 0
 
 
 def _tree() -> list[list[int]]:
-    """Nodes with the indexes of their two children; a leaf's index is `_LEAF` and its symbol."""
+    """Return nodes as the indexes of their two children; a leaf's index is `_LEAF` and its symbol."""
     nodes: list[list[int]] = [[-1, -1]]
     word = last = 0
     for length, symbol in sorted((length, symbol) for symbol, length in enumerate(_LENGTHS)):
@@ -73,7 +73,7 @@ def _step(state: int, byte: int) -> tuple[int, bytes]:
 
 
 def decode(data: bytes) -> bytes:
-    """Return the string behind its code. Raises PeerError for bad padding or an end inside it."""
+    """Return the decoded string. Raises PeerError for bad padding or an end inside it."""
     decoded: list[bytes] = []
     state = _ROOT
     for byte in data:

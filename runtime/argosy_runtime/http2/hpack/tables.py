@@ -89,7 +89,7 @@ def size_of(field: Field) -> int:
 
 
 class DynamicTable:
-    """The fields a peer had remembered, the newest first. `changes` grows when their indexes mean something else."""
+    """The fields that a peer had stored, the newest first. `changes` grows whenever their indexes change."""
 
     __slots__ = ("_entries", "_limit", "_maximum", "_size", "changes")
 
@@ -104,13 +104,13 @@ class DynamicTable:
         """Return the field of an index into both tables. Raises PeerError where there is none."""
         if 0 < index <= len(STATIC):
             return STATIC[index - 1]
-        place = index - len(STATIC) - 1
-        if not 0 <= place < len(self._entries):
+        position = index - len(STATIC) - 1
+        if not 0 <= position < len(self._entries):
             raise PeerError(ErrorCode.COMPRESSION_ERROR, f"no header field of index {index}")
-        return self._entries[place]
+        return self._entries[position]
 
     def insert(self, field: Field) -> None:
-        """Remember a field, and forget the oldest for it; one larger than the table empties it."""
+        """Add a field, and evict the oldest for it; one larger than the table empties it."""
         self.changes += 1
         self._entries.appendleft(field)
         self._size += size_of(field)

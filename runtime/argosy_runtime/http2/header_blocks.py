@@ -1,22 +1,22 @@
-"""Header blocks of one connection: put together, decoded, and remembered while equal bytes mean the same."""
+"""Header blocks of one connection: joined, decoded, and cached while equal bytes mean the same."""
 
 from typing import Final
 
 from argosy_runtime.fifo_cache import FifoCache
-from argosy_runtime.http2 import frames
-from argosy_runtime.http2.application import Application, Route
-from argosy_runtime.http2.errors import MalformedError, protocol_error, too_much
-from argosy_runtime.http2.hpack.decoder import Decoder
-from argosy_runtime.http2.hpack.tables import Field
-from argosy_runtime.http2.limits import Limits
 
-from .request import request_head
+from . import frames
+from .application import Application, Route
+from .errors import protocol_error, too_much
+from .headers.request import request_head
+from .hpack.decoder import Decoder
+from .hpack.tables import Field
+from .limits import Limits
 
 _CLOSING_FLAGS: Final = frames.END_STREAM
 
 
 class Opening:
-    """What a header block begins: where its requests go, and how long a body they declare, -1 for nothing said."""
+    """What a header block begins: the route of its requests, and the length of their bodies (-1: not declared)."""
 
     __slots__ = ("declared", "route")
 
@@ -26,7 +26,7 @@ class Opening:
 
 
 class HeaderBlocks:
-    """Blocks in and openings out. `pending` is the stream whose block goes on in CONTINUATION, 0 for none."""
+    """Takes blocks and returns openings. `pending` is the stream whose block goes on in CONTINUATION, 0 for none."""
 
     __slots__ = ("_application", "_decoder", "_flags", "_fragments", "_limits", "_size", "openings", "pending")
 
@@ -95,6 +95,3 @@ class HeaderBlocks:
         if changes == self._decoder.table.changes and len(block) <= self._limits.cached_block_size:
             self.openings.put(block, opening)
         return opening
-
-
-__all__ = ["HeaderBlocks", "MalformedError", "Opening"]
