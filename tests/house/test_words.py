@@ -14,7 +14,6 @@ PENDING = (
     "operator/argosy/cluster",
     "operator/argosy/controller",
     "operator/argosy/handlers",
-    "operator/argosy/local",
     "operator/argosy/planning/amounts.py",
     "operator/argosy/planning/builds",
     "operator/argosy/planning/demand",

@@ -1,5 +1,5 @@
-"""The plan on this machine: processes for Pods, folders for ConfigMaps.
+"""The plan on this machine: processes in place of Pods, folders in place of ConfigMaps.
 
-This package may start processes, open sockets, read the clock and touch files. What should run is decided in
-`argosy.reconcile`; here it is only made so. One idea per module; `supervisor` holds the loop.
+This package may start processes, open sockets, read the clock and access files. `argosy.reconcile` decides what should
+run; `supervisor` has the loop that applies it.
 """

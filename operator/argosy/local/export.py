@@ -1,4 +1,4 @@
-"""Rendered repositories written out once, whole: beside, then renamed."""
+"""Rendered repositories written to a folder in one step: to a temporary folder, which is then renamed."""
 
 import shutil
 import tempfile
@@ -10,11 +10,11 @@ from argosy_agent.contract import RenderedRepository
 from argosy_agent.folder.placing import place_model
 
 MARKER = ".argosy-rendered"
-"""A file that tells a folder which may be written again from one that may not."""
+"""A file that marks a folder which may be replaced."""
 
 
 class NotOursError(Exception):
-    """The folder holds something else."""
+    """The output folder has other contents."""
 
     def __init__(self, output: Path) -> None:
         super().__init__(
@@ -23,26 +23,25 @@ class NotOursError(Exception):
 
 
 def export(repositories: Sequence[RenderedRepository], output: Path, with_files: bool = True) -> None:
-    """Write `<output>/<server>/<model>/…` with each version's files, in place of what an earlier export wrote.
+    """Write `<output>/<server>/<model>/…` with each version's files, and replace an earlier export.
 
-    Without files nothing is fetched, and version folders stay empty.
-
-    Raises NotOursError, StorageError; then `output` is as it was.
+    Without files nothing is fetched, and version folders stay empty. Raises NotOursError or StorageError, and leaves
+    `output` unchanged then.
     """
     output = output.absolute()
     if output.exists() and not (output / MARKER).is_file() and (not output.is_dir() or any(output.iterdir())):
         raise NotOursError(output)
     output.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
+    staging = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
     try:
-        _write(repositories, beside, with_files)
-        _swap(beside / "new", output, beside / "old")
+        _write(repositories, staging, with_files)
+        _swap(staging / "new", output, staging / "old")
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(staging, ignore_errors=True)
 
 
-def _write(repositories: Sequence[RenderedRepository], beside: Path, with_files: bool) -> None:
-    cache, new = beside / "cache", beside / "new"
+def _write(repositories: Sequence[RenderedRepository], staging: Path, with_files: bool) -> None:
+    cache, new = staging / "cache", staging / "new"
     cache.mkdir()
     new.mkdir()
     (new / MARKER).write_text("Written by argosy render, which replaces this folder as a whole.\n")

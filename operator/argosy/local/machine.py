@@ -16,20 +16,20 @@ CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def this_machine() -> Node:
-    """Return the machine this runs on. GPUs hidden by CUDA_VISIBLE_DEVICES are not its own."""
+    """Return this machine, without GPUs that CUDA_VISIBLE_DEVICES hides."""
     return _gpu_node(os.environ.get("CUDA_VISIBLE_DEVICES")) or cpu_node()
 
 
 def cpu_node() -> Node:
-    """Return the machine without its GPUs: one slot with all the memory that its processes may use."""
+    """Return this machine without its GPUs: one slot with all the memory that its processes may use."""
     slot = Gpu(index=0, memory=_memory(), is_cpu=True)
     return Node(name=_name(), gpus=(slot,), product=platform.machine(), labels=_labels())
 
 
 def visible(uuids: Sequence[str], setting: str | None) -> list[int]:
-    """Return the device indexes that CUDA_VISIBLE_DEVICES leaves.
+    """Return the device indexes that a value of CUDA_VISIBLE_DEVICES leaves.
 
-    Indexes or UUID prefixes, to the first unknown one.
+    Its entries are indexes or UUID prefixes; those after the first unknown one are ignored, as by CUDA.
     """
     if setting is None:
         return list(range(len(uuids)))
@@ -79,7 +79,7 @@ def _read_gpus(setting: str | None) -> Node | None:
 
 
 def joined(indexes: Sequence[int], linked: Callable[[int, int], bool]) -> tuple[frozenset[int], ...]:
-    """Return the groups of two and more devices that links join, directly or through one another."""
+    """Return the groups of two or more devices that links join, directly or indirectly."""
     groups: list[set[int]] = []
     for index in indexes:
         touching = [group for group in groups if any(linked(index, other) for other in group)]
@@ -97,7 +97,7 @@ def _linked(one: object, other: object) -> bool:
 
 
 def _labels() -> dict[str, str]:
-    """What a kubelet would say: the CPU by the name that Go has for it."""
+    """Return the labels that a kubelet sets: the CPU's architecture by its Go name."""
     machine = platform.machine().lower()
     return {"kubernetes.io/arch": _CPUS.get(machine, machine)}
 

@@ -1,4 +1,4 @@
-"""What the servers of this machine measure, read as an operator without a Prometheus reads it."""
+"""Reads the metrics of this machine's servers, as the operator does without a Prometheus."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,25 +14,26 @@ from argosy.signals.source import SignalSource
 
 Member = InferenceModel | Ensemble
 INTERVAL_S = 2.0
-"""How often they are read: there are few, and somebody watches."""
+"""Seconds between two readings: short, since there are few servers."""
 
 
 def pool_targets(
     key: PoolKey, resources: Iterable[Resource], reports: Iterable[ServerReport], urls: Mapping[str, str]
 ) -> PoolTargets:
-    """Return a pool's servers that answer. `urls`: where each tells its metrics, by its name."""
-    members = [each for each in resources if isinstance(each, Member) and each.pool_key == key]
+    """Return a pool's ready servers as targets. `urls` are those of their metrics, by server name."""
+    members = [member for member in resources if isinstance(member, Member) and member.pool_key == key]
     answering = (_target(report, members, urls.get(report.name, "")) for report in reports if report.ready)
     return measured_pool(key, members, answering)
 
 
 def _target(report: ServerReport, members: Iterable[Member], url: str) -> Target:
-    answering = {each.model for each in report.models if each.answers}
-    return Target(report.name, url, serves={each.served_name: each.name for each in members if each.name in answering})
+    answering = {model.model for model in report.models if model.answers}
+    serves = {member.served_name: member.name for member in members if member.name in answering}
+    return Target(report.name, url, serves=serves)
 
 
 class Measuring:
-    """Reads all pools, each by a source of its own. `now` is of a steady clock, in seconds."""
+    """Reads all pools, each by a source of its own."""
 
     def __init__(self, open_: Callable[[], SignalSource] = Scraper) -> None:
         self._open = open_
@@ -41,7 +42,7 @@ class Measuring:
         self.latest: Mapping[PoolKey, PoolSignals] = {}
 
     async def read(self, pools: Sequence[PoolTargets], steady: float, now: datetime) -> bool:
-        """Read them if it is time to. Whether it was."""
+        """Read the pools if it is time to, by `steady`, in seconds of a monotonic clock. Return whether it was."""
         if self._read_at is not None and steady - self._read_at < INTERVAL_S:
             return False
         self._read_at = steady
@@ -50,12 +51,12 @@ class Measuring:
         for pool in pools:
             if pool.pool not in self._sources:
                 self._sources[pool.pool] = self._open()
-        found = await asyncio.gather(*(self._sources[pool.pool].read(pool, now) for pool in pools))
-        self.latest = {pool.pool: signals for pool, signals in zip(pools, found, strict=True)}
+        readings = await asyncio.gather(*(self._sources[pool.pool].read(pool, now) for pool in pools))
+        self.latest = {pool.pool: signals for pool, signals in zip(pools, readings, strict=True)}
         return True
 
     async def close(self) -> None:
-        """Let connections go."""
+        """Close all connections."""
         for source in self._sources.values():
             await source.close()
         self._sources.clear()

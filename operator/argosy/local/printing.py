@@ -1,4 +1,4 @@
-"""Resources as kubectl prints them: the CRDs' own columns, evaluated here."""
+"""Resources as kubectl prints them, by the printer columns of the CRDs."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +13,9 @@ _UNITS = (("d", 86400), ("h", 3600), ("m", 60))
 
 
 def definition_of(kind: str) -> Definition | None:
-    """Return the kind that a word means, in any case: `InferenceModel`, `inferencemodels`, `amodel` as kubectl takes
-    it, and `model`, `models`.
+    """Return the kind with a name that kubectl takes, as `InferenceModel` or `amodel`, or a short one, as `models`.
+
+    Case is ignored.
     """
     word = kind.lower()
     names = {name: definition for definition in DEFINITIONS for name in _names(definition)}
@@ -28,7 +29,7 @@ def _names(definition: Definition) -> tuple[str, ...]:
 
 
 def kinds() -> list[str]:
-    """Return the words for every kind."""
+    """Return the plural names of all kinds."""
     return [definition.plural for definition in DEFINITIONS]
 
 
@@ -47,7 +48,7 @@ def table(definition: Definition, documents: Sequence[Mapping[str, Any]], wide: 
 
 
 def cell(document: Mapping[str, Any], column: Column, now: datetime) -> str:
-    """Return one column of one resource."""
+    """Return the value of one column for a resource."""
     value = find(document, column.json_path)
     if value in (None, ""):
         return NONE
@@ -57,16 +58,16 @@ def cell(document: Mapping[str, Any], column: Column, now: datetime) -> str:
 
 
 def find(document: Any, path: str) -> Any:
-    """Return what stands at a JSONPath of fields and `[?(@.field=="value")]` filters; None where nothing does."""
-    for field, key, wanted in _PART.findall(path):
+    """Return the value at a JSONPath of fields and `[?(@.field=="value")]` filters, or None."""
+    for field, key, value in _PART.findall(path):
         document = document.get(field) if isinstance(document, Mapping) else None
         if key:
-            document = next((each for each in document or () if each.get(key) == wanted), None)
+            document = next((item for item in document or () if item.get(key) == value), None)
     return document
 
 
 def age(span: timedelta) -> str:
-    """Return a time span in its largest unit, as kubectl has it: 42s, 7m, 3h, 12d."""
+    """Return a time span in its largest unit, as kubectl prints it: 42s, 7m, 3h, 12d."""
     seconds = max(0, int(span.total_seconds()))
     for unit, size in _UNITS:
         if seconds >= 2 * size or (unit == "d" and seconds >= size):

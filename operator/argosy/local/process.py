@@ -1,8 +1,8 @@
 """A process of this machine that leads a session of its own.
 
-It is started, taken over where a killed `argosy up` left it, and stopped with all it started.
-A terminal's Ctrl-C reaches `argosy up` alone, which then stops its processes in order. They are not tied to its life:
-after a kill -9 they go on, and the next `argosy up` finds them by process id, start time and command.
+It is started, adopted where a killed `argosy up` left it, and stopped together with its children. Ctrl-C in a terminal
+reaches `argosy up` alone, which then stops its processes in order. Processes outlive a killed `argosy up`; the next one
+finds them by process id, start time and command.
 """
 
 import contextlib
@@ -20,26 +20,26 @@ from argosy_agent.jsonfiles import read_json, write_json
 
 POLL_S = 0.05
 KILLED_S = 30.0
-"""How long a killed process may take to be gone."""
+"""Seconds that a killed process may take to end."""
 START_TOLERANCE_S = 2.0
-"""A start time is computed from the boot time, which moves when the clock is set."""
+"""psutil computes a start time from the boot time, which moves when the clock is set."""
 
 
 class Startable(Protocol):
-    """What a process is started with."""
+    """The command of a process."""
 
     def arguments(self) -> list[str]:
         """Return the command line."""
 
     def variables(self) -> Mapping[str, str]:
-        """Return what is set in its environment beyond this process's own."""
+        """Return the variables to add to this process's environment."""
 
     def record(self) -> Mapping[str, Any]:
-        """Return what must be the same for a running process to be taken over."""
+        """Return what must be equal for a running process to be adopted."""
 
 
 class LocalProcess:
-    """A running process. `adopted` tells whether an earlier `argosy up` started it."""
+    """A running process. `adopted` says whether an earlier `argosy up` started it."""
 
     def __init__(self, process: psutil.Process, folder: Path, adopted: bool) -> None:
         self._process = process
@@ -59,7 +59,7 @@ class LocalProcess:
 
     @classmethod
     def start(cls, command: Startable, folder: Path, log_name: str) -> "LocalProcess":
-        """Start it in `folder`, its output appended to the file `log_name` there."""
+        """Start a process with its record in `folder`; append its output to the file `log_name` there."""
         with (folder / log_name).open("ab") as log:
             child = subprocess.Popen(
                 command.arguments(),
@@ -78,7 +78,7 @@ class LocalProcess:
 
     @classmethod
     def left(cls, folder: Path) -> "LocalProcess | None":
-        """Return the process that runs from this folder, if one does."""
+        """Return the running process whose record is in this folder, if there is one."""
         record = read_json(folder / "process.json")
         if record is None:
             return None
@@ -95,17 +95,17 @@ class LocalProcess:
         return all(record.get(key) == value for key, value in command.record().items())
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Send it SIGTERM."""
         if self.alive:
             self._process.terminate()
 
     def kill(self) -> None:
-        """End it and all of its session at once."""
+        """Kill it and its session."""
         if self.alive:
             _kill_group(self.pid)
 
     def end(self) -> None:
-        """Kill what is left of its session, and forget it. Blocks until its own process is gone."""
+        """Kill the rest of its session and remove its record. Blocks until its own process has ended."""
         _kill_group(self.pid)
         if self._child is not None:
             self._child.wait()
@@ -114,9 +114,9 @@ class LocalProcess:
         (self._folder / "process.json").unlink(missing_ok=True)
 
     def wait(self, timeout_s: float) -> bool:
-        """Block until it has ended, at most `timeout_s`. Whether it has.
+        """Block until it has ended, at most `timeout_s`. Return whether it has.
 
-        A child is not reaped here: its process id stays its own until `end` has killed its session.
+        A child is not reaped here: `end` kills its session first, whose id must not be reused.
         """
         deadline = time.monotonic() + timeout_s
         while self.alive and time.monotonic() < deadline:
@@ -125,11 +125,11 @@ class LocalProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """After `end`: its exit code, the negative number of the signal that ended it, or None where nobody knows."""
+        """After `end`: its exit code, the negative number of the signal that ended it, or None if unknown."""
         return self._child.returncode if self._child is not None else None
 
     def how_it_ended(self) -> str:
-        """Return a few words, after `end`: its exit code or signal, where they are known."""
+        """Return how it ended, for messages: its exit code or signal, if known. Call it after `end`."""
         code = self.exit_code
         if code is None:
             return "ended"
@@ -137,10 +137,19 @@ class LocalProcess:
 
 
 def stop(process: LocalProcess, timeout_s: float) -> None:
-    """Ask a process to end, then end it and all of its session. Blocks for `timeout_s` and a moment at most."""
+    """Terminate a process, and kill it and its session after `timeout_s`. Blocks."""
     process.terminate()
     process.wait(timeout_s)
     process.end()
+
+
+def last_line(log: Path) -> str:
+    """Return the last line of a log that is not empty, for messages; "nothing" if there is none."""
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return "nothing"
+    return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
 
 
 def _alive(process: psutil.Process) -> bool:
@@ -151,6 +160,6 @@ def _alive(process: psutil.Process) -> bool:
 
 
 def _kill_group(leader: int) -> None:
-    # PermissionError is what macOS says of a group in which only zombies are left.
+    # macOS raises PermissionError for a group in which only zombies are left.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)

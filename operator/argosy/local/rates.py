@@ -1,4 +1,4 @@
-"""What models do per second, from two readings of their statistics."""
+"""Rates of models, from two readings of their statistics."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -14,9 +14,9 @@ Key = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Requests per second.
+    """Requests and failures per second, and the mean time that a request queued and computed, in milliseconds.
 
-    Milliseconds that one of them waited, and was worked on (0 where there was none).
+    Times are 0 where there was no request.
     """
 
     requests: float = 0.0
@@ -27,26 +27,26 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Every tally at one time, in seconds."""
+    """All tallies at one time, in seconds."""
 
     at: float = 0.0
     tallies: Mapping[Key, Tally] = field(default_factory=dict)
 
 
 def reading(at: float, tallies: Mapping[str, Iterable[Tally]]) -> Reading:
-    """Return a reading of the servers' tallies, by server."""
+    """Return a reading of tallies by server."""
     return Reading(at, {(server, t.model, t.version): t for server, every in tallies.items() for t in every})
 
 
 class Meter:
-    """Rates over the last `window_s` seconds: long enough to be read, short enough to be now."""
+    """Rates over the last `window_s` seconds."""
 
     def __init__(self, window_s: float = WINDOW_S) -> None:
         self._window_s = window_s
         self._readings: deque[Reading] = deque()
 
     def rates(self, latest: Reading) -> dict[str, Rate]:
-        """Note the `latest` reading. Return each model's rate from the oldest reading within the window to it."""
+        """Add the `latest` reading. Return each model's rate since the oldest reading within the window."""
         self._readings.append(latest)
         while len(self._readings) > 2 and latest.at - self._readings[1].at >= self._window_s:
             self._readings.popleft()
@@ -54,7 +54,7 @@ class Meter:
 
 
 def rates(before: Reading, after: Reading) -> dict[str, Rate]:
-    """Return each model's rate between two readings, its servers and versions together."""
+    """Return each model's rate between two readings, summed over its servers and versions."""
     seconds = after.at - before.at
     models = sorted({model for _, model, _ in after.tallies})
     if seconds <= 0:
@@ -67,7 +67,7 @@ def _done(before: Reading, after: Reading, model: str) -> list[Tally]:
 
 
 def _less(now: Tally, then: Tally | None) -> Tally:
-    """What was done since; a server that began anew counts from zero."""
+    """Return the difference of two tallies. A server that restarted counts from zero."""
     if then is None or now.requests < then.requests or now.failures < then.failures:
         return now
     return Tally(
@@ -81,11 +81,11 @@ def _less(now: Tally, then: Tally | None) -> Tally:
 
 
 def _rate(done: list[Tally], seconds: float) -> Rate:
-    requests = sum(each.requests for each in done)
+    requests = sum(tally.requests for tally in done)
     per_request = NS_PER_MS * max(requests, 1)
     return Rate(
         requests=requests / seconds,
-        failures=sum(each.failures for each in done) / seconds,
-        queue_ms=sum(each.queue_ns for each in done) / per_request,
-        compute_ms=sum(each.compute_ns for each in done) / per_request,
+        failures=sum(tally.failures for tally in done) / seconds,
+        queue_ms=sum(tally.queue_ns for tally in done) / per_request,
+        compute_ms=sum(tally.compute_ns for tally in done) / per_request,
     )

@@ -1,11 +1,11 @@
-"""The one folder in which `argosy up` keeps everything: a cache, a folder per server, the statuses, a lock.
+"""The state folder of `argosy up`.
 
-lock               held by the running `argosy up`; holds its process id
+lock               locked by the running `argosy up`; contains its process id
 status.json        every resource with its status, as `argosy get` prints it
 cache/<key>/       verified copies of model files
 servers/<name>/    repository/, process.json, control-token, applied.json, server.log
-builds/<name>/     a build of an engine: what is asked, what it says, its log, what it works with
-engines/           finished engines, of pools that keep them nowhere else
+builds/<name>/     a build of an engine: request, report, log, workspace
+engines/           finished engines of pools without an engine cache
 """
 
 import fcntl
@@ -22,7 +22,7 @@ DEFAULT_STATE = Path(".argosy")
 
 
 class StateInUseError(Exception):
-    """Another `argosy up` works on this state folder."""
+    """Another `argosy up` uses this state folder."""
 
     def __init__(self, root: Path, pid: str) -> None:
         super().__init__(f"argosy up already runs on {root} (pid {pid or 'unknown'}): stop it, or pass another --state")
@@ -30,33 +30,33 @@ class StateInUseError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StateFolder:
-    """Paths below one root, and what is read and written whole."""
+    """The paths below one root, the lock and the status file."""
 
     root: Path
 
     @property
     def cache(self) -> Path:
-        """Verified copies of model files, one folder each."""
+        """The folder of cached model files."""
         return self.root / "cache"
 
     @property
     def servers(self) -> Path:
-        """One folder per server."""
+        """The folder with a folder for each server."""
         return self.root / "servers"
 
     @property
     def builds(self) -> Path:
-        """One folder per build of an engine."""
+        """The folder with a folder for each build of an engine."""
         return self.root / "builds"
 
     @property
     def engines(self) -> Path:
-        """The store of engines of pools without one."""
+        """The engine cache of pools without one."""
         return self.root / "engines"
 
     @property
     def status_file(self) -> Path:
-        """Every resource with its status."""
+        """The file with every resource and its status."""
         return self.root / "status.json"
 
     def server(self, name: str) -> Path:
@@ -64,7 +64,7 @@ class StateFolder:
         return self.servers / name
 
     def create(self) -> None:
-        """Make the folders; they keep themselves out of git."""
+        """Create the folders, with a .gitignore."""
         for folder in (self.cache, self.servers):
             folder.mkdir(parents=True, exist_ok=True)
         ignore = self.root / ".gitignore"
@@ -73,9 +73,9 @@ class StateFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for this process.
+        """Lock the folder for this process.
 
-        Raises StateInUseError with the holder's pid; the dead hold nothing.
+        Raises StateInUseError with the owner's pid. The lock of a process ends with it.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         path = self.root / "lock"
@@ -91,7 +91,7 @@ class StateFolder:
             lock.truncate(0)
 
     def is_locked(self) -> bool:
-        """Return whether an `argosy up` works on this folder now."""
+        """Return whether an `argosy up` uses this folder now."""
         try:
             with (self.root / "lock").open() as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -102,7 +102,7 @@ class StateFolder:
         return False
 
     def write_status(self, status: Mapping[str, Any]) -> None:
-        """Replace status.json at once."""
+        """Replace status.json atomically."""
         write_json(self.status_file, status)
 
     def read_status(self) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""The loop of `argosy up`: read the manifests, decide, make it so, say how it stands, wait, again."""
+"""The loop of `argosy up`: read the manifests, reconcile, apply the outcome, show the state, wait."""
 
 import asyncio
 import os
@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from watchfiles import Change, awatch
-
+from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
 from argosy.api.status import Status
@@ -19,55 +18,40 @@ from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import Told
 from argosy.autoscaling.decision import Decision
 from argosy.planning.facts import Node, ServerReport
-from argosy.planning.topology.refusals import refusals
-from argosy.planning.validation.accept import accept
 from argosy.reconcile import Outcome, reconcile
-from argosy.render.config.configrules import check_together
 from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
-from argosy.status.findings.unsupported import settings_without_effect
 from argosy.status.statuses import failed_status
 
-from .builds.compilers import installed_compilers
+from .builds.command import installed_compilers
 from .builds.runner import LocalBuilds
-from .manifests.reading import (
-    SUFFIXES,
-    for_this_machine,
-    read_manifests,
-    settings,
-    with_engine_store,
-    without_effect,
-)
-from .manifests.shapes import local_shapes
-from .manifests.taken import Taken, take
+from .manifests.source import ManifestSource
+from .manifests.this_machine import for_this_machine, settings
 from .measuring import Measuring, pool_targets
 from .rates import Meter, reading
+from .resources import all_ready, any_stalled, documents, restored, stamped
 from .servers.fleet import LocalFleet
-from .snapshot import all_ready, any_stalled, documents, remembered, rows, stamped
 from .state import StateFolder
-from .view import View
+from .views.rows import View, rows
 
 ROUND_S = 1.0
-"""How often everything is looked at, edits apart: models' files, servers' health and statistics."""
+"""The period of rounds without edits: models' files, servers' health and statistics are read in each."""
 BUSY_ROUND_S = 0.2
-"""The same while something is being brought up."""
-QUIET_ROUNDS = 3
-"""Rounds without any progress after which what is stalled is taken to stay so (`--once`)."""
+"""The period while a server starts, a model loads or an engine is built."""
+STALLED_ROUNDS = 3
+"""Rounds without progress after which `--once` gives up on stalled resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """When `run` ends by itself.
-
-    Never, or (`once`) when everything is Ready, or it cannot be, or it takes too long.
-    """
+    """When `run` ends by itself: never, or with `once` when everything is Ready, cannot become Ready, or times out."""
 
     once: bool = False
     timeout_s: float | None = None
 
 
 class InvalidManifestsError(Exception):
-    """The manifests to start from are wrong; nothing was started."""
+    """The first manifests are invalid; nothing was started."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -75,7 +59,7 @@ class InvalidManifestsError(Exception):
 
 
 class Supervisor:
-    """`argosy up`, between the reading of its flags and its exit code."""
+    """Runs `argosy up`, from parsed flags to its exit status."""
 
     def __init__(
         self,
@@ -86,40 +70,39 @@ class Supervisor:
         view: View,
         builds: LocalBuilds | None = None,
     ) -> None:
-        self._path, self._state, self._node, self._fleet, self._view = path.resolve(), state, node, fleet, view
+        self._state, self._node, self._fleet, self._view = state, node, fleet, view
+        self._manifests = ManifestSource(path, self._gpus, state.engines)
         self._builds = builds or LocalBuilds(state.builds, node)
-        self._resources = remembered(state.read_status())
+        self._resources = restored(state.read_status())
         self._snapshot = FleetSnapshot(
             resources=(),
             nodes=(node,),
-            pools={pool: PoolSnapshot(servers) for pool, servers in fleet.remembered().items()},
-            statuses={each.identity: each.status for each in self._resources if each.status is not None},
+            pools={pool: PoolSnapshot(servers) for pool, servers in fleet.restored().items()},
+            statuses={one.identity: one.status for one in self._resources if one.status is not None},
             build_image=installed_compilers(),
         )
         self._meter = Meter()
         self._measuring, self._scaling = Measuring(), Scaling(lambda _: Holding())
-        self._problems: tuple[Problem, ...] = ()
-        self._taken = Taken()
-        self._without_effect: list[str] = []
         self._edited = True
-        self._begun, self._trouble = False, ""
-        self._quiet = 0
+        self._has_converged, self._error = False, ""
+        self._stalled_rounds = 0
         self._wake = asyncio.Event()
         self._stopping = False
 
     async def run(self, goal: Goal) -> int:
-        """Serve until a signal comes or the goal is reached. The exit code. Nothing it started is left running.
+        """Serve until a signal comes or the goal is reached. Stop all servers and builds, and return the exit status.
 
-        Raises InvalidManifestsError before anything is started: where nothing is right, and with `once` where
-        anything is wrong. Raises PortInUseError after everything is stopped.
+        Raises InvalidManifestsError, before anything is started, if no resource is valid, or with `once` if one is
+        invalid. Raises PortInUseError after everything is stopped.
         """
         watcher = asyncio.create_task(self._watch())
-        await asyncio.sleep(0)  # after its first step the watch stands: no edit is missed behind the first reading
+        await asyncio.sleep(0)  # the watch begins with its first step: edits during the first reading are seen
         try:
             self._read()
-            if self._problems and (goal.once or not self._is_something_right()):
-                raise InvalidManifestsError(self._problems)
-            self._tell(())
+            problems = self._manifests.problems
+            if problems and (goal.once or not self._manifests.has_valid_resources):
+                raise InvalidManifestsError(problems)
+            self._show_problems(())
             self._catch_signals()
             return await self._loop(goal, time.monotonic())
         finally:
@@ -132,9 +115,9 @@ class Supervisor:
     async def _loop(self, goal: Goal, began: float) -> int:
         while not self._stopping:
             if self._edited:
-                before = self._problems
+                before = self._manifests.problems
                 self._read()
-                self._tell(before)
+                self._show_problems(before)
             code = self._verdict(goal, await self._round(), began)
             if code is not None:
                 return code
@@ -145,35 +128,35 @@ class Supervisor:
         return 0
 
     async def _round(self) -> Mapping[str, Status]:
-        """One round. The status of every resource, by identity."""
+        """Run one round. Return the status of every resource by identity."""
         now = time.monotonic()
         reports = await self._fleet.observe(now)
         await self._measure(reports, now)
         snapshot = self._observed(reports)
         try:
             outcome = reconcile(self._decided(snapshot), datetime.now(UTC), drain_period=timedelta())
-        except Exception as error:  # whatever it is, what serves goes on, and the resources say so
+        except Exception as error:  # models go on serving, and the statuses report the error
             return await self._show(self._failed(error), now)
         await self._converge(snapshot, outcome, now)
         return await self._show(outcome.statuses, now)
 
     async def _measure(self, reports: Mapping[PoolKey, Sequence[ServerReport]], now: float) -> None:
-        """Read the servers' metrics if it is time to, and decide on what they say."""
+        """Read the servers' metrics when they are due, and decide on scaling."""
         urls = self._fleet.metrics_urls()
-        targets = [pool_targets(key, self._resources, found, urls.get(key, {})) for key, found in reports.items()]
+        targets = [pool_targets(key, self._resources, servers, urls.get(key, {})) for key, servers in reports.items()]
         if await self._measuring.read(targets, now, datetime.now(UTC)):
             for key, signals in self._measuring.latest.items():
                 self._scaling.measured(key, signals)
 
     def _decided(self, snapshot: FleetSnapshot) -> FleetSnapshot:
-        """The snapshot with what scaling decided of each pool."""
+        """Return the snapshot with the scaling decisions of each pool."""
         decisions: dict[str, Decision] = {}
         bottlenecks: dict[str, Told] = {}
-        for key in {each.pool_key for each in snapshot.resources if not isinstance(each, ServingPool)}:
+        for key in {member.pool_key for member in snapshot.resources if not isinstance(member, ServingPool)}:
             members = [
-                each.model_copy(update={"status": snapshot.statuses.get(each.identity)})
-                for each in snapshot.resources
-                if not isinstance(each, ServingPool) and each.pool_key == key
+                member.model_copy(update={"status": snapshot.statuses.get(member.identity)})
+                for member in snapshot.resources
+                if not isinstance(member, ServingPool) and member.pool_key == key
             ]
             decided = self._scaling.before(key, members)
             decisions |= decided.decisions
@@ -191,20 +174,22 @@ class Supervisor:
         except OSError as error:
             self._survive(error)
         else:
-            self._begun, self._trouble = True, ""
+            self._has_converged, self._error = True, ""
 
     def _failed(self, error: Exception) -> dict[str, Status]:
-        """What a round that failed for a fault of ours leaves: statuses that say so."""
-        words = f"{type(error).__name__}: {error}"
-        if words != self._trouble:
-            self._trouble = words
-            self._view.note(f"a fault of Argosy's own, please report it: {words}; what serves goes on, edits wait")
-        known, now = self._snapshot.statuses, datetime.now(UTC)
-        every = (*self._resources, *self._taken.faulty)
-        return {each.identity: failed_status(each, known.get(each.identity), words, now) for each in every}
+        """Return the statuses after a round that an error of Argosy's own ended. Show a new error."""
+        message = f"{type(error).__name__}: {error}"
+        if message != self._error:
+            self._error = message
+            self._view.note(f"a fault of Argosy's own, please report it: {message}; what serves goes on, edits wait")
+        previous, now = self._snapshot.statuses, datetime.now(UTC)
+        return {
+            resource.identity: failed_status(resource, previous.get(resource.identity), message, now)
+            for resource in self._shown_resources
+        }
 
     def _observed(self, reports: Mapping[PoolKey, Sequence[ServerReport]]) -> FleetSnapshot:
-        """What stands now. `reports` are by the pool's key."""
+        """Return the snapshot with the current reports, which are by pool key, and builds."""
         loaded, builds = self._fleet.loaded(), self._builds.observe(time.monotonic())
         pools = {
             key: replace(
@@ -215,29 +200,37 @@ class Supervisor:
             )
             for key in self._snapshot.pools.keys() | reports.keys() | builds.keys()
         }
-        here = for_this_machine(self._resources, self._gpus(), self._state.engines)
-        taken = self._taken
-        return replace(self._snapshot, resources=tuple(here), pools=pools, problems=taken.problems, faulty=taken.faulty)
+        here = for_this_machine(self._resources, self._gpus, self._state.engines)
+        active = self._manifests.active
+        return replace(self._snapshot, resources=here, pools=pools, problems=active.problems, faulty=active.faulty)
 
+    @property
+    def _shown_resources(self) -> list[Resource]:
+        """All resources, including those without a valid revision."""
+        return [*self._resources, *self._manifests.active.faulty]
+
+    @property
     def _gpus(self) -> int:
         return sum(not gpu.is_cpu for gpu in self._node.gpus)
 
     def _record(self, outcome: Outcome) -> None:
-        """Write down what the next `argosy up`, and `argosy get`, have to know."""
-        resources = documents([*self._resources, *self._taken.faulty], outcome.statuses)
-        problems = [str(problem) for problem in self._problems]
-        unused = self._without_effect
+        """Write the files that `argosy get` and the next `argosy up` read."""
         self._state.write_status(
-            {"pid": os.getpid(), "problems": problems, "withoutEffect": unused, "resources": resources}
+            {
+                "pid": os.getpid(),
+                "problems": [str(problem) for problem in self._manifests.problems],
+                "withoutEffect": self._manifests.without_effect,
+                "resources": documents(self._shown_resources, outcome.statuses),
+            }
         )
-        self._fleet.remember(outcome)
+        self._fleet.record(outcome)
 
     def _survive(self, error: OSError) -> None:
-        """What serves goes on serving when the disk is full; what never served is not begun."""
-        if not self._begun:
+        """Go on serving, as when the disk is full, and show a new error. Raise it if no round has succeeded yet."""
+        if not self._has_converged:
             raise error
-        if str(error) != self._trouble:
-            self._trouble = str(error)
+        if str(error) != self._error:
+            self._error = str(error)
             self._view.note(
                 f"{self._state.root} cannot be written: {error}; what serves goes on, edits wait: free space"
             )
@@ -245,19 +238,18 @@ class Supervisor:
     async def _show(self, statuses: Mapping[str, Status], now: float) -> Mapping[str, Status]:
         latest = self._meter.rates(reading(now, await self._fleet.tallies()))
         doing = {**self._fleet.doing(), **self._builds.doing()}
-        shown = rows([*self._resources, *self._taken.faulty], statuses, doing)
-        self._view.update(shown, self._fleet.rows(), latest, self._builds.rows())
+        self._view.update(rows(self._shown_resources, statuses, doing), self._fleet.rows(), latest, self._builds.rows())
         return statuses
 
     def _verdict(self, goal: Goal, statuses: Mapping[str, Status], began: float) -> int | None:
         if not goal.once:
             return None
-        if all_ready(self._resources, statuses) and not self._problems:
+        if all_ready(self._resources, statuses) and not self._manifests.problems:
             return 0
         stuck = any_stalled(statuses.values()) or self._fleet.failing
         moves = self._fleet.progressing or self._builds.is_busy
-        self._quiet = self._quiet + 1 if stuck and not moves else 0
-        if self._quiet >= QUIET_ROUNDS:
+        self._stalled_rounds = self._stalled_rounds + 1 if stuck and not moves else 0
+        if self._stalled_rounds >= STALLED_ROUNDS:
             return 1
         if goal.timeout_s is not None and time.monotonic() - began > goal.timeout_s:
             self._view.note(f"not everything is Ready after {goal.timeout_s:.0f} s")
@@ -265,45 +257,21 @@ class Supervisor:
         return None
 
     def _read(self) -> None:
-        """Take over what is right of the manifests."""
+        """Read the manifests, and show which settings have no effect."""
         self._edited = False
-        manifests = read_manifests(self._path)
-        shapes = local_shapes(manifests.resources)
-        contradictions = tuple(refusals(manifests.resources, shapes, manifests.sources))
-        self._taken = take(replace(manifests, problems=(*manifests.problems, *contradictions)), self._taken)
-        taken = self._taken
-        between = check_together(
-            with_engine_store(taken.resources, self._state.engines),
-            taken.sources,
-            excluded={problem.resource for problem in taken.problems},
-        )
-        self._problems = (*taken.problems, *between)
-        here = for_this_machine(taken.resources, self._gpus(), self._state.engines)
-        self._without_effect = [*without_effect(taken.resources), *settings_without_effect(here)]
-        for line in self._without_effect:
+        self._manifests.read()
+        for line in self._manifests.without_effect:
             self._view.note(line)
-        self._resources = stamped(taken.resources, self._resources, datetime.now(UTC))
-        self._snapshot = replace(self._snapshot, shapes=shapes)
+        self._resources = stamped(self._manifests.active.resources, self._resources, datetime.now(UTC))
+        self._snapshot = replace(self._snapshot, shapes=self._manifests.shapes)
 
-    def _tell(self, before: Sequence[Problem]) -> None:
-        """Say what is wrong with the manifests, or that nothing is wrong any more."""
-        if self._problems or before:
-            self._view.problems(self._problems)
-
-    def _is_something_right(self) -> bool:
-        """Return whether there is a resource to begin with beside what is wrong."""
-        return bool(accept(self._taken.resources, self._taken.problems, {}, check_together).valid)
+    def _show_problems(self, before: Sequence[Problem]) -> None:
+        """Show the problems of the manifests, or that the former ones are gone."""
+        if self._manifests.problems or before:
+            self._view.problems(self._manifests.problems)
 
     async def _watch(self) -> None:
-        is_folder = self._path.is_dir()
-        root = self._path if is_folder else self._path.parent
-
-        def concerns(change: Change, path: str) -> bool:
-            """Whether a change may concern the manifests; those of a state folder below them, being hidden, do not."""
-            inside = Path(path).relative_to(root)
-            return path.endswith(SUFFIXES) and not any(part.startswith(".") for part in inside.parts[:-1])
-
-        async for _ in awatch(root, watch_filter=concerns, recursive=is_folder, step=100):
+        async for _ in self._manifests.edits():
             self._edited = True
             self._wake.set()
 
@@ -313,7 +281,7 @@ class Supervisor:
             loop.add_signal_handler(number, self._signalled)
 
     def _signalled(self) -> None:
-        """The first signal drains the servers, the second ends them."""
+        """Drain the servers at the first signal, and kill them at the second."""
         if self._stopping:
             self._fleet.kill()
             self._builds.kill()
@@ -324,6 +292,6 @@ class Supervisor:
 
 
 def _reached(report: ServerReport) -> ServerReport:
-    """Whatever answers is reached: there are no endpoints that would have to follow."""
-    answering = frozenset(each.model for each in report.models if each.answers)
+    """Return the report with its answering models as reachable: there are no endpoints that would have to follow."""
+    answering = frozenset(model.model for model in report.models if model.answers)
     return replace(report, takes_requests=report.ready, routes=answering)

@@ -17,15 +17,18 @@ from argosy.api.problems import Problem
 from argosy.cli.planning.render import render
 from argosy.local.export import MARKER, NotOursError, export
 from argosy.local.machine import cpu_node, joined, visible
-from argosy.local.manifests.reading import for_this_machine, read_manifests, settings, without_effect
+from argosy.local.manifests.reading import read_manifests
+from argosy.local.manifests.this_machine import for_this_machine, settings, without_effect
 from argosy.local.printing import age, definition_of, find, table
 from argosy.local.rates import Meter, Rate, Reading, rates, reading
+from argosy.local.resources import documents as resource_documents
+from argosy.local.resources import restored, stamped
 from argosy.local.servers.ports import PortInUseError, Ports, check_free, next_free
 from argosy.local.servers.server import Command
-from argosy.local.snapshot import documents as resource_documents
-from argosy.local.snapshot import remembered, stamped
 from argosy.local.state import StateFolder, StateInUseError
-from argosy.local.view import BuildRow, LineView, Row, ServerRow, TableView, builds_table, models_table
+from argosy.local.views.line_view import LineView
+from argosy.local.views.rows import BuildRow, Row, ServerRow
+from argosy.local.views.table_view import TableView, builds_table, models_table
 from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource
 from argosy_agent.sync.control import Tally
 from argosy_runtime import flags
@@ -239,7 +242,7 @@ def test_what_is_written_is_read_again_with_its_history(workspace: Any, document
     workspace.write(documents("one", 1, "x"))
     first, second = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
     before = stamped(read_manifests(workspace.manifests).resources, (), first)
-    again = remembered({"resources": resource_documents(before, {})})
+    again = restored({"resources": resource_documents(before, {})})
     workspace.write(documents("one", 2, "x"))
     pool, model = stamped(read_manifests(workspace.manifests).resources, again, second)
     assert (pool.metadata.generation, model.metadata.generation) == (1, 2)

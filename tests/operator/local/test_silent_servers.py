@@ -58,7 +58,7 @@ def answers() -> Answers:
 @pytest.fixture
 def server(tmp_path: Path, answers: Answers, monkeypatch: pytest.MonkeyPatch) -> ManagedServer:
     """Return a running server whose control the test plays."""
-    monkeypatch.setattr(managed, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(managed, "OBSERVE_TIMEOUT_S", 0.01)
     command = Command(tmp_path / "repository", "127.0.0.1", Ports(1, 2, 3))
     found: Any = ManagedServer("laptop-0", command, tmp_path, Storage(tmp_path / "cache"))
     found._control = answers

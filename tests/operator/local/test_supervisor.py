@@ -12,9 +12,10 @@ from tests.operator.planning.declared import gpu_node
 
 from argosy.api.problems import Problem
 from argosy.local import supervisor as module
+from argosy.local.manifests import source
 from argosy.local.state import StateFolder
 from argosy.local.supervisor import Goal, Supervisor
-from argosy.local.view import Row, ServerRow
+from argosy.local.views.rows import Row, ServerRow
 
 
 @dataclass
@@ -25,7 +26,7 @@ class Fleet:
     stopped: bool = False
     busy = progressing = failing = False
 
-    def remembered(self) -> dict[str, Any]:
+    def restored(self) -> dict[str, Any]:
         return {}
 
     async def observe(self, now: float) -> dict[str, Any]:
@@ -49,7 +50,7 @@ class Fleet:
     def metrics_urls(self) -> dict[object, dict[str, str]]:
         return {}
 
-    def remember(self, _: object) -> None:
+    def record(self, _: object) -> None:
         """Write nothing down."""
 
     async def stop(self) -> None:
@@ -110,7 +111,7 @@ async def test_an_edit_made_while_the_manifests_are_first_read_is_seen(
     workspace.write(documents("one", 1, "double").replace("python", "pyton"))
     view, state, right = Shown(), StateFolder(tmp_path / "state"), asyncio.Event()
     state.create()
-    reading = module.read_manifests
+    reading = source.read_manifests
 
     def read(path: Path) -> Any:
         found = reading(path)
@@ -118,7 +119,7 @@ async def test_an_edit_made_while_the_manifests_are_first_read_is_seen(
             workspace.write(documents("one", 1, "double"))
         return found
 
-    monkeypatch.setattr(module, "read_manifests", read)
+    monkeypatch.setattr(source, "read_manifests", read)
     monkeypatch.setattr(view, "problems", lambda problems: problems or right.set())
     loop: Any = Supervisor(workspace.manifests, state, gpu_node("a"), Fleet(), view)  # type: ignore[arg-type]
     running = asyncio.create_task(loop.run(Goal()))

@@ -18,9 +18,9 @@ from argosy.cli.terminal import Filename, console, refuse
 from argosy.local.builds.runner import LocalBuilds
 from argosy.local.builds.session import STOPPED, BuildSession, requested_builds
 from argosy.local.machine import this_machine
-from argosy.local.manifests.checks import checked
-from argosy.local.manifests.reading import for_this_machine, read_manifests, with_cache
-from argosy.local.manifests.shapes import local_shapes
+from argosy.local.manifests.checks import checked, local_shapes
+from argosy.local.manifests.reading import read_manifests
+from argosy.local.manifests.this_machine import for_this_machine, with_cache
 from argosy.local.state import DEFAULT_STATE, StateFolder, StateInUseError
 
 FAILED = 2

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from argosy.local.builds.build import LocalBuild
 from argosy.local.builds.rows import engine_of, models_of
-from argosy.local.view import BuildRow
+from argosy.local.views.rows import BuildRow
 from argosy.planning.builds.failures import failure_message
 from argosy_agent.contract.builds import AccuracyReport, BuildState
 
@@ -58,9 +58,9 @@ class LineBuilds:
     def update(self, rows: Sequence[BuildRow]) -> None:
         """Print the builds whose phase changed since the last call."""
         for row in rows:
-            if self._printed.get(row.name) != row.told:
-                self._printed[row.name] = row.told
-                self._console.print(row.told, markup=False, highlight=False, soft_wrap=True)
+            if self._printed.get(row.name) != row.summary:
+                self._printed[row.name] = row.summary
+                self._console.print(row.summary, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         """Do nothing: lines need no closing."""

@@ -12,7 +12,7 @@ from argosy.api.crd.crds import DEFINITIONS, Definition
 from argosy.cli.terminal import print_document, refuse
 from argosy.local.printing import definition_of, kinds, table
 from argosy.local.state import DEFAULT_STATE, StateFolder
-from argosy.local.view import NOT_TAKEN_OVER
+from argosy.local.views.rows import NOT_TAKEN_OVER
 
 Selection = Sequence[tuple[Definition, list[dict[str, Any]]]]
 """Documents of resources by their kind."""

@@ -12,7 +12,9 @@ from argosy.local.servers.fleet import Listening, LocalFleet
 from argosy.local.servers.ports import PortInUseError, Ports
 from argosy.local.state import DEFAULT_STATE, StateFolder, StateInUseError
 from argosy.local.supervisor import Goal, InvalidManifestsError, Supervisor
-from argosy.local.view import view_for
+from argosy.local.views.line_view import LineView
+from argosy.local.views.rows import View
+from argosy.local.views.table_view import TableView
 
 
 def up(
@@ -52,4 +54,8 @@ def up(
 async def _up(path: Path, folder: StateFolder, listening: Listening, goal: Goal) -> int:
     node = this_machine()
     fleet = LocalFleet(folder, node, listening)
-    return await Supervisor(path, folder, node, fleet, view_for(Console())).run(goal)
+    return await Supervisor(path, folder, node, fleet, _view(Console())).run(goal)
+
+
+def _view(console: Console) -> View:
+    return TableView(console) if console.is_terminal else LineView(console)

@@ -15,9 +15,8 @@ from argosy.cli.planning.plan_document import plan_document
 from argosy.cli.planning.plan_picture import plan_picture
 from argosy.cli.planning.plan_table import plan_table
 from argosy.cli.terminal import Filename, console, print_document, refuse
-from argosy.local.manifests.checks import checked
+from argosy.local.manifests.checks import checked, local_shapes
 from argosy.local.manifests.reading import read_manifests
-from argosy.local.manifests.shapes import local_shapes
 from argosy.reconcile import Outcome
 from argosy.snapshot import FleetSnapshot
 from argosy.status.findings.unsupported import settings_without_effect

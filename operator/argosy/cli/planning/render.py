@@ -13,9 +13,9 @@ from argosy.cli.planning.plan_table import unplaced_lines
 from argosy.cli.terminal import Filename, refuse
 from argosy.local.export import NotOursError, export
 from argosy.local.machine import this_machine
-from argosy.local.manifests.checks import checked
-from argosy.local.manifests.reading import for_this_machine, read_manifests
-from argosy.local.manifests.shapes import local_shapes
+from argosy.local.manifests.checks import checked, local_shapes
+from argosy.local.manifests.reading import read_manifests
+from argosy.local.manifests.this_machine import for_this_machine
 from argosy.local.state import DEFAULT_STATE
 from argosy.planning.facts import Node
 from argosy.reconcile import Outcome

@@ -1,5 +1,5 @@
-"""Engines built on this machine: the plan's builds as processes, one at a time, each with a folder of its own.
+"""Engine builds on this machine: processes, one at a time, each with a folder of its own.
 
-`command`: what a builder is started with. `inputs`: whether the files that it read are still the same. `build`: one
-build over its tries. `runner`: which of them runs. What is to be built is decided elsewhere.
+`command`: how a builder is started. `build`: one build over its tries. `runner`: which build runs. `rows`: builds as
+they are shown. `session`: `argosy build`. Which engines to build is decided by `planning.builds`.
 """

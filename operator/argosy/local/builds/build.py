@@ -1,9 +1,9 @@
-"""One build on this machine, over its tries: its folder, its process, what it says of itself."""
+"""One build on this machine over its tries: its folder, its process, its report."""
 
 import shutil
 from pathlib import Path
 
-from argosy.local.process import LocalProcess, stop
+from argosy.local.process import LocalProcess, last_line, stop
 from argosy.planning.builds.observed import JobState, ObservedBuild
 from argosy.planning.builds.plan import PlannedBuild
 from argosy_agent.contract.builddocuments import parse_report, request_text
@@ -12,23 +12,22 @@ from argosy_agent.contract.fields import DocumentError
 from argosy_agent.jsonfiles import read_json, write_json, write_text
 from argosy_agent.transfer.localfiles import is_file, local_path
 
-from .command import LOG, PROGRAM, BuilderCommand
-from .inputs import state_of
+from .command import LOG, PROGRAM, BuilderCommand, inputs_digest
 
 TRIES = 4
-"""How often a builder is started that ends without a last word."""
+"""How often a builder is started whose process ends without a final report."""
 BACKOFF_FIRST_S = 1.0
 END_TIMEOUT_S = 15.0
-"""How long a builder may take to end when it is told to."""
+"""Seconds from SIGTERM to SIGKILL."""
 OVERDUE_S = 60.0
-"""How long after its own timeout a builder that hangs is killed."""
+"""Seconds after its own timeout at which a hanging builder is killed."""
 
 
 class LocalBuild:
-    """A build by its folder. Times are seconds of one steady clock.
+    """A build and its folder. Times are seconds of a monotonic clock.
 
-    `was_started`: whether a builder was, by this object. A READY report in the folder is an earlier `argosy up`'s and
-    goes on counting; one that is not READY does not: a new start is a new try.
+    `was_started` says whether this object started a builder. A READY report that an earlier `argosy up` left in the
+    folder still holds; any other report is removed, so that the build is tried again.
     """
 
     def __init__(self, planned: PlannedBuild, folder: Path, program: tuple[str, ...] = PROGRAM) -> None:
@@ -38,12 +37,12 @@ class LocalBuild:
         self._tries = 0
         self.was_started = False
         self._failure: BuildFailure | None = None
-        self._trouble = ""
+        self._error = ""
         folder.mkdir(parents=True, exist_ok=True)
-        self._end_left()
+        end_left(folder)
         self._report = self._read()
         if self._report is None or self._report.state is not BuildState.READY:
-            self._forget()
+            self._reset()
 
     @property
     def is_running(self) -> bool:
@@ -52,29 +51,29 @@ class LocalBuild:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more comes of it."""
+        """Whether it has succeeded or failed for good."""
         return self.observed.is_over
 
     @property
     def report(self) -> BuildReport | None:
-        """What it says of itself; None before the first word."""
+        """The builder's report; None before the first one."""
         return self._report
 
     @property
     def observed(self) -> ObservedBuild:
-        """As the plan sees it."""
+        """The build as `plan_builds` sees it."""
         return ObservedBuild(
             self.planned.name,
             self._report,
             self._job(),
             self.planned.node,
             self.planned.gpus if self.is_running else (),
-            self._trouble,
+            self._error,
             self._failure,
         )
 
     def may_start(self, now: float) -> bool:
-        """Return whether it is to run, and does not."""
+        """Return whether its builder is due to start."""
         return self.planned.start and not self.is_over and not self.is_running and now >= self._start_at
 
     def start(self, devices: tuple[str, ...], now: float) -> None:
@@ -84,21 +83,21 @@ class LocalBuild:
             (folder / LOG).unlink(missing_ok=True)
         (folder / "report.json").unlink(missing_ok=True)
         write_text(folder / "request.json", request_text(request))
-        write_json(folder / "inputs.json", {"state": state_of(request)})
+        write_json(folder / "inputs.json", {"state": inputs_digest(request)})
         command = BuilderCommand(folder, self.planned.timeout / 1000, devices, self._program)
-        self._process, self._started, self._trouble = LocalProcess.start(command, folder, LOG), now, ""
+        self._process, self._started, self._error = LocalProcess.start(command, folder, LOG), now, ""
         self.was_started = True
 
     def look(self, now: float) -> None:
-        """Take note of what became of it, and of files that changed under it. Blocks for a moment at most."""
+        """Read its report, note the end of its process, and discard a stale report. Blocks shortly."""
         if self._process is None:
             if (self._report is not None or self._failure is not None) and self._is_stale():
-                self._forget()
+                self._reset()
             return
         overdue = self.planned.timeout and now - self._started > self.planned.timeout / 1000 + OVERDUE_S
         if self._process.alive and not overdue:
             report = self._read()
-            if report is not None and not report.is_final:  # the last word counts once the builder is gone
+            if report is not None and not report.is_final:  # a final report counts once the process has ended
                 self._report = report
             return
         self._process.end()
@@ -106,7 +105,7 @@ class LocalBuild:
         self._process = None
 
     def stop(self) -> None:
-        """End its builder, and remove what it had half-written; what was finished stays for another try. Blocks."""
+        """Stop its builder and remove partial files. Finished phases stay for another try. Blocks."""
         if self._process is not None:
             stop(self._process, END_TIMEOUT_S)
             self._process = None
@@ -114,18 +113,18 @@ class LocalBuild:
             shutil.rmtree(partial, ignore_errors=True)
 
     def kill(self) -> None:
-        """End its builder at once."""
+        """Kill its builder."""
         if self._process is not None:
             self._process.kill()
 
     def remove(self) -> None:
-        """End it and remove its folder: nobody asks for it any more. Blocks."""
+        """Stop it and remove its folder. Blocks."""
         self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
     def has_changed_inputs(self) -> bool:
-        """Whether files changed while its builder reads them."""
+        """Whether input files changed while its builder runs."""
         return self.is_running and self._is_stale()
 
     def _job(self) -> JobState:
@@ -141,33 +140,37 @@ class LocalBuild:
             shutil.rmtree(self._folder / "workspace", ignore_errors=True)
             return
         self._tries += 1
-        said = self._report.message if self._report is not None else ""
-        words = said or f"its last words, in {self._folder / LOG}: {self._last_words()}"
-        self._trouble = f"the builder {'hung' if overdue else process.how_it_ended()}; {words}"
+        log = self._folder / LOG
+        reported = self._report.message if self._report is not None else ""
+        details = reported or f"its last words, in {log}: {last_line(log)}"
+        self._error = f"the builder {'hung' if overdue else process.how_it_ended()}; {details}"
         if overdue or self._tries >= TRIES:
-            told = self._report.failure if self._report is not None else None
-            self._failure = BuildFailure.DEADLINE_EXCEEDED if overdue else told or _failure(process)
+            failure = self._report.failure if self._report is not None else None
+            self._failure = BuildFailure.DEADLINE_EXCEEDED if overdue else failure or _failure(process)
             return
         wait = BACKOFF_FIRST_S * 2 ** (self._tries - 1)
         self._start_at = now + wait
-        self._trouble += f"; it starts again in {wait:.0f} s ({self._tries} of {TRIES} tries)"
+        self._error += f"; it starts again in {wait:.0f} s ({self._tries} of {TRIES} tries)"
 
     def _is_stale(self) -> bool:
-        """Whether the report is of other files than are there now, or its engine is gone."""
-        now, then = state_of(self.planned.request), (read_json(self._folder / "inputs.json") or {}).get("state", "")
+        """Return whether input files changed since the builder started, or the engine is gone."""
+        now, then = (
+            inputs_digest(self.planned.request),
+            (read_json(self._folder / "inputs.json") or {}).get("state", ""),
+        )
         uri = self._report.uri if self._report is not None else ""
         return bool(now and now != then) or bool(uri and is_file(uri) and not local_path(uri).exists())
 
-    def _forget(self) -> None:
-        """Begin anew: what was said is of no use."""
+    def _reset(self) -> None:
+        """Discard the report and the tries."""
         (self._folder / "report.json").unlink(missing_ok=True)
-        self._report, self._failure, self._trouble = None, None, ""
+        self._report, self._failure, self._error = None, None, ""
         self._tries, self._start_at = 0, 0.0
 
-    def begin_anew(self) -> None:
-        """End its builder and forget what it said. Blocks."""
+    def restart(self) -> None:
+        """Stop its builder and discard its report. Blocks."""
         self.stop()
-        self._forget()
+        self._reset()
 
     def _read(self) -> BuildReport | None:
         try:
@@ -175,20 +178,9 @@ class LocalBuild:
         except (OSError, DocumentError, UnicodeDecodeError):
             return None
 
-    def _end_left(self) -> None:
-        """A builder that a killed `argosy up` left: what it finished is gone on from."""
-        end_left(self._folder)
-
-    def _last_words(self) -> str:
-        try:
-            lines = (self._folder / LOG).read_text(errors="replace").splitlines()
-        except OSError:
-            return "nothing"
-        return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
-
 
 def end_left(folder: Path) -> None:
-    """End the builder that runs in a folder, if one does. Blocks."""
+    """Stop the builder that an earlier `argosy up` left running in a folder, if there is one. Blocks."""
     left = LocalProcess.left(folder)
     if left is not None:
         stop(left, END_TIMEOUT_S)

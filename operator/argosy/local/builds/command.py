@@ -1,27 +1,33 @@
-"""What a builder is started with, and the folder that it works in.
+"""How a builder is started, the files that it reads, and the folder that it works in.
 
-request.json       what is asked
-report.json        what it says of itself
-inputs.json        which files of this machine it read
+request.json       the build request
+report.json        the builder's report
+inputs.json        a digest of the local files that it read
 builder.log        its output
 process.json       the running process
-workspace/         its own: what a later try goes on from
+workspace/         finished phases, from which a later try continues
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from argosy_agent.contract.builds import BuildRequest, digest_of
+from argosy_agent.transfer.localfiles import is_file, local_files, local_path
 
 PROGRAM = (sys.executable, "-m", "argosy_builder")
 """The bundled builder."""
 LOG = "builder.log"
+_COMPILERS = ("argosy", "onnxruntime", "torch", "tensorrt", "tensorrt_llm")
 
 
 @dataclass(frozen=True, slots=True)
 class BuilderCommand:
-    """One builder in its folder. `devices` becomes CUDA_VISIBLE_DEVICES; empty hides every GPU."""
+    """The command of a builder in its folder. `devices` become CUDA_VISIBLE_DEVICES; empty hides every GPU."""
 
     folder: Path
     timeout_s: float = 0.0
@@ -29,7 +35,7 @@ class BuilderCommand:
     program: tuple[str, ...] = PROGRAM
 
     def arguments(self) -> list[str]:
-        """Return the command line. Claims and Secrets of a cluster are nowhere here: credentials are this shell's."""
+        """Return the command line. Folders of claims and Secrets stay empty: credentials are this shell's."""
         return [
             *self.program,
             f"--request={self.folder / 'request.json'}",
@@ -43,9 +49,48 @@ class BuilderCommand:
         ]
 
     def variables(self) -> Mapping[str, str]:
-        """Return what is set in its environment beyond this process's own."""
+        """Return the variables to add to this process's environment."""
         return {"CUDA_VISIBLE_DEVICES": ",".join(self.devices)}
 
     def record(self) -> Mapping[str, Any]:
-        """Return what stands in process.json."""
+        """Return the contents of process.json."""
         return {"arguments": self.arguments()}
+
+
+def inputs_digest(request: BuildRequest) -> str:
+    """Return a digest of the local files that a request names; empty where one of them cannot be read now.
+
+    It is made of sizes and modification times: a file with the same bytes and a new time builds again, and the engine
+    is then in the store.
+    """
+    try:
+        return digest_of([_files(uri) for uri in sorted(set(_local_uris(request)))])
+    except OSError:
+        return ""
+
+
+def _local_uris(request: BuildRequest) -> Iterator[str]:
+    sources = [request.model, request.calibration]
+    sources += [request.gate.data, request.gate.script] if request.gate else []
+    yield from (source.uri for source in sources if source.uri and is_file(source.uri))
+
+
+def _files(uri: str) -> list[list[str | int]]:
+    return [[str(file.path), file.size, file.changed_ns] for file in local_files(local_path(uri))]
+
+
+@cache
+def installed_compilers() -> str:
+    """Return the versions of installed compilers, in place of an image: `local: argosy 0.1.0, onnxruntime 1.31.1, …`.
+
+    An engine is built again when they change.
+    """
+    versions = {package: _version(package) for package in _COMPILERS}
+    return "local: " + ", ".join(f"{package} {installed}" for package, installed in versions.items() if installed)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

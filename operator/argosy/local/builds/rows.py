@@ -1,15 +1,15 @@
-"""Builds as people see them."""
+"""Builds as they are shown."""
 
 from collections.abc import Iterable
 
-from argosy.local.view import BuildRow
+from argosy.local.views.rows import BuildRow
 from argosy_agent.contract.builds import BuildRequest
 
 from .build import LocalBuild
 
 
 def row_of(build: LocalBuild) -> BuildRow:
-    """Return one build. A line of the tool's gives way to what keeps it from running."""
+    """Return the row of a build. Its line is the reason why it does not run, if there is one, or the builder's last."""
     report, observed = build.report, build.observed
     return BuildRow(
         name=build.planned.name,
@@ -23,10 +23,10 @@ def row_of(build: LocalBuild) -> BuildRow:
 
 
 def engine_of(request: BuildRequest) -> str:
-    """`onnxruntime int8 amd64`."""
-    return " ".join(each for each in (request.builder, request.precision, request.architecture) if each)
+    """Return a name for people, such as `onnxruntime int8 amd64`."""
+    return " ".join(filter(None, (request.builder, request.precision, request.architecture)))
 
 
 def models_of(owners: Iterable[str]) -> str:
-    """Return the bare names of models, given by their identities."""
+    """Return the names of the models with these identities."""
     return ", ".join(owner.rpartition("/")[2] for owner in owners)

@@ -1,4 +1,4 @@
-"""Which build runs on this machine: of those that the plan has start one, for each takes all of the CPU that it can."""
+"""Runs one of the builds that the plan starts at a time, since a build takes all of the CPU."""
 
 import asyncio
 import shutil
@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from argosy.api.values.identity import PoolKey
-from argosy.local.view import BuildRow
+from argosy.local.views.rows import BuildRow
 from argosy.planning.builds.observed import ObservedBuild
 from argosy.planning.builds.plan import PlannedBuild
 from argosy.planning.facts import Node
@@ -21,7 +21,7 @@ _TURN = "one build runs at a time on this machine, and it is not its turn yet"
 
 
 class LocalBuilds:
-    """Starts, watches and ends builders. Times are seconds of one steady clock."""
+    """Starts, watches and stops builders. Times are seconds of a monotonic clock."""
 
     def __init__(self, folder: Path, node: Node, program: tuple[str, ...] = PROGRAM) -> None:
         self._folder, self._node, self._program = folder, node, program
@@ -32,57 +32,58 @@ class LocalBuilds:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a builder runs or is to."""
+        """Whether a builder runs or is to be started."""
         return bool(self._ending) or any(
-            each.is_running or (each.planned.start and not each.is_over) for each in self._builds.values()
+            build.is_running or (build.planned.start and not build.is_over) for build in self._builds.values()
         )
 
     def observe(self, now: float) -> dict[PoolKey, dict[str, ObservedBuild]]:
-        """Return what is known of each pool's builds, by name."""
+        """Return the state of each pool's builds by name, and restart those whose input files changed."""
         for name, build in self._builds.items():
             build.look(now)
             if build.has_changed_inputs and name not in self._ending:
-                self._end(name, build.begin_anew)
+                self._end(name, build.restart)
         return {
             pool: {name: _in_turn(self._builds[name]) for name in names if name in self._builds}
             for pool, names in self._pools.items()
         }
 
     async def converge(self, planned: Planned, now: float) -> None:
-        """One step towards the plan: what nobody asks for is ended and removed, the next build starts."""
+        """Stop and remove builds that are not planned any more, and start the next one."""
         await self._sweep(planned)
-        self._pools = {pool: tuple(each.name for each in found) for pool, found in planned.items()}
-        wanted = _merged(planned)
-        for name in self._builds.keys() - wanted.keys() - self._ending.keys():
+        self._pools = {pool: tuple(build.name for build in builds) for pool, builds in planned.items()}
+        desired = _merged(planned)
+        for name in self._builds.keys() - desired.keys() - self._ending.keys():
             build = self._builds.pop(name)
             self._end(name, build.remove)
-        for name, each in wanted.items():
+        for name, build_plan in desired.items():
             if name in self._builds:
-                self._builds[name].planned = each
+                self._builds[name].planned = build_plan
             elif name not in self._ending:
-                self._builds[name] = await asyncio.to_thread(LocalBuild, each, self._folder / name, self._program)
+                folder = self._folder / name
+                self._builds[name] = await asyncio.to_thread(LocalBuild, build_plan, folder, self._program)
         self._start_next(now)
 
     def rows(self) -> list[BuildRow]:
-        """Return every build that is not over, for people."""
+        """Return a row for each unfinished build."""
         return [row_of(build) for build in self._builds.values() if not build.is_over]
 
     def doing(self) -> dict[str, str]:
-        """Return what is being built, by the identity of the model that asks for it."""
+        """Return the progress of running builds by the identity of their models."""
         running = [build for build in self._builds.values() if build.is_running]
         return {owner: row_of(build).doing for build in running for owner in build.planned.owners}
 
     def all(self) -> list[LocalBuild]:
-        """Return every build, those that are over too."""
+        """Return every build, finished ones included."""
         return list(self._builds.values())
 
     async def stop(self) -> None:
-        """End the builder that runs. What it finished stays for another try."""
+        """Stop the running builder. Its finished phases stay for another try."""
         running = [build for build in self._builds.values() if build.is_running]
         await asyncio.gather(*self._ending.values(), *(asyncio.to_thread(build.stop) for build in running))
 
     def kill(self) -> None:
-        """End the builder that runs at once."""
+        """Kill the running builder."""
         for build in self._builds.values():
             build.kill()
 
@@ -103,14 +104,14 @@ class LocalBuilds:
         task.add_done_callback(lambda _: self._ending.pop(name, None))
 
     async def _sweep(self, planned: Planned) -> None:
-        """Once: end and remove what an earlier `argosy up` left here and nobody asks for."""
+        """Stop and remove unplanned builds that an earlier `argosy up` left. Does so once."""
         if self._swept:
             return
         self._swept = True
         self._folder.mkdir(parents=True, exist_ok=True)
-        wanted = _merged(planned)
+        desired = _merged(planned)
         for folder in self._folder.iterdir():
-            if folder.name not in wanted:
+            if folder.name not in desired:
                 await asyncio.to_thread(_remove_left, folder)
 
 
@@ -126,11 +127,11 @@ def _in_turn(build: LocalBuild) -> ObservedBuild:
 
 
 def _merged(planned: Planned) -> dict[str, PlannedBuild]:
-    """Each build once, whatever pools ask for it; it starts where one of them says so."""
-    found: dict[str, PlannedBuild] = {}
-    for each in (each for builds in planned.values() for each in builds):
-        before = found.get(each.name)
-        if before is None or (each.start and not before.start):
-            owners = (*(before.owners if before else ()), *each.owners)
-            found[each.name] = replace(each, owners=owners)
-    return found
+    """Return the builds of all pools by name. A build of several pools starts if one of them starts it."""
+    merged: dict[str, PlannedBuild] = {}
+    for build in (build for builds in planned.values() for build in builds):
+        before = merged.get(build.name)
+        if before is None or (build.start and not before.start):
+            owners = (*(before.owners if before else ()), *build.owners)
+            merged[build.name] = replace(build, owners=owners)
+    return merged

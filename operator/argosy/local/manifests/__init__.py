@@ -1,1 +1,1 @@
-"""Manifests on this machine: read from files, checked together, and what is acted upon while some are wrong."""
+"""Manifests on this machine: read from files, checked together, and changed so that one machine can serve them."""

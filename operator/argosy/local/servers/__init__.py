@@ -1,1 +1,1 @@
-"""The servers of this machine: which there are, each with its agent, how one is started, and where it listens."""
+"""The servers of this machine, each with its agent: how they are started, and where they listen."""

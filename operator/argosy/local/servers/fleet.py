@@ -1,4 +1,4 @@
-"""All servers of this machine, made what the plan says."""
+"""All servers of this machine, converged to the plan."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from argosy.api.values.identity import PoolKey
 from argosy.local.process import LocalProcess, stop
 from argosy.local.state import StateFolder
-from argosy.local.view import ServerRow
+from argosy.local.views.rows import ServerRow
 from argosy.planning.facts import CurrentServer, Node, ServerReport
 from argosy.planning.plan import ServerPlan
 from argosy.reconcile import Outcome
@@ -29,14 +29,14 @@ Key = tuple[PoolKey, str]
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where the first server listens; others take the next free ports."""
+    """Where the first server listens. Others take the next free ports."""
 
     host: str
     ports: Ports
 
 
 class LocalFleet:
-    """Starts, converges and stops servers. Times are seconds of one steady clock."""
+    """Starts, converges and stops servers. Times are seconds of a monotonic clock."""
 
     def __init__(
         self, state: StateFolder, node: Node, listening: Listening, program: tuple[str, ...] = PROGRAM
@@ -44,45 +44,45 @@ class LocalFleet:
         self._state, self._node, self._listening, self._program = state, node, listening, program
         self._storage = Storage(state.cache)
         self._servers: dict[Key, ManagedServer] = {}
-        self._given: dict[Key, Ports] = {}
+        self._assigned: dict[Key, Ports] = {}
         self._swept = False
 
     @property
     def busy(self) -> bool:
-        """Whether anything is under way: a server that starts, a model that is fetched or loaded."""
-        return any(server.agent.busy or not (server.live or server.trouble) for server in self._servers.values())
+        """Whether a server starts, or a model is fetched or loaded."""
+        return any(server.agent.busy or not (server.live or server.error) for server in self._servers.values())
 
     @property
     def progressing(self) -> bool:
-        """Whether anything is under way that has not failed before."""
-        return any(s.agent.progressing or not (s.live or s.trouble) for s in self._servers.values())
+        """Whether an operation is in progress that has not failed before."""
+        return any(s.agent.progressing or not (s.live or s.error) for s in self._servers.values())
 
     @property
     def failing(self) -> bool:
-        """Whether a server does not stay up, or a model does not load."""
-        return any(server.trouble or server.agent.ledger.failures for server in self._servers.values())
+        """Whether a server does not run, or a model does not load."""
+        return any(server.error or server.agent.ledger.failures for server in self._servers.values())
 
-    def remembered(self) -> dict[PoolKey, tuple[CurrentServer, ...]]:
-        """Return the servers of the last plan, by pool: they may still run, and keep their places."""
+    def restored(self) -> dict[PoolKey, tuple[CurrentServer, ...]]:
+        """Return the servers of the last plan by pool: they may still run, and keep their GPUs."""
         record = read_json(self._state.root / "plan.json") or {}
         return {PoolKey(pool): tuple(map(_current, servers)) for pool, servers in record.items()}
 
     async def observe(self, now: float) -> dict[PoolKey, list[ServerReport]]:
-        """Keep the servers running, and ask each what it says of itself. By pool. Raises PortInUseError."""
+        """Start servers that do not run. Return the reports of all by pool. Raises PortInUseError."""
         for server in self._servers.values():
             await server.keep(now)
         reports: dict[PoolKey, list[ServerReport]] = {}
-        said = await asyncio.gather(*(server.observe(now) for server in self._servers.values()))
-        for (pool, _), report in zip(self._servers, said, strict=True):
+        observed = await asyncio.gather(*(server.observe(now) for server in self._servers.values()))
+        for (pool, _), report in zip(self._servers, observed, strict=True):
             reports.setdefault(pool, []).append(report)
         return reports
 
     async def converge(self, outcome: Outcome, settings: Mapping[str, ServerSettings], now: float) -> None:
-        """One step towards the plan; servers have what their pool, by its key, sets for them.
+        """Take one step towards the plan. `settings` are by pool key.
 
-        Raises PortInUseError where a server's ports cannot be had.
+        Raises PortInUseError where a server's ports are in use.
         """
-        steps = {(pool, step.plan.name): step for pool, found in outcome.steps.items() for step in found}
+        steps = {(pool, step.plan.name): step for pool, of_pool in outcome.steps.items() for step in of_pool}
         plans = {key: step.plan for key, step in steps.items()}
         commands = {
             key: self._command(key, plan, settings.get(key[0], ServerSettings())) for key, plan in plans.items()
@@ -94,40 +94,41 @@ class LocalFleet:
                 await self._servers[key].keep(now)
         for key, step in steps.items():
             await self._servers[key].aim(step.repository)
-        # Before anything is fetched: room is never made by dropping what is served.
-        self._storage.keep(self._kept())
+        # Before anything is fetched, so that no model that is served is evicted from the cache.
+        self._storage.keep(self._served_keys())
         for server in self._servers.values():
             server.converge()
 
     def loaded(self) -> dict[PoolKey, list[RenderedRepository]]:
-        """Return what each server last loaded, by pool."""
-        found: dict[PoolKey, list[RenderedRepository]] = {}
+        """Return the models that each server has loaded, by pool."""
+        repositories: dict[PoolKey, list[RenderedRepository]] = {}
         for (pool, name), server in self._servers.items():
             models = tuple(target.model for target in server.agent.ledger.applied.values())
-            found.setdefault(pool, []).append(RenderedRepository(name, models))
-        return found
+            repositories.setdefault(pool, []).append(RenderedRepository(name, models))
+        return repositories
 
     def doing(self) -> dict[str, str]:
-        """Return what is under way, by model."""
-        return {model: said for server in self._servers.values() for model, said in server.agent.ledger.doing.items()}
+        """Return the operations in progress by model."""
+        ledgers = [server.agent.ledger for server in self._servers.values()]
+        return {model: operation for ledger in ledgers for model, operation in ledger.doing.items()}
 
     async def tallies(self) -> dict[str, tuple[Tally, ...]]:
-        """Return what every server's models have done."""
-        said = await asyncio.gather(*(server.tallies() for server in self._servers.values()))
-        return {f"{pool}/{name}": tallies for (pool, name), tallies in zip(self._servers, said, strict=True)}
+        """Return the tallies of models by server."""
+        every = await asyncio.gather(*(server.tallies() for server in self._servers.values()))
+        return {f"{pool}/{name}": tallies for (pool, name), tallies in zip(self._servers, every, strict=True)}
 
     def metrics_urls(self) -> dict[PoolKey, dict[str, str]]:
-        """Return where each server tells what it measures, by pool and name."""
-        found: dict[PoolKey, dict[str, str]] = {}
+        """Return the URLs of servers' metrics by pool and name."""
+        urls: dict[PoolKey, dict[str, str]] = {}
         for (pool, name), server in self._servers.items():
-            found.setdefault(pool, {})[name] = self._metrics_url(server)
-        return found
+            urls.setdefault(pool, {})[name] = self._metrics_url(server)
+        return urls
 
     def _metrics_url(self, server: ManagedServer) -> str:
         return f"http://{self._listening.host}:{server.command.ports.metrics}/metrics"
 
     def rows(self) -> list[ServerRow]:
-        """Return every server, for people."""
+        """Return a row for each server."""
         host = self._listening.host
         return [
             ServerRow(
@@ -136,24 +137,24 @@ class LocalFleet:
                 f"{host}:{server.command.ports.grpc}",
                 self._metrics_url(server),
                 server.live,
-                server.trouble,
+                server.error,
             )
             for server in self._servers.values()
         ]
 
     async def stop(self) -> None:
-        """Drain and end every server, all at once."""
+        """Drain and stop all servers concurrently."""
         self._storage.stop()
         await asyncio.gather(*(server.stop() for server in self._servers.values()))
         self._servers.clear()
 
     def kill(self) -> None:
-        """End every server now."""
+        """Kill every server."""
         for server in self._servers.values():
             server.kill()
 
     async def _retire(self, commands: Mapping[Key, Command]) -> None:
-        """Stop servers that should not be, or should be started otherwise; once, also those that were left here."""
+        """Stop servers without a command or with another one; once, also those of an earlier `argosy up`."""
         for key, server in list(self._servers.items()):
             if server.command != commands.get(key):
                 await server.stop()
@@ -161,9 +162,9 @@ class LocalFleet:
         if self._swept:
             return
         self._swept = True
-        wanted = {self._folder(key).name for key in commands}
+        desired = {self._folder(key).name for key in commands}
         for folder in self._state.servers.iterdir():
-            left = LocalProcess.left(folder) if folder.name not in wanted else None
+            left = LocalProcess.left(folder) if folder.name not in desired else None
             if left is not None:
                 await asyncio.to_thread(stop, left, EXIT_TIMEOUT_S)
 
@@ -188,24 +189,24 @@ class LocalFleet:
         return self._state.server(name)
 
     def _ports(self, key: Key) -> Ports:
-        """The server's own ports, once it has some; the first server's are those that were asked for."""
-        if key not in self._given:
+        """Return the server's ports: those assigned before, or for the first server those of the flags."""
+        if key not in self._assigned:
             first = self._listening.ports
-            taken = {port for ports in self._given.values() for port in ports.flags().values()}
-            left = left_ports(self._folder(key)) if self._given else first
+            taken = {port for ports in self._assigned.values() for port in ports.flags().values()}
+            left = left_ports(self._folder(key)) if self._assigned else first
             fresh = left if left is not None and not taken & set(left.flags().values()) else None
-            self._given[key] = fresh or next_free(self._listening.host, first, taken)
-        return self._given[key]
+            self._assigned[key] = fresh or next_free(self._listening.host, first, taken)
+        return self._assigned[key]
 
     def _devices(self, plan: ServerPlan) -> tuple[str, ...]:
         uuids = {gpu.index: gpu.uuid for gpu in self._node.gpus}
         return tuple(uuids[gpu] or str(gpu) for gpu in plan.gpus)
 
-    def _kept(self) -> set[str]:
+    def _served_keys(self) -> set[str]:
         return {key for server in self._servers.values() for key in server.agent.ledger.copies()}
 
-    def remember(self, outcome: Outcome) -> None:
-        """Write down the plan, for the next `argosy up`. Raises OSError."""
+    def record(self, outcome: Outcome) -> None:
+        """Write the plan for the next `argosy up`. Raises OSError."""
         record = {str(pool): [_plain(server) for server in outcome.servers(pool)] for pool in outcome.steps}
         if record != read_json(self._state.root / "plan.json"):
             write_json(self._state.root / "plan.json", record)

@@ -1,10 +1,10 @@
-"""One server under `argosy up`: its process and its agent, kept running."""
+"""One server of `argosy up`: its process and its agent."""
 
 import asyncio
 import time
 from pathlib import Path
 
-from argosy.local.process import LocalProcess, stop
+from argosy.local.process import LocalProcess, last_line, stop
 from argosy.planning.facts import ServerReport
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import RenderedRepository
@@ -18,23 +18,23 @@ from .ports import PortInUseError, check_free
 from .server import EXIT_TIMEOUT_S, Command
 
 BACKOFF_FIRST_S, BACKOFF_MOST_S = 1.0, 30.0
-PATIENCE_S = 1.0
-"""How long a round waits for what a server says of itself: one that hangs holds up no other."""
+OBSERVE_TIMEOUT_S = 1.0
+"""Seconds that a round waits for a server's answer, so that one that hangs does not delay the others."""
 EXPIRY_S = 5.0
-"""For how long its last word stands when it does not answer."""
-SETTLED_S = 60.0
-"""A server that has run this long starts afresh with its backoff when it ends."""
+"""Seconds after which a server that does not answer is no longer live."""
+BACKOFF_RESET_S = 60.0
+"""A server that has run for this many seconds starts with the first backoff again."""
 
 
 class ManagedServer:
-    """Starts, takes over, watches and restarts one server. Times are seconds of one steady clock."""
+    """Starts, adopts, observes and restarts one server. Times are seconds of a monotonic clock."""
 
     def __init__(self, name: str, command: Command, folder: Path, storage: Storage) -> None:
         self.name, self.command = name, command
         self.url = f"http://{command.host}:{command.ports.http}"
         self.live = False
         self.crashes = 0
-        self._trouble = self._silence = ""
+        self._error = self._silence = ""
         self._folder = folder
         self._control = Control(self.url, command.control_token)
         repository = RepositoryFolder(folder, str(folder / "server.log"))
@@ -46,9 +46,9 @@ class ManagedServer:
         self._heard_at = 0.0
 
     @property
-    def trouble(self) -> str:
-        """What is wrong with it; empty where nothing is known to be."""
-        return self._trouble or self._silence
+    def error(self) -> str:
+        """Why it does not run or answer; empty if there is no error."""
+        return self._error or self._silence
 
     @property
     def pid(self) -> int | None:
@@ -61,7 +61,7 @@ class ManagedServer:
         return self._process is not None and self._process.adopted
 
     async def keep(self, now: float) -> None:
-        """Have it run: take over what was left here, start it, or start it again when its time has come.
+        """Adopt or start its process, or restart it after its backoff.
 
         Raises PortInUseError or OSError where it has never run and cannot be started.
         """
@@ -74,15 +74,13 @@ class ManagedServer:
         except (PortInUseError, OSError) as error:
             if not self.crashes:
                 raise
-            self._trouble, self._start_at = str(error), now + BACKOFF_MOST_S
+            self._error, self._start_at = str(error), now + BACKOFF_MOST_S
 
     async def observe(self, now: float) -> ServerReport:
-        """Return what the server says of itself and its models. One that is slow to answer is as it was, for
-        a while.
-        """
+        """Return the report of the server and its models; the former one while a slow answer has not expired."""
         if self._look is None:
             self._look = asyncio.create_task(self._answers())
-        await asyncio.wait({self._look}, timeout=PATIENCE_S)
+        await asyncio.wait({self._look}, timeout=OBSERVE_TIMEOUT_S)
         if self._look.done():
             self.live, self._look = self._look.result(), None
             if self.live:
@@ -97,32 +95,32 @@ class ManagedServer:
             self.agent.forget()
         loaded = self.agent.ledger.loaded()
         address = f"{self.command.host}:{self.command.ports.grpc}"
-        return ServerReport(self.name, self.live, loaded, self.url, self.trouble, grpc_address=address)
+        return ServerReport(self.name, self.live, loaded, self.url, self.error, grpc_address=address)
 
     async def _answers(self) -> bool:
         return self._process is not None and await self._control.live() and await self.agent.observe()
 
     async def aim(self, desired: RenderedRepository) -> None:
-        """Take note of what it should have."""
+        """Set the repository that it should serve."""
         await self.agent.aim(desired)
 
     def converge(self) -> None:
-        """Bring its models nearer to that, if it answers."""
+        """Load and unload models towards that repository, if it is live."""
         if self.live:
             self.agent.converge()
 
     async def tallies(self) -> tuple[Tally, ...]:
-        """Return what its models have done; nothing while it does not answer."""
+        """Return the tallies of its models; none while it does not answer."""
         if not self.live or self._look is not None:
             return ()
         try:
-            return await asyncio.wait_for(self._control.statistics(), PATIENCE_S)
+            return await asyncio.wait_for(self._control.statistics(), OBSERVE_TIMEOUT_S)
         except (ControlError, TimeoutError):
             return ()
 
     async def stop(self) -> None:
-        """Take back what is under way, drain the server and end it."""
-        await self._look_away()
+        """Cancel what its agent does, drain the server and stop it."""
+        await self._cancel_look()
         await self.agent.stop()
         await self._control.close()
         if self._process is not None:
@@ -130,7 +128,7 @@ class ManagedServer:
             self._process = None
 
     def kill(self) -> None:
-        """End it at once; `stop` has nothing left to wait for then."""
+        """Kill it, so that `stop` has nothing left to wait for."""
         if self._process is not None:
             self._process.kill()
 
@@ -145,29 +143,24 @@ class ManagedServer:
         write_token(self.command.control_token, OWNER)
         self._process = await asyncio.to_thread(LocalProcess.start, self.command, self._folder, "server.log")
         self._started, self._heard_at = now, now
-        self._trouble = self._silence = ""
+        self._error = self._silence = ""
 
-    async def _look_away(self) -> None:
-        """Wait no more for what the process says of itself."""
+    async def _cancel_look(self) -> None:
+        """Cancel the pending observation."""
         look, self._look = self._look, None
         if look is not None:
             look.cancel()
             await asyncio.gather(look, return_exceptions=True)
 
     async def _crashed(self, process: LocalProcess, now: float) -> None:
-        await self._look_away()
+        await self._cancel_look()
         await asyncio.to_thread(process.end)
         self._process, self.live = None, False
-        self.crashes = 1 if now - self._started > SETTLED_S else self.crashes + 1
+        self.crashes = 1 if now - self._started > BACKOFF_RESET_S else self.crashes + 1
+        log = self._folder / "server.log"
         wait = backoff_s(self.crashes, BACKOFF_FIRST_S, BACKOFF_MOST_S)
         self._start_at = now + wait
-        self._trouble = (
+        self._error = (
             f"server {self.name} {process.how_it_ended()} ({self.crashes} in a row) and starts again in {wait:.0f} s; "
-            f"its last words, in {self._folder / 'server.log'}: {_last_words(self._folder)}"
+            f"its last words, in {log}: {last_line(log)}"
         )
-
-
-def _last_words(folder: Path) -> str:
-    """The last line of a server's log."""
-    lines = (folder / "server.log").read_text(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")

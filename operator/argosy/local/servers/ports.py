@@ -1,4 +1,4 @@
-"""Which ports a server takes, and a clear word where one is taken."""
+"""The ports of servers, and the error where one is in use."""
 
 import socket
 from collections.abc import Collection
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 class PortInUseError(Exception):
-    """Another program listens on a port that was asked for."""
+    """Another program listens on a requested port."""
 
     def __init__(self, flag: str, port: int, host: str) -> None:
         super().__init__(f"port {port} on {host} is in use by another program: pass another one with {flag}")
@@ -21,12 +21,12 @@ class Ports:
     metrics: int
 
     def flags(self) -> dict[str, int]:
-        """Return each port under the flag of `argosy up` that sets it."""
+        """Return the ports by the flags of `argosy up` that set them."""
         return {"--http-port": self.http, "--grpc-port": self.grpc, "--metrics-port": self.metrics}
 
 
 def free(host: str, port: int) -> bool:
-    """Return whether a server could listen there now."""
+    """Return whether a server could listen on a port now."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -38,23 +38,20 @@ def free(host: str, port: int) -> bool:
 
 
 def check_free(host: str, ports: Ports) -> None:
-    """Raise PortInUseError for the first port that is taken."""
+    """Raise PortInUseError for the first port in use."""
     for flag, port in ports.flags().items():
         if not free(host, port):
             raise PortInUseError(flag, port, host)
 
 
 def next_free(host: str, first: Ports, taken: Collection[int]) -> Ports:
-    """Return the nearest free ports above `first`, none of them in `taken`.
-
-    For a second server and those after it.
-    """
+    """Return the nearest free ports above those of the `first` server, none of them in `taken`."""
     used = set(taken)
 
     def above(port: int) -> int:
-        found = next(each for each in range(port + 1, 65536) if each not in used and free(host, each))
-        used.add(found)
-        return found
+        nearest = next(higher for higher in range(port + 1, 65536) if higher not in used and free(host, higher))
+        used.add(nearest)
+        return nearest
 
     used.update((first.http, first.grpc, first.metrics))
     return Ports(above(first.http), above(first.grpc), above(first.metrics))

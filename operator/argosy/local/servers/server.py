@@ -1,4 +1,4 @@
-"""What a server is started with: the bundled runtime, its ports, its GPUs, and what its pool sets."""
+"""The command of a server: the bundled runtime, its ports, its GPUs, and the settings of its pool."""
 
 import sys
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from .ports import Ports
 PROGRAM = (sys.executable, "-m", "argosy_runtime.server")
 """The bundled runtime."""
 EXIT_TIMEOUT_S = 30
-"""How long a server may drain its requests before it is killed: tritonserver's own default."""
+"""Seconds in which a server may drain its requests before it is killed: tritonserver's default."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """What a pool sets for its servers: variables, and flags beyond those that every server has."""
+    """Variables and flags that a pool adds to its servers."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a server is started with. `devices` becomes CUDA_VISIBLE_DEVICES; empty hides every GPU."""
+    """The command of a server. `devices` become CUDA_VISIBLE_DEVICES; empty hides every GPU."""
 
     repository: Path
     host: str
@@ -36,7 +36,7 @@ class Command:
 
     @property
     def control_token(self) -> Path:
-        """The file with the token that control of the server needs."""
+        """The file with the token that authorizes control requests."""
         return self.repository.with_name("control-token")
 
     def arguments(self) -> list[str]:
@@ -57,16 +57,16 @@ class Command:
         ]
 
     def variables(self) -> dict[str, str]:
-        """Return what is set in its environment beyond this process's own."""
+        """Return the variables to add to this process's environment."""
         return {**self.settings.environment, "CUDA_VISIBLE_DEVICES": ",".join(self.devices)}
 
     def record(self) -> dict[str, object]:
-        """Return what must be the same for a running server to be taken over."""
+        """Return what must be equal for a running server to be adopted."""
         return {"arguments": self.arguments(), "variables": self.variables(), "ports": asdict(self.ports)}
 
 
 def left_ports(folder: Path) -> Ports | None:
-    """Return the ports that the last server of a folder had."""
+    """Return the ports of the last server of a folder."""
     record = read_json(folder / "process.json") or {}
     ports = record.get("ports", {})
     return Ports(**ports) if ports else None

@@ -13,7 +13,7 @@ import pytest
 
 from argosy.api.values.identity import PoolKey
 from argosy.local.builds import build as module
-from argosy.local.builds.inputs import state_of
+from argosy.local.builds.command import inputs_digest
 from argosy.local.builds.runner import LocalBuilds
 from argosy.planning.builds.observed import JobState, ObservedBuild
 from argosy.planning.builds.plan import PlannedBuild
@@ -255,9 +255,9 @@ def test_inputs_are_those_of_this_machine_alone(model: Path, tmp_path: Path) -> 
     request = BuildRequest(
         "b", "amd64", "c", "s3://b", source, calibration=DataSource("s3://b/c"), gate=Gate(DataSource(data.as_uri()))
     )
-    before = state_of(request)
-    assert before == state_of(request)
+    before = inputs_digest(request)
+    assert before == inputs_digest(request)
     os.utime(data, ns=(1, 1))
-    assert state_of(request) != before
+    assert inputs_digest(request) != before
     data.unlink()
-    assert state_of(request) == ""
+    assert inputs_digest(request) == ""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from argosy.api.documents import Resource
 from argosy.local.manifests.reading import read_manifests
-from argosy.local.manifests.taken import Taken, take
+from argosy.local.manifests.source import ActiveManifests, activate
 
 POOL = "apiVersion: argosy.dev/v1alpha1\nkind: ServingPool\nmetadata: {name: pool}\n"
 
@@ -18,16 +18,16 @@ spec: {{poolRef: {{name: pool}}, modelFormat: {{name: python}}, {field}: {versio
 """
 
 
-def taken(folder: Path, before: Taken, **files: str) -> Taken:
+def taken(folder: Path, before: ActiveManifests, **files: str) -> ActiveManifests:
     """Return what is read of these files, which are all that the folder contains."""
     for old in folder.glob("*.yaml"):
         old.unlink()
     for name, text in files.items():
         (folder / f"{name}.yaml").write_text(text)
-    return take(read_manifests(folder), before)
+    return activate(read_manifests(folder), before)
 
 
-def versions(found: Taken) -> dict[str, int]:
+def versions(found: ActiveManifests) -> dict[str, int]:
     return {each.name: _version(each) for each in found.resources if each.kind == "InferenceModel"}
 
 
@@ -37,13 +37,13 @@ def _version(resource: Resource) -> int:
 
 
 def test_a_wrong_manifest_holds_back_no_other(tmp_path: Path) -> None:
-    found = taken(tmp_path, Taken(), pool=POOL, a=model("a"), b=model("b", field="verison"))
+    found = taken(tmp_path, ActiveManifests(), pool=POOL, a=model("a"), b=model("b", field="verison"))
     assert versions(found) == {"a": 1}
     assert [problem.path for problem in found.problems] == ["spec.verison", "spec.version"]
 
 
 def test_what_is_wrong_stays_as_it_was_while_others_change(tmp_path: Path) -> None:
-    first = taken(tmp_path, Taken(), pool=POOL, a=model("a"), b=model("b"))
+    first = taken(tmp_path, ActiveManifests(), pool=POOL, a=model("a"), b=model("b"))
     second = taken(tmp_path, first, pool=POOL, a=model("a", 2), b=model("b", 2, "verison"), c=model("c"))
     assert versions(second) == {"a": 2, "b": 1, "c": 1}
     assert second.faulty == ()
@@ -53,7 +53,7 @@ def test_what_is_wrong_stays_as_it_was_while_others_change(tmp_path: Path) -> No
 
 
 def test_a_file_that_cannot_be_read_takes_away_nothing_that_it_declared(tmp_path: Path) -> None:
-    first = taken(tmp_path, Taken(), pool=POOL, a=model("a") + model("b"), c=model("c"))
+    first = taken(tmp_path, ActiveManifests(), pool=POOL, a=model("a") + model("b"), c=model("c"))
     second = taken(tmp_path, first, pool=POOL, a=model("a", 2) + "---\nspec: [")
     assert versions(second) == {"a": 2, "b": 1}
     moved = taken(tmp_path, second, pool=POOL, a="spec: [", c=model("b", 4))
@@ -61,7 +61,7 @@ def test_a_file_that_cannot_be_read_takes_away_nothing_that_it_declared(tmp_path
 
 
 def test_of_two_with_one_name_neither_is_new(tmp_path: Path) -> None:
-    twice = taken(tmp_path, Taken(), pool=POOL, a=model("a"), b=model("a", 2))
+    twice = taken(tmp_path, ActiveManifests(), pool=POOL, a=model("a"), b=model("a", 2))
     assert versions(twice) == {}
     assert [each.identity for each in twice.faulty] == ["InferenceModel default/a"]
     once = taken(tmp_path, twice, pool=POOL, a=model("a"))

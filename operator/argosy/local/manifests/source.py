@@ -1,0 +1,100 @@
+"""The manifests that `argosy up` serves: read again after each edit, with the last valid revision of invalid ones."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from watchfiles import Change, awatch
+
+from argosy.api.documents import Resource
+from argosy.api.problems import Problem
+from argosy.local.manifests.checks import local_shapes
+from argosy.local.manifests.reading import SUFFIXES, Manifests, read_manifests
+from argosy.local.manifests.this_machine import for_this_machine, with_engine_store, without_effect
+from argosy.planning.topology.refusals import refusals
+from argosy.planning.validation.accept import accept
+from argosy.render.config.configrules import check_together
+from argosy.status.findings.unsupported import settings_without_effect
+from argosy_agent.contract.builds import ModelShape
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveManifests:
+    """The resources that are acted upon, each once, with their files by identity.
+
+    A resource that one of `problems` names is there in its last valid revision, or, without one, in `faulty`.
+    """
+
+    resources: tuple[Resource, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    faulty: tuple[Resource, ...] = ()
+
+
+def activate(manifests: Manifests, before: ActiveManifests) -> ActiveManifests:
+    """Return what is acted upon after an edit.
+
+    A file that cannot be parsed removes nothing: resources that it declared before stay, unless it declares them now.
+    """
+    invalid = {problem.resource for problem in manifests.problems}
+    unread = {problem.file for problem in manifests.problems if not problem.names_resource}
+    declared = {resource.identity: resource for resource in manifests.resources if resource.identity not in invalid}
+    former = {
+        resource.identity: resource
+        for resource in before.resources
+        if resource.identity not in declared
+        and (resource.identity in invalid or before.sources.get(resource.identity) in unread)
+    }
+    active = declared | former
+    files = {**before.sources, **manifests.sources}
+    faulty = {resource.identity: resource for resource in manifests.resources if resource.identity not in active}
+    return ActiveManifests(
+        resources=tuple(active.values()),
+        sources={identity: files[identity] for identity in active if identity in files},
+        problems=manifests.problems,
+        faulty=tuple(faulty.values()),
+    )
+
+
+class ManifestSource:
+    """A file or folder of manifests as this machine serves it. `engines` is the store of pools without a cache."""
+
+    def __init__(self, path: Path, gpus: int, engines: Path) -> None:
+        self._path, self._gpus, self._engines = path.resolve(), gpus, engines
+        self.active = ActiveManifests()
+        self.problems: tuple[Problem, ...] = ()
+        self.without_effect: list[str] = []
+        self.shapes: Mapping[str, ModelShape] = {}
+
+    def read(self) -> None:
+        """Read the manifests, and note their problems and the settings without effect."""
+        manifests = read_manifests(self._path)
+        self.shapes = local_shapes(manifests.resources)
+        contradictions = refusals(manifests.resources, self.shapes, manifests.sources)
+        manifests = replace(manifests, problems=(*manifests.problems, *contradictions))
+        self.active = active = activate(manifests, self.active)
+        between = check_together(
+            with_engine_store(active.resources, self._engines),
+            active.sources,
+            excluded={problem.resource for problem in active.problems},
+        )
+        self.problems = (*active.problems, *between)
+        here = for_this_machine(active.resources, self._gpus, self._engines)
+        self.without_effect = [*without_effect(active.resources), *settings_without_effect(here)]
+
+    @property
+    def has_valid_resources(self) -> bool:
+        """Whether there is a resource to serve, apart from the invalid ones."""
+        return bool(accept(self.active.resources, self.active.problems, {}, check_together).valid)
+
+    async def edits(self) -> AsyncIterator[None]:
+        """Yield after each edit of a manifest. Files in hidden folders, as the state folder's, do not count."""
+        is_folder = self._path.is_dir()
+        root = self._path if is_folder else self._path.parent
+
+        def concerns(change: Change, path: str) -> bool:
+            inside = Path(path).relative_to(root)
+            return path.endswith(SUFFIXES) and not any(part.startswith(".") for part in inside.parts[:-1])
+
+        async for _ in awatch(root, watch_filter=concerns, recursive=is_folder, step=100):
+            yield
