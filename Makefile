@@ -60,6 +60,7 @@ check: setup
 	$(BIN)/lint-imports
 	$(BIN)/argosy crds --check
 	$(BIN)/argosy monitoring --check
+	$(BIN)/python -m docs.reference --check
 
 # Before the tests, whose clocks a download or a build of minutes would run out.
 programs: $(STAMP)

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.page`: the tables of docs/performance.md, from the JSON that the benchmarks wrote.
+"""`python -m benchmarks.page`: the tables of docs/explanation/performance*.md, from the JSON that the benchmarks wrote.
 
-    make bench-triton BENCH='--json build/triton.json --plot docs/performance.svg'
+    make bench-triton BENCH='--json build/triton.json --plot build/performance.svg'
     make bench-triton BENCH='--isolation thread --models identity --sizes 64 --json build/thread.json'
     make bench-peers BENCH='--json build/peers.json'
     make bench-scale BENCH='--json build/scale.json'
@@ -23,29 +23,32 @@ from benchmarks.peers import __main__ as peers
 from benchmarks.stages import results as stages
 from benchmarks.triton import results
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
+_FOLDER = Path(__file__).resolve().parents[1] / "docs" / "explanation"
+PAGES = (_FOLDER / "performance.md", _FOLDER / "performance-at-scale.md")
 
 
 def main(files: Sequence[str]) -> int:
-    """Write every table that there is a file for."""
-    text = PAGE.read_text()
+    """Write every table whose file is given."""
     for file in map(Path, files):
-        found = json.loads(file.read_text())
+        measured = json.loads(file.read_text())
         for name, table in TABLES[file.stem].items():
-            text = replaced(text, name, table(found))
-    PAGE.write_text(text)
+            page = page_of(name)
+            page.write_text(replaced(page.read_text(), name, table(measured)))
     return 0
 
 
+def page_of(name: str) -> Path:
+    """Return the page that has this table. Raises ValueError where not exactly one page has it."""
+    pages = [page for page in PAGES if f"<!-- {name} -->" in page.read_text()]
+    if len(pages) != 1:
+        raise ValueError(f"{len(pages)} pages have a table {name}")
+    return pages[0]
+
+
 def replaced(text: str, name: str, table: str) -> str:
-    """Return the page with this table in its place; ValueError where it has none."""
+    """Return a page's text with this table between the comments that name it."""
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
-    changed, count = re.subn(
-        f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: begin + table + end, text, flags=re.DOTALL
-    )
-    if count != 1:
-        raise ValueError(f"docs/performance.md has {count} places for {name}")
-    return changed
+    return re.sub(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: begin + table + end, text, flags=re.DOTALL)
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -54,7 +57,7 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _beside_triton(found: dict[str, Any]) -> str:
+def _against_triton(found: dict[str, Any]) -> str:
     rows = [results.cells(row) for row in found["rows"]]
     return f"{found['interpreter']}.\n\n{markdown(results.COLUMNS, rows)}"
 
@@ -70,7 +73,7 @@ def _split(row: dict[str, Any]) -> list[str]:
     return [*asked, f"{server:.0f}", f"{total - server:.0f}", f"{kernel:.0f}"]
 
 
-def _beside_peers(found: list[dict[str, Any]]) -> str:
+def _against_peers(found: list[dict[str, Any]]) -> str:
     return markdown(peers.COLUMNS, [peers.cells(row) for row in found])
 
 
@@ -83,10 +86,10 @@ def _stages(found: dict[str, Any]) -> str:
 
 
 TABLES: dict[str, dict[str, Callable[[Any], str]]] = {
-    "triton": {"beside Triton": _beside_triton, "where it goes": _where_it_goes},
-    "thread": {"beside Triton, on threads": _beside_triton},
-    "thread_one_core": {"beside Triton, on threads of one core": _beside_triton},
-    "peers": {"beside others": _beside_peers},
+    "triton": {"against Triton": _against_triton, "where it goes": _where_it_goes},
+    "thread": {"against Triton, on threads": _against_triton},
+    "thread_one_core": {"against Triton, on threads of one core": _against_triton},
+    "peers": {"against others": _against_peers},
     "stages": {"stages": _stages},
     "scale": {"at rest and at scale": _scale},
     "scrapes": {"scrapes": _scale},

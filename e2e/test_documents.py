@@ -1,7 +1,8 @@
-"""What docs/kubernetes.md tells a reader to type works on a real cluster, in its order.
+"""What the pages about Kubernetes tell a reader to type works on a real cluster, in their order.
 
-Its blocks of kubectl alone are run, in one folder that holds the manifests it shows first. Of these one thing is put in
-its place: where the model is, since there is no models.example.com. Other manifests are ones that the operator takes.
+Their blocks of kubectl alone are run, in one folder that holds the manifests that the first page shows first. Of these
+one thing is replaced: where the model is, since there is no models.example.com. Other manifests are ones that the
+operator takes.
 """
 
 import os
@@ -19,13 +20,20 @@ from e2e.cluster import Cluster
 
 pytestmark = pytest.mark.timeout(900)
 
-DOCUMENT = ROOT / "docs/kubernetes.md"
+PAGES = tuple(
+    ROOT / "docs" / page
+    for page in ("how-to/kubernetes.md", "how-to/pods.md", "explanation/operator.md", "how-to/troubleshooting.md")
+)
 MODEL = r"https://models\.example\.com/(\w+)/\S+"
 BLOCK_S = 400.0
 
 
+def _blocks() -> list[Block]:
+    return [block for page in PAGES for block in blocks(page.read_text())]
+
+
 def _script() -> list[Block]:
-    shown = (block for block in blocks(DOCUMENT.read_text()) if block.label in ("sh", "console"))
+    shown = (block for block in _blocks() if block.label in ("sh", "console"))
     return [block for block in shown if all(command.startswith("kubectl ") for command in block.commands)]
 
 
@@ -57,8 +65,8 @@ def reader(tmp_path: Path, cluster: Cluster, namespace: Namespace) -> Reader:
 
 
 def test_every_command_works(reader: Reader, tmp_path: Path, storage: str, namespace: Namespace) -> None:
-    shown, *others = [block.text for block in blocks(DOCUMENT.read_text()) if block.label == "yaml"]
-    assert [parse_documents(other, DOCUMENT.name)[1] for other in others] == [[] for _ in others]
+    shown, *others = [block.text for block in _blocks() if block.label == "yaml"]
+    assert [parse_documents(other, "page.md")[1] for other in others] == [[] for _ in others]
     manifests, replaced = re.subn(MODEL, rf"{storage}/models/\1.tar", shown)
     assert replaced == 1
     pool, _, model = manifests.partition("---\n")

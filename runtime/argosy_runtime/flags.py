@@ -107,7 +107,7 @@ class ServerOptions:
 
 def parse(arguments: Sequence[str]) -> ServerOptions:
     """Read a command line; argparse ends the process with a message where it is wrong."""
-    parser = _parser()
+    parser = argument_parser()
     given, rest = parser.parse_known_args(arguments)
     without_effect = _without_effect(parser, rest)
     return ServerOptions(
@@ -194,7 +194,8 @@ def _with_control(
     return {**restrictions, **control}
 
 
-def _parser() -> argparse.ArgumentParser:
+def argument_parser() -> argparse.ArgumentParser:
+    """Return the parser of all flags that have an effect."""
     parser = argparse.ArgumentParser(prog="argosy serve", description="Serve a model repository.")
     _add_repository_flags(parser)
     _add_endpoint_flags(parser)

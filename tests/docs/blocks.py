@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")])
+PATTERNS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "examples/*/README.md")
+DOCUMENTS = sorted(path for pattern in PATTERNS for path in ROOT.glob(pattern))
 
 EXCUSES = {
     r"make (run|test|check|setup)\b": "sets up an environment (test_make_run.py runs what follows in `make run`)",
     r"make (gpu|bench-gpu)\b": "needs a GPU",
     r"(\S*python3? -m )?pip install ": "changes the environment the tests run in",
     r"git clone ": "needs a network",
-    r"kubectl ": "needs a cluster: e2e/test_documents.py runs those of docs/kubernetes.md on one",
+    r"kubectl ": "needs a cluster: e2e/test_documents.py runs those of the pages about Kubernetes on one",
     r"helm install ": "needs a cluster: e2e/ installs the chart by Helm's own code",
     r"docker build ": "e2e/ builds the same files, by buildah",
     r"python -m e2e\.cluster": "needs root and a minute; tests/cluster_tools run it",

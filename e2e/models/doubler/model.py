@@ -1,4 +1,4 @@
-"""Twice its input: the model of docs/kubernetes.md."""
+"""Twice its input: the model of docs/how-to/kubernetes.md."""
 
 import triton_python_backend_utils as pb_utils
 

@@ -92,7 +92,7 @@ class Engine(ApiModel):
     )
     options: dict[str, Any] = Field(
         default_factory=dict,
-        description="The builder's own options, by its own names; docs/engines.md lists them. Default: its own.",
+        description="The builder's options, by its own names: docs/reference/engine-options.md. Default: none.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
     calibration: Calibration | None = Field(

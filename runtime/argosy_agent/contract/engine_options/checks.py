@@ -107,7 +107,7 @@ def _unknown(table: str, name: str) -> str:
 
 def _few(table: Mapping[str, Option]) -> str:
     """Return the names of a table where they are few enough to read."""
-    return f" (known: {', '.join(table)})" if len(table) <= 12 else "; docs/engines.md lists them"
+    return f" (known: {', '.join(table)})" if len(table) <= 12 else "; docs/reference/engine-options.md lists them"
 
 
 def _title(table: str) -> str:
