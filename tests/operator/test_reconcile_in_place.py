@@ -3,16 +3,17 @@
 from datetime import timedelta
 from typing import Any
 
-from tests.operator.planning.declared import gpu_node, model, resource
+from tests.operator.planning import declared
+from tests.operator.planning.declared import gpu_node, model
 from tests.operator.planning.simulated_cluster import Cluster
 
-from argosy.api import Resource
+from argosy.api import ServingPool
 from argosy_agent.contract import RenderedModel
 
 
-def pool(**spec: Any) -> Resource:
-    """Return the pool of the declared models."""
-    return resource("ServingPool", "p", memoryHeadroom="0%", **spec)
+def pool(**spec: Any) -> ServingPool:
+    """Return the pool of the declared models, all of whose memory is theirs."""
+    return declared.pool(memoryHeadroom="0%", **spec)
 
 
 def loaded(cluster: Cluster, name: str) -> tuple[str, RenderedModel]:

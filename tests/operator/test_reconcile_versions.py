@@ -3,27 +3,18 @@
 from typing import Any
 
 import pytest
-from tests.operator.planning.declared import GIB, ensemble, gpu_node, pool, resource
+from tests.operator.planning import declared
+from tests.operator.planning.declared import GIB, ensemble, gpu_node, pool
 from tests.operator.planning.simulated_cluster import Cluster
 
-from argosy.api import ConditionType, InferenceModelStatus, Resource
+from argosy.api import ConditionType, InferenceModel, InferenceModelStatus
 from argosy.api.status import VersionState
 
-TENSOR = {"dataType": "TYPE_FP32", "dims": [1]}
 
-
-def model(*versions: int, memory: int = 20, **spec: Any) -> Resource:
+def model(*versions: int, memory: int = 20, **spec: Any) -> InferenceModel:
     """Return `m`, of which each of these versions takes so many GiB."""
-    given = {
-        "poolRef": {"name": "p"},
-        "modelFormat": {"name": "onnx"},
-        "versions": [{"version": each, "storageUri": f"s3://b/m/{each}"} for each in versions],
-        "inputs": [{"name": "X", **TENSOR}],
-        "outputs": [{"name": "Y", **TENSOR}],
-        "footprint": {"gpuMemory": f"{memory}Gi"},
-        **spec,
-    }
-    return resource("InferenceModel", "m", **given)
+    sources = [{"version": version, "storageUri": f"s3://b/m/{version}"} for version in versions]
+    return declared.model("m", memory=memory, versions=sources, **spec)
 
 
 def status(cluster: Cluster) -> InferenceModelStatus:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from e2e.cluster import Cluster
+from tests.operator.planning import declared
 
 from argosy.api import InferenceModel, ServingPool, parse_body
 from argosy.cluster.apply.applier import Applier
@@ -112,26 +113,12 @@ def named(objects: Sequence[KubernetesObject]) -> set[str]:
 
 
 def pool_body(namespace: str, name: str = "pool") -> dict[str, Any]:
-    return {
-        "apiVersion": "argosy.dev/v1alpha1",
-        "kind": "ServingPool",
-        "metadata": {"namespace": namespace, "name": name},
-        "spec": {},
-    }
+    return declared.body("ServingPool", name, {"namespace": namespace})
 
 
 def model_body(namespace: str, name: str, pool: str = "pool") -> dict[str, Any]:
-    return {
-        "apiVersion": "argosy.dev/v1alpha1",
-        "kind": "InferenceModel",
-        "metadata": {"namespace": namespace, "name": name},
-        "spec": {
-            "poolRef": {"name": pool},
-            "modelFormat": {"name": "onnx"},
-            "version": 1,
-            "storageUri": "s3://models/one",
-        },
-    }
+    spec = {"poolRef": {"name": pool}, "inputs": None, "outputs": None, "footprint": None}
+    return declared.model_body(name, metadata={"namespace": namespace}, **spec)
 
 
 @dataclass(frozen=True, slots=True)

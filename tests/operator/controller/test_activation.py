@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.operator.controller.bodies import model, pool
 from tests.operator.controller.fakes import FakeWriter
 from tests.operator.controller.test_reconciler import KEY, NOW, observed, rounds, serving
-from tests.operator.controller.test_store import model, pool
 
 from argosy.api import InferenceModel
 from argosy.api.documents import parse_body

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.operator.controller.bodies import model, pool
 from tests.operator.controller.fakes import FakeCache
-from tests.operator.controller.test_store import model, pool
 
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.autoscaling.metrics.signals import PoolSignals

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from tests.operator.controller.bodies import model, pool
 from tests.operator.controller.fakes import FakeFeed
 from tests.operator.controller.standin import StandIn, kubeconfig, operator, standing_in, status
-from tests.operator.controller.test_store import model, pool
 from tests.operator.handlers.test_kopf_feed import until
 
 from argosy.cluster.client import connection as connecting

@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.operator.controller.bodies import model, pool
 from tests.operator.controller.fakes import FakeCache, FakeStatusListener, FakeWriter
-from tests.operator.controller.test_store import STATUS, model, pool, with_status
+from tests.operator.controller.test_store import STATUS, with_status
 from tests.operator.planning.declared import GIB, gpu_node
 
 from argosy.api import Condition, ConditionType, InferenceModel

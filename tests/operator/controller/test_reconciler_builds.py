@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests.operator.controller.bodies import model, pool
 from tests.operator.controller.fakes import FakeCache, FakeStatusListener, FakeWriter
-from tests.operator.controller.test_store import model, pool
 
 from argosy.api import ConditionType, InferenceModelStatus
 from argosy.api.values.identity import PoolKey

@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.operator.controller.bodies import model, pool
 from tests.operator.controller.fakes import FakeCache, FakeStatusListener, FakeWriter
 from tests.operator.controller.test_reconciler import NOW
-from tests.operator.controller.test_store import model, pool
 from tests.operator.planning.declared import gpu_node
 
 from argosy.api import ConditionType, ServingPoolStatus

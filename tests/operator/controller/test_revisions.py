@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.operator.controller.bodies import ensemble, model, pool
 from tests.operator.controller.fakes import FakeCache, FakeStatusListener, FakeWriter
 from tests.operator.controller.test_reconciler import KEY, NOW, observed
-from tests.operator.controller.test_store import ensemble, model, pool
 
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.apply.applier import Applied

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.operator.controller.bodies import ensemble, model, pool
 
 from argosy.api import (
     Condition,
@@ -20,48 +21,6 @@ from argosy.controller.resources.store import Store
 from argosy.planning.history import Revision
 from argosy.planning.nodes.cordons import UNCORDONED_AT
 from argosy.render.workloads import LatestForms, controller_revision
-
-POOL = {"apiVersion": "argosy.dev/v1alpha1", "kind": "ServingPool"}
-
-
-def pool(name: str = "p", **spec: Any) -> dict[str, Any]:
-    """Return a pool as an API server sends it."""
-    return {**POOL, "metadata": {"name": name, "namespace": "n", "uid": f"uid-{name}", "generation": 1}, "spec": spec}
-
-
-def model(name: str = "m", generation: int = 1, uid: str = "", **spec: Any) -> dict[str, Any]:
-    """Return a model as an API server sends it."""
-    return {
-        "apiVersion": "argosy.dev/v1alpha1",
-        "kind": "InferenceModel",
-        "metadata": {"name": name, "namespace": "n", "uid": uid or f"uid-{name}", "generation": generation},
-        "spec": {
-            "poolRef": {"name": "p"},
-            "modelFormat": {"name": "python"},
-            "version": 1,
-            "storageUri": "s3://bucket/m",
-            "inputs": [{"name": "x", "dataType": "TYPE_FP32", "dims": [1]}],
-            "outputs": [{"name": "y", "dataType": "TYPE_FP32", "dims": [1]}],
-            **spec,
-        },
-    }
-
-
-def ensemble(name: str, pool_ref: str) -> dict[str, Any]:
-    """Return an ensemble of the model `m`."""
-    return {
-        "apiVersion": "argosy.dev/v1alpha1",
-        "kind": "Ensemble",
-        "metadata": {"name": name, "namespace": "n", "uid": f"uid-e-{name}", "generation": 1},
-        "spec": {
-            "poolRef": {"name": pool_ref},
-            "version": 1,
-            "inputs": [{"name": "x", "dataType": "TYPE_FP32", "dims": [1]}],
-            "outputs": [{"name": "y", "dataType": "TYPE_FP32", "dims": [1]}],
-            "steps": [{"model": "m", "inputs": {"x": "x"}, "outputs": {"y": "y"}}],
-        },
-    }
-
 
 STATUS = InferenceModelStatus(
     observed_generation=1,

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.operator.controller.bodies import model, pool
 from tests.operator.controller.fakes import FakeListener
 from tests.operator.controller.standin import StandIn, kubeconfig, standing_in, status
-from tests.operator.controller.test_store import model, pool
 
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ForbiddenError

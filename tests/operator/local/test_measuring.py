@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from tests.operator.controller.test_store import model, pool
+from tests.operator.controller.bodies import model, pool
 
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.metrics.signals import PoolSignals

@@ -1,9 +1,9 @@
-"""Resources of one pool `p`, as tests declare them."""
+"""Resources as tests declare them, by default in the pool `p` of namespace `default`: bodies, and parsed ones."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argosy.api import Resource, ServingPool, parse_body
+from argosy.api import Ensemble, InferenceModel, Resource, ServingPool, parse_body
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.pool_facts import pool_facts
 from argosy.planning.facts import CurrentServer, Gpu, Node, PoolFacts
@@ -11,40 +11,61 @@ from argosy.planning.nodes.pool_nodes import PoolNodes
 
 GIB = 1 << 30
 TENSOR = {"dataType": "TYPE_FP32", "dims": [1]}
+Body = dict[str, Any]
 
 
-def resource(kind: str, name: str, metadata: dict[str, Any] | None = None, **spec: Any) -> Resource:
-    """Return a valid resource in namespace `default`."""
-    given = {"name": name, "generation": 1, **(metadata or {})}
-    body = {"apiVersion": "argosy.dev/v1alpha1", "kind": kind, "metadata": given, "spec": spec}
-    found, problems = parse_body(body)
-    assert found is not None, problems
-    return found
+def body(kind: str, name: str, metadata: Body | None = None, **spec: Any) -> Body:
+    """Return a resource as an API server sends it. A field of the spec that is None is left out."""
+    return {
+        "apiVersion": "argosy.dev/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name, "generation": 1, **(metadata or {})},
+        "spec": {field: value for field, value in spec.items() if value is not None},
+    }
 
 
-def pool(name: str = "p", **spec: Any) -> Resource:
+def parsed(body: Body) -> Any:
+    """Return the resource of a valid body."""
+    resource, problems = parse_body(body)
+    assert resource is not None, problems
+    return resource
+
+
+def resource(kind: str, name: str, metadata: Body | None = None, **spec: Any) -> Resource:
+    """Return a valid resource."""
+    return parsed(body(kind, name, metadata, **spec))
+
+
+def pool(name: str = "p", metadata: Body | None = None, **spec: Any) -> ServingPool:
     """Return the pool."""
-    return resource("ServingPool", name, **spec)
+    return parsed(body("ServingPool", name, metadata, **spec))
 
 
-def model(name: str, version: int = 1, memory: int = 20, **spec: Any) -> Resource:
-    """Return a model of so many GiB that maps X to Y; 0 GiB is on the CPU."""
-    given = {
+def model_body(name: str, version: int = 1, memory: int = 20, metadata: Body | None = None, **spec: Any) -> Body:
+    """Return the body of a model of so many GiB that maps X to Y; 0 GiB is on the CPU.
+
+    With `versions` it has no `version` of its own.
+    """
+    source = {} if "versions" in spec else {"version": version, "storageUri": f"s3://b/{name}/{version}"}
+    defaults = {
         "poolRef": {"name": "p"},
         "modelFormat": {"name": "onnx"},
-        "storageUri": f"s3://b/{name}/{version}",
         "inputs": [{"name": "X", **TENSOR}],
         "outputs": [{"name": "Y", **TENSOR}],
         "footprint": {"gpuMemory": f"{memory}Gi"} if memory else {"device": "CPU"},
-        **spec,
     }
-    return resource("InferenceModel", name, version=version, **given)
+    return body("InferenceModel", name, metadata, **{**source, **defaults, **spec})
 
 
-def ensemble(name: str, *steps: str, **spec: Any) -> Resource:
-    """Return an ensemble that runs models one after the other."""
+def model(name: str, version: int = 1, memory: int = 20, metadata: Body | None = None, **spec: Any) -> InferenceModel:
+    """Return the model of `model_body`."""
+    return parsed(model_body(name, version, memory, metadata, **spec))
+
+
+def ensemble_body(name: str, *steps: str, metadata: Body | None = None, **spec: Any) -> Body:
+    """Return the body of an ensemble that runs models one after the other."""
     chain = ["T0", *(f"T{at + 1}" for at in range(len(steps)))]
-    given = {
+    defaults = {
         "poolRef": {"name": "p"},
         "inputs": [{"name": chain[0], **TENSOR}],
         "outputs": [{"name": chain[-1], **TENSOR}],
@@ -52,9 +73,13 @@ def ensemble(name: str, *steps: str, **spec: Any) -> Resource:
             {"model": step, "inputs": {"X": chain[at]}, "outputs": {"Y": chain[at + 1]}}
             for at, step in enumerate(steps)
         ],
-        **spec,
     }
-    return resource("Ensemble", name, **given)
+    return body("Ensemble", name, metadata, **{**defaults, **spec})
+
+
+def ensemble(name: str, *steps: str, metadata: Body | None = None, **spec: Any) -> Ensemble:
+    """Return the ensemble of `ensemble_body`."""
+    return parsed(ensemble_body(name, *steps, metadata=metadata, **spec))
 
 
 def gpu_node(name: str, gpus: int = 1, memory: int = 80, **state: Any) -> Node:
@@ -68,9 +93,9 @@ def facts_of(
     current: Mapping[str, Sequence[CurrentServer]] | None = None,
 ) -> list[PoolFacts]:
     """Return the facts of each pool among the resources; `current` are the running servers, by the pool's key."""
-    pools = sorted((each for each in resources if isinstance(each, ServingPool)), key=lambda pool: pool.key)
+    pools = sorted((member for member in resources if isinstance(member, ServingPool)), key=lambda pool: pool.key)
     runs = current or {}
-    return [_facts_of(each, resources, nodes, runs.get(each.key, ())) for each in pools]
+    return [_facts_of(pool, resources, nodes, runs.get(pool.key, ())) for pool in pools]
 
 
 def _facts_of(

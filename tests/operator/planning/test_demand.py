@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-from tests.operator.planning.declared import facts_of
+from tests.operator.planning import declared
+from tests.operator.planning.declared import ensemble, facts_of
 
-from argosy.api import Ensemble, InferenceModel, Resource, ServingPool, parse_body
+from argosy.api import InferenceModel, Resource, ServingPool
 from argosy.planning.demand.footprint import footprint_of
 from argosy.planning.demand.grouping import models_of
 from argosy.planning.facts import CurrentServer, Footprint, Gpu, Node, PoolFacts
@@ -15,43 +16,13 @@ OWN = Footprint(gpus=1, assumed=True)
 VLLM = {"modelFormat": {"name": "vllm"}}
 
 
-def resource(kind: str, name: str, spec: dict[str, Any], namespace: str = "default") -> Resource:
-    body = {
-        "apiVersion": "argosy.dev/v1alpha1",
-        "kind": kind,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": spec,
-    }
-    found, problems = parse_body(body)
-    assert found is not None, problems
-    return found
-
-
 def model(name: str, pool: str = "p", namespace: str = "default", **spec: Any) -> InferenceModel:
-    given = {"poolRef": {"name": pool}, "modelFormat": {"name": "onnx"}, "version": 1, "storageUri": "s3://b/m", **spec}
-    found = resource("InferenceModel", name, given, namespace)
-    assert isinstance(found, InferenceModel)
-    return found
-
-
-def ensemble(name: str, *steps: str, **spec: Any) -> Ensemble:
-    tensor = {"name": "t", "dataType": "TYPE_FP32", "dims": [1]}
-    given = {
-        "poolRef": {"name": "p"},
-        "inputs": [tensor],
-        "outputs": [tensor],
-        "steps": [{"model": step, "inputs": {"a": "t"}, "outputs": {"b": "t"}} for step in steps],
-        **spec,
-    }
-    found = resource("Ensemble", name, given)
-    assert isinstance(found, Ensemble)
-    return found
+    spec = {"poolRef": {"name": pool}, "footprint": None, **spec}
+    return declared.model(name, metadata={"namespace": namespace}, **spec)
 
 
 def pool(name: str = "p", namespace: str = "default", **spec: Any) -> ServingPool:
-    found = resource("ServingPool", name, spec, namespace)
-    assert isinstance(found, ServingPool)
-    return found
+    return declared.pool(name, {"namespace": namespace}, **spec)
 
 
 def groups(*given: dict[str, Any], **footprint: Any) -> dict[str, Any]:

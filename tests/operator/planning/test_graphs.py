@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.operator.planning import declared
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.problems import field_path
@@ -21,16 +22,8 @@ def tensors(declared: Tensors) -> list[dict[str, Any]]:
 def model(name: str, inputs: Tensors, outputs: Tensors, **spec: Any) -> InferenceModel:
     optional = spec.pop("optional", ())
     given_inputs = [tensor | {"optional": tensor["name"] in optional} for tensor in tensors(inputs)]
-    whole = {
-        "poolRef": {"name": "gpus"},
-        "modelFormat": {"name": "onnx"},
-        "version": 1,
-        "storageUri": "s3://b/m",
-        "maxBatchSize": 8,
-        "inputs": given_inputs,
-        "outputs": tensors(outputs),
-    }
-    return InferenceModel.model_validate({"metadata": {"name": name}, "spec": whole | spec})
+    defaults = {"maxBatchSize": 8, "inputs": given_inputs, "outputs": tensors(outputs), "footprint": None}
+    return declared.model(name, **{**defaults, **spec})
 
 
 def step(name: str, inputs: dict[str, str], outputs: dict[str, str], **more: Any) -> dict[str, Any]:
@@ -38,14 +31,13 @@ def step(name: str, inputs: dict[str, str], outputs: dict[str, str], **more: Any
 
 
 def ensemble(steps: list[dict[str, Any]], **spec: Any) -> Ensemble:
-    whole = {
-        "poolRef": {"name": "gpus"},
+    defaults = {
         "maxBatchSize": 8,
         "inputs": tensors({"text": ("STRING", [1])}),
         "outputs": tensors({"vector": ("FP32", [4])}),
         "steps": steps,
     }
-    return Ensemble.model_validate({"metadata": {"name": spec.pop("name", "search")}, "spec": whole | spec})
+    return declared.ensemble(spec.pop("name", "search"), **{**defaults, **spec})
 
 
 TOKENIZE = model("tokenize", {"text": ("STRING", [1])}, {"ids": ("INT64", [-1])})
@@ -89,7 +81,7 @@ def test_a_model_of_another_pool_is_refused() -> None:
     assert faults(ensemble([FIRST, SECOND]), TOKENIZE, other) == [
         (
             "spec.steps[1].model",
-            "'embed' is in pool 'cpus', and the ensemble in 'gpus'; all of an ensemble is served by one pool",
+            "'embed' is in pool 'cpus', and the ensemble in 'p'; all of an ensemble is served by one pool",
         )
     ]
 

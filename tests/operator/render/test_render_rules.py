@@ -27,8 +27,8 @@ from argosy_runtime.modelconfig import check_structure, normalize
 
 def model(backend: str = "onnx", **spec: Any) -> InferenceModel:
     """Return a model with these fields."""
-    whole = {"poolRef": {"name": "p"}, "modelFormat": {"name": backend}, "version": 1, "storageUri": "s3://b/m", **spec}
-    return InferenceModel.model_validate({"metadata": {"name": "m"}, "spec": whole})
+    defaults = {"modelFormat": {"name": backend}, "inputs": None, "outputs": None, "footprint": None}
+    return declared.model("m", **{**defaults, **spec})
 
 
 @pytest.mark.parametrize(

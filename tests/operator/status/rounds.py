@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests.operator.planning import declared
 from tests.operator.planning.declared import facts_of
 
-from argosy.api import Condition, ConditionType, Problem, Resource, parse_body
+from argosy.api import Condition, ConditionType, Ensemble, InferenceModel, Problem, Resource
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, Status
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Gpu, Node, ServerReport
@@ -29,35 +30,16 @@ NODES = (Node("a", (Gpu(0, 80 * GIB), Gpu(1, 80 * GIB))),)
 READY, LOADING, FAILED = LoadState.READY, LoadState.LOADING, LoadState.UNAVAILABLE
 
 
-def resource(kind: str, name: str, generation: int = 1, **spec: Any) -> Resource:
-    metadata = {"name": name, "generation": generation}
-    found, problems = parse_body(
-        {"apiVersion": "argosy.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
-    )
-    assert found is not None, problems
-    return found
+def model(name: str = "m", version: int = 1, generation: int = 1, **spec: Any) -> InferenceModel:
+    defaults = {"footprint": {"gpuMemory": "4Gi", "compute": "10%"}, "inputs": None, "outputs": None}
+    return declared.model(name, version, metadata={"generation": generation}, **{**defaults, **spec})
 
 
-def pool(**spec: Any) -> Resource:
-    return resource("ServingPool", "p", **spec)
-
-
-def model(name: str = "m", version: int = 1, generation: int = 1, **spec: Any) -> Resource:
-    given = {"poolRef": {"name": "p"}, "modelFormat": {"name": "onnx"}, "storageUri": "s3://b/m", **spec}
-    given.setdefault("footprint", {"gpuMemory": "4Gi", "compute": "10%"})
-    return resource("InferenceModel", name, generation, version=version, **given)
-
-
-def ensemble(name: str, *steps: dict[str, Any], **spec: Any) -> Resource:
-    tensor = {"name": "t", "dataType": "TYPE_FP32", "dims": [1]}
+def ensemble(name: str, *steps: dict[str, Any], **spec: Any) -> Ensemble:
+    tensors = [{"name": "t", **declared.TENSOR}]
     ports = {"inputs": {"a": "t"}, "outputs": {"b": "t"}}
-    given = {
-        "poolRef": {"name": "p"},
-        "inputs": [tensor],
-        "outputs": [tensor],
-        "steps": [{**s, **ports} for s in steps],
-    }
-    return resource("Ensemble", name, **given, **spec)
+    defaults = {"inputs": tensors, "outputs": tensors, "steps": [{**step, **ports} for step in steps]}
+    return declared.ensemble(name, **{**defaults, **spec})
 
 
 def report(server: str, *models: LoadedModel, ready: bool = True) -> ServerReport:

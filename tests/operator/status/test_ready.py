@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from tests.operator.planning.declared import pool
 from tests.operator.status.rounds import (
     FAILED,
     LATER,
@@ -16,7 +17,6 @@ from tests.operator.status.rounds import (
     of_ensemble,
     of_model,
     of_pool,
-    pool,
     report,
     said,
 )

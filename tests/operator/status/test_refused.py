@@ -1,5 +1,6 @@
 """What is invalid, or has no place: a reason, the field to set, and what serves goes on."""
 
+from tests.operator.planning.declared import pool
 from tests.operator.status.rounds import (
     GIB,
     LATER,
@@ -11,7 +12,6 @@ from tests.operator.status.rounds import (
     of_ensemble,
     of_model,
     of_pool,
-    pool,
     report,
     said,
 )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.operator.planning.declared import pool
 from tests.operator.status.rounds import (
     condition_of,
     decided_round,
@@ -11,7 +12,6 @@ from tests.operator.status.rounds import (
     of_ensemble,
     of_model,
     of_pool,
-    pool,
     report,
     said,
 )

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.operator.planning import declared
 
 from argosy.api import parse_documents
 from argosy_agent.contract.engine_options.checks import TABLES, build_options, option_faults
@@ -23,19 +24,8 @@ def problems(builder: str, engine: dict[str, Any], **spec: Any) -> list[str]:
     """Return the errors that the API reports of a model with this engine, as `path: message`."""
     if engine.get("precision") in map(str, QUANTIZED):
         engine = {"accuracy": {"skip": "measured elsewhere"}} | engine
-    body = {
-        "apiVersion": "argosy.dev/v1alpha1",
-        "kind": "InferenceModel",
-        "metadata": {"name": "m"},
-        "spec": {
-            "poolRef": {"name": "p"},
-            "modelFormat": {"name": FORMATS[builder]},
-            "version": 1,
-            "storageUri": "s3://models/m",
-            "engine": {"builder": builder} | engine,
-        }
-        | spec,
-    }
+    given = {"modelFormat": {"name": FORMATS[builder]}, "engine": {"builder": builder} | engine, **spec}
+    body = declared.model_body("m", inputs=None, outputs=None, footprint=None, **given)
     _, found = parse_documents(yaml.safe_dump(body), "m.yaml")
     return [f"{each.path}: {each.message}" for each in found]
 

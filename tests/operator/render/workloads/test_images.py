@@ -1,6 +1,7 @@
 """Which image a pool's servers run: the release's for the runtime, in the variant that the models need."""
 
 import pytest
+from tests.operator.planning import declared
 from tests.operator.render.workloads.cases import read_case
 
 from argosy.api import InferenceModel, ServingPool
@@ -10,9 +11,10 @@ VARIANTS = ("vllm-python-py3", "trtllm-python-py3")
 
 
 def _of_format(pool: ServingPool, name: str) -> InferenceModel:
-    spec = {"poolRef": {"name": pool.name}, "modelFormat": {"name": name}, "version": 1, "storageUri": "file:m"}
-    metadata = {"name": name.replace("_", "-"), "namespace": pool.namespace}
-    return InferenceModel.model_validate({"metadata": metadata, "spec": spec})
+    metadata = {"namespace": pool.namespace}
+    return declared.model(
+        name.replace("_", "-"), metadata=metadata, poolRef={"name": pool.name}, modelFormat={"name": name}
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from tests.operator.planning import declared
 from tests.operator.render.workloads.cases import IMAGES
 
-from argosy.api import ServingPool
 from argosy.api.pool.podtemplate import PodTemplate
 from argosy.api.pool.serverflags import RateLimit, ResponseCache
 from argosy.api.servingpool import ModelCache, Runtime, RuntimeName, Storage, Toleration
@@ -41,8 +41,7 @@ def template(
     images: Images = IMAGES,
 ) -> Template:
     """Return a server's template in a pool with this spec."""
-    pool = ServingPool.model_validate({"metadata": {"name": "p", "uid": "1"}, "spec": spec or {}})
-    return pod_template(pool, plan, repository, images)
+    return pod_template(declared.pool(metadata={"uid": "1"}, **(spec or {})), plan, repository, images)
 
 
 def server(found: Template) -> Any:

@@ -3,21 +3,22 @@
 from typing import Any
 
 import pytest
+from tests.operator.planning import declared
 from tests.operator.render.workloads.cases import CASES, read_case
 
-from argosy.api import InferenceModel, ServingPool, parse_documents
+from argosy.api import InferenceModel, parse_documents
 from argosy.api.documents import Resource, parse_body
 from argosy.planning.history import Revision
 from argosy.render.workloads.revisions import LatestForms, controller_revision, form_name
 
 
-def model(uid: str = "u1", **spec: Any) -> InferenceModel:
+def model(uid: str = "u1", version: int = 1, **spec: Any) -> InferenceModel:
     """Return a model of pool p."""
-    asked = {"poolRef": {"name": "p"}, "modelFormat": {"name": "onnx"}, "version": 1, "storageUri": "s3://b/m", **spec}
-    return InferenceModel.model_validate({"metadata": {"name": "m", "namespace": "n", "uid": uid}, "spec": asked})
+    defaults = {"inputs": None, "outputs": None, "footprint": None}
+    return declared.model("m", version, metadata={"namespace": "n", "uid": uid}, **{**defaults, **spec})
 
 
-POOL = ServingPool.model_validate({"metadata": {"name": "p", "namespace": "n", "uid": "u0"}})
+POOL = declared.pool(metadata={"namespace": "n", "uid": "u0"})
 
 
 def revision(resource: Resource, number: int) -> dict[str, Any]:
