@@ -177,9 +177,7 @@ def test_equal_files_from_elsewhere_have_the_engine_that_is_there(namespace: Nam
     assert artifacts(bucket) == stored
 
 
-def test_an_engine_that_is_not_good_enough_is_blocked_while_the_old_version_serves(
-    namespace: Namespace, client: Client
-) -> None:
+def test_an_inaccurate_engine_is_blocked_while_the_old_version_serves(namespace: Namespace, client: Client) -> None:
     _, test = digits()
     before = answers(client, INT8, test.images[:8])
     namespace.apply(model("int8", OTHER, version=2, engine=int8(1e-6)))

@@ -70,9 +70,7 @@ def test_from_when_no_prometheus_is_named_any_more_servers_are_asked(namespace: 
     measured(namespace, DEAF)
 
 
-def test_a_server_whose_queue_is_too_long_is_sent_nothing_until_it_is_worked_off(
-    namespace: Namespace, client: Client
-) -> None:
+def test_a_server_with_too_long_a_queue_is_ejected_until_it_is_empty(namespace: Namespace, client: Client) -> None:
     pod = namespace.server_pods(ASKED)[0]["metadata"]["name"]
     address = namespace.json("get", "pod", pod)["status"]["podIP"]
 

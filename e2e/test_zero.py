@@ -115,7 +115,7 @@ def test_a_server_that_goes_is_waited_for(namespace: Namespace, client: Client) 
     assert load.answers() == [[[1]]]
 
 
-def test_the_operators_are_killed_and_the_activator_is_told_to_end_while_requests_wait(
+def test_requests_wait_while_the_operators_and_the_activator_end(
     namespace: Namespace, client: Client, storage: str
 ) -> None:
     namespace.apply(sleeper(storage, replicas=0))

@@ -15,9 +15,7 @@ def good(workspace: Workspace) -> None:
     workspace.write(model("good", 1, "double"))
 
 
-def test_a_killed_up_is_followed_by_one_that_takes_over_without_a_failed_request(
-    workspace: Workspace, up: Starter
-) -> None:
+def test_after_a_killed_up_the_next_takes_over_without_a_failed_request(workspace: Workspace, up: Starter) -> None:
     first = up()
     first.until_ready("good")
     pid = first.server_pid()

@@ -147,7 +147,7 @@ def test_the_agent_alone_controls_its_server_by_the_token(
     pod.until(lambda state: not state.applied.models)
 
 
-def test_a_killed_agent_comes_back_loads_nothing_again_and_no_request_is_lost(pod: Pod) -> None:
+def test_a_killed_agent_returns_reloads_nothing_and_loses_no_request(pod: Pod) -> None:
     wanted = model("m", {1: folder_of(pod.root, "one", 2.0)})
     pod.want(wanted)
     pod.until_ready("m", 1)

@@ -85,7 +85,7 @@ def test_our_grid_has_no_two_alike_and_ends_at_what_a_resource_may_say():
     assert all(each.targets.latency["p99"] <= case.policy.targets.latency["p99"] for _, each in found)
 
 
-def test_our_grid_for_who_may_be_late_has_no_two_alike_and_asks_for_no_less_than_the_budget():
+def test_our_grid_has_no_duplicates_and_no_target_below_the_budget():
     case = constant()[0]
     found = list(lenient(case.policy))
     assert len({words for words, _ in found}) == len(found) == len({str(each) for _, each in found})

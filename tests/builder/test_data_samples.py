@@ -59,7 +59,7 @@ def test_without_declared_inputs_every_column_is_one(tmp_path: Path) -> None:
     assert [sorted(row) for row in read(tmp_path).rows] == [["a", "b"]] * 2
 
 
-def test_whole_numbers_of_json_fit_a_narrow_type_where_they_are_small_enough(tmp_path: Path) -> None:
+def test_small_integers_of_json_fit_a_narrow_type(tmp_path: Path) -> None:
     narrow = TensorSpec("ids", "TYPE_UINT8", (1,))
     lines(tmp_path, {"ids": [255]})
     assert read(tmp_path, narrow).rows[0]["ids"].dtype == np.uint8

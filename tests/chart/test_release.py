@@ -36,9 +36,7 @@ def _use(cluster: Cluster) -> None:
     cluster.apply(POOL)
 
 
-def test_uninstalling_keeps_the_crds_and_all_resources_and_leaves_nothing_else(
-    release: Release, cluster: Cluster
-) -> None:
+def test_uninstalling_leaves_the_crds_and_all_resources_alone(release: Release, cluster: Cluster) -> None:
     release.install({})
     assert _crds(cluster) == set(CRDS)
     _use(cluster)
@@ -67,7 +65,7 @@ def test_crds_go_with_the_release_where_they_are_not_to_be_kept(release: Release
     wait_for("the CRDs' end", lambda: not _crds(cluster), 60)
 
 
-def test_an_upgrade_brings_newer_crds_and_the_former_chart_brings_back_what_was(
+def test_an_upgrade_brings_newer_crds_and_a_rollback_the_former_ones(
     release: Release, cluster: Cluster, tmp_path: Path
 ) -> None:
     release.install({})

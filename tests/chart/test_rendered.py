@@ -98,7 +98,7 @@ def test_the_budget_is_of_the_version_that_the_cluster_offers(release: Release, 
     ("version", "policy"),
     [("v1.26.15", None), ("v1.27.0", "AlwaysAllow"), ("v1.27.3-gke.100", "AlwaysAllow"), ("v1.33.1", "AlwaysAllow")],
 )
-def test_a_replica_that_is_not_ready_may_be_evicted_where_the_cluster_knows_how(
+def test_an_unready_replica_may_be_evicted_if_the_cluster_supports_it(
     releases: Releases, tmp_path: Path, version: str, policy: str | None
 ) -> None:
     chart = Path(shutil.copytree(CHART, tmp_path / "argosy"))
@@ -251,7 +251,7 @@ def test_the_servers_rules_and_the_dashboards_are_the_generated_ones(release: Re
 
 
 @pytest.mark.usefixtures("monitoring")
-def test_the_pod_monitor_selects_servers_and_activators_where_they_are_served(releases: Releases) -> None:
+def test_the_pod_monitor_selects_servers_and_activators(releases: Releases) -> None:
     enabled = {"metrics": {"podMonitor": {"enabled": True, "labels": {"release": "stack"}}}}
     monitor = only(releases().install({**WITHOUT_CRDS, **enabled}), "PodMonitor")
     pool = declared.pool()

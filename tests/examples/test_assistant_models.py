@@ -243,7 +243,7 @@ def test_chunks_join_to_the_whole_text(answer: Any, detokenize: Stage) -> None:
 
 
 @pytest.mark.parametrize("said", ["naïve café 🙂 中文", "e\u0301 👩‍👩‍👧 \x00\n", ""])
-def test_characters_of_several_bytes_are_whole_again_once_chunks_are_joined(
+def test_joined_chunks_have_intact_characters_of_several_bytes(
     detokenize: Stage, pieces: tokenizers.Tokenizer, said: str
 ) -> None:
     calm = one(False, np.bool_)

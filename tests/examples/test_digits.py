@@ -87,9 +87,7 @@ def builders(workspace: Workspace) -> list[psutil.Process]:
     ]
 
 
-def test_an_int8_engine_is_built_measured_and_served_and_outlives_one_that_is_worse(
-    up: Starter, scans: tuple[Arrays, Arrays]
-) -> None:
+def test_an_int8_engine_is_built_and_served_and_outlives_a_worse_one(up: Starter, scans: tuple[Arrays, Arrays]) -> None:
     images, labels = scans
     run = up()
     engine = until_ready(run)
@@ -127,9 +125,7 @@ def test_ctrl_c_ends_a_build_and_leaves_nothing_half_written(up: Starter) -> Non
     assert not list((up.workspace.state / "engines").rglob("manifest.json"))
 
 
-def test_a_model_that_changes_under_its_name_is_built_anew_while_its_engine_serves(
-    up: Starter, scans: tuple[Arrays, Arrays]
-) -> None:
+def test_a_changed_model_is_rebuilt_while_its_engine_serves(up: Starter, scans: tuple[Arrays, Arrays]) -> None:
     images, _ = scans
     run = up()
     key = until_ready(run)["key"]

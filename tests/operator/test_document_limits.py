@@ -47,7 +47,7 @@ def settled(cluster: Cluster, resources: Sequence[Resource], names: set[str], ro
     raise AssertionError(f"{sorted(cluster.routed())} are reached, {sorted(cluster.serving())} are loaded")
 
 
-def test_what_comes_waits_until_what_goes_has_left_its_room_in_the_documents() -> None:
+def test_a_model_waits_until_another_leaves_the_documents() -> None:
     cluster, one = Cluster((NODE,), slow=timedelta(seconds=2)), pool(maxServers=1)
     before, after = [[wordy(name, 250) for name in names] for names in ("abc", "def")]
     settled(cluster, [one, *before], set("abc"))

@@ -111,7 +111,7 @@ def settle(shell: Shell, resources: list[Resource]) -> Outcome:
     raise AssertionError("it does not settle")
 
 
-def test_a_new_version_stands_beside_the_old_one_until_the_ensemble_has_moved() -> None:
+def test_the_old_version_stays_until_the_ensemble_has_moved() -> None:
     shell = Shell()
     settle(shell, declared(1, 1))
     assert shell.loaded["pipe"].steps == {"one": 1, "two": 1}
@@ -152,7 +152,7 @@ def test_the_version_policy_keeps_older_versions() -> None:
     assert shell.loaded["one"].versions[2].uri == "s3://b/one/2"
 
 
-def test_a_server_that_was_restarted_is_given_what_it_had_and_what_it_should_have() -> None:
+def test_a_restarted_server_gets_what_it_had_and_should_have() -> None:
     shell = Shell(refuses=frozenset({("one", 2)}))
     settle(shell, declared(1, 1))
     settle(shell, declared(2, 1))

@@ -45,7 +45,7 @@ def for_minutes(cluster: Cluster, minutes: int, resources: list) -> None:  # typ
         cluster.tick(resources, seconds=10)
 
 
-def test_a_server_whose_loads_meet_device_errors_goes_elsewhere_and_the_gpu_is_cordoned() -> None:
+def test_device_errors_of_loads_cordon_the_gpu_and_move_the_server() -> None:
     cluster = Cluster((gpu_node("a"), gpu_node("b")), broken=frozenset({("a", 0)}))
     resources = [pool(), model("m")]
     for _ in range(4):

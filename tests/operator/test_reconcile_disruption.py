@@ -63,7 +63,7 @@ def test_servers_whose_pods_went_with_their_nodes_hold_nothing_up() -> None:
     assert {each.step.plan.node for each in cluster.servers.values()} == {"d"}
 
 
-def test_what_nobody_declares_any_more_and_what_is_suspended_is_no_disruption() -> None:
+def test_deleted_and_suspended_models_are_no_disruption() -> None:
     cluster, _ = serving()
     cluster.settle([pool(maxGpusPerServer=1)])
     assert cluster.servers == {}

@@ -43,7 +43,7 @@ def test_an_ensemble_is_not_ready_while_its_former_graph_serves() -> None:
     assert ready(cluster, "Ensemble default/e")
 
 
-def test_a_version_that_does_not_fit_beside_the_old_one_takes_its_place_replica_by_replica() -> None:
+def test_a_version_that_does_not_fit_replaces_replica_by_replica() -> None:
     cluster = Cluster((gpu_node("a", 2),))
     cluster.settle([pool(), model("m", memory=50, minReplicas=2)])
     new = [pool(), model("m", version=2, memory=50, minReplicas=2)]

@@ -72,7 +72,7 @@ def test_a_suspended_pool_lets_go_of_everything_at_once() -> None:
     assert (cluster.servers, outcome.steps[POOL]) == ({}, ())
 
 
-def test_a_model_that_has_no_place_any_more_goes_on_serving_and_others_wait() -> None:
+def test_a_model_that_no_longer_fits_goes_on_serving_and_others_wait() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m")])
     always_routed(cluster, [pool(), model("m", memory=100), model("n", memory=64)], {"m"}, rounds=30)

@@ -65,7 +65,7 @@ def test_two_that_change_at_once_do_so_one_after_the_other() -> None:
     assert loaded(cluster) == {"m": {2}, "n": {2}}
 
 
-def test_another_size_of_what_is_loaded_counts_at_once_and_restarts_nothing() -> None:
+def test_another_size_of_a_loaded_model_counts_at_once() -> None:
     cluster = Cluster((gpu_node("a", 2),))
     cluster.settle([pool(), model("m", memory=20)])
     done_at = cluster.servers["p-0"].done_at
@@ -151,7 +151,7 @@ def test_a_version_on_another_gpu_is_charged_where_it_is() -> None:
 
 
 @pytest.mark.parametrize("edit", [{"maxBatchSize": 8}, {"storageUri": "s3://b/m/other"}, {"batching": {}}])
-def test_a_new_configuration_that_does_not_fit_beside_the_only_one_waits_and_says_so(edit: dict[str, object]) -> None:
+def test_a_configuration_that_does_not_fit_waits_and_says_so(edit: dict[str, object]) -> None:
     cluster = Cluster((gpu_node("a", 2),))
     cluster.settle([pool(), model("m", memory=60)])
     form = cluster.servers["p-0"].loaded["m"]
@@ -167,7 +167,7 @@ def test_a_new_configuration_that_does_not_fit_beside_the_only_one_waits_and_say
     assert "does not fit" not in message(cluster, "m")
 
 
-def test_a_new_configuration_never_stands_beside_the_old_one_where_there_is_no_room() -> None:
+def test_a_configuration_is_never_loaded_twice_without_memory() -> None:
     cluster = Cluster((gpu_node("a", 2),))
     cluster.settle([pool(), model("m", memory=60, minReplicas=2)])
     changed = [pool(), model("m", memory=60, minReplicas=2, maxBatchSize=8)]
@@ -180,7 +180,7 @@ def test_a_new_configuration_never_stands_beside_the_old_one_where_there_is_no_r
     assert "max_batch_size: 8" in cluster.servers["p-0"].loaded["m"].config_text
 
 
-def test_a_small_model_takes_a_new_configuration_beside_the_one_that_serves() -> None:
+def test_a_small_model_takes_a_new_configuration_while_it_serves() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m", memory=20)])
     never_too_full(cluster, [pool(), model("m", memory=20, maxBatchSize=8)], sizes(m=[20]), {"m"})

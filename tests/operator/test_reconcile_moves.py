@@ -95,7 +95,7 @@ def test_an_ensemble_that_stays_keeps_the_models_it_runs() -> None:
     assert cluster.servers.keys() == {"p-1"}
 
 
-def test_a_model_that_asks_for_another_pool_is_served_until_it_is_reached_there() -> None:
+def test_a_model_that_changes_pools_is_served_until_it_is_reached() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m"), model("z")])
     cluster.elsewhere = {"m": False}
@@ -124,7 +124,7 @@ def test_the_last_model_that_asks_for_another_pool_keeps_its_server() -> None:
     assert cluster.servers == {}
 
 
-def test_an_ensemble_whose_model_asks_for_another_pool_goes_on_until_it_does_too() -> None:
+def test_an_ensemble_whose_model_changes_pools_goes_on_until_it_does() -> None:
     cluster = Cluster((gpu_node("a"),))
     right = [pool(), model("m"), model("n"), ensemble("e", "m", "n")]
     cluster.settle(right)

@@ -132,7 +132,7 @@ def test_models_for_gpus_that_are_unknown_for_now_do_not_go_to_a_cpu() -> None:
         assert [server.step.plan.node for server in cluster.servers.values()] == ["a"]
 
 
-def test_servers_leave_a_node_that_the_pool_no_longer_selects_once_they_serve_elsewhere() -> None:
+def test_servers_leave_a_node_that_is_no_longer_selected() -> None:
     zone = {"zone": "x"}
     cluster = Cluster((gpu_node("a", labels=zone), gpu_node("b", labels=zone)))
     resources = [pool(nodeSelector=zone), model("m")]
@@ -145,7 +145,7 @@ def test_servers_leave_a_node_that_the_pool_no_longer_selects_once_they_serve_el
     assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
 
 
-def test_pods_that_are_not_ready_only_because_nobody_hears_of_their_node_keep_their_routes() -> None:
+def test_unready_pods_of_a_silent_node_keep_their_routes() -> None:
     """As after an outage of the API server: once they are Ready again they are asked at once."""
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m")])

@@ -136,7 +136,7 @@ def test_what_was_asked_for_and_is_not_there_is_no_fault() -> None:
     assert reason(outcome, "m", ConditionType.PLACED) == ("True", "Placed")
 
 
-def test_what_is_limited_by_capacity_hears_of_room_as_soon_as_there_is_some() -> None:
+def test_a_model_limited_by_capacity_grows_as_soon_as_there_is_some() -> None:
     short = decision(2, Reason.LIMITED_BY_CAPACITY, desired=3)
     before = snapshot(model("m", maxReplicas=4), nodes=gpus(2), m=short)
     outcome = reconcile(before, NOON)
@@ -147,7 +147,7 @@ def test_what_is_limited_by_capacity_hears_of_room_as_soon_as_there_is_some() ->
     assert placed(roomier, "m") == 2  # to take it is another decision
 
 
-def test_how_many_of_those_that_are_wanted_there_is_room_for_is_known_before_they_are_asked_for() -> None:
+def test_how_many_replicas_fit_is_known_before_they_are_requested() -> None:
     short = decision(2, Reason.LIMITED_BY_CAPACITY, desired=9)
     before = snapshot(model("m", maxReplicas=7), nodes=gpus(2), m=short)
     name = "InferenceModel default/m"
@@ -227,7 +227,7 @@ def test_a_pool_that_is_not_there_yet_has_no_grants() -> None:
     assert reconcile(FleetSnapshot(resources=(model("m"),), nodes=(), pools={POOL: PoolSnapshot()}), NOON).grants == {}
 
 
-def test_what_scaling_changes_in_place_is_ready_meanwhile_and_what_a_person_changes_is_not() -> None:
+def test_changes_in_place_by_scaling_leave_a_model_ready() -> None:
     spec: dict[str, Any] = {"footprint": {"gpuMemory": "4Gi"}, "scaling": {}, "maxBatchSize": 8}
     first = snapshot(model("m", **spec), nodes=gpus(1), m=decision(1))
     outcome = reconcile(first, NOON)

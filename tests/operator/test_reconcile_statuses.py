@@ -74,7 +74,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("field", REFUSED)
-def test_what_the_bundled_server_would_not_load_is_refused_before_it_is_placed(field: str) -> None:
+def test_what_the_bundled_server_cannot_load_is_refused(field: str) -> None:
     refused = decide(pool(), model("m", **REFUSED[field]))
     assert said(of(refused), ConditionType.VALID)[:2] == ("False", "UnsupportedFormat")
     assert field in said(of(refused), ConditionType.VALID)[2]
@@ -110,9 +110,7 @@ def test_an_object_that_was_refused_stalls_its_resource_until_it_is_not() -> Non
     ],
     ids=["held", "nothing holds", "never at zero"],
 )
-def test_the_url_stands_where_requests_are_held_before_there_was_any_server(
-    spec: dict[str, Any], holds: bool, url: str
-) -> None:
+def test_the_url_is_there_where_requests_wait_for_the_first_server(spec: dict[str, Any], holds: bool, url: str) -> None:
     status = of(decide(pool(), model("m", **spec, replicas=0), reports=(), holds=holds))
     assert (status.url, bool(status.grpc_address)) == (url, bool(url))
 
@@ -203,7 +201,7 @@ def test_triton_s_finer_rules_are_said_with_the_field(config: dict[str, Any], pa
     assert first.path == path
 
 
-def test_a_faulty_resource_without_a_valid_form_gets_a_status_and_is_left_as_it_is() -> None:
+def test_a_faulty_resource_without_a_valid_form_gets_a_status() -> None:
     right = decide(pool(), model("m"))
     (step,) = right.steps[POOL]
     problem = Problem("", "InferenceModel default/m", "spec.version", "expected a whole number; found 'x'")
@@ -236,7 +234,7 @@ def test_an_unchanged_round_changes_no_status() -> None:
     assert first.problems == ()
 
 
-def test_a_model_with_an_engine_is_not_loaded_where_the_pool_has_nowhere_to_keep_it() -> None:
+def test_a_model_with_an_engine_needs_storage_for_engines() -> None:
     outcome = decide(pool(), model("m", engine={"builder": "onnxruntime"}), model("n"))
     assert said(of(outcome))[:2] == ("False", "EngineNotBuilt")
     assert said(of(outcome), ConditionType.STALLED)[:2] == ("True", "EngineNotBuilt")
@@ -260,7 +258,7 @@ def test_a_format_that_the_runtime_cannot_run_is_a_reason() -> None:
     assert said(of(outcome))[:2] == ("False", "UnsupportedFormat")
 
 
-def test_a_checkpoint_of_the_path_without_engines_is_refused_by_pools_with_the_way_out() -> None:
+def test_a_checkpoint_without_an_engine_is_refused_with_the_way_out() -> None:
     engine = {"builder": "tensorrt_llm", "options": {"backend": "pytorch"}}
     outcome = decide(pool(), model("m", modelFormat={"name": "huggingface"}, engine=engine))
     status, reason, message = said(of(outcome))

@@ -49,7 +49,7 @@ def test_members_of_a_pool_that_was_deleted_claim_nothing() -> None:
     assert all(cluster.snapshot.statuses[name].ready for name in MEMBERS)
 
 
-def test_what_never_was_valid_for_this_operator_claims_nothing_of_what_an_earlier_one_wrote() -> None:
+def test_a_resource_that_never_was_valid_claims_nothing() -> None:
     cluster = served()
     cluster.forget()
     problem = Problem("", MEMBERS[0], "spec.version", "is wrong")
@@ -83,7 +83,7 @@ def test_a_pool_without_servers_keeps_its_cordons() -> None:
     assert found.cordoned_gpus == (cordon,)
 
 
-def test_a_pool_that_cannot_be_read_goes_on_and_its_status_says_what_was_last_known() -> None:
+def test_an_unreadable_pool_goes_on_with_its_last_status() -> None:
     """An operator that starts when a pool is faulty leaves its servers as they are."""
     cluster = served()
     before = cluster.snapshot.statuses["ServingPool default/p"]

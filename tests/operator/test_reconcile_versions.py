@@ -81,7 +81,7 @@ def test_one_comes_and_another_goes_while_the_rest_serves() -> None:
     assert status(cluster).ready
 
 
-def test_after_a_rollback_the_declared_version_answers_whatever_is_retained() -> None:
+def test_after_a_rollback_the_declared_version_answers() -> None:
     cluster = Cluster((gpu_node("a"),))
     for version in (1, 2):
         kept = model(version, memory=10, versionPolicy={"latest": {"numVersions": 2}})

@@ -66,7 +66,7 @@ def test_the_whole_machine_is_no_limit(monkeypatch: pytest.MonkeyPatch, usable: 
 
 
 @pytest.mark.parametrize(("limit", "given", "expected"), [(2, None, "2"), (2, "8", "8"), (None, None, None)])
-def test_the_environment_gets_the_number_where_it_has_none_and_there_is_a_limit(
+def test_the_environment_gets_the_number_where_there_is_a_limit(
     monkeypatch: pytest.MonkeyPatch, limit: int | None, given: str | None, expected: str | None
 ) -> None:
     monkeypatch.setattr(cpus, "cpu_limit", lambda: limit)

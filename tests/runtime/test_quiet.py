@@ -44,7 +44,7 @@ def test_counters_that_begin_anew_are_requests_too() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 20.0), st.integers(0, 3)), min_size=1, max_size=50))
-def test_it_never_goes_within_the_period_of_a_request_unless_its_time_is_up(steps: list[tuple[float, int]]) -> None:
+def test_it_never_ends_within_the_period_of_a_request_before_its_limit(steps: list[tuple[float, int]]) -> None:
     now, requests, asked_at = 0.0, 0, 0.0
     quiet = Quiet(PERIOD, requests, now)
     for pause, more in steps:

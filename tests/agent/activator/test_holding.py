@@ -94,7 +94,7 @@ async def test_a_server_that_takes_no_connection_is_left_out_for_another(heard: 
     assert fleet.asked.count(HERE) <= 1
 
 
-async def test_where_no_server_takes_a_connection_the_request_waits_until_one_does(
+async def test_a_request_waits_until_a_server_takes_its_connection(
     heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(servers, "ASIDE_S", 0.01)

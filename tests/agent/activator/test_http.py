@@ -46,7 +46,7 @@ async def test_requests_wait_until_a_server_has_the_model_and_are_answered_by_it
         assert answer.headers["connection"] == "close"
 
 
-async def test_tritons_client_waits_with_a_large_binary_tensor_and_goes_on_over_several_requests(
+async def test_tritons_client_waits_with_a_large_tensor_over_several_requests(
     server: Server,
 ) -> None:
     data = np.arange(200_000, dtype=np.float32).reshape(1, -1)

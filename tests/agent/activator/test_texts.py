@@ -97,7 +97,7 @@ def test_messages_of_our_own_are_what_protobuf_reads() -> None:
     assert pb.ServerMetadataResponse.FromString(name_message("argosy")).name == "argosy"
 
 
-def test_one_server_after_the_other_is_asked_and_one_set_aside_a_while_later() -> None:
+def test_servers_take_turns_and_one_set_aside_is_tried_a_while_later() -> None:
     a, b = Endpoint("a", 1, 2), Endpoint("b", 1, 2)
     found = Servers()
     assert [found.pick((a, b), 0.0) for _ in range(4)] in ([a, b, a, b], [b, a, b, a])

@@ -171,7 +171,7 @@ def test_fields_of_a_later_release_are_passed_over() -> None:
     assert parse_repository(changed("models/0/priority", 3)) == REPOSITORY
 
 
-def test_of_an_older_release_the_one_key_stands_for_all_of_the_configuration() -> None:
+def test_an_older_release_has_one_key_for_all_of_the_configuration() -> None:
     text = '{"server": "s", "models": [{"name": "m", "config": "", "versions": {}, "gpus": [], "reloadKey": "k"}]}'
     (model,) = parse_repository(text).models
     assert (model.config_key, model.reload_key, model.instances) == ("k", "", 0)

@@ -112,9 +112,7 @@ def test_what_a_running_build_has_written_stays_however_old_it_is(store: EngineS
     assert {each.place for each in gone if isinstance(each, Half)} == {f"{key}/phases", f"{key}/{'1' * 16}"}
 
 
-def test_a_lease_is_renewed_and_one_of_a_killed_build_is_believed_for_a_while(
-    here: EngineStore, tmp_path: Path
-) -> None:
+def test_a_lease_is_renewed_and_that_of_a_killed_build_expires(here: EngineStore, tmp_path: Path) -> None:
     written, keep = threading.Semaphore(0), here._sink.replace
 
     def replace(name: str, body: bytes) -> None:

@@ -122,9 +122,7 @@ async def following(source: ConfigMapSource) -> AsyncIterator["asyncio.Queue[str
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_every_text_comes_also_one_that_is_there_later_and_a_deletion_takes_nothing_back(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+async def test_every_text_arrives_and_a_deletion_takes_nothing_back(cluster: Cluster, tmp_path: Path) -> None:
     source = ConfigMapSource(credentials(cluster, tmp_path / "account"), DESIRED)
     async with following(source) as texts:
         await asyncio.sleep(0)

@@ -76,7 +76,7 @@ async def test_what_an_earlier_change_left_behind_is_in_no_ones_way(bench: Bench
 
 
 @pytest.mark.parametrize("error", [SlowError("slow"), UnreachableError("gone"), RefusedError("no")])
-async def test_what_is_loaded_counts_although_the_server_does_not_say_that_it_drained(
+async def test_a_load_counts_although_the_server_never_reports_draining(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, error: ControlError
 ) -> None:
     await bench.settle(bench.model("m", v1=bench.source("a", "one")))

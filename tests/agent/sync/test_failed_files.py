@@ -20,7 +20,7 @@ async def test_files_that_are_not_there_are_told_and_taken_when_they_come(bench:
     assert bench.fake.loaded == {"m": {1: "here"}}
 
 
-async def test_a_new_version_is_served_though_the_files_of_the_former_one_are_gone(bench: Bench) -> None:
+async def test_a_new_version_is_served_though_the_former_files_are_gone(bench: Bench) -> None:
     former = bench.source("a", "one")
     await bench.settle(bench.model("m", v1=former))
     shutil.rmtree(bench.root / "sources" / "a")

@@ -17,7 +17,7 @@ def in_place(model: RenderedModel, note: str) -> RenderedModel:
     return replace(model, config_text=f"{model.config_text}# {note}\n", reload_key="one", config_key=note)
 
 
-async def test_a_change_in_place_leaves_every_file_as_it_stands_but_the_configuration(bench: Bench) -> None:
+async def test_a_change_in_place_rewrites_the_configuration_alone(bench: Bench) -> None:
     source = bench.source("a", "one")
     (bench.root / "sources" / "a" / "labels.txt").write_text("cat")
     model = RenderedModel("m", text("m", 1) + 'output { name: "Y" label_filename: "labels.txt" }\n', {1: source})

@@ -17,7 +17,7 @@ async def test_a_version_bump_swaps_and_drops_the_old_folder(bench: Bench) -> No
     assert bench.fake.calls == ["load m", "load m"]
 
 
-async def test_a_model_is_loaded_by_its_served_name_and_reported_by_its_resources(bench: Bench) -> None:
+async def test_a_model_is_loaded_by_its_served_name_and_reported_by_its_own(bench: Bench) -> None:
     model = replace(bench.model("Bert_v2.1", v1=bench.source("a", "one")), resource="bert")
     await bench.settle(model)
     assert bench.fake.calls == ["load Bert_v2.1"]
@@ -31,7 +31,7 @@ async def test_a_model_is_loaded_by_its_served_name_and_reported_by_its_resource
     assert bench.states() == {("bert", 1): LoadState.READY, ("bert", 2): LoadState.UNAVAILABLE}
 
 
-async def test_what_serves_is_told_with_the_digest_of_its_files_by_a_later_agent_too(bench: Bench) -> None:
+async def test_a_later_agent_also_reports_the_digest_of_what_serves(bench: Bench) -> None:
     model = bench.model("m", v1=bench.source("a", "one"))
     await bench.settle(model)
     [told] = {each.digest for each in bench.agent.ledger.loaded()}

@@ -21,9 +21,7 @@ async def test_a_server_that_lost_everything_gets_it_again(bench: Bench) -> None
 
 
 @pytest.mark.parametrize("uri", ["pvc://nowhere/x", "foo://nowhere/x"])
-async def test_a_restarted_server_gets_back_what_served_where_the_next_version_cannot_be_had(
-    bench: Bench, uri: str
-) -> None:
+async def test_a_restarted_server_gets_what_served_if_the_next_is_unavailable(bench: Bench, uri: str) -> None:
     first = bench.source("a", "one")
     await bench.settle(bench.model("m", v1=first))
     wanted = bench.model("m", v1=first, v2=VersionSource(uri))
@@ -71,7 +69,7 @@ async def test_what_got_lost_and_is_refused_now_keeps_nothing_from_its_place(ben
     assert bench.fake.calls == ["load m"] * 3
 
 
-async def test_a_server_that_ends_with_what_got_lost_is_given_what_should_be_served(
+async def test_a_server_that_ends_with_lost_models_gets_what_should_serve(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ends(name: str) -> None:

@@ -137,7 +137,7 @@ async def test_an_answer_from_before_the_question_does_not_count(scene: Scene) -
 
 
 @pytest.mark.parametrize(("trouble", "said"), [(UnreachableError("gone"), False), (SlowError("slow"), True)])
-async def test_a_server_that_is_gone_drains_nothing_and_a_slow_one_is_asked_again(
+async def test_a_lost_server_drains_nothing_and_a_slow_one_is_asked_again(
     scene: Scene, trouble: Exception, said: bool
 ) -> None:
     troubles, index = [trouble], scene.fake.index
@@ -173,7 +173,7 @@ async def test_what_ended_unknown_is_asked_for_at_once(scene: Scene) -> None:
     assert not scene.ledger.unsettled
 
 
-def test_a_version_that_the_server_has_unloaded_is_not_told_as_one_that_failed() -> None:
+def test_a_version_that_was_unloaded_is_not_reported_as_failed() -> None:
     ledger = Ledger({})
     ledger.observed([LoadedModel("m", 1, LoadState.READY), LoadedModel("m", 2, LoadState.UNAVAILABLE, "unloaded")])
     assert ledger.loaded() == (LoadedModel("m", 1, LoadState.READY),)

@@ -46,7 +46,7 @@ async def test_what_failed_is_tried_again_later_and_at_once_when_it_changes(benc
 
 
 @pytest.mark.parametrize("fault", ["refused", "not there"])
-async def test_on_a_fresh_server_what_can_be_served_is_where_the_newest_version_fails(bench: Bench, fault: str) -> None:
+async def test_a_fresh_server_serves_older_versions_if_the_newest_fails(bench: Bench, fault: str) -> None:
     first = bench.source("a", "one")
     second = bench.source("b", "two", broken=True) if fault == "refused" else VersionSource("foo://nowhere/x")
     wanted = bench.model("m", v1=first, v2=second)

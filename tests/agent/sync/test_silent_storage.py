@@ -114,9 +114,7 @@ async def test_files_that_cannot_be_read_give_their_turns_to_others(bench: Bench
     await rounds_until(bench, lambda: len(bench.fake.loaded) == len(models), *models)
 
 
-async def test_a_model_whose_claim_hangs_is_served_from_elsewhere_once_it_says_so(
-    bench: Bench, hung_fetches: Hanging
-) -> None:
+async def test_a_model_whose_claim_hangs_is_served_from_another_source(bench: Bench, hung_fetches: Hanging) -> None:
     hung, other = bench.model("m", v1=bench.claimed("nfs", "m", "one")), bench.model("m", v1=bench.source("a", "two"))
     await rounds_until(bench, lambda: hung_fetches.inside, hung)
     bench.now = SILENT_S

@@ -79,9 +79,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     go.set()
 
 
-async def test_downloads_that_take_long_hold_up_no_model_that_is_whole_in_the_cache(
-    bench: Bench, held_up: threading.Event
-) -> None:
+async def test_long_downloads_delay_no_model_that_is_cached(bench: Bench, held_up: threading.Event) -> None:
     good = bench.model("good", v1=bench.source("a", "one"))
     await bench.settle(good)
     shutil.rmtree(bench.root / "server")

@@ -225,9 +225,7 @@ async def test_a_version_that_is_wanted_again_never_went(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("successor", [[], [Tally("m", 2, 0, 3, 0, 0)]])
-async def test_a_version_stays_as_long_as_it_may_while_its_successor_answers_nothing(
-    bench: Bench, successor: list[Tally]
-) -> None:
+async def test_a_version_stays_while_its_successor_answers_nothing(bench: Bench, successor: list[Tally]) -> None:
     await bench.want(bench.model(1, 2))
     await bench.ended()
     bench.fake.tallies = [tally(1, ago_s=10**6), *successor]

@@ -115,7 +115,7 @@ def test_a_manifest_that_is_another(registry: Any, storage: Storage) -> None:
         storage.fetch(uri(registry, f"@{digest}"))
 
 
-def test_a_tag_that_moves_between_two_tries_is_checked_by_what_it_names_last(registry: Any, storage: Storage) -> None:
+def test_a_tag_that_moves_between_tries_is_checked_by_its_last_digest(registry: Any, storage: Storage) -> None:
     declared = push(registry, [titled("weights", WEIGHTS)])
     left = [1]
 

@@ -67,9 +67,7 @@ def test_a_declared_digest_spares_the_fetch(frame: Frame) -> None:
 
 
 @pytest.mark.parametrize(("least", "passes"), [(0.8, True), (0.9, False)])
-def test_an_engine_that_was_measured_before_is_held_against_the_bounds_of_now(
-    frame: Frame, least: float, passes: bool
-) -> None:
+def test_a_measured_engine_is_compared_with_the_present_bounds(frame: Frame, least: float, passes: bool) -> None:
     built = frame.run()
     frame.store.add_accuracy(built.key, AccuracyReport("cosine_similarity", 0.85, True, 7, "sha256:d", "2026-01-01"))
     model = DataSource(frame.request.model.uri, digest_of(frame.model))

@@ -111,9 +111,7 @@ def test_int8_before_11_is_calibrated_on_the_device(builds: Builds) -> None:
 
 
 @pytest.mark.parametrize("declared", [True, False])
-def test_calibration_reads_data_in_the_network_s_types_whatever_the_file_has(
-    builds: Builds, tmp_path: Path, declared: bool
-) -> None:
+def test_calibration_reads_data_in_the_network_s_types(builds: Builds, tmp_path: Path, declared: bool) -> None:
     rows = [{"x": [0.25 * row + column for column in range(32)]} for row in range(16)]
     folder = tmp_path / "text"
     folder.mkdir()

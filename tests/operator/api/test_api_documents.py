@@ -46,7 +46,7 @@ def test_unsafe_tags_are_refused() -> None:
     assert "could not determine a constructor" in messages("a: !!python/name:os.system x\n")[0]
 
 
-def test_repeated_keys_are_found_with_their_lines_and_the_resource_is_not_taken() -> None:
+def test_repeated_keys_are_reported_by_line_and_the_resource_refused() -> None:
     resources, problems = parse_documents(POOL % "one" + "spec:\n  maxServers: 1\n  maxServers: 2\n", "f.yaml")
     assert resources == []
     assert [str(problem) for problem in problems] == [

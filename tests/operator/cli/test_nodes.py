@@ -54,7 +54,7 @@ def test_what_is_allocatable_comes_before_capacity_and_the_label() -> None:
         ({"allocatable": {"memory": "1Gi"}, "capacity": {"nvidia.com/gpu": "0"}}, {"nvidia.com/gpu.count": "4"}),
     ],
 )
-def test_a_node_whose_device_plugin_is_away_keeps_its_gpus_and_is_as_if_cordoned(
+def test_a_node_without_its_device_plugin_keeps_its_gpus_as_if_cordoned(
     status: dict[str, Any], labels: dict[str, str]
 ) -> None:
     (node,) = read(body(status=status, labels=labels))

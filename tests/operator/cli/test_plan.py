@@ -132,7 +132,7 @@ def test_a_step_that_does_not_exist_is_a_problem(example: Path) -> None:
     assert "safetty" in result.stderr
 
 
-def test_faults_between_resources_stand_beside_those_of_one_and_do_not_follow_from_them(example: Path) -> None:
+def test_faults_between_resources_are_listed_with_those_of_one(example: Path) -> None:
     edit(example / "models.yaml", "gpuMemory: 4Gi", "gpuMemory: four")
     edit(example / "ensemble.yaml", "poolRef: {name: chat}", "poolRef: {name: chatt}")
     result = planned(example)

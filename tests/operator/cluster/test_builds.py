@@ -92,7 +92,7 @@ def job(**condition: str) -> dict[str, Any]:
 HALF = BuildReport(BuildState.BUILDING, percent=40)
 
 
-def test_a_job_whose_pod_has_no_node_yet_holds_the_gpus_that_it_was_made_for() -> None:
+def test_a_job_whose_pod_has_no_node_yet_reserves_its_gpus() -> None:
     (view,) = build_views([of_job(job())], []).values()
     assert (view.observed.node, view.observed.gpus, view.observed.job) == ("node-2", (1,), JobState.ACTIVE)
     assert not view.observed.counted
@@ -103,7 +103,7 @@ def test_a_job_whose_pod_has_no_node_yet_holds_the_gpus_that_it_was_made_for() -
     assert (view.observed.job, view.runs) == (JobState.ABSENT, False)
 
 
-def test_an_image_that_cannot_be_had_fails_the_build_though_its_job_goes_on() -> None:
+def test_an_unavailable_image_fails_the_build_though_its_job_goes_on() -> None:
     (view,) = build_views([of_job(job())], [pod(waiting("ImagePullBackOff"))]).values()
     assert view.observed.job is JobState.FAILED
     assert view.observed.failure is BuildFailure.IMAGE_UNAVAILABLE

@@ -123,7 +123,7 @@ def test_a_pod_without_a_status_yet() -> None:
 
 
 @pytest.mark.parametrize("ready", [True, False])
-def test_a_pod_that_is_not_ready_takes_no_requests_and_still_has_its_routes(ready: bool) -> None:
+def test_an_unready_pod_takes_no_requests_and_still_has_its_routes(ready: bool) -> None:
     metadata = {"name": "p", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
     labels = {"argosy.dev/server": "pool-0", "serves.argosy.dev/embedder": "true"}
     conditions = [{"type": "Ready", "status": str(ready)}]

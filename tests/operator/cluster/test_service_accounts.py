@@ -43,7 +43,7 @@ def template(body: KubernetesObject) -> Any:
     return body["spec"]["template"]
 
 
-def test_an_account_is_noted_without_a_new_pod_and_one_made_anew_brings_one() -> None:
+def test_only_a_recreated_account_brings_a_new_pod() -> None:
     first = deployments(PoolView())
     noted = deployments(seen(first, {NAME: "one"}))
     assert template(noted[NAME]) == template(first[NAME])
@@ -61,7 +61,7 @@ def test_an_account_is_noted_without_a_new_pod_and_one_made_anew_brings_one() ->
     assert deployments(seen(remade, {NAME: "two"})) == remade
 
 
-def test_servers_whose_accounts_were_made_anew_are_replaced_one_after_the_other() -> None:
+def test_servers_with_recreated_accounts_are_replaced_one_by_one() -> None:
     names = ("a", "b")
     (former,) = (each for each in CASE.servers if each.plan.name == NAME)
     servers = [replace(former, plan=replace(former.plan, name=name)) for name in names]

@@ -59,7 +59,7 @@ def test_what_may_go_to_zero(spec: dict[str, Any], zero: bool) -> None:
     assert may_be_zero(found) is zero
 
 
-async def test_what_is_at_zero_is_led_to_the_activator_which_is_told_why_nothing_is_there() -> None:
+async def test_a_model_at_zero_is_routed_to_the_activator_with_a_reason() -> None:
     writes = FakeWriter()
     view = PoolView(activators=(HOLDER, replace(HOLDER, name="ends", terminating=True)))
     await rounds(writes, declared(minReplicas=0, replicas=0), observed(p=view)).reconcile(KEY)
@@ -94,7 +94,7 @@ async def test_how_long_requests_are_held_is_said_by_the_resource() -> None:
     assert "--exit-timeout-secs=600" in container["args"]
 
 
-async def test_what_a_server_has_is_told_to_the_activator_before_services_lead_there() -> None:
+async def test_the_activator_learns_of_a_server_before_services_lead_there() -> None:
     writes = FakeWriter()
     view = at(serving("p-0"))
     behind = replace(view.pods[0], routes=frozenset[str]())
@@ -109,7 +109,7 @@ async def test_what_a_server_has_is_told_to_the_activator_before_services_lead_t
     assert writes.routes["holder"] == frozenset()
 
 
-async def test_what_goes_to_zero_is_led_to_the_activator_before_it_leaves_its_server() -> None:
+async def test_a_model_that_goes_to_zero_is_first_routed_to_the_activator() -> None:
     order: list[str] = []
 
     class Ordered(FakeWriter):
@@ -144,7 +144,7 @@ async def test_nothing_stands_where_nothing_may_go_to_zero() -> None:
     assert writes.routes == {}
 
 
-async def test_what_may_no_longer_go_to_zero_stays_with_the_activator_until_it_is_reached() -> None:
+async def test_a_model_above_zero_stays_with_the_activator_until_reached() -> None:
     writes = FakeWriter()
     view = at(serving("p-0"))
     behind = replace(view.pods[0], routes=frozenset[str]())
@@ -170,7 +170,7 @@ async def test_a_suspended_pool_holds_nothing() -> None:
     assert writes.routes == {"holder": frozenset()}
 
 
-async def test_the_activator_stands_again_as_it_was_for_another_process_of_the_operator() -> None:
+async def test_another_operator_process_leaves_the_activator_as_it_was() -> None:
     first, second = FakeWriter(), FakeWriter()
     view = observed(p=PoolView(activators=(LED,), held={"m": 2}))
     for writes in (first, second):

@@ -111,7 +111,7 @@ def test_a_job_whose_build_was_ended_by_a_pod_of_an_earlier_one_goes() -> None:
     assert (names(builds), builds.keep) == (MAPS | POLICY, frozenset())
 
 
-def test_a_job_that_ended_well_without_a_report_is_made_anew_after_a_moment() -> None:
+def test_a_job_that_ended_well_without_a_report_is_recreated_soon() -> None:
     view = seen(ended="Complete", report=HALF)
     builds = rendered(BUILD, view=view)
     assert (builds.keep, builds.wake) == ({JOB}, NOW + timedelta(seconds=UNREPORTED_S))
@@ -129,7 +129,7 @@ def test_a_job_that_gave_up_is_tried_again_later_or_once_something_changed() -> 
     assert rendered(replace(OVER, timeout=2 * OVER.timeout), view=view).keep == frozenset()
 
 
-def test_a_job_whose_image_cannot_be_had_goes_on_trying_until_something_changes() -> None:
+def test_a_job_without_its_image_goes_on_until_something_changes() -> None:
     view = seen(failure=BuildFailure.IMAGE_UNAVAILABLE)
     assert rendered(OVER, view=view).keep == {JOB}
     pool = CASE.pool.model_copy(deep=True)
@@ -138,7 +138,7 @@ def test_a_job_whose_image_cannot_be_had_goes_on_trying_until_something_changes(
     assert builds.keep == frozenset()
 
 
-def test_what_another_try_would_not_change_is_ended_where_kubernetes_cannot() -> None:
+def test_a_hopeless_job_is_ended_where_kubernetes_cannot_end_it() -> None:
     old = replace(CASE.cluster, judges_failures=False)
     view = seen(report=FAILED, last_code=FINAL_EXIT_CODE)
     assert rendered(OVER, view=view, cluster=old).keep == frozenset()

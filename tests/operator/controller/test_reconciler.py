@@ -171,7 +171,7 @@ def _annotations(body: KubernetesObject) -> dict[str, str]:
     return body["metadata"].get("annotations") or {}
 
 
-async def test_a_server_that_waits_for_its_turn_keeps_its_configmap_and_its_pod_template() -> None:
+async def test_a_server_that_waits_for_its_turn_keeps_its_objects() -> None:
     resources, writes = Store(), FakeWriter()
     for body in (pool(), model(footprint={"gpuMemory": "20Gi"}), model("k", footprint={"gpus": 1})):
         resources.put(parsed_body(body))
@@ -296,9 +296,7 @@ async def test_a_refusal_in_other_words_is_no_new_one() -> None:
 
 
 @pytest.mark.parametrize("fails", ["decide", "conclude"])
-async def test_a_fault_of_ours_stands_on_the_pool_and_its_resources_until_a_round_works(
-    monkeypatch: pytest.MonkeyPatch, fails: str
-) -> None:
+async def test_a_fault_of_ours_is_reported_until_a_round_works(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
     writes, resources, now = FakeWriter(), Store(), NOW
     for body in (pool(), model(), model("other", poolRef={"name": "q"}), pool("q")):
         resources.put(parsed_body(body))
@@ -388,7 +386,7 @@ def said(status: Status, kind: ConditionType) -> tuple[str, str]:
     return found.status.value, found.reason.value
 
 
-async def test_a_silent_agent_is_looked_at_when_its_report_expires_and_keeps_its_routes() -> None:
+async def test_a_silent_agent_is_read_when_its_report_expires() -> None:
     writes, now, view = FakeWriter(), NOW, serving("p-0")
     spoken = replace(view, reports=(replace(view.reports[0], written_at=7),))
     run = rounds(writes, cache=observed(p=spoken), clock=lambda: now)

@@ -207,7 +207,7 @@ async def test_a_gpu_that_one_pool_has_cordoned_is_no_other_pools_either() -> No
     assert store.cordoned() == {"n/p": {("a", 0)}}, "a round of its own pool leaves it as it is"
 
 
-async def test_a_gpu_that_a_foreign_pod_took_is_conceded_once_our_pod_finds_no_node_for_long() -> None:
+async def test_a_gpu_that_a_foreign_pod_took_is_conceded_after_a_while() -> None:
     since = NOW - PATIENCE + timedelta(seconds=5)
     mine = CurrentServer("q-0", "a", (0,), {"y": (0,)})
     view = PoolView((mine,), (ServerReport("q-0", False, unscheduled_since=since),))

@@ -38,7 +38,7 @@ def away(*pods: PodView, keep: int = 1, gone: str = "") -> set[str]:
     return {name for name, each in found.items() if each.ejected}
 
 
-def test_no_service_leads_to_what_is_ejected_and_it_stays_what_may_be_asked() -> None:
+def test_no_service_leads_to_an_ejected_server_which_stays_ready() -> None:
     found = routed([step("a"), step("c")], [pod("a"), pod("c")], (), {"m": Ejection(("a",))})
     assert found == {"a": Routes(M, M), "c": Routes(M)}
 

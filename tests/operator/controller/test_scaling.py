@@ -173,7 +173,7 @@ def test_a_query_decides() -> None:
     assert "backlog" in operator.status("m").metric
 
 
-def test_what_ran_out_of_memory_is_tried_anew_with_another_footprint_and_not_by_another_process() -> None:
+def test_out_of_memory_is_retried_only_with_another_footprint() -> None:
     batched = {"batching": {}, "maxBatchSize": 8, "scaling": {}, "instances": 1}
     operator = Operator((declared.model("m", memory=4, **batched),))
     for _ in range(2):
@@ -248,7 +248,7 @@ def test_an_ensemble_gets_replicas_and_its_slowest_model_instances() -> None:
     assert operator.replicas("fast") == operator.replicas("slow") == operator.replicas("e", "Ensemble")
 
 
-def test_what_is_reckoned_with_is_told_to_prometheus_and_service_times_in_the_status() -> None:
+def test_estimates_are_exported_and_service_times_are_in_the_status() -> None:
     stages = (declared.model(name, memory=4, maxBatchSize=8) for name in ("fast", "slow"))
     whole = declared.ensemble("e", "fast", "slow", slo={"latency": {"p99": "300ms"}})
     operator = Operator((model("m", maxReplicas=4, modelName="M", instances=1), *stages, whole))

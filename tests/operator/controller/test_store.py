@@ -219,7 +219,7 @@ def test_the_form_that_is_declared_is_not_kept_twice() -> None:
     assert resources.of_pool(PoolKey("n/p")).recalled == {}
 
 
-def test_what_was_recalled_does_not_stand_for_a_namesake_or_against_a_valid_form() -> None:
+def test_a_restored_form_is_not_used_for_a_namesake_or_a_valid_form() -> None:
     resources = recalled(model(), model("other"))
     resources.put(parsed_body(model(uid="another", version=0)))
     assert resources.of_pool(PoolKey("n/p")).members == ()

@@ -104,7 +104,7 @@ async def test_what_fails_comes_back_and_holds_up_no_other_pool(counting: Counti
     await ended(task)
 
 
-async def test_what_the_api_server_refuses_of_one_object_makes_no_event_of_the_pool_wait(counting: Counting) -> None:
+async def test_a_refused_object_delays_no_event_of_the_pool(counting: Counting) -> None:
     def answer(key: str) -> None:
         error = UnreachableError(429, "TooManyRequests", "try later")
         error.retry_after_s = 3600.0

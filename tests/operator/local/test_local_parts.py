@@ -283,7 +283,7 @@ def test_the_table_shows_what_is_under_way() -> None:
     assert "fetching version 1: 3 of 9 MiB" in console.export_text()
 
 
-def test_the_table_fits_eighty_columns_and_gives_long_reasons_their_own_lines() -> None:
+def test_the_table_fits_eighty_columns_with_long_reasons_below() -> None:
     console = Console(width=80, record=True, force_terminal=True)
     view = TableView(console)
     rows = [
@@ -363,7 +363,7 @@ def test_render_writes_no_engine_that_is_not_built(workspace: Any, capsys: pytes
     assert (workspace.root / "out" / "laptop-0" / "small" / "config.pbtxt").is_file()
 
 
-def test_an_engines_data_is_beside_its_manifest_and_its_image_has_no_effect(workspace: Any) -> None:
+def test_an_engines_data_is_next_to_its_manifest_and_its_image_ignored(workspace: Any) -> None:
     workspace.write(ENGINE)
     resources = read_manifests(workspace.manifests).resources
     (model,) = (each for each in resources if each.kind == "InferenceModel")

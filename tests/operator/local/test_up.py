@@ -339,9 +339,7 @@ def two_versions(workspace: Any, documents: Documents, setting: str) -> Callable
     return declared
 
 
-def test_after_a_rollback_the_declared_version_answers_whatever_was_retained(
-    workspace: Any, up: Start, documents: Documents
-) -> None:
+def test_after_a_rollback_the_declared_version_answers(workspace: Any, up: Start, documents: Documents) -> None:
     declared = two_versions(workspace, documents, "versionPolicy: {latest: {numVersions: 2}}")
     run = up()
     run.until_ready("one")

@@ -125,7 +125,7 @@ def test_a_resource_without_a_source_still_has_its_identity() -> None:
     assert [(problem.file, problem.resource) for problem in check_set(resources)] == [("", "InferenceModel n/m")]
 
 
-def test_the_table_has_every_backend_of_the_bundled_server_and_one_for_every_format() -> None:
+def test_the_table_has_every_backend_and_one_for_every_format() -> None:
     assert frozenset(backends.names()) == BUNDLED
     assert frozenset(BACKENDS.values()) == frozenset().union(*RUNTIMES.values())
 

@@ -250,7 +250,7 @@ def test_a_shape_fault_gives_both_shapes() -> None:
     ]
 
 
-def test_a_model_without_batching_may_take_the_batch_as_its_first_dimension() -> None:
+def test_without_batching_the_batch_may_be_the_first_dimension() -> None:
     embed = model("embed", {"ids": ("INT64", [-1, -1])}, {"vector": ("FP32", [-1, 4])}, maxBatchSize=0)
     assert faults(ensemble([FIRST, SECOND]), TOKENIZE, embed) == []
 

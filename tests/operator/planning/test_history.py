@@ -41,7 +41,7 @@ def test_without_any_earlier_ones_the_form_itself_is_kept() -> None:
 
 
 @given(st.lists(st.sampled_from("abcdef"), min_size=1), st.integers(0, 4))
-def test_a_history_is_the_latest_forms_in_the_order_in_which_they_last_came(forms: list[str], limit: int) -> None:
+def test_a_history_has_the_latest_forms_in_order_of_their_last_use(forms: list[str], limit: int) -> None:
     kept: dict[str, int] = {}
     for form in forms:
         history = revised([Revision(*each) for each in kept.items()], form, limit)

@@ -27,7 +27,7 @@ def test_it_keeps_it_for_a_while_and_is_looked_at_again_then() -> None:
     assert next_concession(reports(PATIENCE), NOW) is None
 
 
-def test_a_pod_of_others_has_a_conceded_gpu_only_where_nothing_else_is_free() -> None:
+def test_a_foreign_pod_has_a_conceded_gpu_only_if_no_other_is_free() -> None:
     given = {"a": {"team/x": 1}}
     (roomy,) = reserved([gpu_node("a", 3)], SERVERS, {}, given, {("a", 0)})
     (full,) = reserved([gpu_node("a", 2)], SERVERS, {}, given, {("a", 0)})

@@ -114,7 +114,7 @@ def at_once(*servers: CurrentServer) -> list[tuple[str, int]]:
     return decided(errors)
 
 
-def test_a_model_that_fails_on_several_servers_at_once_cordons_the_gpus_of_one() -> None:
+def test_a_model_failing_on_several_servers_cordons_the_gpus_of_one() -> None:
     one, other = CurrentServer("p-0", "a", (0, 1), {"m": (0, 1)}), CurrentServer("p-1", "b", (0,), {"m": (0,)})
     assert at_once(one, other) == at_once(one) == [("a", 0), ("a", 1)]
 

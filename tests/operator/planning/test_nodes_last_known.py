@@ -26,7 +26,7 @@ def test_what_people_made_of_a_note_says_nothing(text: str) -> None:
     assert parse_hardware("a", text) is None
 
 
-def test_a_node_that_does_not_tell_of_its_gpus_has_those_it_had_and_takes_nothing_new() -> None:
+def test_a_node_that_reports_no_gpus_keeps_them_and_takes_nothing_new() -> None:
     silent = Node("a", (), labels={"zone": "x"}, schedulable=False, stale=True)
     (found,) = with_last_known([silent], {"a": NOTED})
     assert found == replace(NOTED, labels={"zone": "x"}, schedulable=False, stale=True)

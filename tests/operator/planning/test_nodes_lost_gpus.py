@@ -17,11 +17,11 @@ def left(node: Node, held: set[int], answering: set[int]) -> list[int]:
     return [gpu.index for gpu in found.gpus]
 
 
-def test_the_server_that_does_not_answer_loses_its_gpu_and_not_the_highest_one() -> None:
+def test_the_silent_server_loses_its_gpu_and_not_the_highest_one() -> None:
     assert left(gpu_node("a", 3), {0, 1, 2, 3}, {0, 2, 3}) == [0, 2, 3]
 
 
-def test_a_gpu_with_device_errors_goes_before_all_others_though_its_server_answers() -> None:
+def test_a_gpu_with_device_errors_goes_before_all_others() -> None:
     held = {("a", each) for each in range(4)}
     (found,) = without_lost((gpu_node("a", 3),), GpuUse(held, held, {("a", 1)}))
     assert [gpu.index for gpu in found.gpus] == [0, 2, 3]
@@ -68,7 +68,7 @@ def test_a_report_that_has_expired_is_no_answer() -> None:
 
 
 @given(st.integers(1, 8), st.sets(st.integers(0, 9)), st.data())
-def test_no_server_that_answers_loses_a_gpu_and_no_more_are_left_than_are_there_or_used(
+def test_only_silent_servers_lose_gpus_and_no_more_are_left_than_exist(
     count: int, held: set[int], data: st.DataObject
 ) -> None:
     heard = {each for each in held if data.draw(st.booleans())}

@@ -55,7 +55,7 @@ def test_a_node_that_is_not_ready_is_not_selected_even_where_servers_run() -> No
     assert selected(declared(), [gpu_node("a", ready=False)], {"a"}) == ()
 
 
-def test_a_node_that_lost_a_selected_label_is_left_to_what_runs_there_until_that_has_moved() -> None:
+def test_a_node_that_lost_its_label_is_left_once_its_servers_moved() -> None:
     node, wants = gpu_node("a"), declared(nodeSelector={"zone": "x"})
     assert selected(wants, [node]) == ()
     (found,) = selected(wants, [node], {"a"})
@@ -89,7 +89,7 @@ def test_a_taint_that_ends_what_runs_takes_the_node_away() -> None:
     assert closed(every, [node]) == frozenset()
 
 
-def test_the_node_s_own_state_is_known_from_the_node_and_not_from_its_taints() -> None:
+def test_a_node_s_state_comes_from_the_node_and_not_from_its_taints() -> None:
     """A taint of Kubernetes' own may come before or after the state that it stands for."""
     node = gpu_node("a", taints=({"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"},))
     assert selected(declared(), [node]) == (node,)

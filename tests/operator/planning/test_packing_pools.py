@@ -60,7 +60,7 @@ def test_a_pool_gets_the_gpus_that_another_one_no_longer_needs() -> None:
     assert not of(second, "p").unplaced
 
 
-def test_what_another_pool_does_not_need_is_left_to_it_where_there_is_other_room() -> None:
+def test_a_pool_keeps_surplus_gpus_while_others_are_free() -> None:
     mine = facts("p", lone("x", 2), nodes=[node("a"), node("b", 2)])
     plan = pack_fleet([mine, facts("q", lone("y"), current=(SHRUNKEN,))])
     assert held(of(plan, "p")) == [("p-0", (0, 1))]
@@ -102,7 +102,7 @@ groups = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 2)), max_size=4)
 
 @given(st.lists(st.tuples(groups, groups), min_size=2, max_size=3), st.integers(1, 6), st.integers(0, 4))
 @examples(60)
-def test_no_gpu_is_ever_held_by_two_pools_and_none_is_kept_from_one_that_needs_it(
+def test_no_gpu_is_ever_in_two_pools_or_kept_from_one_that_needs_it(
     changes: list[tuple[list[tuple[int, int]], list[tuple[int, int]]]], gpus: int, lost: int
 ) -> None:
     """Pools change and a node may lose GPUs; within a few rounds nobody waits for what another holds without need."""

@@ -274,9 +274,7 @@ def test_no_server_has_more_than_its_documents_hold(facts: PoolFacts) -> None:
 
 @given(wordy_pools(), st.integers(0, 5))
 @examples(100)
-def test_what_runs_stays_while_its_configuration_grows_a_little_and_moves_where_it_grows_much(
-    facts: PoolFacts, more: int
-) -> None:
+def test_a_running_model_moves_only_if_its_configuration_grows_much(facts: PoolFacts, more: int) -> None:
     plan = pack(facts)
     little = tuple(replace(group, size=group.size + more * (group.size == 95)) for group in facts.groups)
     assert pack(again(replace(facts, groups=little), plan)).servers == plan.servers
@@ -286,7 +284,7 @@ def test_what_runs_stays_while_its_configuration_grows_a_little_and_moves_where_
 
 @given(wordy_pools())
 @examples(100)
-def test_what_has_no_room_for_its_configuration_has_it_in_a_server_that_holds_more(facts: PoolFacts) -> None:
+def test_a_large_configuration_goes_to_a_server_with_larger_documents(facts: PoolFacts) -> None:
     plan = pack(facts)
     reasons = {each.reason for each in plan.unplaced}
     roomy = replace(facts, groups=tuple(replace(group, size=0) for group in facts.groups))

@@ -129,7 +129,7 @@ SHAPES = {"x": {"min": [1, 8], "opt": [2, 8], "max": [4, 8]}}
         ({"version_compatible": True}, None, [], True),
     ],
 )
-def test_a_plan_is_served_with_all_its_profiles_and_with_leave_for_its_code(
+def test_a_plan_is_served_with_all_its_profiles_and_may_run_its_code(
     options: dict[str, Any], groups: list[dict[str, Any]] | None, profiles: list[str], allowed: bool
 ) -> None:
     more = {} if groups is None else {"instanceGroups": groups}

@@ -57,7 +57,7 @@ def test_vllm_is_read_by_its_own_names_and_by_older_ones() -> None:
     assert new.models["m", 1].gauged == {Gauged.KV_CACHE: 0.5}
 
 
-def test_of_several_engines_requests_are_added_and_the_fullest_cache_counts() -> None:
+def test_engines_requests_are_added_and_the_fullest_cache_counts() -> None:
     found = read(
         'vllm:num_requests_running{model="m",version="2",engine="0"} 3\n'
         'vllm:num_requests_running{model="m",version="2",engine="1"} 4\n'

@@ -112,7 +112,7 @@ def test_versions_that_a_policy_or_an_ensemble_keeps_are_no_leftovers() -> None:
     assert [(s.model, s.version, s.state) for s in of_ensemble(found).steps] == [("m", 1, VersionState.SERVING)]
 
 
-def test_a_model_is_never_ready_while_a_higher_version_answers_in_its_place() -> None:
+def test_a_model_is_not_ready_while_a_higher_version_answers_instead() -> None:
     back = model(version=1, versionPolicy={"latest": {"numVersions": 2}})
     both = [report("p-0", loaded("m", 1), loaded("m", 2))]
     status = of_model(statuses(decided_round([pool(), back], both)))
@@ -172,7 +172,7 @@ def test_an_empty_pool_is_ready() -> None:
     assert said(of_pool(statuses(decided_round([pool()]))), "Ready") == ("True", "NoModels")
 
 
-def test_a_model_in_a_crash_loop_is_stalled_whether_it_rests_or_has_started_again() -> None:
+def test_a_model_in_a_crash_loop_is_stalled_at_rest_and_restarted() -> None:
     for state in (READY, FAILED):
         crashing = LoadedModel("m", 1, state, "crash loop: it ended 3 times", FailureKind.CRASH)
         status = of_model(statuses(decided_round([pool(), model()], [report("p-0", crashing)])))

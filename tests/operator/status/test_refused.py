@@ -82,7 +82,7 @@ def test_an_ensemble_with_a_broken_graph_is_invalid() -> None:
     assert said(of_ensemble(found), "Valid") == ("False", "InvalidGraph")
 
 
-def test_what_nobody_sized_says_that_it_has_a_gpu_of_its_own_and_which_field_to_set() -> None:
+def test_a_model_without_a_footprint_names_the_field_to_set() -> None:
     resources = [pool(), model(footprint={}), model("sized"), model("cpu", footprint={"device": "CPU"})]
     found = statuses(decided_round(resources))
     message = condition_of(of_model(found), "Placed").message

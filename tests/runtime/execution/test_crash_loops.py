@@ -80,7 +80,7 @@ async def test_what_waits_is_refused_when_a_crash_loop_begins(bench):
 BROKEN = "CUDA error: uncorrectable ECC error encountered"
 
 
-async def test_an_instance_with_a_device_error_is_replaced_once_its_answers_are_out(bench):
+async def test_an_instance_with_a_device_error_is_replaced_after_its_answers(bench):
     client = bench.ask("poison")
     bench.made[0].fail(internal(f"Traceback\nRuntimeError: {BROKEN}\nand more", device_error=BROKEN))
     assert BROKEN in client.error
@@ -144,7 +144,7 @@ async def test_one_that_starts_again_is_on_trial_until_it_answers(bench):
     await come_back(bench, 1)
 
 
-async def test_an_instance_that_answers_keeps_a_model_ready_whatever_becomes_of_the_other():
+async def test_one_instance_that_answers_keeps_a_model_ready():
     bench = await Bench(instances=2).start()
     for row in (1, 2, 3, 4):
         good, bad = bench.ask("good"), bench.ask("bad")
@@ -157,7 +157,7 @@ async def test_an_instance_that_answers_keeps_a_model_ready_whatever_becomes_of_
         await come_back(bench, row)
 
 
-async def test_one_that_takes_a_batch_and_ends_before_its_answers_has_not_answered():
+async def test_one_that_ends_before_its_answers_has_not_answered():
     bench = await Bench(decoupled=True).start()
     for row in (1, 2):
         bench.ask("poison")
@@ -172,7 +172,7 @@ async def test_one_that_takes_a_batch_and_ends_before_its_answers_has_not_answer
     assert said_in(bench.dispatcher.problem)
 
 
-async def test_an_error_is_no_answer_of_one_on_trial_and_a_response_of_a_stream_is():
+async def test_on_trial_an_error_is_no_answer_and_a_stream_s_response_is():
     bench = await Bench(decoupled=True).start()
     for row in (1, 2, 3):
         await end(bench)

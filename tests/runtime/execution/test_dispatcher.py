@@ -182,7 +182,7 @@ async def test_a_timeout_strikes_while_every_instance_is_busy():
     assert not running.error
 
 
-async def test_a_waiting_request_is_cancelled_at_once_and_a_running_one_by_its_instance():
+async def test_a_waiting_request_is_cancelled_at_once_a_running_one_later():
     bench = await Bench(merge=False).start()
     running, waiting = bench.ask("a"), bench.ask("b")
     waiting.submission.cancel()
@@ -198,7 +198,7 @@ async def test_a_waiting_request_is_cancelled_at_once_and_a_running_one_by_its_i
     running.submission.cancel()
 
 
-async def test_a_slow_client_is_waited_for_also_where_it_was_slow_before_its_request_ran():
+async def test_a_client_that_was_slow_before_its_request_ran_is_waited_for():
     bench = await Bench(merge=False).start()
     running, waiting = bench.ask("a"), bench.ask("b")
     running.submission.pause()
@@ -210,7 +210,7 @@ async def test_a_slow_client_is_waited_for_also_where_it_was_slow_before_its_req
     assert bench.made[0].told[-1] == ("resume", 0)
 
 
-async def test_an_error_of_the_models_own_is_an_answer_and_other_errors_are_failures():
+async def test_a_models_own_error_is_an_answer_and_others_are_failures():
     bench = await Bench().start()
     bench.ask("first")
     own, failed, fine = bench.ask(), bench.ask(), bench.ask()
@@ -237,7 +237,7 @@ async def test_a_stream_goes_on_after_its_batch_and_is_charged_to_its_end():
     assert bench.statistics.compute_infer.ns == 500 * US
 
 
-async def test_an_instance_that_dies_fails_its_batch_and_what_waits_goes_to_its_successor():
+async def test_a_dead_instance_fails_its_batch_and_its_successor_goes_on():
     bench = await Bench().start()
     struck, waiting = bench.ask("a"), bench.ask("b")
     bench.made[0].die()
@@ -306,7 +306,7 @@ async def test_warm_up_is_counted_and_comes_before_any_request():
     assert (bench.statistics.inference_count, bench.statistics.execution_count) == (2, 1)
 
 
-async def test_who_waits_for_the_answers_and_who_closes_are_both_told_when_all_are_given():
+async def test_draining_and_closing_both_end_with_the_last_answer():
     bench = await Bench().start()
     bench.ask()
     waiting = asyncio.create_task(bench.dispatcher.drained())

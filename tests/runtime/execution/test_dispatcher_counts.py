@@ -100,7 +100,7 @@ async def test_an_instance_that_is_lost_or_refuses_a_batch_is_not_busy():
     assert (bench.statistics.busy, bench.dispatcher.instances) == (0, ["m_1"])
 
 
-async def test_a_model_that_answers_after_its_execution_is_known_and_one_that_fails_is_not_taken_for_it():
+async def test_a_model_that_answers_after_its_execution_is_recognized():
     bench = await Bench(decoupled=True, merge=False).start()
     bench.ask("a")
     bench.made[0].fail(internal("no"))

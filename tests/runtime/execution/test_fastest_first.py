@@ -24,7 +24,7 @@ def test_the_cpu_comes_last(tmp_path, kind, rank):
 
 
 @given(RANKS, EVENTS)
-def test_a_batch_goes_to_the_fastest_free_instance_and_none_is_free_while_requests_wait(ranks, events):
+def test_a_batch_goes_to_the_fastest_free_instance(ranks, events):
     asyncio.run(play(ranks, events))
 
 

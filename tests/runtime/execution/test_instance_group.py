@@ -147,7 +147,7 @@ async def test_one_that_dies_idle_before_it_is_warm_fails_its_load():
     assert bench.listener.told == []
 
 
-async def test_one_that_dies_warming_up_again_is_tried_again_after_a_longer_pause():
+async def test_one_that_dies_warming_up_again_is_retried_after_longer():
     bench = Bench(warm_up=1)
     await settle()
     bench.made[0].load()

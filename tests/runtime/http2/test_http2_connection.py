@@ -78,7 +78,7 @@ def test_a_lost_connection_resets_its_requests() -> None:
     assert play.application.opened[0].resets == 1
 
 
-def test_an_early_answer_asks_the_client_to_stop_and_takes_what_still_comes() -> None:
+def test_an_early_answer_stops_the_client_and_reads_the_rest() -> None:
     play = begun()
     stream_id = play.ask(body=None)
     play.exchange()

@@ -137,7 +137,7 @@ def test_a_client_that_reads_in_small_windows_is_no_flood() -> None:
     assert not play.server.streams
 
 
-def test_a_client_that_updates_its_windows_and_pings_for_every_answer_is_no_flood() -> None:
+def test_window_updates_and_pings_for_every_answer_are_no_flood() -> None:
     play = Play()
     play.exchange()
     for _ in range(ALLOWED):

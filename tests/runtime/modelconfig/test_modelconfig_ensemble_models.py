@@ -114,7 +114,7 @@ def test_an_optional_input_need_not_be_mapped() -> None:
     assert checked(net=net) == []
 
 
-def test_a_model_without_batching_fits_where_its_first_dimension_is_the_batch() -> None:
+def test_without_batching_the_first_dimension_may_be_the_batch() -> None:
     net = NET.replace("max_batch_size: 8", "").replace("[ 128 ]", "[ -1, 128 ]").replace("[ 2 ]", "[ -1, 2 ]")
     assert checked(net=net) == []
     fixed = net.replace("[ -1, 2 ]", "[ 2 ]")

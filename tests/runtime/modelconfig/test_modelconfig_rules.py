@@ -104,7 +104,7 @@ def test_groups_against_the_machine(group: str, gpus: list[int], path: str, mess
     assert check_placement(config, gpus) == [Violation(path, f"instance group g of model m {message}")]
 
 
-def test_a_model_without_groups_has_nowhere_to_run_and_an_ensemble_needs_none() -> None:
+def test_a_model_needs_instance_groups_and_an_ensemble_does_not() -> None:
     message = "must specify one or more 'instance group's for m"
     assert check_placement(parse_text("name: 'm'"), []) == [Violation("instance_group", message)]
     assert check_placement(parse_text("name: 'm' ensemble_scheduling {}"), []) == []

@@ -130,7 +130,7 @@ def test_values_that_decide_are_looked_at_in_every_request_of_a_template():
     assert len(keys) == 2
 
 
-def test_requests_of_one_plan_are_checked_once_and_go_on_in_the_models_own_shapes():
+def test_requests_of_one_plan_are_checked_once():
     admission = Admission(config())
     template = RequestTemplate(request(A=A, B=B))
     raw = [A.tobytes(), B.tobytes()]

@@ -283,7 +283,7 @@ def through(run: EnsembleRun, progress: Progress) -> tuple[list[InferRequest], I
     return seen, response
 
 
-def test_steps_of_requests_alike_have_one_plan_and_their_bytes_pass_through():
+def test_steps_of_equal_requests_have_one_plan_and_pass_bytes_through():
     steps = EnsembleSteps.of(CHAIN, step_config)
     template = RequestTemplate(InferRequest("e", {"in": raw("in", 0)}, parameters={"p": 1}))
     first, second = (through(*planned_run(template, steps)) for _ in range(2))

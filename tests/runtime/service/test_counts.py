@@ -114,7 +114,7 @@ ensemble_scheduling {
 """
 
 
-async def test_a_step_that_only_makes_outputs_left_out_does_not_run_and_fails_nothing(repository, serve):
+async def test_a_step_for_outputs_that_are_left_out_does_not_run(repository, serve):
     repository.add("b")
     repository.add("c", execute="assert False")
     repository.write("e", {"1/.keep": ""}, FORK)

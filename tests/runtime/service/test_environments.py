@@ -60,7 +60,7 @@ async def test_what_a_model_brings_along_comes_before_the_servers(repository, se
     assert await value(plane, "m", 3) == 3
 
 
-async def test_a_package_that_the_process_cannot_start_with_is_told_with_both_versions(repository, serve):
+async def test_an_incompatible_package_is_reported_with_both_versions(repository, serve):
     files = {
         f"env/{PACKAGES}/msgspec/__init__.py": "raise ImportError('too old')\n",
         f"env/{PACKAGES}/msgspec-0.1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: msgspec\nVersion: 0.1.0\n",

@@ -180,7 +180,7 @@ async def test_a_lower_batch_limit_and_back(repository, serve, loads):
     assert loaded(loads) == ["m_0", "m_0"], "more than it was loaded for is another model"
 
 
-async def test_what_waits_is_answered_under_a_lower_limit_by_instances_that_come_too(repository, serve, gate, loads):
+async def test_queued_requests_are_answered_under_a_lower_limit(repository, serve, gate, loads):
     repository.add("m", log(loads), f"{gate.code}; y = x + self.most", CONFIG)
     plane = await serve()
     await plane.load("m", None, {})

@@ -107,7 +107,7 @@ async def test_load_with_a_config_and_files_of_its_own(repository, serve):
         await plane.load("m", None, {"file:1/model.py": source})
 
 
-async def test_a_server_without_overrides_takes_models_as_the_repository_has_them(repository, serve):
+async def test_without_overrides_models_are_as_the_repository_has_them(repository, serve):
     repository.add("m", execute="y = x + 1")
     plane = await serve(overrides=False)
     for config, files in (("{}", {}), (None, {"file:1/model.py": b"raise SystemExit"})):
@@ -296,7 +296,7 @@ async def test_a_name_that_is_no_folder_of_the_repository_is_unknown(repository,
     assert await states(plane) == before
 
 
-async def test_a_name_that_is_no_folder_of_the_repository_is_unknown_at_the_start(repository, serve):
+async def test_a_name_without_a_folder_is_unknown_at_the_start(repository, serve):
     repository.write("..", {"1/model.py": ""}, CONFIG)
     plane = await serve(startup_models=("..", ""))
     assert await states(plane) == {}

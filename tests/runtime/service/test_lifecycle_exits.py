@@ -166,9 +166,7 @@ async def test_a_disk_that_fails_while_a_configuration_is_completed(repository, 
     assert plane.ready()
 
 
-async def test_what_nobody_foresaw_of_an_ensemble_is_told_and_its_step_loads_all_the_same(
-    repository, serve, monkeypatch
-):
+async def test_an_ensemble_s_unforeseen_error_does_not_stop_its_step_s_load(repository, serve, monkeypatch):
     for name in "ab":
         repository.add(name)
     repository.write("e", {"1/.keep": ""}, ENSEMBLE)
@@ -190,7 +188,7 @@ async def test_what_nobody_foresaw_of_an_ensemble_is_told_and_its_step_loads_all
     assert await value(plane, "e", 1) == 2
 
 
-async def test_a_reload_of_an_ensemble_that_is_refused_leaves_the_old_one_serving(repository, serve):
+async def test_a_refused_reload_of_an_ensemble_leaves_the_old_one_serving(repository, serve):
     repository.add("a", execute="y = x + 1")
     repository.add("b", execute="y = x * 10")
     repository.write("e", {"1/.keep": ""}, ENSEMBLE)
@@ -215,7 +213,7 @@ async def test_a_reload_of_an_ensemble_that_is_refused_leaves_the_old_one_servin
     assert await value(plane, "e", 1) == 5
 
 
-async def test_an_ensemble_that_was_unloaded_does_not_come_back_with_a_load_that_is_refused(repository, serve):
+async def test_a_refused_load_does_not_bring_back_an_unloaded_ensemble(repository, serve):
     for name in "ab":
         repository.add(name)
     repository.write("e", {"1/.keep": ""}, ENSEMBLE)
@@ -244,7 +242,7 @@ async def test_versions_take_over_together_or_not_at_all(repository, serve):
     assert len(processes()) == 2, "the first version, which had loaded anew, is released"
 
 
-async def test_of_versions_that_load_for_the_first_time_none_serves_where_one_fails(repository, serve):
+async def test_of_versions_in_a_first_load_none_serves_if_one_fails(repository, serve):
     every = CONFIG + "version_policy { all {} }"
     repository.add("m", version=1, config=every)
     repository.add("m", initialize="raise ValueError('no weights')", version=2, config=every)

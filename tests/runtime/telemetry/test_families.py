@@ -51,7 +51,7 @@ def test_durations_are_seconds_in_buckets(statistics):
     assert values["argosy_request_duration_seconds_bucket 0.003"] == 0
 
 
-def test_an_execution_counts_once_whatever_it_has_and_for_triton_once_a_request(statistics):
+def test_an_execution_counts_once_and_for_triton_once_a_request(statistics):
     values = told(statistics)
     assert values["argosy_execution_seconds_total"] == 0.0035
     assert values["nv_inference_compute_infer_duration_us"] == 2 * 2000
@@ -111,7 +111,7 @@ def test_a_stream_has_first_responses_in_tritons_milliseconds():
     assert values["argosy_between_responses_duration_seconds_sum"] == 0.03
 
 
-def test_an_ensemble_has_no_instances_and_what_does_not_serve_has_failures_alone(statistics):
+def test_an_ensemble_has_no_instances_and_an_unready_model_failures(statistics):
     ensemble = told(statistics, ENSEMBLE)
     assert not {name for name in ensemble if "instance" in name or "queue_duration_seconds" in name or "rows" in name}
     assert ensemble["argosy_running_requests"] == 4

@@ -75,7 +75,7 @@ def test_pieces_are_neither_the_whole_nor_crumbs():
     assert all(PIECE_BYTES <= len(piece) < 2 * PIECE_BYTES for piece in pieces[:-1])
 
 
-async def test_whatever_else_there_is_to_do_is_done_between_any_two_parts_and_pieces():
+async def test_other_work_is_done_between_any_two_parts_and_pieces():
     done: list[str] = []
 
     def read(models: Sequence[ModelSeries]) -> list[Family]:

@@ -105,7 +105,7 @@ class Refusing:
         raise NotFoundError(404, "NotFound", "it is gone")
 
 
-async def test_a_pod_whose_labels_are_denied_is_asked_again_after_its_pause_and_others_at_once(time: Time) -> None:
+async def test_a_pod_whose_labels_are_denied_waits_and_others_do_not(time: Time) -> None:
     connection = Refusing()
     applier = Applier(connection, cast(ClusterCache, None), lambda: time.now)  # type: ignore[arg-type]
     a, b = (PodView(name, name, "p-0", True, True, False, frozenset(), True, "", NOON) for name in "ab")

@@ -31,7 +31,7 @@ def test_an_image_is_allowed_by_its_name_or_by_how_it_begins(image: str, allowed
     assert Builds(allowed_images=allowed).allows(image) is found
 
 
-def test_a_model_that_names_an_image_which_its_pool_does_not_allow_is_refused() -> None:
+def test_a_model_with_an_image_that_its_pool_forbids_is_refused() -> None:
     fleet = Fleet((hopper(),))
     outcome = fleet.settle(asked())
     assert says(outcome, ConditionType.VALID) == ("False", "InvalidSpec")
@@ -42,7 +42,7 @@ def test_a_model_that_names_an_image_which_its_pool_does_not_allow_is_refused() 
     assert fleet.ever == []
 
 
-def test_no_job_is_made_of_an_image_that_is_not_allowed_whatever_let_it_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_job_runs_a_forbidden_image(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(references, "_build_images", lambda resources: iter(()))
     fleet = Fleet((hopper(),))
     outcome = fleet.tick(asked())

@@ -225,7 +225,7 @@ def test_a_build_whose_gpu_somebody_took_before_it_had_it_goes_elsewhere() -> No
     assert {build.node, moved.node} == {"a", "b"}
 
 
-def test_a_build_whose_pod_is_counted_already_keeps_its_place_and_is_withheld_once() -> None:
+def test_a_build_whose_pod_is_counted_withholds_its_gpus_once() -> None:
     nodes = (hopper("a", 2),)
     fleet = Fleet(nodes, stuck=True)
     (build,) = fleet.tick([pool(), built("m")]).builds[POOL]

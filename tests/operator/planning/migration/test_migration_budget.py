@@ -63,7 +63,7 @@ def test_what_leaves_another_gpu_is_not_waited_for() -> None:
     assert admitted([new(placed("m", 80))], there("x", 50, 1), gpus=2).blocked == {}
 
 
-def test_a_change_without_room_beside_its_own_former_form_fits_once_that_is_gone() -> None:
+def test_a_change_too_large_next_to_its_former_form_fits_after_it() -> None:
     (blocked,) = admitted([update(placed("m", 50), there("m", 50))]).blocked.values()
     assert blocked.shortage is not None
     found = blocked.shortage
@@ -76,7 +76,7 @@ def test_a_change_that_others_make_room_for_is_short_of_nothing() -> None:
     assert (blocked.blockers, blocked.shortage, blocked.fits_alone) == ({"x"}, None, True)
 
 
-def test_of_two_that_change_the_larger_goes_first_and_the_other_waits_for_it() -> None:
+def test_of_two_changes_the_larger_goes_first_and_the_other_waits() -> None:
     changes = [update(placed("m", 20), there("m", 20)), update(placed("n", 30), there("n", 30))]
     budget = admitted(changes)
     assert {name: each.blockers for name, each in budget.blocked.items()} == {"m": {"n"}}

@@ -23,7 +23,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PERIOD = timedelta(seconds=10)
 
 
-def test_of_two_that_swap_places_one_leaves_early_and_its_new_place_says_so() -> None:
+def test_of_two_that_swap_servers_one_leaves_early() -> None:
     m, n = model("m", memory=50), model("n", memory=50)
     runs = [
         running(server("p-0", on(m, 0)), [m]),

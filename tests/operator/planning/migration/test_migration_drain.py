@@ -94,7 +94,7 @@ def test_what_found_no_place_stays_and_what_wants_none_goes() -> None:
     assert drain_of(pool_state([M], [], [running(OLD, [M])]), BINDING) is Drain.AT_ONCE
 
 
-def test_a_handover_gives_endpoints_half_a_period_to_follow_and_then_drains() -> None:
+def test_a_handover_waits_half_a_period_for_endpoints_and_then_drains() -> None:
     state, since = moving(running(NEW, [M])), NOON + PERIOD / 2
     first = drains(state, Drain.AFTER_HANDOVER)
     assert (first.unrouted, first.kept, first.wake) == ({}, {"p-0": {"m"}}, since)

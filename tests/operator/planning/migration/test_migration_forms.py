@@ -88,7 +88,7 @@ class TestReloadKeys:
         assert ensemble_key(keys, pin=2) != ensemble_key(keys)
 
 
-def test_nvidia_s_server_changes_instances_in_place_and_loads_for_batching_anew() -> None:
+def test_nvidia_s_server_changes_instances_in_place_but_not_batching() -> None:
     keys = RenderedKeys(in_place=OF_TRITON)
     assert model_key(keys, instances=2).reload == model_key(keys).reload
     assert model_key(keys, batching={"maxQueueDelayMicroseconds": 9}).reload != model_key(keys).reload

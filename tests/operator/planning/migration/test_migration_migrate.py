@@ -75,7 +75,7 @@ def test_one_that_runs_and_grows_into_the_gpus_of_another_preempts_it() -> None:
     assert found.notes["p-0", "m"].message.startswith("it left p-1 before it was loaded here")
 
 
-def test_a_server_that_starts_anew_with_other_gpus_has_nothing_to_make_room_for() -> None:
+def test_a_server_that_restarts_with_other_gpus_frees_no_memory() -> None:
     old = running(server("p-0", on(M, 0)), [M])
     found = migrate(pool_state([N], [server("p-0", on(N, 0), gpus=(0, 1))], [old]), {}, NOON)
     assert found == Migration()
@@ -146,7 +146,7 @@ def spread(where: Mapping[str, frozenset[str]], models: Mapping[str, Resource]) 
     uses=(frozenset({"m1"}), frozenset({"m0"})),
     deleted=frozenset(),
 )
-def test_from_any_plan_to_any_other_nothing_that_is_routed_is_unloaded_in_one_round(
+def test_between_any_two_plans_nothing_routed_is_unloaded_in_one_round(
     before: Mapping[str, frozenset[str]],
     after: Mapping[str, frozenset[str]],
     sizes: tuple[int, ...],

@@ -41,7 +41,7 @@ def test_what_drains_is_held_and_not_routed_and_says_since_when() -> None:
     assert (step.routes, step.drain_since, step.as_loaded) == ({"m"}, {"n": NOON}, {"n"})
 
 
-def test_a_server_that_waits_for_gpus_is_left_out_and_one_that_drains_comes_last() -> None:
+def test_a_server_without_gpus_is_left_out_and_a_draining_one_is_last() -> None:
     m, n = model("m"), model("n")
     old, new = server("p-0", on(m, 0)), server("p-1", on(m, 0))
     state = pool_state([m, n], [new, server("p-2", on(n, 1))], [running(old, [m])])

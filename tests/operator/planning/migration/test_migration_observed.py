@@ -57,7 +57,7 @@ def test_a_server_that_nobody_knows_has_nothing() -> None:
     assert (found.routed("p-1", "m"), found.reachable("p-1", "m"), found.held("p-1")) == (False, False, {})
 
 
-def test_every_version_that_a_server_has_or_had_is_known_and_what_is_loaded_counts() -> None:
+def test_every_version_of_a_server_is_observed_and_loaded_ones_count() -> None:
     old, new = VersionSource("s3://b/old"), VersionSource("s3://b/new")
     loaded = {"p-0": {"m": Form("m", {1: new})}}
     served = {"p-0": {"m": Form("m", {1: old})}, "p-1": {"m": Form("m", {2: old})}}

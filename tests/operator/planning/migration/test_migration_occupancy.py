@@ -106,12 +106,12 @@ def test_further_instances_of_another_size_are_as_large_as_is_declared_now() -> 
     assert change.before.memory == 30 * GIB
 
 
-def test_a_new_version_with_further_instances_comes_whole_beside_those_of_the_old_one() -> None:
+def test_a_new_version_with_more_instances_needs_full_memory() -> None:
     change = only(changes(2, running(PLAN, [model("m")]), instances=2))
     assert (change.coming.memory, change.in_place) == (60 * GIB, False)
 
 
-def test_fewer_instances_are_no_change_and_take_what_they_take_until_they_have_gone() -> None:
+def test_fewer_instances_are_no_change_and_take_memory_until_gone() -> None:
     plan = server("p-0", on(model("m", instances=3), 1), gpus=(0, 1))
     found = changes(1, running(plan, [model("m", instances=3)]))
     assert found == ServerChanges({"m": Occupant("m", (1,), 60 * GIB)}, ())

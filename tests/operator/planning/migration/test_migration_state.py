@@ -36,7 +36,7 @@ def test_a_server_on_a_gone_node_is_gone() -> None:
     assert (state.draining_servers(), state.surplus()) == ([], {})
 
 
-def test_a_server_with_other_gpus_or_on_another_node_starts_anew_and_has_no_surplus() -> None:
+def test_a_server_that_moves_restarts_and_has_no_surplus() -> None:
     runs = [running(OLD, [M, N])]
     grown, moved = server("p-0", on(M, 0), gpus=(0, 1, 2)), server("p-0", on(M, 0), gpus=(0, 1), node="b")
     for planned in (grown, moved):

@@ -47,7 +47,7 @@ def test_a_new_version_stands_beside_the_old_one_until_it_is_ready() -> None:
     assert versions(pool_state([new], [PLAN], [held(1, 2)])) == {2}
 
 
-def test_a_crash_loop_of_the_new_version_anywhere_keeps_the_old_one_everywhere() -> None:
+def test_a_crash_loop_of_the_new_version_keeps_the_old_one_everywhere() -> None:
     new, other = model("m", version=2), server("p-1", on(model("m"), 0), node="b")
     crash = LoadedModel("m", 2, LoadState.READY, "crash loop: it ends", FailureKind.CRASH)
     both = held(1, 2)

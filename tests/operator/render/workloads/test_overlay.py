@@ -172,7 +172,7 @@ def test_no_map_or_list_that_holds_what_argosy_owns_can_be_replaced(name: str, o
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_nothing_can_be_mounted_over_what_argosy_mounts_or_listen_where_it_does(name: str) -> None:
+def test_nothing_is_mounted_over_argosy_s_mounts_or_listens_on_its_ports(name: str) -> None:
     for deployment in read_case(name).of_kind("Deployment"):
         for container in deployment["spec"]["template"]["spec"]["containers"][:2]:
             for mount in container["volumeMounts"]:

@@ -209,7 +209,7 @@ def server_arguments(found: Template, tmp_path: Path) -> list[str]:
     return [each.replace(control.TOKEN_FILE, str(tmp_path / "token")) for each in server(found)["args"]]
 
 
-def test_the_runtime_takes_its_flags_and_stays_ready_while_a_model_loads_or_fails(tmp_path: Path) -> None:
+def test_the_runtime_takes_its_flags_and_stays_ready_during_loads(tmp_path: Path) -> None:
     options = flags.parse(server_arguments(template(), tmp_path))
     assert (options.http_port, options.grpc_port, options.metrics_port) == (8000, 8001, 8002)
     assert (str(options.repository.paths[0]), options.repository.control_mode) == ("/models/repository", "explicit")
@@ -217,7 +217,7 @@ def test_the_runtime_takes_its_flags_and_stays_ready_while_a_model_loads_or_fail
     assert options.without_effect == ()
 
 
-def test_each_pod_makes_a_control_token_that_its_server_needs_and_its_agent_sends(tmp_path: Path) -> None:
+def test_each_pod_makes_a_control_token_for_its_server_and_agent(tmp_path: Path) -> None:
     found = template()
     (maker,) = found["spec"]["initContainers"]
     assert maker["command"] == ["python", "-m", "argosy_agent.controltoken", control.TOKEN_FILE]

@@ -69,7 +69,7 @@ def test_the_pieces_of_any_bytes_are_the_whole(tokens, data):
 
 
 @given(st.lists(st.sampled_from([[0], [1], [2], [3, 4, 5, 6], [7, 8], [9]])), st.data())
-def test_the_pieces_of_words_characters_in_bytes_and_special_tokens_are_the_whole(parts, data):
+def test_pieces_of_words_bytes_and_special_tokens_join_to_the_text(parts, data):
     check(BYTE_FALLBACK, [token for part in parts for token in part], data)
 
 

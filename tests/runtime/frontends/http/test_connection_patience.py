@@ -120,7 +120,7 @@ async def test_a_client_that_reads_slowly_is_not_cut_off() -> None:
         assert not wire.closed
 
 
-async def test_a_body_may_take_as_long_as_it_likes_while_it_comes_and_a_head_may_not() -> None:
+async def test_a_body_that_arrives_has_no_deadline_and_a_head_has() -> None:
     for begun, closed in ((post("/echo", b"a" * 50)[:-50], False), (b"POST /echo HTTP/1.1\r\nA: ", True)):
         wire = Wire(EchoApp())
         wire.feed(begun)

@@ -63,7 +63,7 @@ def test_pipelined_requests_are_answered_in_order(running: Running) -> None:
     assert back.endswith(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
-async def test_a_draining_listener_answers_and_ends_each_connection_with_its_last_answer(running: Running) -> None:
+async def test_a_draining_listener_closes_connections_after_their_answers(running: Running) -> None:
     listener = await http_frontend.serve(running.plane, http_frontend.HttpOptions(host="127.0.0.1", port=0))
     ready = b"GET /v2/health/ready HTTP/1.1\r\n\r\n"
     stream = b"POST /v2/models/repeat/generate_stream HTTP/1.1\r\nContent-Length: 8\r\n\r\n" + b'{"IN":1}'
