@@ -9,10 +9,9 @@ from time import monotonic, monotonic_ns
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from .device_arrays import DEVICE_COPIES
+from .backends.contract import ActOnMetric, IsModelReady, LoadModel, Log, ServerCall, UnloadModel
 from .errors import DecoupledModelError, ErrorKind, ServingError, unavailable, unsupported
 from .messages import Deliver, InferRequest, Submission
-from .modelcalls import ModelCalls
 from .repository import describing
 from .repository.folders.layout import ModelFolder
 from .repository.folders.watch import changes
@@ -28,6 +27,7 @@ from .telemetry.log_settings import LogSettings, Setting
 from .telemetry.machine.sampling import MachineSampling
 from .telemetry.parts import in_parts
 from .telemetry.triton_families import triton_families
+from .tensors.device_arrays import DEVICE_COPIES
 
 SERVER_NAME = "argosy"
 EXTENSIONS = (
@@ -43,6 +43,8 @@ EXTENSIONS = (
 )
 
 _log = logging.getLogger("argosy.dataplane")
+_model_log = logging.getLogger("argosy.model")
+_LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO, "verbose": logging.DEBUG}
 
 
 class DataPlane:
@@ -260,6 +262,52 @@ class DataPlane:
     def custom_metrics(self) -> CustomMetrics:
         """Metrics that models define."""
         return self._custom
+
+
+class ModelCalls:
+    """The data plane as running models see it (`execution.calls.ServerCalls`)."""
+
+    def __init__(self, plane: DataPlane) -> None:
+        self._plane = plane
+
+    def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> Submission:
+        """Every response. Raises ServingError, in Triton's words to a model, where the request may not enter."""
+        name, version = request.model_name, request.model_version
+        if not self._is_ready(name, version):
+            raise unavailable(f"Failed for execute the inference request. Model '{name}' is not ready.")
+        policy = self._plane.model_config(name, version).model_transaction_policy
+        if policy.decoupled and not decoupled:
+            raise unsupported(
+                f"Model {name} is using the decoupled. The current BLS request call doesn't support models using the "
+                "decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' "
+                "calls for decoupled models.'"
+            )
+        return self._plane.submit_call(request, deliver)
+
+    async def do(self, what: ServerCall, owner: int) -> bool | float | None:
+        """As a client's request to load, unload, ask or log. Raises ServingError."""
+        match what:
+            case Log(level, message):
+                _model_log.log(_LEVELS.get(level, logging.INFO), "%s", message)
+            case ActOnMetric(family, labels, action, value):
+                return self._plane.custom_metrics.act(owner, family, labels, action, value)
+            case IsModelReady(name, version):
+                return self._is_ready(name, version)
+            case LoadModel(name, config, files):
+                await self._plane.load(name, config, files, for_model=True)
+            case UnloadModel(name, unload_dependents):
+                await self._plane.unload(name, unload_dependents)
+        return None
+
+    def forget(self, owner: int) -> None:
+        """The metrics of an instance that is gone."""
+        self._plane.custom_metrics.forget(owner)
+
+    def _is_ready(self, name: str, version: str) -> bool:
+        try:
+            return self._plane.model_ready(name, version)
+        except ServingError:
+            return False
 
 
 __all__ = ["DataPlane", "EXTENSIONS", "SERVER_NAME"]

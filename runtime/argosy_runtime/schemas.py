@@ -1,13 +1,15 @@
 """NVIDIA's schemas without NVIDIA's client.
 
-`tritonclient.grpc` holds the two protobuf modules that everything here is written in, and to import one of them runs
-the package: the client, and gRPC's library under it, some twenty megabytes and a tenth of a second in every process.
-Here the package stands for itself until something other than a schema is asked of it; then it runs, as ever.
+All packages use two protobuf modules of `tritonclient.grpc`. To import one of them runs that package: the client, and
+gRPC's library under it, 20 MB and a tenth of a second in every process. The finder here gives the package a loader that
+runs its code only once something other than a schema is read from it.
 """
 
-import importlib.util
 import sys
 import threading
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, Final
 
@@ -16,36 +18,54 @@ _SCHEMAS: Final = frozenset(("model_config_pb2", "service_pb2"))
 
 
 class _PostponedPackage(ModuleType):
-    """The package before its own code has run."""
+    """The package, whose code runs with the first read of a name that it does not have yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, loader: Loader) -> None:
         super().__init__(_PACKAGE)
-        spec = importlib.util.find_spec(_PACKAGE)
-        assert spec is not None
-        assert spec.loader is not None
-        self.__spec__ = spec
-        self.__loader__ = spec.loader
-        self.__file__ = spec.origin
-        self.__package__ = _PACKAGE
-        self.__path__ = spec.submodule_search_locations or []
+        self._code = loader
         self._running = threading.RLock()
         self._has_run = False
 
     def __getattr__(self, name: str) -> Any:
-        # Asked for what is not there yet. A schema is a module of the package's, which whoever asks then imports.
+        # A schema is a submodule, which the import system loads after this lookup has failed.
         if name in _SCHEMAS or (name.startswith("__") and name != "__all__"):
             raise AttributeError(name)
         with self._running:
             if not self._has_run:
                 self._has_run = True
-                assert self.__spec__ is not None
-                assert self.__spec__.loader is not None
-                self.__spec__.loader.exec_module(self)
+                self._code.exec_module(self)
                 return getattr(self, name)
         raise AttributeError(f"module {_PACKAGE!r} has no attribute {name!r}")
 
 
+class _PostponingLoader(Loader):
+    """Creates the package without running its code."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _PostponedPackage(self._loader)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the code to `_PostponedPackage`."""
+
+
+class _Finder(MetaPathFinder):
+    """Finds the one package, and gives it the postponing loader."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != _PACKAGE:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _PostponingLoader(spec.loader)
+        return spec
+
+
 def postpone_client() -> None:
-    """Have the package's own code wait, unless it has run."""
-    if _PACKAGE not in sys.modules and importlib.util.find_spec("tritonclient") is not None:
-        sys.modules[_PACKAGE] = _PostponedPackage()
+    """Postpone the package's own code from the next import on; once it is imported this has no effect."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())

@@ -1,11 +1,13 @@
-"""The protobuf modules of NVIDIA's client come without the client, which is there all the same for who asks."""
+"""The protobuf modules of NVIDIA's client come without the client, which runs once one of its own names is read."""
 
 import subprocess
 import sys
 
 import pytest
 
-LATER = "import argosy_runtime, sys; assert 'tritonclient.grpc' in sys.modules; "
+SCHEMA = (
+    "import argosy_runtime, sys; from tritonclient.grpc import service_pb2 as a; assert 'grpc' not in sys.modules; "
+)
 
 
 @pytest.mark.parametrize(
@@ -13,13 +15,14 @@ LATER = "import argosy_runtime, sys; assert 'tritonclient.grpc' in sys.modules; 
     [
         "import argosy_runtime.server, sys; assert 'grpc' not in sys.modules",
         "import argosy_runtime.execution.process.worker, sys; assert 'grpc' not in sys.modules",
-        LATER + "import tritonclient.grpc as t; t.InferenceServerClient('127.0.0.1:1').close()",
-        LATER + "from tritonclient.grpc import *; InferInput('a', [1], 'FP32')",
-        LATER + "import tritonclient.grpc.aio as t; t.InferInput('a', [1], 'FP32')",
-        LATER + "from tritonclient.grpc import service_pb2 as a, InferInput; import tritonclient.grpc as t; "
+        SCHEMA + " import tritonclient.grpc as t; t.InferenceServerClient('127.0.0.1:1').close()",
+        SCHEMA + " from tritonclient.grpc import *; InferInput('a', [1], 'FP32')",
+        SCHEMA + " import tritonclient.grpc.aio as t; t.InferInput('a', [1], 'FP32')",
+        SCHEMA + " from tritonclient.grpc import InferInput; import tritonclient.grpc as t; "
         "assert t.service_pb2 is a; assert t.InferInput is InferInput",
-        LATER + "import tritonclient.grpc as t; assert not hasattr(t, 'nothing of the kind')",
+        SCHEMA + " import tritonclient.grpc as t; assert not hasattr(t, 'nothing of the kind')",
         "import tritonclient.grpc as t, argosy_runtime, sys; assert sys.modules['tritonclient.grpc'] is t",
+        "import sys, argosy_runtime.schemas as s; a = [*sys.meta_path]; s.postpone_client(); assert sys.meta_path == a",
     ],
 )
 def test_in_a_new_process(code: str) -> None:

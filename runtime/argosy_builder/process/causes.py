@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from argosy_agent.contract.builds import BuildFailure
 from argosy_builder.contract import BuildError
-from argosy_runtime.out_of_memory import GPU_WORDS, HOST_WORDS
+from argosy_runtime.failures.out_of_memory import GPU_WORDS, HOST_WORDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 from argosy_agent.contract.builds import BuildFailure, BuildRequest
 from argosy_builder import registry
 from argosy_builder.contract import Array, BuildError, Runner
-from argosy_runtime.out_of_memory import oom_kills
+from argosy_runtime.failures.out_of_memory import oom_kills
 
 from .causes import explained
 from .parent import die_with_parent

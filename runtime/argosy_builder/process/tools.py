@@ -15,7 +15,7 @@ import psutil
 
 from argosy_agent.contract.builds import BuildFailure
 from argosy_builder.contract import BuildError
-from argosy_runtime.out_of_memory import oom_kills
+from argosy_runtime.failures.out_of_memory import oom_kills
 
 from .causes import Cause, explained
 from .liveness import Liveness

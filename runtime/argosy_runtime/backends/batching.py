@@ -14,12 +14,12 @@ from typing import Any, Protocol
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelOutput
 
 from argosy_runtime.backends.contract import ExecutionTimes, Responder
-from argosy_runtime.device_arrays import DeviceArray
 from argosy_runtime.errors import ServingError, internal
-from argosy_runtime.faults import explained, failure
+from argosy_runtime.failures.translation import explained, failure
 from argosy_runtime.messages import Array, InferRequest, InferResponse, Tensor
 from argosy_runtime.modelconfig import v2_name
 from argosy_runtime.tensors import device_tensor
+from argosy_runtime.tensors.device_arrays import DeviceArray
 
 Output = Array | DeviceArray
 """A model's output: on the host, or in a device's memory."""

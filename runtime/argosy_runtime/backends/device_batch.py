@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.device_arrays import DEVICE_COPIES, DeviceArray, DeviceMemory
 from argosy_runtime.messages import Array, Tensor
 from argosy_runtime.modelconfig.datatypes import element_size, numpy_dtype
+from argosy_runtime.tensors.device_arrays import DEVICE_COPIES, DeviceArray, DeviceMemory
 
 from . import dlpack, staging
 from .batching import Output, joined_shape

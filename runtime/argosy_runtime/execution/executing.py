@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from argosy_runtime.backends import resolve
 from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, ModelInstance, Responder
 from argosy_runtime.errors import ServingError
-from argosy_runtime.faults import explained, failure
+from argosy_runtime.failures.translation import explained, failure
 from argosy_runtime.messages import InferRequest
 
 

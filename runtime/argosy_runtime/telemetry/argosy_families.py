@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final
 
-from argosy_runtime.device_arrays import DeviceCopies
+from argosy_runtime.tensors.device_arrays import DeviceCopies
 
 from .exposition import Family, bound_texts
 from .histogram import DURATION_BOUNDS, DurationHistogram

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from argosy_runtime.backends.onnxruntime.binding import Device
-from argosy_runtime.device_arrays import DEVICE_COPIES
+from argosy_runtime.tensors.device_arrays import DEVICE_COPIES
 
 CPU = (1, 0)
 """What DLPack calls it."""

@@ -92,8 +92,8 @@ def test_torch_takes_what_an_engine_left_and_the_other_way(
     load: Any, responder: Any, gpu: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from argosy_runtime.backends.pytorch.tensors import TorchMemory, from_device
-    from argosy_runtime.device_arrays import DeviceArray
     from argosy_runtime.tensors import device_tensor
+    from argosy_runtime.tensors.device_arrays import DeviceArray
 
     # The played device's memory is the host's, and torch only accepts that as what DLPack calls the host's.
     monkeypatch.setattr(dlpack, "CUDA", dlpack.CPU)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from argosy_runtime.dataplane import DataPlane
+from argosy_runtime.frontends.response_stream import ResponseStream
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
-from argosy_runtime.response_stream import ResponseStream
 
 CONFIG = """
 backend: "python"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, responses, value
 
-from argosy_runtime.response_stream import HIGH_WATER
+from argosy_runtime.frontends.response_stream import HIGH_WATER
 
 THREAD = 'parameters { key: "ISOLATION" value { string_value: "thread" } }'
 DECOUPLED = "model_transaction_policy { decoupled: true }"

@@ -13,10 +13,10 @@ from argosy_runtime.backends import dlpack
 from argosy_runtime.backends.batching import Output
 from argosy_runtime.backends.cuda import DeviceStream
 from argosy_runtime.backends.device_batch import DeviceBatch, DeviceInput
-from argosy_runtime.device_arrays import DeviceArray
 from argosy_runtime.errors import internal
 from argosy_runtime.messages import Array, Tensor
 from argosy_runtime.modelconfig.datatypes import numpy_dtype
+from argosy_runtime.tensors.device_arrays import DeviceArray
 
 from . import values
 from .session import explained

@@ -8,9 +8,9 @@ import numpy as np
 import onnxruntime as ort
 
 from argosy_runtime.backends.batching import Output
-from argosy_runtime.device_arrays import DeviceArray
 from argosy_runtime.errors import internal
 from argosy_runtime.messages import Array, Tensor
+from argosy_runtime.tensors.device_arrays import DeviceArray
 
 from . import values
 from .session import explained

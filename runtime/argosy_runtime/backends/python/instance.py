@@ -10,7 +10,7 @@ from typing import Any
 from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, Isolation, Responder
 from argosy_runtime.errors import ServingError, internal, unsupported
-from argosy_runtime.faults import failure
+from argosy_runtime.failures.translation import failure
 from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import InferRequest
 

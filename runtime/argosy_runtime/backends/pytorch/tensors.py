@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
-from argosy_runtime.device_arrays import DEVICE_COPIES, DeviceArray, DeviceMemory
 from argosy_runtime.errors import internal, invalid
 from argosy_runtime.messages import Array
+from argosy_runtime.tensors.device_arrays import DEVICE_COPIES, DeviceArray, DeviceMemory
 
 TORCH_DTYPES: Final = {
     "BOOL": torch.bool,

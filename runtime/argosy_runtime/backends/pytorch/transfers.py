@@ -11,8 +11,8 @@ import torch
 from argosy_runtime.backends import staging
 from argosy_runtime.backends.batching import Output, joined_shape
 from argosy_runtime.backends.contract import InstanceSpec
-from argosy_runtime.device_arrays import DEVICE_COPIES, DeviceArray
 from argosy_runtime.messages import Array, Tensor
+from argosy_runtime.tensors.device_arrays import DEVICE_COPIES, DeviceArray
 
 from . import tensors
 

@@ -11,7 +11,7 @@ from typing import Any
 from argosy_common import device_errors
 from argosy_runtime.backends.contract import EngineState, Host
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
-from argosy_runtime.out_of_memory import with_reason
+from argosy_runtime.failures.out_of_memory import with_reason
 
 _log = logging.getLogger(__name__)
 

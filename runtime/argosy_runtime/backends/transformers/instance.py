@@ -9,7 +9,7 @@ import transformers
 from argosy_runtime.backends.contract import Host, InstanceSpec, Responder
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import FailureReason, ServingError, internal, invalid, unsupported
-from argosy_runtime.faults import failure
+from argosy_runtime.failures.translation import failure
 from argosy_runtime.messages import InferRequest
 
 from . import autofill, generation

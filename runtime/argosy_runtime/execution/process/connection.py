@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol, cast
 
-from argosy_runtime.out_of_memory import OOM_KILLS
+from argosy_runtime.failures.out_of_memory import OOM_KILLS
 from argosy_runtime.tensors import Data
 
 from .groups import GROUPS, kill

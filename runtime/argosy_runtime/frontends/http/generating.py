@@ -3,10 +3,10 @@
 from argosy_runtime.errors import FailureReason, ServingError, invalid
 from argosy_runtime.frontends.model_lookup import model_view
 from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.frontends.response_stream import ResponseStream
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.protocol import generate
 from argosy_runtime.protocol.http import response as http_response
-from argosy_runtime.response_stream import ResponseStream
 
 from . import compression
 from .wire.reply import STATUS, Reply, json_reply

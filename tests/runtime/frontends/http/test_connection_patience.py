@@ -8,7 +8,8 @@ import pytest
 from tests.runtime.frontends.http.echo import EchoApp, post
 from tests.runtime.frontends.http.wire import FullWire, Wire
 
-from argosy_runtime.frontends.http.wire.timeouts import Phase, Timeouts, sweep
+from argosy_runtime.frontends.http.wire.listener import sweep
+from argosy_runtime.frontends.http.wire.timeouts import Phase, Timeouts
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
 

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from argosy_runtime.errors import ServingError
 from argosy_runtime.http2 import Stream
@@ -15,13 +15,6 @@ from .metadata import CallHead
 from .status import Status
 
 _log: Final = logging.getLogger("argosy.grpc")
-
-
-class Message(Protocol):
-    """What protobuf makes of a message definition."""
-
-    def SerializeToString(self) -> bytes:  # noqa: N802
-        """Return its bytes."""
 
 
 Handler = Callable[[Any], Message | Awaitable[Message]]

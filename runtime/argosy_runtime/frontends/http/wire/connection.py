@@ -231,7 +231,7 @@ class Connection(asyncio.Protocol):
 
     def _begin_long_body(self, length: int, begun: bytes) -> None:
         try:
-            body = LongBody(self, length, begun)
+            body = LongBody(self, length, begun, self._long_body_received)
         except MemoryError:
             self._refuse(413, _TOO_LARGE)
         else:
@@ -253,8 +253,11 @@ class Connection(asyncio.Protocol):
             self._ahead = rest
             self._begin(routed, body.content(), 0, body.size)
 
-    def long_body_complete(self, body: memoryview) -> None:
-        """A long body is there."""
+    def _long_body_received(self, body: memoryview | None) -> None:
+        """Count a piece of a long body, and begin its request once it is complete."""
+        self.progress += 1
+        if body is None:
+            return
         routed = self._coming
         self._transport.set_protocol(self)
         if routed is not None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+from collections.abc import Collection
 from math import isfinite
 from time import monotonic
 
@@ -11,7 +12,7 @@ from argosy_runtime.frontends.sockets import BACKLOG
 from .application import Application
 from .connection import Connection
 from .head_cache import HeadCache
-from .timeouts import Timeouts, sweep
+from .timeouts import Timeouts
 
 # How long cancelled requests have to say so before their connections are cut.
 LAST_WORDS_S = 0.5
@@ -80,3 +81,14 @@ class HttpListener:
         while True:
             await asyncio.sleep(self._timeouts.period)
             sweep(self._connections, loop.time(), self._timeouts.limits)
+
+
+def sweep(connections: Collection[Connection], now: float, limits: tuple[float, ...]) -> None:
+    """Give up the connections that have waited for their clients too long; `now` in seconds."""
+    overdue = [
+        connection
+        for connection in connections
+        if connection.watch.is_over(connection.phase, connection.progress, connection.unread, now, limits)
+    ]
+    for connection in overdue:
+        connection.give_up()

@@ -1,35 +1,28 @@
-"""A long body on its way: read to where it stays, so that it is never joined from pieces."""
+"""A long body on its way: read into one buffer, so that it is never joined from pieces."""
 
 import asyncio
-from typing import Protocol
+from collections.abc import Callable
 
 import numpy as np
 
 
-class Waiting(Protocol):
-    """The connection in whose place a long body is read."""
-
-    progress: int
-
-    def long_body_complete(self, body: memoryview) -> None:
-        """All of it has come."""
-
-    def pause_writing(self) -> None:
-        """See `asyncio.BaseProtocol`."""
-
-    def resume_writing(self) -> None:
-        """See `asyncio.BaseProtocol`."""
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.BaseProtocol`."""
-
-
 class LongBody(asyncio.BufferedProtocol):
-    """A body of `length` bytes, of which some have come. Raises MemoryError where so many cannot be had."""
+    """A body of `length` bytes, of which some have come, read in place of its connection.
 
-    def __init__(self, connection: Waiting, length: int, begun: bytes) -> None:
+    `received` is called with each piece, with the body once it is complete, or else with None. Raises MemoryError where
+    there are not so many bytes.
+    """
+
+    def __init__(
+        self,
+        connection: asyncio.BaseProtocol,
+        length: int,
+        begun: bytes,
+        received: Callable[[memoryview | None], None],
+    ) -> None:
         self._connection = connection
-        # The system gives its pages as they are written to, so that no client has memory by promising much.
+        self._received = received
+        # The system allocates pages as they are written, so that a client gets no memory by declaring a long body.
         self._body: memoryview = np.empty(length, np.uint8).data
         self._at = len(begun)
         self._body[: self._at] = begun
@@ -38,10 +31,8 @@ class LongBody(asyncio.BufferedProtocol):
         return self._body[self._at :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._connection.progress += 1
         self._at += nbytes
-        if self._at == len(self._body):
-            self._connection.long_body_complete(self._body)
+        self._received(self._body if self._at == len(self._body) else None)
 
     def pause_writing(self) -> None:
         self._connection.pause_writing()

@@ -3,11 +3,9 @@
 One sweep looks at all connections now and then, so that no request costs a timer.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf
-from typing import Protocol
 
 _LONGEST_PERIOD_S = 5.0
 _SWEEPS_A_TIMEOUT = 4
@@ -75,28 +73,3 @@ class Watch:
             self._phase, self._progress, self._unread, self._since = phase, progress, unread, now
             return False
         return now - self._since >= limits[phase]
-
-
-class Watched(Protocol):
-    """A connection. `progress` grows with each complete request, and with each piece of a body."""
-
-    watch: Watch
-    progress: int
-
-    @property
-    def phase(self) -> Phase:
-        """What it is waiting for."""
-
-    @property
-    def unread(self) -> int:
-        """How many bytes its client has still to take."""
-
-    def give_up(self) -> None:
-        """It has waited too long."""
-
-
-def sweep(connections: Collection[Watched], now: float, limits: tuple[float, ...]) -> None:
-    """Give up the connections whose clients have let them wait too long; `now` in seconds."""
-    late = [each for each in connections if each.watch.is_over(each.phase, each.progress, each.unread, now, limits)]
-    for connection in late:
-        connection.give_up()

@@ -1,24 +1,18 @@
-"""A named array as it travels: numpy's form and the bytes of the wire, each made from the other when it is asked for.
+"""A named tensor in two representations, numpy's and the wire's: each is made from the other when it is first read.
 
-The bytes are what the binary extension and raw gRPC contents carry: little-endian elements in C order; BYTES as a u32
-length before each element. A tensor that only passes through is never decoded.
+The bytes of the wire are those of the binary extension and of raw gRPC contents: little-endian elements in C order. A
+tensor that only passes through is never decoded.
 """
 
-import struct
-from collections.abc import Iterable, Sequence
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+
+from argosy_runtime.modelconfig.datatypes import element_size, numpy_dtype
 
 from .device_arrays import DeviceArray
-from .modelconfig.datatypes import element_size, numpy_dtype
+from .strings import Array, Data, join_strings, split_strings, string_array, string_elements
 
-Array: TypeAlias = npt.NDArray[np.generic]
-Data = bytes | memoryview
-
-_LENGTH = struct.Struct("<I")
 # Below this many bytes a copy is cheaper than a view.
 _COPY_BELOW = 4096
 
@@ -168,63 +162,3 @@ def _encoded(datatype: str, array: Array) -> Data:
         return array.tobytes()
     # As plain bytes, because numpy exports no buffer of the types it does not know itself, BF16 for one.
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def string_elements(array: Array) -> list[bytes]:
-    """Return the elements of a BYTES array in row-major order, as Triton takes them: what is not bytes goes through
-    str.
-    """
-    return [item if isinstance(item, bytes) else str(item).encode() for item in array.ravel().tolist()]
-
-
-def string_array(elements: Sequence[bytes], shape: tuple[int, ...]) -> Array:
-    """Return the BYTES array of as many elements as the shape has."""
-    array = np.empty(len(elements), dtype=np.object_)
-    array[:] = elements
-    return array.reshape(shape)
-
-
-def join_strings(elements: Iterable[bytes]) -> bytes:
-    """Elements of a BYTES tensor as the wire has them."""
-    parts: list[bytes] = []
-    for element in elements:
-        parts.append(_LENGTH.pack(len(element)))
-        parts.append(element)
-    return b"".join(parts)
-
-
-class StringsError(ValueError):
-    """The bytes of a BYTES tensor end too early: `left` of them stand where a length or `length` more should."""
-
-    def __init__(self, left: int, length: int | None) -> None:
-        super().__init__("the bytes end within an element" if length is not None else "the bytes end within a length")
-        self.left = left
-        self.length = length
-
-
-def split_strings(data: Data, most: int | None = None) -> list[bytes]:
-    """Return the inverse of `join_strings`, up to one element more than `most`. Raises StringsError."""
-    elements: list[bytes] = []
-    offset, size = 0, len(data)
-    while offset < size and (most is None or len(elements) <= most):
-        start = offset + _LENGTH.size
-        if start > size:
-            raise StringsError(size - offset, None)
-        length = int(_LENGTH.unpack_from(data, offset)[0])
-        offset = start + length
-        if offset > size:
-            raise StringsError(size - start, length)
-        elements.append(bytes(data[start:offset]))
-    return elements
-
-
-def string_count(data: Data) -> int:
-    """Return how many elements a BYTES tensor's bytes hold; -1 where they end within one."""
-    count, offset, size = 0, 0, len(data)
-    while offset < size:
-        offset += _LENGTH.size
-        if offset > size:
-            return -1
-        offset += int(_LENGTH.unpack_from(data, offset - _LENGTH.size)[0])
-        count += 1
-    return count if offset == size else -1

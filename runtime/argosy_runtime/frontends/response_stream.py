@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 
-from .messages import Deliver, InferRequest, InferResponse, Submission
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 
 Submit = Callable[[InferRequest, Deliver], Submission]
 

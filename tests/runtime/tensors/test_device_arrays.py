@@ -5,13 +5,13 @@ import pytest
 from google.protobuf import text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.device_arrays import DeviceArray, DeviceCopies, DeviceMemory
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.repository.serving.reshaping import OutputShapes
 from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.telemetry.argosy_families import device_families
 from argosy_runtime.telemetry.exposition import exposition
 from argosy_runtime.tensors import Tensor, device_tensor
+from argosy_runtime.tensors.device_arrays import DeviceArray, DeviceCopies, DeviceMemory
 
 
 class FakeMemory(DeviceMemory):

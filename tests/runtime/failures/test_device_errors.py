@@ -3,7 +3,7 @@
 import pytest
 
 from argosy_common.device_errors import is_faulty, line_of, said_in, signed
-from argosy_runtime.out_of_memory import says_out_of_memory
+from argosy_runtime.failures.out_of_memory import says_out_of_memory
 
 ECC = "CUDA error: uncorrectable ECC error encountered"
 

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Final
 
 from argosy_common import device_errors
+from argosy_runtime.errors import ServingError, internal
 
-from .errors import ServingError, internal
 from .out_of_memory import causes_of, reason_of, with_reason
 
 _ONNX_RUNTIME: Final = "onnxruntime.capi.onnxruntime_pybind11_state"

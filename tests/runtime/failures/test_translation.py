@@ -8,7 +8,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
 
 from argosy_runtime.backends.python.pb_utils.errors import TritonModelException
 from argosy_runtime.errors import internal, unavailable
-from argosy_runtime.faults import device_error, explained, failure
+from argosy_runtime.failures.translation import device_error, explained, failure
 
 WORDS = "CUDA error: unknown error"
 

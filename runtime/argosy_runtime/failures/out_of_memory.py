@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from .errors import FailureReason, ServingError
+from argosy_runtime.errors import FailureReason, ServingError
 
 GPU_WORDS: Final = (
     r"CUDA out of memory|CUDA error: out of memory|CUDA failure 2\b|CUDA's \w+ failed with 2:|HIP out of memory"

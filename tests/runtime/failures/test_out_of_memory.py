@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from argosy_runtime.errors import FailureReason, internal, invalid, unavailable
-from argosy_runtime.out_of_memory import OomKills, is_out_of_memory, oom_kills, reason_of, with_reason
+from argosy_runtime.failures.out_of_memory import OomKills, is_out_of_memory, oom_kills, reason_of, with_reason
 
 TOO_MUCH = 1 << 50
 
