@@ -52,7 +52,7 @@ def test_statuses_tell_where_it_is_and_how_it_is_reached(namespace: Namespace, c
     (pod,) = namespace.server_pods("assistant")
     server = pod["metadata"]["labels"]["argosy.dev/server"]
     for resource in assistant.RESOURCES[1:]:
-        body = namespace.json("get", resource)
+        body = namespace.read(resource)
         status = body["status"]
         assert [(each["server"], each["node"]) for each in status["placement"]] == [(server, pod["spec"]["nodeName"])]
         assert status["url"].endswith(f"{namespace.name}.svc:8000/v2/models/{body['metadata']['name']}")

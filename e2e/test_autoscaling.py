@@ -47,7 +47,7 @@ def bottleneck(namespace: Namespace, model: str) -> dict[str, Any]:
 def reasons(namespace: Namespace, model: str) -> set[str]:
     """Return the reasons of a model's Events."""
     name = model.partition("/")[2]
-    items = namespace.json("get", "events", f"--field-selector=involvedObject.name={name}")["items"]
+    items = namespace.read("events", f"--field-selector=involvedObject.name={name}")["items"]
     return {each["reason"] for each in items}
 
 
@@ -117,7 +117,7 @@ def test_a_flash_crowd_adds_replicas(namespace: Namespace, loads: Loads) -> None
 
 def test_an_operator_that_is_killed_forgets_nothing(namespace: Namespace, cluster: Cluster) -> None:
     before = scaling(namespace, CROWD)
-    pod = cluster.json("get", "pod", release.leader(cluster), "-n", release.NAMESPACE)
+    pod = cluster.read("pod", release.leader(cluster), "-n", release.NAMESPACE)
     gone = pod["metadata"]["name"]
     podprocesses.kill(pod, "argosy operator")
     cluster.kubectl("delete", "pod", gone, "-n", release.NAMESPACE, "--grace-period=0", "--force")

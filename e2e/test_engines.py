@@ -110,7 +110,7 @@ def engine(namespace: Namespace, resource: str, version: int = 1) -> dict[str, A
 def jobs(namespace: Namespace, build: str = "") -> list[dict[str, Any]]:
     """Return the Jobs of builds, or of one."""
     selector = f"argosy.dev/build={build}" if build else "argosy.dev/build"
-    found: list[dict[str, Any]] = namespace.json("get", "jobs", "-l", selector)["items"]
+    found: list[dict[str, Any]] = namespace.read("jobs", "-l", selector)["items"]
     return found
 
 
@@ -130,7 +130,7 @@ def ended(namespace: Namespace, build: str) -> tuple[int, int]:
 
 def reasons(namespace: Namespace, name: str) -> set[str]:
     """Return the reasons of the Events of a model."""
-    found = namespace.json("get", "events", "--field-selector", f"involvedObject.name={name}")["items"]
+    found = namespace.read("events", "--field-selector", f"involvedObject.name={name}")["items"]
     return {each["reason"] for each in found}
 
 
@@ -204,7 +204,7 @@ def held(namespace: Namespace, bucket: Bucket, name: str) -> Iterator[dict[str, 
         namespace.apply(model(name, engine=int8(calibration=key)))
         namespace.until("a Pod that waits for data", lambda: ("GET", f"/fleet/{key}") in _asked(bucket))
         build = engine(namespace, f"inferencemodel/{name}")["build"]
-        (pod,) = namespace.json("get", "pods", "-l", f"argosy.dev/build={build}")["items"]
+        (pod,) = namespace.read("pods", "-l", f"argosy.dev/build={build}")["items"]
         yield pod
     finally:
         bucket.released.set()
@@ -243,9 +243,8 @@ def test_a_model_that_is_deleted_while_it_builds_leaves_nothing(namespace: Names
         build = pod["metadata"]["labels"]["argosy.dev/build"]
         namespace("delete", "inferencemodel/gone", "--timeout=60s", timeout_s=70)
         kinds = "jobs,pods,configmaps,roles,rolebindings,serviceaccounts"
-        namespace.until(
-            "nothing of the build", lambda: not namespace("get", kinds, "-l", f"argosy.dev/build={build}", "-o", "name")
-        )
+        label = f"argosy.dev/build={build}"
+        namespace.until("nothing of the build", lambda: not namespace.read(kinds, "-l", label)["items"])
     assert artifacts(bucket) == stored
 
 

@@ -54,7 +54,7 @@ def test_another_replica_takes_over_when_the_one_that_leads_is_gone(
 def test_an_operator_that_dies_is_started_again(
     namespace: Namespace, client: Client, storage: str, cluster: Cluster
 ) -> None:
-    pod = cluster.json("get", "pod", release.leader(cluster), "-n", release.NAMESPACE)
+    pod = cluster.read("pod", release.leader(cluster), "-n", release.NAMESPACE)
     podprocesses.kill(pod, "argosy operator")
     namespace.apply(version_model("answers", POOL, storage, 3))
     _is_served(namespace, client, 3)
@@ -95,15 +95,15 @@ def test_a_pod_that_is_deleted_is_replaced(namespace: Namespace, client: Client)
 def test_what_people_change_by_hand_is_put_right(namespace: Namespace) -> None:
     (pod,) = namespace.server_pods(POOL)
     server = pod["metadata"]["labels"]["argosy.dev/server"]
-    before = namespace.json("get", "configmap", server)["data"]
+    before = namespace.read("configmap", server)["data"]
     namespace("patch", "configmap", server, "--type=merge", "-p", '{"data": {"repository.json": "{}"}}')
-    namespace.until("the ConfigMap", lambda: namespace.json("get", "configmap", server)["data"] == before)
+    namespace.until("the ConfigMap", lambda: namespace.read("configmap", server)["data"] == before)
 
     namespace("label", "pod", pod["metadata"]["name"], f"{ROUTE}-")
     namespace.until("the Pod's label", lambda: ROUTE in namespace.server_pods(POOL)[0]["metadata"]["labels"])
 
     def selector() -> dict[str, str]:
-        found: dict[str, str] = namespace.json("get", "service", "answers")["spec"]["selector"]
+        found: dict[str, str] = namespace.read("service", "answers")["spec"]["selector"]
         return found
 
     wanted = selector()

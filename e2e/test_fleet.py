@@ -90,7 +90,7 @@ def _apply(cluster: Cluster, bodies: list[Body]) -> None:
 
 
 def _models(cluster: Cluster) -> list[Body]:
-    found: list[Body] = cluster.json("get", "inferencemodels")["items"]
+    found: list[Body] = cluster.read("inferencemodels")["items"]
     return found
 
 
@@ -141,7 +141,7 @@ def test_three_hundred_models_are_served(cluster: Cluster, operators: list[Opera
     leader = _leader(operators)
     _apply(cluster, [pool, *map(_model, range(MODELS))])
     leader.until("every model Ready", lambda: _all_ready(cluster), CONVERGES_S, ASK_S)
-    used = cluster.json("get", "servingpool", "fleet")["status"]["gpus"]["used"]
+    used = cluster.read("servingpool", "fleet")["status"]["gpus"]["used"]
     # Of a GPU 63.7 GiB are given out: a hundred hold one of 60 GiB, fifty two of 30, twenty-five four of 15.
     assert 175 <= used <= 190
 
@@ -190,7 +190,7 @@ def _versions(cluster: Cluster) -> dict[str, str]:
 
     Of Deployments, whose status Kubernetes writes, it is all that the operator writes.
     """
-    listed = cluster.json("get", "deployments,configmaps,services,inferencemodels,servingpools")["items"]
+    listed = cluster.read("deployments,configmaps,services,inferencemodels,servingpools")["items"]
     return {f"{each['kind']}/{each['metadata']['name']}": _version(each) for each in listed}
 
 
@@ -217,6 +217,6 @@ def _written_in_a_resync(cluster: Cluster, leader: OperatorProcess) -> Counter[s
 def _resync(cluster: Cluster, leader: OperatorProcess) -> None:
     """Let the operator look at everything again: a node's label is an event for every pool."""
     before = leader.rounds()
-    node = cluster.json("get", "nodes")["items"][0]["metadata"]["name"]
+    node = cluster.read("nodes")["items"][0]["metadata"]["name"]
     cluster.kubectl("label", "node", node, f"looked-at=r{secrets.token_hex(4)}", "--overwrite")
     leader.until("another round", lambda: leader.rounds() > before, CONVERGES_S)

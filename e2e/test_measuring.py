@@ -72,10 +72,10 @@ def test_from_when_no_prometheus_is_named_any_more_servers_are_asked(namespace: 
 
 def test_a_server_with_too_long_a_queue_is_ejected_until_it_is_empty(namespace: Namespace, client: Client) -> None:
     pod = namespace.server_pods(ASKED)[0]["metadata"]["name"]
-    address = namespace.json("get", "pod", pod)["status"]["podIP"]
+    address = namespace.read("pod", pod)["status"]["podIP"]
 
     def led_to() -> set[str]:
-        slices = namespace.json("get", "endpointslices", "-l", f"kubernetes.io/service-name={HOT}")["items"]
+        slices = namespace.read("endpointslices", "-l", f"kubernetes.io/service-name={HOT}")["items"]
         return {each for found in slices for end in found["endpoints"] or () for each in end["addresses"]}
 
     assert len(led_to()) == 3

@@ -32,11 +32,11 @@ def served(namespace: Namespace, storage: str) -> None:
 
 def test_a_service_of_somebody_else_is_left_alone(namespace: Namespace, client: Client, storage: str) -> None:
     namespace("apply", "-f", "-", stdin=FOREIGN)
-    before = namespace.json("get", "service", "taken")
+    before = namespace.read("service", "taken")
     namespace.apply(version_model("taken", "one", storage))
     message = namespace.says("inferencemodel/taken", "Ready", "False", "NotApplied")
     assert message.startswith(f"Service {namespace.name}/taken: exists and is not Argosy's")
-    assert namespace.json("get", "service", "taken") == before
+    assert namespace.read("service", "taken") == before
     assert client.version("inferencemodel/good") == [1]
 
     namespace("delete", "service", "taken")
@@ -93,7 +93,7 @@ def test_a_model_that_fits_nowhere_says_why(namespace: Namespace, client: Client
 @pytest.fixture
 def without_network_policies(cluster: Cluster) -> Iterator[None]:
     """Take the right to write NetworkPolicies from the operator."""
-    role = cluster.json("get", "clusterrole", "-l", "app.kubernetes.io/part-of=argosy")["items"]
+    role = cluster.read("clusterrole", "-l", "app.kubernetes.io/part-of=argosy")["items"]
     (whole,) = [each for each in role if any("networkpolicies" in rule["resources"] for rule in each["rules"])]
     fewer = [rule for rule in whole["rules"] if "networkpolicies" not in rule["resources"]]
     reading = {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": ["get", "list", "watch"]}
@@ -117,4 +117,4 @@ def test_a_right_that_is_missing_is_told_and_used_once_it_is_given(
 
 def test_the_pool_is_whole_once_the_right_is_there(namespace: Namespace) -> None:
     namespace.ready("servingpool/three")
-    assert namespace.json("get", "networkpolicy", "three")["spec"]
+    assert namespace.read("networkpolicy", "three")["spec"]

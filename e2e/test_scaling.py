@@ -38,7 +38,7 @@ def test_replicas_come_and_go_without_a_failed_request(namespace: Namespace, cli
 
 def _addresses(namespace: Namespace, service: str) -> list[str]:
     """Return the addresses of a Service; Kubernetes writes them a moment after a Pod is ready."""
-    subsets = namespace.json("get", "endpoints", service).get("subsets") or []
+    subsets = namespace.read("endpoints", service).get("subsets") or []
     return [address["ip"] for each in subsets for address in each.get("addresses") or []]
 
 

@@ -42,7 +42,7 @@ def test_the_model_says_what_is_wrong(namespace: Namespace, storage: str, name: 
     assert words in message
     assert f"{storage}/{path}" in message or reason == "DigestMismatch"
     assert namespace.says(f"inferencemodel/{name}", "Stalled", "True", reason) == message
-    events = namespace.json("get", "events", "--field-selector", f"involvedObject.name={name},type=Warning")["items"]
+    events = namespace.read("events", "--field-selector", f"involvedObject.name={name},type=Warning")["items"]
     assert reason in {each["reason"] for each in events}
 
 

@@ -46,14 +46,14 @@ def declared(namespace: Namespace, client: Client, storage: str) -> None:
 
 def addresses(namespace: Namespace, model: str = "sleeper") -> list[str]:
     """Return the Pods of a model's Service, by name."""
-    found = namespace.json("get", "endpoints", f"--field-selector=metadata.name={model}")["items"]
+    found = namespace.read("endpoints", f"--field-selector=metadata.name={model}")["items"]
     subsets = [subset for each in found for subset in each.get("subsets") or ()]
     return sorted(each["targetRef"]["name"] for subset in subsets for each in subset.get("addresses") or ())
 
 
 def held(namespace: Namespace) -> int:
     """Return how many requests wait, as the operator reads it."""
-    maps = namespace.json("get", "configmaps", "-l", "argosy.dev/activator=sleepy")["items"]
+    maps = namespace.read("configmaps", "-l", "argosy.dev/activator=sleepy")["items"]
     texts = [text for each in maps for key, text in each.get("data", {}).items() if key.endswith(".held.json")]
     return sum(json.loads(text)["held"].get("sleeper", 0) for text in texts)
 
@@ -141,6 +141,6 @@ def test_what_may_not_go_to_zero_any_more_needs_no_activator(
     namespace: Namespace, client: Client, storage: str
 ) -> None:
     namespace.apply(version_model("sleeper", "sleepy", storage, minReplicas=1))
-    pods = ("get", "pods", "-l", "argosy.dev/activator=sleepy")
-    namespace.until("no activator", lambda: not namespace.json(*pods)["items"])
+    pods = ("pods", "-l", "argosy.dev/activator=sleepy")
+    namespace.until("no activator", lambda: not namespace.read(*pods)["items"])
     assert client.version(MODEL) == [1]

@@ -98,7 +98,7 @@ class Client:
         parts = urlsplit(self._namespace.status(resource)["url"])
         service, namespace, kind = str(parts.hostname).split(".")
         assert (namespace, kind) == (self._namespace.name, "svc")
-        address = address or self._namespace.json("get", "service", service)["spec"]["clusterIP"]
+        address = address or self._namespace.read("service", service)["spec"]["clusterIP"]
         return urlunsplit(parts._replace(netloc=f"{address}:{parts.port}"))
 
     def get(self, url: str, body: str = "") -> Answer:
@@ -126,19 +126,19 @@ class Client:
         self._run(
             "sh", "-c", f'setsid python {folder}/load.py "$@" {folder} > {folder}/log 2>&1 < /dev/null &', "sh", *words
         )
-        self._namespace.until("the load", lambda: self._has(f"{folder}/began"), 30)
+        self._wait_for(f"{folder}/began", 30)
         found = Load()
         try:
             yield found
         finally:
             self._run("touch", f"{folder}/stop")
-            self._namespace.until("the load's end", lambda: self._has(f"{folder}/result.json"), 60)
+            self._wait_for(f"{folder}/result.json", 60)
         said = json.loads(self._run("cat", f"{folder}/result.json"))
         found.sent, found.failed, found.changes = said["sent"], said["failed"], said["changes"]
 
-    def _has(self, path: str) -> bool:
-        words = ("exec", "client", "-n", self._namespace.name, "--", "test", "-e", path)
-        return self._namespace.access.kubectl_process(*words).returncode == 0
+    def _wait_for(self, path: str, timeout_s: float) -> None:
+        """Wait for a file in the Pod, by one command that waits there."""
+        self._run("timeout", str(timeout_s), "sh", "-c", 'until [ -e "$1" ]; do sleep 0.1; done', "sh", path)
 
     def _run(self, *words: str, stdin: str | None = None) -> str:
         return self._namespace("exec", *(("-i",) if stdin else ()), "client", "--", *words, stdin=stdin)

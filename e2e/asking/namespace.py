@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from e2e.cluster import Access
-from e2e.cluster.client import Reader
 from e2e.cluster.waiting import poll, wait_for
-from e2e.declared.resources import API, Body
+from e2e.declared.resources import Body
 
 KINDS = ("servingpools", "inferencemodels", "ensembles")
 OWN = ("deployments", "jobs", "configmaps", "services", "serviceaccounts", "roles", "rolebindings", "networkpolicies",
@@ -22,7 +21,7 @@ class Namespace:
     """`namespace("get", "pods")` is kubectl in it."""
 
     def __init__(self, access: Access, name: str) -> None:
-        self.access, self.name, self._reader = access, name, Reader(access)
+        self.access, self.name = access, name
 
     def __call__(self, *words: str, stdin: str | None = None, timeout_s: float = 60.0) -> str:
         return self.access.kubectl("-n", self.name, *words, stdin=stdin, timeout_s=timeout_s)
@@ -32,17 +31,16 @@ class Namespace:
         a minute.
         """
         self.access.kubectl("create", "namespace", self.name)
-        account = ("get", "serviceaccount", "default", "-n", self.name)
-        wait_for("the default account", lambda: self.access.kubectl_process(*account).returncode == 0, PATIENCE_S)
+        wait_for("the default account", lambda: self.access.has("serviceaccount/default", "-n", self.name), PATIENCE_S)
 
     def delete(self, *, wait: bool = True) -> None:
         """Delete it with all that is in it, and wait until it is gone."""
         words = ("--timeout=120s",) if wait else ("--wait=false",)
         self.access.kubectl("delete", "namespace", self.name, *words, timeout_s=130)
 
-    def json(self, *words: str) -> Any:
-        """Return what `kubectl WORDS -o json` prints, parsed."""
-        return self.access.json("-n", self.name, *words)
+    def read(self, *words: str) -> Any:
+        """Return what `kubectl get WORDS -o json` prints in it, parsed; without kubectl."""
+        return self.access.read(*words, "-n", self.name)
 
     def apply(self, *bodies: Body) -> str:
         """Run kubectl apply, as a user does; return what it prints."""
@@ -63,10 +61,7 @@ class Namespace:
 
     def status(self, resource: str) -> Any:
         """Return a resource's status; empty before there is one."""
-        kind, name = resource.split("/")
-        plural = next(each for each in KINDS if each.startswith(kind.partition(".")[0]))
-        found = self._reader.get(f"/apis/{API}/namespaces/{self.name}/{plural}/{name}")
-        return found.get("status", {})
+        return self.read(resource).get("status", {})
 
     def condition(self, resource: str, type_: str) -> dict[str, Any]:
         """Return one of its conditions; empty where it has none of that type."""
@@ -90,8 +85,8 @@ class Namespace:
 
     def server_pods(self, pool: str) -> list[dict[str, Any]]:
         """Return the Pods of a pool's servers that are not being deleted."""
-        found = self._reader.get(f"/api/v1/namespaces/{self.name}/pods", labelSelector=f"argosy.dev/pool={pool}")
-        return [pod for pod in found["items"] if "deletionTimestamp" not in pod["metadata"]]
+        pods = self.read("pods", "-l", f"argosy.dev/pool={pool}")["items"]
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def server_uids(self, pool: str) -> set[str]:
         """Return the UIDs of those Pods."""
@@ -104,7 +99,7 @@ class Namespace:
 
     def versions(self, kinds: Iterable[str] = (*KINDS, *OWN)) -> dict[str, str]:
         """Return the resourceVersion of every object of these kinds."""
-        listed = self.json("get", ",".join(kinds))["items"]
+        listed = self.read(",".join(kinds))["items"]
         return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["resourceVersion"] for each in listed}
 
     def story(self) -> str:
@@ -114,13 +109,13 @@ class Namespace:
             conditions = self.status(name).get("conditions", ())
             lines += [f"{name}: {c['type']}={c['status']} {c['reason']}: {c.get('message', '')}" for c in conditions]
         lines.append(self.access.kubectl_process("get", "pods", "-n", self.name, "-o", "wide").stdout)
-        for pod in self.json("get", "pods", "-l", "argosy.dev/server")["items"]:
+        for pod in self.read("pods", "-l", "argosy.dev/server")["items"]:
             for container in ("server", "agent"):
                 log = self.access.kubectl_process(
                     "logs", pod["metadata"]["name"], "-c", container, "-n", self.name, "--tail=15"
                 )
                 lines += [f"--- {pod['metadata']['name']} {container}", log.stdout + log.stderr]
-        for pod in self.json("get", "pods", "-l", "argosy.dev/build")["items"]:
+        for pod in self.read("pods", "-l", "argosy.dev/build")["items"]:
             log = self.access.kubectl_process("logs", pod["metadata"]["name"], "-n", self.name, "--tail=15")
             lines += [f"--- {pod['metadata']['name']}", log.stdout + log.stderr]
         operator = self.access.kubectl_process("logs", "-n", "argosy-system", "-l", "app.kubernetes.io/name=argosy",

@@ -1,12 +1,14 @@
-"""What everyone does with a cluster, ours or another: kubectl."""
+"""Access to a cluster, ours or another: kubectl as its users have it, and reads over HTTP."""
 
-import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from e2e.cluster.errors import ClusterError
+
+if TYPE_CHECKING:
+    from e2e.cluster.client import Reader
 
 
 class Access:
@@ -15,6 +17,7 @@ class Access:
     def __init__(self, kubeconfig: Path, kubectl: Path) -> None:
         self.kubeconfig = kubeconfig
         self._kubectl = kubectl
+        self._reader: Reader | None = None
 
     def kubectl(self, *args: str, stdin: str | None = None, timeout_s: float = 60.0) -> str:
         """Run kubectl and return what it prints; raises ClusterError with its complaint when it fails."""
@@ -36,9 +39,26 @@ class Access:
         except subprocess.TimeoutExpired as error:
             raise ClusterError(f"kubectl {' '.join(args)}: no end within {timeout_s:.0f} s") from error
 
-    def json(self, *args: str) -> Any:
-        """Return what `kubectl ARGS -o json` returns, parsed."""
-        return json.loads(self.kubectl(*args, "-o", "json"))
+    @property
+    def reader(self) -> "Reader":
+        """Reads objects over HTTP."""
+        if self._reader is None:
+            from e2e.cluster.client import Reader  # not at the top: its import takes as long as all others together
+
+            self._reader = Reader(self)
+        return self._reader
+
+    def read(self, *words: str) -> Any:
+        """Return what `kubectl get WORDS -o json` prints, parsed; without kubectl."""
+        return self.reader.read(*words)
+
+    def has(self, *words: str) -> bool:
+        """Return whether the API server has the object, or one of the list, that `kubectl get WORDS` prints."""
+        try:
+            found = self.read(*words)
+        except ClusterError:
+            return False
+        return found["kind"] != "List" or bool(found["items"])
 
     def apply(self, manifest: str, *, server_side: bool = False) -> None:
         """Run kubectl apply on a YAML text; fields that an old API server does not know (CEL rules) are dropped there.
@@ -52,6 +72,6 @@ class Access:
     def ready(self) -> bool:
         """Return whether the API server answers and reports itself ready."""
         try:
-            return self.kubectl_process("get", "--raw", "/readyz", timeout_s=10).returncode == 0
+            return self.reader.text("/readyz", timeout_s=10) == "ok"
         except ClusterError:  # no answer in time, as from an API server that starts on a busy machine
             return False

@@ -1,7 +1,10 @@
 """The Kubernetes client for Python, pointed at a cluster."""
 
+import argparse
 import json
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -26,24 +29,87 @@ def custom(access: Access) -> Any:
 
 
 class Reader(threading.local):
-    """Reads what is looked at again and again. Its connections stay, one set for each thread, while every kubectl makes
-    its own, and takes ten times as much of the machine.
+    """Reads objects over HTTP. Its connections stay, one set for each thread, while every kubectl makes its own, and
+    takes ten times as much of the machine.
     """
 
     def __init__(self, access: Access) -> None:
-        self._api = _connected(access)
+        self._api, self._kinds = _connected(access), dict[str, _Kind]()
 
-    def get(self, path: str, **query: str) -> Any:
-        """Return the JSON at that path of the API. Raises ClusterError where it is unavailable."""
+    def text(self, path: str, timeout_s: float = 60.0, **query: str) -> str:
+        """Return the text at that path of the API. Raises ClusterError where it is unavailable."""
         asked = self._api.param_serialize("GET", path, query_params=[*query.items()], auth_settings=["BearerToken"])
         try:
-            answer = self._api.call_api(*asked)
+            answer = self._api.call_api(*asked, _request_timeout=timeout_s)
             answer.read()
         except (client.ApiException, HTTPError) as error:
             raise ClusterError(f"GET {path}: {error}") from error
         if answer.status != HTTPStatus.OK:
             raise ClusterError(f"GET {path}: {answer.status} {answer.data.decode()}")
-        return json.loads(answer.data)
+        return str(answer.data.decode())
+
+    def get(self, path: str, **query: str) -> Any:
+        """Return the JSON at that path of the API. Raises ClusterError where it is unavailable."""
+        return json.loads(self.text(path, **query))
+
+    def read(self, *words: str) -> Any:
+        """Return what `kubectl get WORDS -o json` prints, parsed: an object, or a list of one or several kinds."""
+        given = _WORDS.parse_intermixed_args(words)
+        kinds, _, name = given.kinds.partition("/")
+        query = {"labelSelector": given.selector, "fieldSelector": given.field_selector}
+        if name := name or given.name:
+            return self.get(f"{self._kind(kinds).path(given.namespace)}/{name}")
+        listed = (self._list(kind, given.namespace, query) for kind in kinds.split(","))
+        return {"kind": "List", "items": [item for items in listed for item in items]}
+
+    def _list(self, word: str, namespace: str, query: dict[str, str]) -> list[Any]:
+        kind = self._kind(word)
+        listed = self.get(kind.path(namespace), **{key: value for key, value in query.items() if value})
+        return [{"apiVersion": kind.version, "kind": kind.name, **each} for each in listed["items"]]
+
+    def _kind(self, word: str) -> "_Kind":
+        """Return the kind of a plural, singular or short name, which may have been added since the last call."""
+        word = word.lower()
+        if word not in self._kinds:
+            self._kinds = dict(self._discovered())
+        if word not in self._kinds:
+            raise ClusterError(f"the API server has no kind {word!r}")
+        return self._kinds[word]
+
+    def _discovered(self) -> Iterator[tuple[str, "_Kind"]]:
+        """Yield kinds by their names, the preferred ones last, as they replace others of the same name."""
+        versions = ["v1", *(group["preferredVersion"]["groupVersion"] for group in self.get("/apis")["groups"])]
+        for version in reversed(versions):
+            root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+            for each in self.get(root)["resources"]:
+                kind = _Kind(root, version, each["kind"], each["name"], each["namespaced"])
+                if "/" not in kind.plural:
+                    for word in (kind.plural, kind.name.lower(), *each.get("shortNames", ())):
+                        yield word, kind
+                        yield f"{word}.{version.partition('/')[0]}", kind
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind as the API server offers it."""
+
+    root: str
+    version: str
+    name: str
+    plural: str
+    namespaced: bool
+
+    def path(self, namespace: str) -> str:
+        """Return the path of its objects."""
+        return f"{self.root}/namespaces/{namespace}/{self.plural}" if self.namespaced else f"{self.root}/{self.plural}"
+
+
+_WORDS = argparse.ArgumentParser()
+_WORDS.add_argument("kinds")
+_WORDS.add_argument("name", nargs="?")
+_WORDS.add_argument("-n", "--namespace", default="default")
+_WORDS.add_argument("-l", "--selector", default="")
+_WORDS.add_argument("--field-selector", default="")
 
 
 def _connected(access: Access) -> Any:

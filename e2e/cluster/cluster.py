@@ -165,7 +165,7 @@ class Cluster(Access):
         """Write a kubeconfig with a service account's token (valid one hour); waits for the account to exist."""
 
         def exists() -> bool:
-            return self.kubectl_process("get", "serviceaccount", account, "-n", namespace).returncode == 0
+            return self.has("serviceaccount", account, "-n", namespace)
 
         wait_for(f"the service account {namespace}/{account}", exists, ACCOUNT_TIMEOUT_S)
         request = json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})

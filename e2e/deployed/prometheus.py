@@ -87,7 +87,7 @@ def start(namespace: Namespace, image: str) -> str:
     texts = {"config": json.dumps(CONFIG), "targets": json.dumps(TARGETS.read_text())}
     namespace.access.apply(MANIFEST.format(**texts, **names))
     run(namespace, image)
-    address = namespace.json("get", "service", "prometheus")["spec"]["clusterIP"]
+    address = namespace.read("service", "prometheus")["spec"]["clusterIP"]
     return f"http://{address}:{PORT}"
 
 

@@ -53,13 +53,12 @@ def uninstall(access: Access) -> None:
     config = library.Configuration(NAMESPACE, str(access.kubeconfig))
     asyncio.run(library.Uninstall(config).run(NAME, timeout=60))
     # A kubelet that has to share its cores takes its time to tell of the end.
-    pods = ("get", "pods", "-n", NAMESPACE, "-o", "name")
-    wait_for("the operator's Pods to end", lambda: not access.kubectl(*pods), 150)
+    wait_for("the operator's Pods to end", lambda: not access.read("pods", "-n", NAMESPACE)["items"], 150)
 
 
 def leader(access: Access) -> str:
     """Return the Pod that is the leader now; empty while none is."""
-    lease = access.json("get", "lease", LEASE, "-n", NAMESPACE)
+    lease = access.read("lease", LEASE, "-n", NAMESPACE)
     holder: str = lease["spec"].get("holderIdentity") or ""
     return holder.rpartition("_")[0]
 

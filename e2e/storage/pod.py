@@ -59,10 +59,10 @@ def start(access: Access, image: str, pull_policy: str, namespace: str = "storag
     """Run it and return its URL, which every Pod can reach: there may be no DNS in the cluster."""
     access.apply(MANIFEST.format(namespace=namespace, image=image, pull_policy=pull_policy, port=PORT))
     access.kubectl("wait", "--for=condition=Ready", "pod/storage", "-n", namespace, "--timeout=60s", timeout_s=70)
-    address = access.json("get", "service", "storage", "-n", namespace)["spec"]["clusterIP"]
+    address = access.read("service", "storage", "-n", namespace)["spec"]["clusterIP"]
 
     def reachable() -> bool:
-        endpoints = access.json("get", "endpoints", "storage", "-n", namespace)
+        endpoints = access.read("endpoints", "storage", "-n", namespace)
         return bool(endpoints.get("subsets"))
 
     wait_for("the storage's endpoint", reachable, 30)

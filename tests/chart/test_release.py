@@ -42,7 +42,7 @@ def test_uninstalling_leaves_the_crds_and_all_resources_alone(release: Release, 
     _use(cluster)
     release.uninstall()
     assert _crds(cluster) == set(CRDS)
-    assert cluster.json("get", "servingpool", "main")["metadata"]["name"] == "main"
+    assert cluster.read("servingpool", "main")["metadata"]["name"] == "main"
     label = ("-l", f"app.kubernetes.io/part-of=argosy,app.kubernetes.io/instance={release.name}")
     kinds = "deployments,services,serviceaccounts,roles,rolebindings,poddisruptionbudgets,secrets"
     wait_for("the garbage collector", lambda: not cluster.kubectl("get", kinds, "-n", release.namespace, *label), 60)
@@ -53,10 +53,10 @@ def test_uninstalling_leaves_the_crds_and_all_resources_alone(release: Release, 
 def test_what_was_kept_is_taken_up_by_the_next_install(release: Release, cluster: Cluster) -> None:
     release.install({})
     _use(cluster)
-    before = cluster.json("get", "servingpool", "main")["metadata"]["uid"]
+    before = cluster.read("servingpool", "main")["metadata"]["uid"]
     release.uninstall()
     release.install({})
-    assert cluster.json("get", "servingpool", "main")["metadata"]["uid"] == before
+    assert cluster.read("servingpool", "main")["metadata"]["uid"] == before
 
 
 def test_crds_go_with_the_release_where_they_are_not_to_be_kept(release: Release, cluster: Cluster) -> None:
@@ -74,12 +74,12 @@ def test_an_upgrade_brings_newer_crds_and_a_rollback_the_former_ones(
     crd.write_text(crd.read_text().replace("shortNames:\n", "shortNames:\n    - newer\n"))
     release.chart = newer
     release.upgrade({"replicas": 3})
-    assert "newer" in cluster.json("get", "crd", CRDS[0])["spec"]["names"]["shortNames"]
-    assert cluster.json("get", "deployment", "argosy", "-n", release.namespace)["spec"]["replicas"] == 3
+    assert "newer" in cluster.read("crd", CRDS[0])["spec"]["names"]["shortNames"]
+    assert cluster.read("deployment", "argosy", "-n", release.namespace)["spec"]["replicas"] == 3
     release.chart = CHART
     release.upgrade({})
-    assert cluster.json("get", "deployment", "argosy", "-n", release.namespace)["spec"]["replicas"] == 2
-    assert "newer" not in cluster.json("get", "crd", CRDS[0])["spec"]["names"]["shortNames"]
+    assert cluster.read("deployment", "argosy", "-n", release.namespace)["spec"]["replicas"] == 2
+    assert "newer" not in cluster.read("crd", CRDS[0])["spec"]["names"]["shortNames"]
 
 
 @pytest.mark.parametrize("annotated", [False, True], ids=["without annotations", "with annotations"])

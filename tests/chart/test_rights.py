@@ -80,13 +80,17 @@ def kinds(cluster: Cluster) -> Iterator[None]:
     cluster.kubectl("delete", "crd", *names)
 
 
+def _namespaces(cluster: Cluster) -> set[str]:
+    return {namespace["metadata"]["name"] for namespace in cluster.read("namespaces")["items"]}
+
+
 @pytest.fixture
 def elsewhere(cluster: Cluster) -> Iterator[str]:
     """Yield a namespace that belongs to no release."""
     cluster.kubectl("create", "namespace", "elsewhere")
     yield "elsewhere"
     cluster.kubectl("delete", "namespace", "elsewhere", "--wait=false")
-    wait_for("the namespace's end", lambda: not cluster.kubectl("get", "ns", "elsewhere", "--ignore-not-found"), 60)
+    wait_for("the namespace's end", lambda: "elsewhere" not in _namespaces(cluster), 60)
 
 
 @pytest.fixture

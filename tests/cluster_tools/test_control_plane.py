@@ -35,7 +35,7 @@ def test_the_api_server_comes_back_with_its_data(cluster: Cluster) -> None:
     assert not cluster.ready()
     cluster.start_apiserver()
     assert cluster.server == server
-    assert cluster.json("get", "namespace", "kept")["status"]["phase"] == "Active"
+    assert cluster.read("namespace", "kept")["status"]["phase"] == "Active"
 
 
 def test_users_have_the_rights_that_rbac_gives_their_group(cluster: Cluster) -> None:
@@ -62,7 +62,7 @@ def test_the_scheduler_places_by_gpus_and_the_loop_plays_the_kubelet(cluster: Cl
     with FakeKubelets(cluster, big):
         cluster.apply(POD)
         cluster.kubectl("wait", "--for=condition=Ready", "pod/wants-gpus", "--timeout=60s", timeout_s=90)
-        pod = cluster.json("get", "pod", "wants-gpus")
+        pod = cluster.read("pod", "wants-gpus")
         assert pod["spec"]["nodeName"] in big
         assert pod["status"]["phase"] == "Running"
         cluster.kubectl("delete", "pod", "wants-gpus", "--timeout=60s", timeout_s=90)

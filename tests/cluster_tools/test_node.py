@@ -84,7 +84,7 @@ def greeter(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> str:
     offer_gpus(cluster, NAME, Gpus(2, "Test-GPU", 24_576, (8, 9)))
     cluster.apply(GREETER)
     cluster.kubectl("rollout", "status", "deployment/greeter", "--timeout=120s", timeout_s=150)
-    address: str = cluster.json("get", "service", "greeter")["spec"]["clusterIP"]
+    address: str = cluster.read("service", "greeter")["spec"]["clusterIP"]
     return address
 
 
@@ -109,7 +109,7 @@ def test_gpus_on_paper_are_all_that_pods_get(cluster: Cluster, greeter: str) -> 
     cluster.kubectl("scale", "deployment/greeter", "--replicas=3")
 
     def refused() -> bool:
-        pods = cluster.json("get", "pods", "-l", "app=greeter")["items"]
+        pods = cluster.read("pods", "-l", "app=greeter")["items"]
         conditions = [each for pod in pods for each in pod["status"].get("conditions", ())]
         return any("Insufficient nvidia.com/gpu" in each.get("message", "") for each in conditions)
 
@@ -121,7 +121,7 @@ def test_starting_it_again_changes_nothing(cluster: Cluster, greeter: str) -> No
     before = cluster.status()
     again = Cluster.with_node(cluster.folder)
     assert again.status() == before
-    assert again.json("get", "service", "greeter")["spec"]["clusterIP"] == greeter
+    assert again.read("service", "greeter")["spec"]["clusterIP"] == greeter
 
 
 def test_a_second_node_is_refused_with_the_way_out(cluster: Cluster, tmp_path: Path) -> None:

@@ -162,9 +162,11 @@ def kubelet_config(client_authority: Path) -> dict[str, object]:
 
 def is_ready(access: Access, node: str) -> bool:
     """Return whether the node exists and its Ready condition is True."""
-    query = '{.status.conditions[?(@.type=="Ready")].status}'
-    done = access.kubectl_process("get", "node", node, "-o", f"jsonpath={query}")
-    return done.returncode == 0 and done.stdout == "True"
+    try:
+        conditions = access.read("node", node)["status"].get("conditions", ())
+    except ClusterError:
+        return False
+    return ("Ready", "True") in {(condition["type"], condition["status"]) for condition in conditions}
 
 
 def _unmount_below(*folders: Path) -> None:

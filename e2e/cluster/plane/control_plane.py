@@ -56,10 +56,7 @@ class ControlPlane:
             for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
                 self.processes.must_live(name)
             # The controller manager makes the default service account, without which no pod can be created.
-            return (
-                access.ready()
-                and access.kubectl_process("get", "serviceaccount", "-n", "default", "default").returncode == 0
-            )
+            return access.ready() and access.has("serviceaccount/default")
 
         wait_for(f"control plane in {self.folder}", ready, READY_TIMEOUT_S)
 

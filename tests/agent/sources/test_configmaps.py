@@ -235,7 +235,7 @@ def test_an_agent_goes_on_without_the_api_server_and_catches_up(
         """Wait for the state in which a model is ready."""
 
         def found() -> AgentState | None:
-            data = cluster.json("get", "configmap", "-n", NAMESPACE, STATE.name).get("data") or {}
+            data = cluster.read("configmap", "-n", NAMESPACE, STATE.name).get("data") or {}
             state = parse_state(data[STATE_KEY]) if data else None
             return state if state and said(state, name, 1).state is LoadState.READY else None
 

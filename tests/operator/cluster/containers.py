@@ -43,7 +43,7 @@ class Containers(Background):
 
     def pods(self, label: str) -> list[Body]:
         """Return the Pods with this label that are not being deleted."""
-        found = self._cluster.json("get", "pods", "-n", self._namespace, "-l", label)["items"]
+        found = self._cluster.read("pods", "-n", self._namespace, "-l", label)["items"]
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def service(self, model: str) -> list[str]:

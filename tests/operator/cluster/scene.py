@@ -91,7 +91,7 @@ def declare(cluster: Cluster, body: Mapping[str, Any]) -> Any:
     """Apply a resource; as the API server has it then."""
     cluster.apply(json.dumps(body))
     metadata = body["metadata"]
-    found = cluster.json("get", body["kind"], metadata["name"], "-n", metadata["namespace"])
+    found = cluster.read(body["kind"], metadata["name"], "-n", metadata["namespace"])
     resource, problems = parse_body({key: value for key, value in found.items() if key != "status"})
     assert not problems
     return resource
@@ -103,7 +103,7 @@ def objects_of(cluster: Cluster, namespace: str) -> set[str]:
         "serviceaccounts,roles,rolebindings,configmaps,services,networkpolicies,poddisruptionbudgets,deployments,"
         "controllerrevisions"
     )
-    found = cluster.json("get", kinds, "-n", namespace, "-l", "app.kubernetes.io/managed-by=argosy")
+    found = cluster.read(kinds, "-n", namespace, "-l", "app.kubernetes.io/managed-by=argosy")
     return {f"{each['kind']} {each['metadata']['name']}" for each in found["items"]}
 
 

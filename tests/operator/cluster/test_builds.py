@@ -176,7 +176,7 @@ def objects(declared: Declared, build: PlannedBuild = BUILD) -> tuple[Kubernetes
 
 
 def jobs(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = cluster.json("get", "jobs", "-n", namespace)["items"]
+    found: list[dict[str, Any]] = cluster.read("jobs", "-n", namespace)["items"]
     return found
 
 
@@ -188,7 +188,7 @@ async def test_a_builds_objects_are_made_kept_and_taken_down(
         assert await declared.apply(watched, objects(declared)) == ()
         assert objects_of(cluster, namespace) == named(objects(declared)) - {f"Job {mine}"}
         (made,) = jobs(cluster, namespace)
-        await until("the Pod", lambda: bool(cluster.json("get", "pods", "-n", namespace)["items"]))
+        await until("the Pod", lambda: bool(cluster.read("pods", "-n", namespace)["items"]))
         await watched.quiet()
 
         requests.seen.clear()
@@ -211,7 +211,7 @@ async def test_a_builds_objects_are_made_kept_and_taken_down(
         assert [each["metadata"]["uid"] for each in jobs(cluster, namespace)] == [made["metadata"]["uid"]]
         await declared.apply(watched, ())
         await until("nothing of ours", lambda: not objects_of(cluster, namespace) and not jobs(cluster, namespace))
-        await until("its Pods' end", lambda: not cluster.json("get", "pods", "-n", namespace)["items"])
+        await until("its Pods' end", lambda: not cluster.read("pods", "-n", namespace)["items"])
 
 
 async def test_a_job_that_is_deleted_by_hand_is_noticed_and_made_anew(

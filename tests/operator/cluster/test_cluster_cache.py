@@ -76,7 +76,7 @@ async def test_a_server_is_known_from_its_objects_pod_and_agent(
             await until("ejection", lambda: view(watched).pods[0].ejected == one)
             assert view(watched).pods[0].routes == one
             await watched.applier.route(view(watched).pods[0], namespace, Routes(one), True)
-            labels = cluster.json("get", "pod", pod.name, "-n", namespace)["metadata"]["labels"]
+            labels = cluster.read("pod", pod.name, "-n", namespace)["metadata"]["labels"]
             assert [key for key in labels if key.startswith("serves.")] == ["serves.argosy.dev/embedder"]
             await until("the Pod is ready", lambda: view(watched).pods[0].ready)
 
@@ -113,12 +113,12 @@ async def test_routes_never_reach_another_pod_of_the_name(
         (before,) = watched.cache.pool(PoolKey.of(namespace, "pool")).pods
         cluster.kubectl("-n", namespace, "delete", "pod/mine", "--force", "--grace-period=0")
         await watched.applier.route(before, namespace, Routes(frozenset({"embedder"})), True)
-        assert cluster.json("get", "pods", "-n", namespace)["items"] == []
+        assert cluster.read("pods", "-n", namespace)["items"] == []
         cluster.apply(json.dumps(pod))
         await watched.applier.route(before, namespace, Routes(frozenset({"embedder"})), True)
-        (found,) = cluster.json("get", "pods", "-n", namespace)["items"]
+        (found,) = cluster.read("pods", "-n", namespace)["items"]
         await watched.applier.route(before, namespace, Routes(before.routes), True)
-        (found,) = cluster.json("get", "pods", "-n", namespace)["items"]
+        (found,) = cluster.read("pods", "-n", namespace)["items"]
         assert not [key for key in found["metadata"]["labels"] if key.startswith("serves.")]
         assert not [each for each in found["status"].get("conditions", ()) if each["type"] == "argosy.dev/settled"]
 
@@ -254,7 +254,7 @@ async def test_a_watch_that_is_too_old_lists_again(
 ) -> None:
     async with watching(connection, namespace) as watched:
         await declared.apply(watched, declared.objects("pool-0"))
-    uid = cluster.json("get", "service", "embedder", "-n", namespace)["metadata"]["uid"]
+    uid = cluster.read("service", "embedder", "-n", namespace)["metadata"]["uid"]
     # It keeps what happened since it began, and so no longer what happened before.
     cluster.stop_apiserver()
     cluster.start_apiserver()

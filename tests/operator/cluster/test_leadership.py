@@ -24,7 +24,7 @@ def contender(connection: Connection, namespace: str) -> Contender:
 
 
 def lease(cluster: Cluster, namespace: str) -> dict[str, object]:
-    found: dict[str, object] = cluster.json("get", "lease", "operator", "-n", namespace)["spec"]
+    found: dict[str, object] = cluster.read("lease", "operator", "-n", namespace)["spec"]
     return found
 
 

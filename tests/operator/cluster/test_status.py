@@ -24,13 +24,13 @@ async def test_a_status_is_written_whole(
     connection: Connection, cluster: Cluster, declared: Declared, namespace: str
 ) -> None:
     (model,) = declared.models
-    spec = cluster.json("get", "inferencemodel", model.name, "-n", namespace)["spec"]
+    spec = cluster.read("inferencemodel", model.name, "-n", namespace)["spec"]
     async with watching(connection, namespace) as watched:
         ready = condition(ConditionType.READY, ConditionStatus.TRUE)
         stalled = condition(ConditionType.STALLED, ConditionStatus.TRUE)
         assert await watched.applier.status(model, status(1, ready, stalled, url="http://here"))
         assert await watched.applier.status(model, status(1, ready))
-        live = cluster.json("get", "inferencemodel", model.name, "-n", namespace)
+        live = cluster.read("inferencemodel", model.name, "-n", namespace)
         assert [each["type"] for each in live["status"]["conditions"]] == ["Ready"]
         assert live["status"].get("url", "") == ""
         assert live["spec"] == spec
@@ -42,4 +42,4 @@ async def test_a_status_is_written_whole(
         assert not await watched.applier.status(another, status(1))
         cluster.kubectl("-n", namespace, "delete", "inferencemodel", model.name)
         assert not await watched.applier.status(model, status(9))
-        assert cluster.json("get", "inferencemodels", "-n", namespace)["items"] == []
+        assert cluster.read("inferencemodels", "-n", namespace)["items"] == []

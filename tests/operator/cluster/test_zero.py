@@ -48,10 +48,10 @@ class World:
 
     def held(self) -> int:
         """Return how many requests wait, as the operator reads it."""
-        words = ("get", "configmaps", "-n", self.namespace, "-l", "argosy.dev/activator=pool")
+        words = ("configmaps", "-n", self.namespace, "-l", "argosy.dev/activator=pool")
         texts = [
             text
-            for each in self.cluster.json(*words)["items"]
+            for each in self.cluster.read(*words)["items"]
             for key, text in each.get("data", {}).items()
             if key.endswith(".held.json")
         ]
@@ -97,7 +97,7 @@ def world(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[World]:
     (source / "model.py").write_text(PYTHON.replace("FACTOR", "2.0").replace("BODY", "pass"))
     (tmp_path / "containers").mkdir()
     own = fake_nodes(cluster, 1, prefix=f"n{namespace}-")
-    names = [each["metadata"]["name"] for each in cluster.json("get", "nodes")["items"]]  # of other tests, too
+    names = [each["metadata"]["name"] for each in cluster.read("nodes")["items"]]  # of other tests, too
     here = {"nodeSelector": {"kubernetes.io/hostname": own[0]}}  # others' nodes may have GPUs
     spec = {**here, "storage": {"allowedFolders": [str(source)]}}
     cluster.apply(json.dumps(pool_body(namespace) | {"spec": spec}))

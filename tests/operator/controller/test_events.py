@@ -26,21 +26,21 @@ async def test_the_same_thing_is_said_once_and_counted(
     for _ in range(5):
         await recorder.record(model, "Warning", "LoadFailed", "its file is no model")
     assert requests.writes() == [("create", "events", 201)]
-    (event,) = cluster.json("get", "events", "-n", namespace)["items"]
+    (event,) = cluster.read("events", "-n", namespace)["items"]
     assert (event["type"], event["reason"], event["count"]) == ("Warning", "LoadFailed", 1)
     assert event["involvedObject"]["uid"] == model.metadata.uid
     assert event["source"]["component"] == "argosy"
 
     clock.now += timedelta(seconds=QUIET_S)
     await recorder.record(model, "Warning", "LoadFailed", "its file is no model")
-    (event,) = cluster.json("get", "events", "-n", namespace)["items"]
+    (event,) = cluster.read("events", "-n", namespace)["items"]
     assert event["count"] == 6
     assert event["lastTimestamp"] > event["firstTimestamp"]
     shown = cluster.kubectl("describe", "inferencemodel", model.name, "-n", namespace)
     assert "its file is no model" in shown
 
     await recorder.record(model, "Normal", "Ready", "it serves")
-    assert len(cluster.json("get", "events", "-n", namespace)["items"]) == 2
+    assert len(cluster.read("events", "-n", namespace)["items"]) == 2
 
 
 async def test_the_same_thing_with_other_numbers_is_one_event_with_the_newest(
@@ -53,7 +53,7 @@ async def test_the_same_thing_with_other_numbers_is_one_event_with_the_newest(
     assert requests.writes() == [("create", "events", 201)]
     clock.now += timedelta(seconds=QUIET_S)
     await recorder.record(model, "Warning", "StarvedStage", "requests wait 90 %", "bert")
-    (event,) = cluster.json("get", "events", "-n", namespace)["items"]
+    (event,) = cluster.read("events", "-n", namespace)["items"]
     assert (event["message"], event["count"]) == ("requests wait 90 %", 4)
 
 
@@ -66,7 +66,7 @@ async def test_an_event_that_the_api_server_forgot_is_made_anew(
     cluster.kubectl("-n", namespace, "delete", "events", "--all")
     clock.now += timedelta(seconds=QUIET_S)
     await recorder.record(declared.pool, "Normal", "Ready", "all servers are ready")
-    (event,) = cluster.json("get", "events", "-n", namespace)["items"]
+    (event,) = cluster.read("events", "-n", namespace)["items"]
     assert event["count"] == 2
 
 

@@ -14,7 +14,7 @@ KINDS_OF_POOLS = (
 
 def versions(cluster: Cluster, namespace: str) -> dict[str, str]:
     kinds = "serviceaccounts,roles,rolebindings,configmaps,services,networkpolicies,poddisruptionbudgets,deployments"
-    found = cluster.json("get", kinds, "-n", namespace)["items"]
+    found = cluster.read(kinds, "-n", namespace)["items"]
     # A Deployment's own controller writes into it for a while.
     return {
         f"{each['kind']} {each['metadata']['name']}": str(

@@ -79,14 +79,14 @@ async def test_hand_edits_are_corrected(
             cluster.kubectl("-n", namespace, *edit)
             await until(f"{edit} noticed", lambda: declared.key in watched.changes)
             assert await declared.apply(watched, objects) == ()
-        live = {each["kind"]: each for each in cluster.json("get", *KINDS, "-n", namespace)["items"]}
+        live = {body["kind"]: body for body in (cluster.read(name, "-n", namespace) for name in KINDS)}
         assert live["Deployment"]["spec"]["replicas"] == 1
         assert live["Deployment"]["spec"]["template"]["spec"]["containers"][0]["image"] == "argosy-runtime:1"
         assert len(live["Role"]["rules"]) == 2
         assert '"server": "pool-0"' in live["ConfigMap"]["data"]["repository.json"]
-        service = cluster.json("get", "service", "embedder", "-n", namespace)["spec"]
+        service = cluster.read("service", "embedder", "-n", namespace)["spec"]
         assert service["selector"] == {"serves.argosy.dev/embedder": "true"}
-        policy = cluster.json("get", "networkpolicy", "pool", "-n", namespace)
+        policy = cluster.read("networkpolicy", "pool", "-n", namespace)
         assert policy["metadata"]["ownerReferences"][0]["uid"] == declared.pool.metadata.uid
         assert objects_of(cluster, namespace) == named(objects)
 
@@ -106,7 +106,7 @@ async def test_what_others_add_is_left_alone(
         requests.seen.clear()
         await declared.apply(watched, objects)
         assert requests.seen == []
-        assert cluster.json("get", "service", "embedder", "-n", namespace)["metadata"]["labels"]["team"] == "search"
+        assert cluster.read("service", "embedder", "-n", namespace)["metadata"]["labels"]["team"] == "search"
 
 
 class WithoutLists(Connection):
@@ -141,7 +141,7 @@ async def test_many_new_objects_are_looked_for_in_one_list(
         assert refusal.object == f"Service {namespace}/model-3"
         seen = [(verb, what) for verb, what, _ in requests.seen if what == "services"]
         assert (seen.count(("list", "services")), seen.count(("get", "services"))) == (lists, gets)
-    assert cluster.json("get", "service", "model-3", "-n", namespace)["spec"]["ports"][0]["port"] == 80
+    assert cluster.read("service", "model-3", "-n", namespace)["spec"]["ports"][0]["port"] == 80
 
 
 async def test_the_api_server_is_away_for_a_while(

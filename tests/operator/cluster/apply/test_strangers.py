@@ -75,8 +75,8 @@ async def test_an_object_made_anew_behind_our_back(
     (refusal,) = await declared.apply(watched, changed, *(f"{each.replace(' ', f' {namespace}/')}" for each in named(
         declared.objects("pool-0"))))  # fmt: skip
     assert refusal.object == f"Service {namespace}/embedder"
-    assert cluster.json("get", "service", "embedder", "-n", namespace)["spec"]["ports"][0]["port"] == 80
-    assert cluster.json("get", "role", "pool-0", "-n", namespace)["metadata"]["annotations"] == {"new": "yes"}
+    assert cluster.read("service", "embedder", "-n", namespace)["spec"]["ports"][0]["port"] == 80
+    assert cluster.read("role", "pool-0", "-n", namespace)["metadata"]["annotations"] == {"new": "yes"}
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ async def test_only_what_differs_is_written(
         requests.seen.clear()
         assert await declared.apply(watched, objects) == ()
         assert sorted(requests.changes()) == sorted(("patch", kind, 200) for kind in DRIFTS)
-    live = cluster.json("get", "deployment", "pool-0", "-n", namespace)["spec"]
+    live = cluster.read("deployment", "pool-0", "-n", namespace)["spec"]
     assert (live["replicas"], live["minReadySeconds"]) == (1, 5)
 
 
@@ -113,7 +113,7 @@ async def test_a_field_that_is_wanted_no_more_goes(
         await declared.apply(watched, objects)
         assert len(requests.changes()) == 1
     kind, name = objects[0]["kind"], objects[0]["metadata"]["name"]
-    assert "annotations" not in cluster.json("get", kind, name, "-n", namespace)["metadata"]
+    assert "annotations" not in cluster.read(kind, name, "-n", namespace)["metadata"]
 
 
 async def test_many_objects_are_read_in_one_list_and_stay_watched(
