@@ -29,9 +29,9 @@ class OperatorProcess:
     API server does not answer for long.
     """
 
-    def __init__(self, cluster: Cluster, log: Path) -> None:
+    def __init__(self, cluster: Cluster, log: Path, *flags: str) -> None:
         (self._port,) = free_ports(1)
-        self._cluster, self.log = cluster, log
+        self._cluster, self.log, self._flags = cluster, log, flags
         self._killed = False
         log.write_bytes(b"")
         self._start()
@@ -40,7 +40,7 @@ class OperatorProcess:
         with self.log.open("ab") as output:
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "argosy.cli", "operator", f"--kubeconfig={self._cluster.kubeconfig}",
-                 "--host=127.0.0.1", f"--port={self._port}"],
+                 "--host=127.0.0.1", f"--port={self._port}", *self._flags],
                 stdout=output, stderr=subprocess.STDOUT,
                 # Linux shares a busy machine out by sessions: in the tests' own it would get what they leave.
                 start_new_session=True,

@@ -31,7 +31,7 @@ RUNTIME = (
 )
 OPERATOR = (
     "argosy operator --help",
-    "python -c 'import argosy.controller.process, argosy.handlers.kopf_feed'",
+    "python -c 'import argosy.controller.process, argosy.handlers.admission'",
     "python -c \"import importlib.util as u; assert not any(map(u.find_spec, ('onnxruntime', 'torch', 'uvloop')))\"",
 )
 WORDS = {"runtime": RUNTIME, "operator": OPERATOR}

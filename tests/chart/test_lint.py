@@ -25,6 +25,10 @@ SETS: dict[str, dict[str, Any]] = {
         "serviceAccount": {"create": False, "name": "somebody"},
         "podDisruptionBudget": {"enabled": False},
         "metrics": {"service": {"enabled": False}},
+        "admission": {"enabled": False},
+    },
+    "a certificate of one's own": {
+        "admission": {"annotations": {"a": "b"}, "certificate": {"secretName": "mine", "caBundle": "YQ=="}}
     },
     "everything": {
         "metrics": {

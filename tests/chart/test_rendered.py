@@ -59,6 +59,7 @@ BARE = {
     "serviceAccount": {"create": False},
     "podDisruptionBudget": {"enabled": False},
     "metrics": {"service": {"enabled": False}},
+    "admission": {"enabled": False},
     "resources": {"requests": None, "limits": None},
 }
 
@@ -83,6 +84,7 @@ def test_the_objects_are_those_that_the_values_ask_for(release: Release) -> None
         ["Deployment", "PodDisruptionBudget", "Service", "ServiceAccount", "Role", "RoleBinding"]
         + ["ClusterRole"] * 3
         + ["ClusterRoleBinding", "PriorityClass"]
+        + ["Service", "Secret", "ValidatingWebhookConfiguration"]
     )
     assert [body["kind"] for body in release.upgrade(WITHOUT_CRDS | BARE)] == ["Deployment"]
 
@@ -139,12 +141,20 @@ def test_the_operator_knows_every_flag(release: Release) -> None:
     assert container["args"][:2] == ["--namespace=default", f"--namespace={release.namespace}"]
     assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "metrics"}
     assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "metrics"}
-    assert container["ports"] == [{"name": "metrics", "containerPort": 9090, "protocol": "TCP"}]
+    assert flags["--admission-port"] == "9443"
+    assert container["ports"] == [
+        {"name": "metrics", "containerPort": 9090, "protocol": "TCP"},
+        {"name": "admission", "containerPort": 9443, "protocol": "TCP"},
+    ]
 
 
 def _pod(objects: list[dict[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = only(objects, "Deployment")["spec"]["template"]["spec"]
     return found
+
+
+def _metrics_service(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    return only([body for body in objects if body["metadata"]["name"].endswith("-metrics")], "Service")
 
 
 def _options() -> set[str]:
@@ -201,7 +211,7 @@ def test_alerts_ask_for_metrics_that_there_are(release: Release) -> None:
     metrics.request("get", "pods", 200, 0.1)
     known = {line.split("{")[0].split(" ")[0] for line in metrics.text().decode().splitlines() if line[0] != "#"}
     rule = next(body for body in objects if body["metadata"]["name"] == "argosy" and body["kind"] == "PrometheusRule")
-    service = only(objects, "Service")["metadata"]["name"]
+    service = _metrics_service(objects)["metadata"]["name"]
     rules = [each for group in rule["spec"]["groups"] for each in group["rules"]]
     for each in rules:
         asked = _metrics(each["expr"])
@@ -223,7 +233,7 @@ def test_the_monitor_and_the_policy_select_the_operator(release: Release) -> Non
     }
     objects = release.install({**WITHOUT_CRDS, **values})
     pods = only(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
-    service = only(objects, "Service")
+    service = _metrics_service(objects)
     monitor = only(objects, "ServiceMonitor")["spec"]
     policy = only(objects, "NetworkPolicy")["spec"]
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
@@ -233,7 +243,7 @@ def test_the_monitor_and_the_policy_select_the_operator(release: Release) -> Non
     assert policy["ingress"] == [{
         "ports": [{"port": 8080, "protocol": "TCP"}],
         "from": [{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
-    }]  # fmt: skip
+    }, {"ports": [{"port": 9443, "protocol": "TCP"}]}]  # fmt: skip
 
 
 @pytest.mark.usefixtures("monitoring")
@@ -322,5 +332,5 @@ def test_names_that_read_as_something_else_stay_texts(releases: Releases, cluste
 def test_long_names_still_make_valid_labels(releases: Releases) -> None:
     values = {"fullnameOverride": "n" * 50, "nameOverride": "m" * 50}
     objects = releases(name="r" * 53).install(WITHOUT_CRDS | values, check_fields=True)
-    assert only(objects, "Service")["metadata"]["name"] == "n" * 50 + "-metrics"
+    assert _metrics_service(objects)["metadata"]["name"] == "n" * 50 + "-metrics"
     assert only(objects, "Deployment")["metadata"]["labels"]["app.kubernetes.io/name"] == "m" * 50

@@ -20,6 +20,11 @@
 {{- printf "%s:%s" .Release.Namespace (include "argosy.fullname" .) -}}
 {{- end -}}
 
+{{/* The Service by which the API server reaches the operator, and the Secret of its certificate. */}}
+{{- define "argosy.admissionName" -}}
+{{- printf "%s-admission" (include "argosy.fullname" .) -}}
+{{- end -}}
+
 {{- define "argosy.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "argosy.fullname" .) .Values.serviceAccount.name -}}

@@ -5,7 +5,8 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from argosy.controller.measuring.gatherer import Gatherer
 from argosy.controller.measuring.logins import Logins
 from argosy.controller.metrics import Metrics
 from argosy.controller.reconciler import Reconciler, holding
-from argosy.controller.resources.feed import Feed, MakeFeed, UntoldError
+from argosy.controller.resources.feed import ResourceFeed
 from argosy.controller.resources.parsed_body import ParsedBody, parsed_body
 from argosy.controller.resources.store import Store
 from argosy.controller.workqueue import Workqueue
@@ -35,6 +36,12 @@ log = logging.getLogger(__name__)
 
 CRDS_AGAIN_S = 5.0
 """How often a missing CRD is looked for."""
+ServeAdmission = Callable[[Connection, Callable[[], None], Callable[[str], None]], Coroutine[Any, Any, None]]
+"""Answers the API server's reviews of resources until cancelled.
+
+The second argument is called whenever something else took the signals of the process; the third receives what is wrong
+in words, and the empty text once nothing is.
+"""
 
 
 class StartError(Exception):
@@ -61,8 +68,8 @@ class Options:
 class Operator:
     """One replica, from its start to its end."""
 
-    def __init__(self, options: Options, make_feed: MakeFeed) -> None:
-        self._options, self._make_feed = options, make_feed
+    def __init__(self, options: Options, serve_admission: ServeAdmission | None = None) -> None:
+        self._options, self._serve_admission = options, serve_admission
         self._metrics = Metrics()
         self._store = Store()
         self._scaling: Scaling | None = None
@@ -70,8 +77,8 @@ class Operator:
         self._workqueue: Workqueue | None = None
         self._stop = asyncio.Event()
         self._cache: ClusterCache | None = None
-        self._feed: Feed | None = None
-        self._trouble = "starting"
+        self._feed: ResourceFeed | None = None
+        self._trouble, self._admission_error = "starting", ""
 
     async def run(self) -> int:
         """Act until a signal comes or leadership is lost. The exit code. Raises StartError, CredentialsError."""
@@ -80,7 +87,10 @@ class Operator:
         try:
             log.info("listening on port %d: /healthz /readyz /metrics", await self._listen(health))
             async with Connection.open(self._options.kubeconfig, on_request=self._metrics.request) as connection:
-                return await self._serve(connection, self._stop)
+                if not await _unless(self._stop, self._await_crds(connection)):
+                    return 0
+                async with _running(self._admission(connection)):
+                    return await self._serve(connection, self._stop)
         finally:
             await health.stop()
 
@@ -94,7 +104,7 @@ class Operator:
     async def _serve(self, connection: Connection, stop: asyncio.Event) -> int:
         elector = Elector(connection, *self._options.lease, _identity())
         try:
-            if not await _unless(stop, self._stand_by(connection, elector)):
+            if not await _unless(stop, self._stand_by(elector)):
                 return 0
             self._metrics.leading.set(1)
             acting = asyncio.create_task(self._act(connection))
@@ -117,18 +127,27 @@ class Operator:
         if lost:
             log.error("the lease %s/%s is lost: another replica acts now; this one starts again", *self._options.lease)
         for error in _leaves(ended.exception()):
-            trace = None if isinstance(error, ApiError | UntoldError) else error
+            trace = None if isinstance(error, ApiError) else error
             log.error("the operator cannot go on: %s", error or type(error).__name__, exc_info=trace)
         return 1
 
-    async def _stand_by(self, connection: Connection, elector: Elector) -> None:
-        """Until the CRDs are there and this replica leads."""
+    async def _await_crds(self, connection: Connection) -> None:
         while problems := await _crd_problems(connection):
             if "; ".join(problems) != self._trouble:
                 self._trouble = "; ".join(problems)
                 log.error("%s", self._trouble)
             await asyncio.sleep(CRDS_AGAIN_S)
         self._trouble = ""
+
+    async def _admission(self, connection: Connection) -> None:
+        """Answer reviews in every replica, whether it leads or stands by."""
+        if self._serve_admission is not None:
+            await self._serve_admission(connection, self._listen_to_signals, self._admission_failed)
+
+    def _admission_failed(self, error: str) -> None:
+        self._admission_error = error
+
+    async def _stand_by(self, elector: Elector) -> None:
         log.info("standing by for the lease %s/%s", *self._options.lease)
         await elector.acquire()
         log.info("leading")
@@ -137,7 +156,7 @@ class Operator:
         found = await answered(lambda: offered(connection), "what the API server offers")
         cluster = replace(found, build_priority_class=self._options.build_priority_class)
         cache = self._cache = ClusterCache(connection, cluster, self._options.namespaces, self._mark)
-        feed = self._feed = self._make_feed(self, connection, self._options.namespaces, self._listen_to_signals)
+        feed = self._feed = ResourceFeed(connection, self._options.namespaces, self._seen, self._ended)
         announcer, applier = Announcer(Recorder(connection)), Applier(connection, cache)
         images = self._options.images
         scaling = self._scaling = Scaling(lambda key: holding(cache, key), self._mark)
@@ -170,17 +189,11 @@ class Operator:
                 latest.add(page["items"])
         return latest.bodies()
 
-    def seen(self, parsed: ParsedBody) -> None:
-        """The API server has this resource."""
+    def _seen(self, parsed: ParsedBody) -> None:
         self._marked(self._store.put(parsed))
 
-    def ended(self, identity: Identity, uid: str) -> None:
-        """The resource of this uid is no more."""
+    def _ended(self, identity: Identity, uid: str) -> None:
         self._marked(self._store.end(identity, uid))
-
-    def has(self, identity: Identity, uid: str) -> bool:
-        """Return whether it was told of this resource."""
-        return self._store.has(identity, uid)
 
     def _listen_to_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -188,8 +201,10 @@ class Operator:
 
     def _notes(self) -> list[str]:
         """What cannot be read or used, for people who ask /readyz."""
-        troubles = {**(self._cache.troubles if self._cache else {}), **(self._feed.troubles if self._feed else {})}
-        return [f"{what}: {why}" for what, why in sorted(troubles.items())]
+        errors = {**(self._cache.troubles if self._cache else {}), **(self._feed.errors if self._feed else {})}
+        if self._admission_error:
+            errors["admission"] = self._admission_error
+        return [f"{what}: {why}" for what, why in sorted(errors.items())]
 
     def _marked(self, pools: frozenset[PoolKey]) -> None:
         self._metrics.resources.set(self._store.count)
@@ -215,6 +230,17 @@ def _leaves(error: BaseException | None) -> Iterator[BaseException]:
             yield from _leaves(each)
     elif error is not None:
         yield error
+
+
+@asynccontextmanager
+async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Do `work` at the same time as the block, and cancel it at the block's end."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> bool:

@@ -1,4 +1,4 @@
-"""kopf's handlers: each validates what it is told, delegates, and reports. The only importer of kopf.
+"""kopf's handlers: each validates, delegates, and reports. The only importer of kopf.
 
-What may live here: registrations with kopf, how kopf is run and logs in. What a resource leads to is the controller's.
+What may live here: registrations with kopf, and how kopf runs and logs in. What a resource must be is the API's to say.
 """

@@ -1,71 +1,85 @@
-"""kopf's handlers for the three kinds: each validates what it saw, and says so.
+"""kopf's handlers for the three kinds: the API server asks for a verdict on each spec before it stores it.
 
-They are coroutines, though they wait for nothing: kopf gives plain functions to threads. Only low-level ones are used:
-kopf then writes nothing to the resources, no annotation and no finalizer.
+The handlers are coroutines, though they wait for nothing: kopf runs plain functions in threads.
 """
 
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import kopf
 
 from argosy.api import GROUP, VERSION
-from argosy.api.values.identity import Identity
+from argosy.api.documents import parse_body
 from argosy.cluster.client.access import Access
 from argosy.cluster.client.kinds import RESOURCES
-from argosy.controller.resources.feed import Listener
-from argosy.controller.resources.parsed_body import parsed_body
 
+log = logging.getLogger(__name__)
+
+PATH = "validate"
+"""The path of the webhook; kopf calls a handler by its id."""
+UNPROCESSABLE = 422
 TOKEN_LIFE = timedelta(minutes=10)
-"""How long kopf shows one token: a Pod's is replaced within the hour, and stays good for a while after."""
+"""How long kopf uses one token: a Pod's is replaced within the hour, and stays valid for a while after."""
 LogIn = Callable[[], Awaitable[Access]]
 
 
-def registry(listener: Listener, access: LogIn) -> kopf.OperatorRegistry:
-    """kopf's handlers, which report to `listener`."""
+def registry(access: LogIn) -> kopf.OperatorRegistry:
+    """Return kopf's handlers; kopf logs in with the credentials that `access` returns."""
     handlers = kopf.OperatorRegistry()
     kopf.on.login(registry=handlers)(_login(access))
     for kind in RESOURCES.values():
-        kopf.on.event(GROUP, VERSION, kind.plural, registry=handlers, id=kind.plural)(_handler(listener))
+        register = kopf.on.validate(
+            GROUP, VERSION, kind.plural, registry=handlers, id=PATH, operations=["CREATE", "UPDATE"]
+        )
+        register(validate)
     return handlers
 
 
-def settings() -> kopf.OperatorSettings:
-    """kopf's settings: it posts no Events, keeps no task for a resource that is quiet, and ends when it is told to."""
-    chosen = kopf.OperatorSettings()
-    chosen.posting.enabled = False
-    chosen.process.ultimate_exiting_timeout = None  # it would end the process, in which kopf may run again by then
-    chosen.queueing.idle_timeout = 1.0
-    chosen.queueing.exit_timeout = 0.1
-    chosen.watching.server_timeout = 600
-    chosen.watching.connect_timeout = 10
-    return chosen
+async def validate(body: kopf.Body, warnings: list[str], old: Mapping[str, Any] | None = None, **_: Any) -> None:
+    """Refuse a resource whose spec is invalid. Raises kopf.AdmissionError with all errors.
+
+    An error of this validation itself refuses nothing: the resource is stored, and its status reports the error.
+    """
+    try:
+        message = refusal(dict(body), None if old is None else dict(old))
+    except Exception as error:
+        log.exception("a resource cannot be validated")
+        warnings.append(f"Argosy could not validate this resource ({type(error).__name__}); see its status")
+        return
+    if message:
+        raise kopf.AdmissionError(message, code=UNPROCESSABLE)
 
 
-def _handler(listener: Listener) -> Callable[..., Awaitable[None]]:
-    async def changed(type: str | None, body: kopf.Body, **_: Any) -> None:  # noqa: A002  # kopf passes by name
-        if type == "DELETED":
-            metadata = body["metadata"]
-            listener.ended(Identity.of(body["kind"], metadata["namespace"], metadata["name"]), metadata["uid"])
-        else:
-            listener.seen(parsed_body(dict(body)))
+def refusal(body: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
+    """Return all errors of a resource, one a line; empty where it is valid.
 
-    return changed
+    A resource that is being deleted, and one whose spec stays as it is in `old`, is never refused: an older invalid
+    resource can be labelled, and its finalizers removed.
+    """
+    deleted = body["metadata"].get("deletionTimestamp") is not None
+    if deleted or (old is not None and body.get("spec") == old.get("spec")):
+        return ""
+    _, problems = parse_body({key: value for key, value in body.items() if key != "status"})
+    if not problems:
+        return ""
+    errors = [f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in problems]
+    return "\n".join([f"{problems[0].resource} is invalid:", *(f"- {error}" for error in errors)])
 
 
 def _login(access: LogIn) -> Callable[..., Awaitable[kopf.ConnectionInfo]]:
     async def login(**_kwargs: Any) -> kopf.ConnectionInfo:
-        """Return the operator's own credentials; kopf asks again when they have ended."""
-        shown = await access()
-        scheme, _, token = (shown.authorization or "").partition(" ")
+        """Return the operator's own credentials; kopf asks again when they have expired."""
+        own = await access()
+        scheme, _, token = (own.authorization or "").partition(" ")
         return kopf.ConnectionInfo(
-            server=shown.server,
-            ca_path=shown.authority_file,
-            certificate_path=shown.certificate_file,
-            private_key_path=shown.key_file,
-            insecure=shown.insecure,
-            proxy_url=shown.proxy,
+            server=own.server,
+            ca_path=own.authority_file,
+            certificate_path=own.certificate_file,
+            private_key_path=own.key_file,
+            insecure=own.insecure,
+            proxy_url=own.proxy,
             scheme=scheme or None,
             token=token or None,
             expiration=datetime.now(UTC) + TOKEN_LIFE,

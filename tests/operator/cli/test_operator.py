@@ -9,25 +9,25 @@ import typer
 
 from argosy.cli.cluster.operator import GC_THRESHOLDS, log_to_stderr, operator
 
-CHATTY = ("kopf.objects", "httpx")
+QUIET = {"kopf.objects": logging.CRITICAL, "httpx": logging.WARNING}
 
 
 @pytest.fixture
 def levels() -> Iterator[None]:
     """Restore them afterwards."""
-    before = {name: logging.getLogger(name).level for name in CHATTY}
+    before = {name: logging.getLogger(name).level for name in QUIET}
     yield
     for name, level in before.items():
         logging.getLogger(name).setLevel(level)
 
 
 @pytest.mark.usefixtures("levels")
-@pytest.mark.parametrize("name", CHATTY)
-def test_readings_of_servers_and_events_of_resources_are_no_lines(name: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(("name", "level"), QUIET.items())
+def test_readings_and_refused_resources_are_no_lines(name: str, level: int, caplog: pytest.LogCaptureFixture) -> None:
     log_to_stderr()
-    logging.getLogger(name).info("HTTP Request: GET http://10.0.0.1:8002/metrics")
-    logging.getLogger(name).warning("a trouble")
-    assert [each.message for each in caplog.records] == ["a trouble"]
+    logging.getLogger(name).log(level - 10, "HTTP Request: GET http://10.0.0.1:8002/metrics")
+    logging.getLogger(name).log(level, "an error")
+    assert [each.message for each in caplog.records] == ["an error"]
 
 
 @pytest.fixture

@@ -235,14 +235,12 @@ class Outdated(Connection):
 
     outdated = True
 
-    async def watch(
-        self, kind: Kind, namespace: str, params: Mapping[str, str], *, metadata_only: bool = False
-    ) -> AsyncGenerator[dict[str, Any]]:
+    async def watch(self, kind: Kind, namespace: str, params: Mapping[str, str]) -> AsyncGenerator[dict[str, Any]]:
         if kind == kinds.SERVICE and self.outdated:
             self.outdated = False
             await self.delete(kind, (namespace, "embedder"), self.uid)
             params = {**params, "resourceVersion": "1"}
-        async with aclosing(super().watch(kind, namespace, params, metadata_only=metadata_only)) as events:
+        async with aclosing(super().watch(kind, namespace, params)) as events:
             async for event in events:
                 yield event
 

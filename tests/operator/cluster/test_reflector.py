@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.operator.controller.standin import StandIn, kubeconfig, standing_in, status
-from tests.operator.handlers.test_kopf_feed import until
+from tests.operator.controller.standin import StandIn, kubeconfig, standing_in, status, until
 
 from argosy.cluster.cache.watches import reflector as module
 from argosy.cluster.cache.watches.reflectors import Reflectors

@@ -1,6 +1,5 @@
 """Fakes of the controller's ports: they record their calls, and answer what a test sets. No cluster needed."""
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +11,6 @@ from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
-from argosy.controller.resources.parsed_body import ParsedBody
 from argosy.planning.facts import Node
 from argosy.planning.history import Revision
 from argosy.planning.nodes.reservations import PodGpus
@@ -121,39 +119,3 @@ class FakeMeter:
     def waiting(self, pools: int) -> None:
         """So many pools wait."""
         self.queued = pools
-
-
-@dataclass(slots=True)
-class FakeListener:
-    """Keeps the resources that it was told of, by identity (`Kind namespace/name`)."""
-
-    resources: dict[str, ParsedBody] = field(default_factory=dict)
-
-    def seen(self, parsed: ParsedBody) -> None:
-        """Keep it."""
-        self.resources[parsed.newest.identity] = parsed
-
-    def ended(self, identity: str, uid: str) -> None:
-        """Forget it."""
-        if self.has(identity, uid):
-            del self.resources[identity]
-
-    def has(self, identity: str, uid: str) -> bool:
-        """Return whether it was told of this one."""
-        return identity in self.resources and self.resources[identity].newest.metadata.uid == uid
-
-
-@dataclass(slots=True)
-class FakeFeed:
-    """A feed that is synced once a test says so, and tells nothing by itself."""
-
-    troubles: dict[str, str] = field(default_factory=dict)
-    ready: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        await asyncio.Event().wait()
-
-    async def synced(self) -> None:
-        """Once `ready` is set."""
-        await self.ready.wait()

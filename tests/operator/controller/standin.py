@@ -5,7 +5,7 @@ import itertools
 import json
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,13 @@ class StandIn:
                     return stream
         finally:
             self._watches[plural].remove(mine)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that comes soon."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # what is waited for has no event
 
 
 def status(code: int, message: str) -> web.Response:

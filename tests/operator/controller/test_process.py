@@ -2,21 +2,27 @@
 
 import asyncio
 import logging
+import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 from tests.operator.controller.bodies import model, pool
-from tests.operator.controller.fakes import FakeFeed
-from tests.operator.controller.standin import StandIn, kubeconfig, operator, standing_in, status
-from tests.operator.handlers.test_kopf_feed import until
+from tests.operator.controller.standin import StandIn, kubeconfig, operator, standing_in, status, until
 
 from argosy.cluster.client import connection as connecting
+from argosy.cluster.client.connection import Connection
 from argosy.controller.process import Operator, Options
-from argosy.handlers.kopf_feed import KopfFeed
 from argosy.render.workloads import Images
+
+HELD = {
+    "holderIdentity": "another",
+    "leaseDurationSeconds": 3600,
+    "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+}
 
 
 @pytest.fixture
@@ -74,7 +80,7 @@ async def test_it_ends_where_it_may_not_read_what_it_needs(
 ) -> None:
     server.refused[refused] = status(403, f"{named} is forbidden")
     async with asyncio.timeout(20):
-        assert await Operator(options(server, tmp_path, *namespaces), KopfFeed).run() == 1
+        assert await Operator(options(server, tmp_path, *namespaces)).run() == 1
     assert f"the operator cannot go on: {named} is forbidden" in said(caplog)
     assert not [record for record in caplog.records if record.name == "argosy.controller.process" and record.exc_info]
     assert server.lease["spec"]["holderIdentity"] == ""
@@ -86,14 +92,14 @@ async def test_an_error_of_its_own_ends_it_with_a_trace(
     def broken(_: object) -> None:
         raise KeyError("a bug")
 
-    running = Operator(options(server, tmp_path), KopfFeed)
+    running = Operator(options(server, tmp_path))
     monkeypatch.setattr(running, "_mark", broken)
     server.put("nodes", {"metadata": {"name": "x"}, "status": {"capacity": {"memory": "1Gi"}}})
     async with asyncio.timeout(20):
         assert await running.run() == 1
-    (record,) = [each for each in caplog.records if "cannot go on" in each.getMessage()]
-    assert record.exc_info is not None
-    assert "a bug" in record.getMessage()
+    records = [record for record in caplog.records if "cannot go on" in record.getMessage()]
+    assert records
+    assert all(record.exc_info is not None and "a bug" in record.getMessage() for record in records)
 
 
 @pytest.mark.parametrize("path", ["/apis/policy/v1", "/api/v1/configmaps", "/api/v1/nodes"])
@@ -103,7 +109,7 @@ async def test_what_does_not_answer_is_asked_again(
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(connecting, "AGAIN_S", 0.05)
     server.refused[path] = web.Response(text="<html>a proxy</html>")
-    running = asyncio.create_task(Operator(options(server, tmp_path), KopfFeed).run())
+    running = asyncio.create_task(Operator(options(server, tmp_path)).run())
     await until(lambda: sum(asked == path for _, asked, _ in server.asked) > 1)
     server.refused[path] = status(500, "etcdserver: request timed out")
     await until(lambda: sum(asked == path for _, asked, _ in server.asked) > 3)
@@ -115,18 +121,42 @@ async def test_what_does_not_answer_is_asked_again(
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_nothing_is_decided_before_every_resource_is_told(
+async def test_nothing_is_decided_before_every_resource_is_listed(
     server: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    feed = FakeFeed({"ensembles": "may not list and watch ensembles"})
-    running = asyncio.create_task(Operator(options(server, tmp_path), lambda *_: feed).run())
-    await until(lambda: server.watched("configmaps") > 0 and server.watched("nodes") > 0)
+    server.refused["/ensembles"] = status(500, "etcdserver: request timed out")
+    running = asyncio.create_task(Operator(options(server, tmp_path)).run())
+    await until(lambda: server.watched("configmaps") > 0 and server.watched("inferencemodels") > 0)
     assert "everything is listed" not in said(caplog)
-    feed.ready.set()
-    await until(lambda: "everything is listed: 0 resources" in said(caplog))
+    server.refused.clear()
+    await until(lambda: "everything is listed: 2 resources" in said(caplog))
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_replica_that_stands_by_answers_reviews_too(server: StandIn, tmp_path: Path) -> None:
+    server.lease = {"metadata": {"name": "argosy-operator", "resourceVersion": "1"}, "spec": HELD}
+    served, ended = asyncio.Event(), asyncio.Event()
+
+    async def serve(_: Connection, started: Callable[[], None], failed: Callable[[str], None]) -> None:
+        started()
+        failed("")
+        served.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    running = Operator(options(server, tmp_path), serve)
+    task = asyncio.create_task(running.run())
+    async with asyncio.timeout(20):
+        await served.wait()
+    assert server.watched("configmaps") == 0
+    os.kill(os.getpid(), signal.SIGTERM)
+    async with asyncio.timeout(20):
+        assert await task == 0
+    assert ended.is_set()
 
 
 @pytest.mark.parametrize("wrong", ["kubeconfig", "authority", "port"])

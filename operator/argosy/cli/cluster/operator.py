@@ -19,6 +19,7 @@ ARGOSY_IMAGE = f"argosy-runtime:{RELEASE}"
 TRITON = "nvcr.io/nvidia/tritonserver:25.08"
 TRITON_IMAGE, TRITON_VLLM_IMAGE = f"{TRITON}-py3", f"{TRITON}-vllm-python-py3"
 TRITON_TRTLLM_IMAGE = f"{TRITON}-trtllm-python-py3"
+LOG_LEVELS = {"httpx": logging.WARNING, "kopf.objects": logging.CRITICAL}
 GC_THRESHOLDS = (50_000, 10, 10)
 """For `gc.set_threshold`. A round creates tens of objects for each model and keeps them until the next one: at the
 default of 700 the collector, which frees none of them, takes a fifth of a round's time.
@@ -63,6 +64,16 @@ def operator(
     build_priority_class: Annotated[
         str, typer.Option(help="The PriorityClass of engine builds' Pods. Default: the cluster's default.")
     ] = "",
+    admission_certificates: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder of tls.crt and tls.key. Default: no admission reviews are answered.",
+            rich_help_panel=_ENDPOINTS,
+        ),
+    ] = None,
+    admission_port: Annotated[
+        int, typer.Option(help="The port of admission reviews.", min=1, max=65535, rich_help_panel=_ENDPOINTS)
+    ] = 9443,
     resync: Annotated[float, typer.Option(help="Seconds after which every pool is reconciled again.", min=1)] = 300.0,
     kubeconfig: Annotated[
         Path | None,
@@ -71,7 +82,7 @@ def operator(
 ) -> None:
     """Reconcile Argosy's resources in a Kubernetes cluster until stopped.
 
-    Of several replicas one is the leader, and the others stand by.
+    Of several replicas one is the leader, and the others stand by. All of them answer admission reviews.
 
     Exit status: 0 when it was stopped; 1 when the lease was lost, the API server cannot be used, or permissions are
     missing.
@@ -94,7 +105,7 @@ def operator(
     )
     log_to_stderr()
     gc.set_threshold(*GC_THRESHOLDS)
-    raise typer.Exit(_run(options))
+    raise typer.Exit(_run(options, admission_certificates, admission_port))
 
 
 def _refuse_without(missing: ModuleNotFoundError) -> NoReturn:
@@ -109,22 +120,29 @@ def _lease(text: str) -> tuple[str, str]:
     return namespace, name
 
 
-def _run(options: "Options") -> int:
-    """Run the controller until it is stopped. Return the exit status."""
+def _run(options: "Options", certificates: Path | None, port: int) -> int:
+    """Run the controller until it is stopped, with an admission server where it has certificates.
+
+    Return the exit status.
+    """
     try:
         from argosy.cluster.client.access import CredentialsError
         from argosy.controller.process import Operator, StartError
-        from argosy.handlers.kopf_feed import KopfFeed
+        from argosy.handlers.admission import Admission
     except ModuleNotFoundError as missing:
         _refuse_without(missing)
     try:
-        return asyncio.run(Operator(options, KopfFeed).run())
+        admission = Admission(options.host, port, certificates).run if certificates is not None else None
+        return asyncio.run(Operator(options, admission).run())
     except (CredentialsError, StartError) as error:
         refuse([str(error)])
 
 
 def log_to_stderr() -> None:
-    """Log from INFO on; libraries that log every event of a resource or reading of a server, from WARNING on."""
+    """Log from INFO on, httpx, which logs each reading of a server, from WARNING on.
+
+    kopf logs an error for each resource that is refused: it is the user's, who has the API server's answer.
+    """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for chatty in ("kopf.objects", "httpx"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    for name, level in LOG_LEVELS.items():
+        logging.getLogger(name).setLevel(level)

@@ -133,15 +133,12 @@ class Connection:
 
         return await self._send("list", kind.resource, ask, timeout_s=LIST_S)
 
-    async def watch(
-        self, kind: Kind, namespace: str, params: Mapping[str, str], *, metadata_only: bool = False
-    ) -> AsyncGenerator[dict[str, Any]]:
+    async def watch(self, kind: Kind, namespace: str, params: Mapping[str, str]) -> AsyncGenerator[dict[str, Any]]:
         """Yield a collection's events, bookmarks too, until the API server ends the answer or says nothing for long.
 
         `params` are the query's own: `resourceVersion`, `timeoutSeconds`, selectors.
         """
         query = [("watch", "1"), ("allowWatchBookmarks", "true"), *params.items()]
-        accept = {"Accept": METADATA_ONLY if metadata_only else OBJECT}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENCE_S)
         with self._measured("watch", kind.resource) as measured:
             response = await self._client.get(
@@ -149,7 +146,7 @@ class Connection:
                 None,
                 namespace,
                 query_params=query,
-                header_params=accept,
+                header_params={"Accept": OBJECT},
                 serialize=False,
                 _request_timeout=timeout,
             )

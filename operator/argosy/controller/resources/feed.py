@@ -1,46 +1,74 @@
-"""Who tells of resources, and who is told: the two sides between kopf's handlers and the controller."""
+"""The feed of resources: one list and watch of each kind, whose objects are parsed and reported."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Protocol
+from typing import Any
 
 from argosy.api.values.identity import Identity
+from argosy.cluster.cache.watches.reflectors import Reflectors
 from argosy.cluster.client.connection import Connection
-from argosy.controller.resources.parsed_body import ParsedBody
+from argosy.cluster.client.kinds import RESOURCES, Key, Kind, key_of
+from argosy.controller.resources.parsed_body import ParsedBody, parsed_body
+
+Seen = Callable[[ParsedBody], None]
+"""Receives each resource as the API server has it."""
+Ended = Callable[[Identity, str], None]
+"""Receives the identity and the uid of each resource that is gone."""
 
 
-class Listener(Protocol):
-    """What is told of resources; `process.Operator` is one."""
+class ResourceFeed:
+    """Reports every resource, in these namespaces or, without any, in all."""
 
-    def seen(self, parsed: ParsedBody) -> None:
-        """The API server has this."""
-
-    def ended(self, identity: Identity, uid: str) -> None:
-        """The resource of this identity (`Kind namespace/name`) and uid is no more, whatever is still said of it."""
-
-    def has(self, identity: Identity, uid: str) -> bool:
-        """Return whether it was told of this resource."""
-
-
-class Feed(Protocol):
-    """Tells a listener of every resource."""
+    def __init__(self, connection: Connection, namespaces: Collection[str], seen: Seen, ended: Ended) -> None:
+        self._reflectors = Reflectors(connection, namespaces)
+        for kind in RESOURCES.values():
+            self._reflectors.add(kind, _Resources(kind, seen, ended), needed=True)
 
     @property
-    def troubles(self) -> Mapping[str, str]:
-        """What cannot be read, by plural and, where there are several, namespace, in words."""
+    def errors(self) -> Mapping[str, str]:
+        """What cannot be read, by plural and, where there are several, namespace."""
+        return self._reflectors.troubles
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """List and watch until cancelled."""
+        await self._reflectors.run()
 
     async def synced(self) -> None:
-        """Until the listener knows every resource that there is. Raises UntoldError; ApiError where one cannot know."""
+        """Wait until every resource was reported. Raises ForbiddenError where a kind may not be read."""
+        await self._reflectors.synced()
 
 
-class UntoldError(Exception):
-    """There are resources that nobody tells of."""
+class _Resources:
+    """The resources of one kind, by uid and version; a reflector's sink."""
 
+    def __init__(self, kind: Kind, seen: Seen, ended: Ended) -> None:
+        self._kind, self._seen, self._ended = kind, seen, ended
+        self._versions: dict[Key, tuple[str, str]] = {}
 
-MakeFeed = Callable[[Listener, Connection, Collection[str], Callable[[], None]], Feed]
-"""A feed for a listener, in these namespaces or, without any, in all.
+    def seen(self, body: Mapping[str, Any]) -> None:
+        """Report an object that is new, or changed since it was last listed or watched."""
+        key, metadata = key_of(body), body["metadata"]
+        version = (metadata["uid"], metadata["resourceVersion"])
+        former = self._versions.get(key)
+        if former == version:
+            return
+        self._versions[key] = version
+        if former is not None and former[0] != version[0]:
+            self._ended(self._identity(key), former[0])
+        self._seen(parsed_body({"apiVersion": self._kind.api_version, "kind": self._kind.name, **body}))
 
-The last argument is called whenever something else took the signals of the process.
-"""
+    def gone(self, body: Mapping[str, Any]) -> None:
+        """Report an object's end."""
+        self._forget(key_of(body), body["metadata"]["uid"])
+
+    def only(self, namespace: str, keys: Collection[Key]) -> None:
+        """Report the end of all other objects of the namespace (empty: of all namespaces)."""
+        for key in [known for known in self._versions if known not in keys and namespace in ("", known[0])]:
+            self._forget(key, self._versions[key][0])
+
+    def _forget(self, key: Key, uid: str) -> None:
+        if key in self._versions and self._versions[key][0] == uid:
+            del self._versions[key]
+        self._ended(self._identity(key), uid)
+
+    def _identity(self, key: Key) -> Identity:
+        return Identity.of(self._kind.name, *key)

@@ -52,7 +52,6 @@ class Reflector:
     failed: Callable[[str], None]
     namespace: str = ""
     selectors: Mapping[str, str] = field(default_factory=dict)
-    metadata_only: bool = False
     listed: asyncio.Event = field(default_factory=asyncio.Event)
     forbidden: ForbiddenError | None = None
     _version: str = ""
@@ -77,8 +76,7 @@ class Reflector:
     async def _list(self) -> None:
         keys: set[Key] = set()
         version = ""
-        listing = self.connection.pages(self.kind, self.namespace, self.selectors, metadata_only=self.metadata_only)
-        async with aclosing(listing) as pages:
+        async with aclosing(self.connection.pages(self.kind, self.namespace, self.selectors)) as pages:
             async for page in pages:
                 version = page["metadata"]["resourceVersion"]
                 for item in page["items"]:
@@ -99,8 +97,7 @@ class Reflector:
         }
         loop = asyncio.get_running_loop()
         began = loop.time()
-        events = self.connection.watch(self.kind, self.namespace, params, metadata_only=self.metadata_only)
-        async with aclosing(events):
+        async with aclosing(self.connection.watch(self.kind, self.namespace, params)) as events:
             async for event in events:
                 self._take(event)
         self._well()

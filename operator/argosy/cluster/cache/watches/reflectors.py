@@ -27,7 +27,6 @@ class Reflectors:
         sink: Sink,
         selectors: Mapping[str, str] | None = None,
         *,
-        metadata_only: bool = False,
         needed: bool = False,
         everywhere: bool = False,
         named: str = "",
@@ -35,9 +34,7 @@ class Reflectors:
         """Tell `sink` of a kind's objects; `everywhere`: of all namespaces'. `named` is it in `troubles`."""
         for namespace in ("",) if everywhere or not self._namespaces else self._namespaces:
             place = named or (f"{kind.plural}/{namespace}" if namespace else kind.plural)
-            reflector = Reflector(
-                self._connection, kind, sink, self._failed(place), namespace, selectors or {}, metadata_only
-            )
+            reflector = Reflector(self._connection, kind, sink, self._failed(place), namespace, selectors or {})
             self._all.append(reflector)
             if needed:
                 self._needed.append(reflector)
