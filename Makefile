@@ -1,22 +1,26 @@
-# make run    sets up, serves examples/assistant, prints an answer and goes on serving
-# make test   sets up, checks the code, brings the programs that tests need, and runs every test in parallel workers
-# make e2e    the end-to-end tests alone: a real Kubernetes cluster on this machine, as root
-# make compile  the server's hot modules, by mypyc, beside their sources; what uses them calls it, no C compiler no harm
-# make check  lint, types, import rules, generated files
-# make bench-triton   Argosy and NVIDIA's Triton, side by side; BENCH='--quick' and other options of benchmarks.triton
-# make gpu    the tests of a real GPU, which make test skips where there is none
-# make bench-gpu      BERT's shape on a GPU, beside a bare torch loop and Triton's Python backend
-# make bench-peers    Argosy beside MLServer, LitServe, BentoML and Ray Serve, each brought into an environment of its own
-# make bench-stages   what each stage of a request's way costs, in one process, compiled and not
-# make bench-engines  engines of ONNX Runtime and AOTInductor beside the files they are made from
-# make bench-scaling  Argosy's scaling beside HPA's, KEDA's and Knative's, on seeded and real traces; BENCH=--json
-# make bench-scrapes  what it costs to measure a server of 1,000 models: the server, and the operator
-# make bench-soak     loads, crashes, cancellations and streams for minutes: what a server gets wrong, loses and keeps
-# make bench-planning  what a plan of 800 to 8,000 GPUs costs the operator, with room for all models and without
-# make bench-scale    a server at rest, and with 1,000 models and 10,000 idle connections
+# make run      set up, serve examples/assistant, print an answer and go on serving
+# make test     set up, check the code, fetch the programs that tests need, and run every test in parallel workers
+# make check    lint, types, import rules, generated files, Dockerfiles, workflows
+# make e2e      the end-to-end tests alone: a real Kubernetes cluster on this machine, as root
+# make compile  compile the server's hot modules by mypyc, where there is a C compiler
+# make gpu      the tests of a real GPU, which make test skips where there is none
+# make clean    delete the environment and what was compiled
+# make help     print this
 #
-# A test whose program cannot be had (Kubernetes, NVIDIA's Triton, Helm …) is skipped and says why and how it would run.
-# CI=true make test   brings every program, if need be by building Kubernetes from Debian's sources, or fails; as root
+# Benchmarks. BENCH='--quick' and the like pass options; python -m benchmarks.NAME --help lists them.
+# make bench-triton    Argosy against NVIDIA's Triton
+# make bench-peers     Argosy against MLServer, LitServe, BentoML and Ray Serve, each in an environment of its own
+# make bench-stages    the cost of each stage of a request's path, in one process, compiled and not
+# make bench-engines   engines of ONNX Runtime and AOTInductor against the files that they are made from
+# make bench-scaling   Argosy's scaling against HPA's, KEDA's and Knative's, on seeded and real traces
+# make bench-planning  the cost of a plan of 800 to 8,000 GPUs, with capacity for all models and without
+# make bench-scale     a server at rest, and with 1,000 models and 10,000 idle connections
+# make bench-scrapes   the cost of measuring a server of 1,000 models, for the server and for the operator
+# make bench-soak      loads, crashes, cancellations and streams for minutes: wrong, lost and leaked
+# make bench-gpu       BERT's shape on a GPU, against a bare torch loop and Triton's Python backend
+#
+# A test whose program cannot be fetched (Kubernetes, NVIDIA's Triton, Helm …) is skipped with the reason and the way to run it.
+# CI=true make test, as root, fetches every program, if need be by building Kubernetes from Debian's sources, or fails.
 PYTHON ?= python3
 # One more than cores: tests of the cluster wait more than they work.
 WORKERS ?= 3
@@ -30,7 +34,7 @@ COMPILED_PATH := tests/runtime tests/differential \
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
-.PHONY: setup compile run test check programs suite pure e2e gpu bench-triton bench-peers bench-scaling bench-scale bench-soak bench-scrapes bench-planning bench-stages bench-gpu bench-engines clean
+.PHONY: setup help compile run test check programs suite pure e2e gpu bench-triton bench-peers bench-scaling bench-scale bench-soak bench-scrapes bench-planning bench-stages bench-gpu bench-engines clean
 
 setup: compile
 
@@ -50,6 +54,9 @@ $(STAMP): pyproject.toml
 	  || echo "helm-sdkpy is not to be had here: the tests that need it are skipped, or fail under CI=true"
 	@touch $(STAMP)
 
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
+
 run: setup
 	$(BIN)/python examples/assistant/run.py
 
@@ -61,6 +68,9 @@ check: setup
 	$(BIN)/argosy crds --check
 	$(BIN)/argosy monitoring --check
 	$(BIN)/python -m docs.reference --check
+	$(BIN)/hadolint operator/Dockerfile runtime/Dockerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/wish.yml
 
 # Before the tests, whose clocks a download or a build of minutes would run out.
 programs: $(STAMP)
