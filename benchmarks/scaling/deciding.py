@@ -8,7 +8,7 @@ import numpy as np
 
 from argosy.autoscaling.decide import decide
 from argosy.autoscaling.decision import Allocation, Room
-from argosy.autoscaling.learning.memory import Memory
+from argosy.autoscaling.memory import MemberMemory
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.policy import Bounds, Policy, Targets
 from argosy.cli.cluster.operator import GC_THRESHOLDS
@@ -33,7 +33,7 @@ def seconds_taken(models: int) -> Taken:
     random = np.random.default_rng(6)
     policy = Policy(Bounds(1, 20, max_instances=4, max_window_s=0.02, max_batch=32), Targets(latency={"p99": 0.5}))
     loads = random.uniform(0.5, 200, models)
-    known = [(Allocation(), Memory()) for _ in range(models)]
+    known = [(Allocation(), MemberMemory()) for _ in range(models)]
     taken = []
     for round_ in range(_ROUNDS):
         measured = loads * random.normal(1, 0.05, models)
@@ -44,7 +44,7 @@ def seconds_taken(models: int) -> Taken:
             for (allocation, memory), signals in zip(known, seen, strict=True)
         ]
         taken.append(time.process_time() - begun)
-        known = [(decision.allocation, memory) for decision, memory in decided]
+        known = [(decision.own.allocation, memory) for decision, memory in decided]
     return Taken(taken[0], float(np.median(taken[2:])))
 
 

@@ -17,8 +17,8 @@ from argosy.api.status import ServingPoolStatus, Status
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
-from argosy.autoscaling.pool.forms import allocations, policies, scaled_forms
-from argosy.autoscaling.pool.room import Grant, grants, hopes
+from argosy.autoscaling.pool.grants import Grant, grants, hopes
+from argosy.autoscaling.pool.scaled_resources import allocations, policies, scaled_resources
 from argosy.planning.builds.engines import EngineFacts
 from argosy.planning.builds.forms import held_back, pool_engines
 from argosy.planning.builds.plan import PlannedBuild
@@ -203,7 +203,7 @@ def _members(
     members = {
         key: Members.of(
             key,
-            scaled_forms(of_pool.effective(accepted.valid), followed, allocated),
+            scaled_resources(of_pool.effective(accepted.valid), followed, allocated),
             broken,
             snapshot.pool(key).elsewhere,
             {**snapshot.shapes, **of_pool.shapes},

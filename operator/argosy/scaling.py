@@ -15,13 +15,12 @@ from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import Memory as FoundBefore
 from argosy.autoscaling.bottlenecks.diagnose import Told
 from argosy.autoscaling.decision import Decision
-from argosy.autoscaling.ensemble import EnsembleMemory
-from argosy.autoscaling.learning.memory import Memory
+from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import PoolSignals
-from argosy.autoscaling.pool.forms import policies
+from argosy.autoscaling.pool.inputs import PoolInputs, PoolMemory
 from argosy.autoscaling.pool.pool_round import decide_pool
-from argosy.autoscaling.pool.recalled import remembered
-from argosy.autoscaling.pool.scene import PoolMemory, PoolScene
+from argosy.autoscaling.pool.restored import restored
+from argosy.autoscaling.pool.scaled_resources import policies
 from argosy.autoscaling.pool.served import served
 from argosy.reconcile import Outcome
 from argosy.status.findings import bottleneck
@@ -46,10 +45,10 @@ class Holding:
 class _Pool:
     """One pool: what is decided from, what is remembered, and for whom that was begun.
 
-    `scene`: None until it was reconciled; `resources`: what its policies are of.
+    `inputs`: None until it was reconciled; `resources`: what its policies are of.
     """
 
-    scene: PoolScene | None = None
+    inputs: PoolInputs | None = None
     resources: tuple[Resource, ...] = ()
     signals: PoolSignals = field(default_factory=PoolSignals)
     memory: PoolMemory = field(default_factory=PoolMemory)
@@ -88,12 +87,12 @@ class Scaling:
         What was decided otherwise meanwhile counts, and the next measurement is soon there.
         """
         pool = self._pools.get(key)
-        if pool is None or pool.scene is None:
+        if pool is None or pool.inputs is None:
             return
-        before, scene, now = pool.memory, self._scene(pool, pool.scene), self._clock()
+        before, inputs, now = pool.memory, self._inputs(pool, pool.inputs), self._clock()
         signals = replace(signals, held=self._holding(key).held)
         try:
-            after = await asyncio.to_thread(decide_pool, scene, signals, before, now)
+            after = await asyncio.to_thread(decide_pool, inputs, signals, before, now)
         except Exception:  # a fault of ours ends neither measuring nor the operator: what there is stays
             log.exception("pool %s: nothing can be decided on what was measured", key)
             return
@@ -109,14 +108,14 @@ class Scaling:
         held = self._holding(key).held
         if held != pool.signals.held:  # who waits is not kept waiting for the next measurement
             self._decide(pool, replace(pool.signals, held=held))
-        return Decided(pool.memory.decisions, pool.memory.holding_up)
+        return Decided(pool.memory.decisions, pool.memory.reported_bottlenecks)
 
     def after(self, key: PoolKey, outcome: Outcome) -> None:
         """A reconcile decided on this: what the next scaling rounds start from."""
         pool = self._pools.setdefault(key, _Pool())
         members = [each for each in outcome.valid.values() if isinstance(each, InferenceModel | Ensemble)]
         holding, pool.resources = self._holding(key), tuple(outcome.valid.values())
-        pool.scene = PoolScene(
+        pool.inputs = PoolInputs(
             members=tuple(each for each in members if each.pool_key == key),
             policies=policies(pool.resources, self._clock()),
             allocations=outcome.allocations,
@@ -130,8 +129,8 @@ class Scaling:
 
     def learnt(self) -> list[tuple[Member, Memory]]:
         """Return each model and ensemble that scales with what is known of it. It may be asked on another thread."""
-        pools = [(pool.scene.members, pool.memory) for pool in list(self._pools.values()) if pool.scene is not None]
-        return [each for members, memory in pools for each in memory.learnt(members)]
+        pools = [(pool.inputs.members, pool.memory) for pool in list(self._pools.values()) if pool.inputs is not None]
+        return [each for members, memory in pools for each in memory.estimated(members)]
 
     def forget(self, key: PoolKey) -> None:
         """The pool is no more."""
@@ -139,18 +138,18 @@ class Scaling:
 
     def _decide(self, pool: _Pool, signals: PoolSignals) -> bool:
         """Decide anew, once there is something to decide on. Whether anything material came of it."""
-        if pool.scene is None:
+        if pool.inputs is None:
             return False
         pool.signals = signals
         before = pool.memory
-        pool.memory = decide_pool(self._scene(pool, pool.scene), signals, before, self._clock())
+        pool.memory = decide_pool(self._inputs(pool, pool.inputs), signals, before, self._clock())
         return _differ(before, pool.memory)
 
-    def _scene(self, pool: _Pool, scene: PoolScene) -> PoolScene:
+    def _inputs(self, pool: _Pool, inputs: PoolInputs) -> PoolInputs:
         """With the policies of this moment, where schedules make them."""
-        if any(_has_schedules(each) for each in scene.members):
-            return replace(scene, policies=policies(pool.resources, self._clock()))
-        return scene
+        if any(_has_schedules(each) for each in inputs.members):
+            return replace(inputs, policies=policies(pool.resources, self._clock()))
+        return inputs
 
     def _begin(self, pool: _Pool, members: Iterable[Member]) -> None:
         """Recall what statuses tell of what another process knew, once for each member."""
@@ -160,12 +159,11 @@ class Scaling:
         pool.begun |= new.keys()
         now, memory = self._clock(), pool.memory
         known: dict[str, Memory] = {
-            name: remembered(each.status.scaling) for name, each in new.items() if each.status is not None
+            name: restored(each.status.scaling) for name, each in new.items() if each.status is not None
         }
         pool.memory = replace(
             memory,
-            models={**memory.models, **known},
-            ensembles={**memory.ensembles, **_ensembles(new.values(), known)},
+            members={**memory.members, **_members(new.values(), known)},
             bottlenecks={
                 **memory.bottlenecks,
                 **{name: _found_before(each, now) for name, each in new.items() if each.status is not None},
@@ -173,11 +171,14 @@ class Scaling:
         )
 
 
-def _ensembles(members: Iterable[Member], known: Mapping[str, Memory]) -> dict[str, EnsembleMemory]:
-    """By identity, as what is `known`: ensembles that are among it, with what is of models, which may be theirs."""
-    every = [each for each in members if each.identity in known]
-    models = {each.name: known[each.identity] for each in every if isinstance(each, InferenceModel)}
-    return {each.identity: EnsembleMemory(known[each.identity], models) for each in every if isinstance(each, Ensemble)}
+def _members(members: Iterable[Member], known: Mapping[str, Memory]) -> dict[str, MemberMemory]:
+    """Return what is `known` of members, by identity: of ensembles with that of all models, which may be theirs."""
+    restorable = [member for member in members if member.identity in known]
+    models = {member.name: known[member.identity] for member in restorable if isinstance(member, InferenceModel)}
+    return {
+        member.identity: MemberMemory(known[member.identity], models if isinstance(member, Ensemble) else {})
+        for member in restorable
+    }
 
 
 def _found_before(member: Member, now: datetime) -> FoundBefore:
@@ -186,7 +187,7 @@ def _found_before(member: Member, now: datetime) -> FoundBefore:
 
 def _differ(before: PoolMemory, after: PoolMemory) -> bool:
     """Whether a reconcile would do something about it, or a status say it."""
-    return after.told != before.told or after.holding_up != before.holding_up
+    return after.reports != before.reports or after.reported_bottlenecks != before.reported_bottlenecks
 
 
 def _has_schedules(member: Member) -> bool:

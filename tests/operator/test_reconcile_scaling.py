@@ -9,7 +9,7 @@ from tests.operator.planning import declared
 from argosy.api import ConditionType, Reason, Resource
 from argosy.api.status import InferenceModelStatus, ScalingChange, ScalingStatus
 from argosy.api.values.identity import PoolKey
-from argosy.autoscaling.decision import Allocation, Decision, Scaled
+from argosy.autoscaling.decision import Allocation, Change, Decision
 from argosy.planning.facts import Gpu, Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
@@ -64,8 +64,8 @@ def snapshot(*resources: Resource, nodes: tuple[Node, ...], **decisions: Decisio
 
 
 def test_what_was_decided_is_placed_and_told() -> None:
-    scaled = Scaled(NOON, Allocation(1), Allocation(3), Reason.SCALED_UP, "busy is 95 %")
-    before = snapshot(model("m", maxReplicas=4), nodes=gpus(4), m=decision(3, scaled=scaled))
+    scaled = Change(NOON, Allocation(1), Allocation(3), Reason.SCALED_UP, "busy is 95 %")
+    before = snapshot(model("m", maxReplicas=4), nodes=gpus(4), m=decision(3, change=scaled))
     outcome = reconcile(before, NOON)
     assert placed(outcome, "m") == 3
     told = scaling(outcome, "m")
@@ -130,7 +130,7 @@ def test_replicas_of_a_person_win_and_the_status_says_so() -> None:
 def test_what_was_asked_for_and_is_not_there_is_no_fault() -> None:
     outcome = reconcile(snapshot(model("m", maxReplicas=4), nodes=gpus(2), m=decision(3)), NOON)
     grant = outcome.grants["InferenceModel default/m"]
-    assert (grant.asked, grant.placed) == (3, 2)
+    assert (grant.requested, grant.placed) == (3, 2)
     assert grant.room.replicas == 0
     assert "free" in grant.room.missing
     assert reason(outcome, "m", ConditionType.PLACED) == ("True", "Placed")

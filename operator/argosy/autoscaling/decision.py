@@ -31,7 +31,7 @@ class Room(Struct, frozen=True):
     missing: str = ""
 
 
-class Scaled(Struct, frozen=True):
+class Change(Struct, frozen=True):
     """An entry of the history: when what became what, and why."""
 
     at: datetime
@@ -66,7 +66,7 @@ class Ejection(Struct, frozen=True):
         return tuple([each for each in self.servers if each in reachable][:spare])
 
 
-NOBODY = Ejection()
+NO_EJECTION = Ejection()
 
 
 class Decision(Struct, frozen=True):
@@ -74,8 +74,8 @@ class Decision(Struct, frozen=True):
 
     `metric` names what decided, as `latency p99` or `busy`; `observed` and `target` are its two numbers. `limited_by`:
     what keeps `allocation` from `desired`: a field's path in the API, what is missing or `signals`. `message` is
-    one sentence with the numbers. `scaled`: the newest change, of this decision or an earlier one. `lowering`: what is
-    smaller for want of memory, if anything. `learnt`: the service times that it reckons with, in words. `ejection`:
+    one sentence with the numbers. `change`: the newest change, of this decision or an earlier one. `lowering`: what is
+    smaller for want of memory, if anything. `estimate`: the service times that it is based on, in words. `ejection`:
     servers that are to be sent nothing for the length of their queues.
     """
 
@@ -87,7 +87,7 @@ class Decision(Struct, frozen=True):
     observed: float | None = None
     target: float | None = None
     limited_by: str = ""
-    scaled: Scaled | None = None
+    change: Change | None = None
     lowering: Lowering | None = None
-    learnt: str = ""
-    ejection: Ejection = NOBODY
+    estimate: str = ""
+    ejection: Ejection = NO_EJECTION

@@ -59,9 +59,8 @@ class Targets:
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How fast it may go. `step_up` and `step_down` are replicas at once (None: any number). After a scale up the next
-    comes `cooldown_up_s` later; down only what `stabilization_s` together asked for (`calm_s` where load was found not
-    to come back), and `cooldown_down_s` after the last change. `idle_s`: after so long without a request replicas go to
-    zero, where bounds let them.
+    comes `cooldown_up_s` later; down only what `stabilization_s` together asked for, and `cooldown_down_s` after the
+    last change. `idle_s`: after so long without a request replicas go to zero, where bounds let them.
     """
 
     step_up: int | None = None
@@ -69,7 +68,6 @@ class Pace:
     cooldown_up_s: float = 0.0
     cooldown_down_s: float = 0.0
     stabilization_s: float = 300.0
-    calm_s: float = 60.0
     idle_s: float = 900.0
 
 

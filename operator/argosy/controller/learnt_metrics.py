@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from argosy.autoscaling.learning.memory import Memory
+from argosy.autoscaling.memory import Memory
 from argosy.controller.status_metrics import Amount, Member, gauges, labels_of
 
 Learnt = tuple[Member, Memory]
@@ -14,27 +14,27 @@ _AMOUNTS: tuple[Amount[Memory], ...] = (
     (
         "argosy_scaling_expected_requests_per_second",
         "Requests a second that are reckoned with: when a new replica would be ready, and to work off what waits.",
-        lambda memory: memory.expected if memory.seen_from is not None else None,
+        lambda memory: memory.expected if memory.measured.since is not None else None,
     ),
     (
         "argosy_scaling_replica_requests_per_second",
         "Requests a second that one replica at its best setting holds within its targets.",
-        lambda memory: memory.holds if memory.seen_from is not None else None,
+        lambda memory: memory.holds if memory.measured.since is not None else None,
     ),
     (
         "argosy_scaling_execution_fixed_seconds",
         "What each execution takes whatever its rows, as was learnt.",
-        lambda memory: memory.service.fixed if memory.service is not None else None,
+        lambda memory: memory.estimates.service.fixed if memory.estimates.service is not None else None,
     ),
     (
         "argosy_scaling_execution_row_seconds",
         "What an execution takes more for each row, as was learnt.",
-        lambda memory: memory.service.per_row if memory.service is not None else None,
+        lambda memory: memory.estimates.service.per_row if memory.estimates.service is not None else None,
     ),
     (
         "argosy_scaling_execution_contention",
         "The share by which each other busy instance of its device makes an execution longer, as was learnt.",
-        lambda memory: memory.service.contention if memory.service is not None else None,
+        lambda memory: memory.estimates.service.contention if memory.estimates.service is not None else None,
     ),
 )
 

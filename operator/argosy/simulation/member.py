@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from argosy.autoscaling.decision import NOBODY, Allocation, Ejection
+from argosy.autoscaling.decision import NO_EJECTION, Allocation, Ejection
 from argosy.autoscaling.metrics.signals import ServerQueue
 from argosy.simulation.outcome import Change
 from argosy.simulation.recorder import Recorder, Sample, State
@@ -63,7 +63,7 @@ class Member:
     starting: list[Replica] = field(default_factory=list)
     draining: list[Replica] = field(default_factory=list)
     held: list[float] = field(default_factory=list)
-    ejection: Ejection = NOBODY
+    ejection: Ejection = NO_EJECTION
     gpu_s: float = 0.0
     changes: list[Change] = field(default_factory=list)
     latencies: list[Floats] = field(default_factory=list)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from argosy.autoscaling.decide import decide
 from argosy.autoscaling.decision import Allocation, Decision, Room
-from argosy.autoscaling.learning.memory import Memory
+from argosy.autoscaling.memory import MemberMemory
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.policy import Bounds, Pace, Policy, Targets
 
@@ -41,15 +41,16 @@ class Member:
     policy: Policy = POLICY
     allocation: Allocation = ONE
     room: Room = ANYWHERE
-    memory: Memory = field(default_factory=Memory)
+    memory: MemberMemory = field(default_factory=MemberMemory)
     now: datetime = START
     decisions: list[Decision] = field(default_factory=list)
 
-    def step(self, signals: Signals | None, held: int = 0, **queries: float) -> Decision:
+    def step(self, signals: Signals | None, queued: int = 0, **queries: float) -> Decision:
         """One round, after which time has passed until the next one."""
-        decision, self.memory = decide(
-            self.policy, self.allocation, signals, self.room, self.memory, self.now, queries=queries, held=held
+        member, self.memory = decide(
+            self.policy, self.allocation, signals, self.room, self.memory, self.now, queries=queries, queued=queued
         )
+        decision = member.own
         self.allocation = decision.allocation
         self.decisions.append(decision)
         self.now += timedelta(seconds=EVERY_S)

@@ -8,8 +8,8 @@ import pytest
 from argosy.autoscaling.capacity.queueing import Replica, decay
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.decision import Allocation
+from argosy.autoscaling.load import engine_of
 from argosy.autoscaling.policy import Bounds, Policy, Targets
-from argosy.autoscaling.wanted.ladder import engine_of
 from argosy.simulation.autoscalers.own import Own
 from argosy.simulation.member import Workload
 from argosy.simulation.servers.batching import BatchingServer
@@ -66,7 +66,7 @@ def thought_to_hold(prompt: float, output: float, load: float, seed: int) -> flo
     own = Own(policy)
     trace = Trace("t", 3600.0, arrivals, prompts, outputs)
     simulate([(Workload("m", trace, CURVE, 20.0, Allocation(replicas)), lambda: own)])
-    engine = engine_of(own._memory)
+    engine = engine_of(own._memory.own)
     assert engine is not None
     return engine.most / most
 

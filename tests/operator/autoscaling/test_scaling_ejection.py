@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.operator.autoscaling.loads import POLICY, Member, measured
 
-from argosy.autoscaling.decision import NOBODY, Allocation, Decision, Ejection
+from argosy.autoscaling.decision import NO_EJECTION, Allocation, Decision, Ejection
 from argosy.autoscaling.metrics.signals import ServerQueue, Signals
 from argosy.autoscaling.policy import Targets
-from argosy.autoscaling.pool.told import told
+from argosy.autoscaling.pool.reported import reported
 
 RATE = 300.0
 
@@ -40,7 +40,7 @@ def test_a_queue_that_alone_makes_requests_late_gets_no_more_of_them() -> None:
 
 
 def test_a_queue_within_what_requests_may_wait_is_none_of_it() -> None:
-    assert step(served(), 8, 1, 2).ejection == NOBODY
+    assert step(served(), 8, 1, 2).ejection == NO_EJECTION
 
 
 def test_it_is_sent_requests_again_once_most_of_the_queue_is_worked_off() -> None:
@@ -61,20 +61,20 @@ def test_several_are_told_together() -> None:
 
 
 def test_without_a_latency_to_hold_nobody_is_left_out() -> None:
-    assert step(served(targets=Targets()), 80, 0, 0).ejection == NOBODY
+    assert step(served(targets=Targets()), 80, 0, 0).ejection == NO_EJECTION
 
 
 def test_what_is_not_known_any_more_leaves_nobody_out() -> None:
     member = served()
     assert step(member, 80, 0, 0).ejection.servers
-    assert member.step(None).ejection == NOBODY
+    assert member.step(None).ejection == NO_EJECTION
 
 
 def test_it_is_worth_a_reconcile() -> None:
     member = served()
     calm, hot = step(member, 0, 0, 0), step(member, 80, 0, 0)
-    before = told(None, calm, member.now)
-    assert told(before, hot, member.now).decision == hot
+    before = reported(None, calm, member.now)
+    assert reported(before, hot, member.now).decision == hot
 
 
 def test_a_queue_that_gets_no_more_asks_for_no_replicas() -> None:

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
-from tests.operator.autoscaling.loads import ONE, POLICY, START, Member
+from tests.operator.autoscaling.loads import POLICY, START, Member
 
-from argosy.autoscaling.capacity.engine import Engine
+from argosy.autoscaling.capacity.engine import Engine, EngineUse, engine_use
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.decision import Allocation
-from argosy.autoscaling.learning.engines import EngineUse
+from argosy.autoscaling.load import Load, load_of
+from argosy.autoscaling.memory import Memory
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.policy import Bounds, Policy, Targets
-from argosy.autoscaling.wanted.load import load_of
-from argosy.autoscaling.wanted.needs import needs
+from argosy.autoscaling.recommend import Recommended, recommended
 
 ENGINE = Engine(Service(0.02, 0.0035), 16.0, 200.0)
 
@@ -29,7 +29,7 @@ def test_the_faster_requests_come_the_more_sequences_run_and_the_longer_they_wai
 
 @given(st.floats(0.1, 60.0), st.floats(0.3, 1.0))
 def test_an_engine_holds_what_it_says(longest: float, busy: float) -> None:
-    rate = ENGINE.held(busy, ((0.99, longest),))
+    rate = ENGINE.within(busy, ((0.99, longest),))
     assert rate <= ENGINE.most
     assert ENGINE.running(rate) <= busy * ENGINE.slots * (1 + 1e-6)
     assert ENGINE.wait(rate, 0.99) <= longest
@@ -40,23 +40,25 @@ def test_prompts_wait_for_each_other_the_longer_the_faster_they_come(
     prompt_s: float, longest: float, more: float
 ) -> None:
     engine = structs.replace(ENGINE, prompt_s=prompt_s, tokens=30.0)
-    held = engine.held(0.9, ((0.99, longest),))
+    held = engine.within(0.9, ((0.99, longest),))
     assert held * prompt_s < 1
     assert held * prompt_s <= 0.3 * (1 + 1e-6) or engine.prefill(held, 0.99) <= longest
-    assert held <= engine.held(0.9, ((0.99, more * longest),)) * (1 + 1e-6)
+    assert held <= engine.within(0.9, ((0.99, more * longest),)) * (1 + 1e-6)
     assert engine.prefill(held, 0.99) <= engine.prefill(more * held, 0.99)
 
 
 def test_an_engines_slots_tokens_and_steps_are_learnt() -> None:
     """A token finds as many beside its own as run on average, where they know nothing of each other."""
-    truth, running, use = Service(0.02, 0.0035), 6.0, None
+    truth, running = Service(0.02, 0.0035), 6.0
     step = truth.seconds(1 + running)
     signals = Signals(
         START, 30.0, servers=2, completions=2 * running / step / 200, tokens=2 * running / step, busy=1.0,
         engine_running=2 * running, engine_waiting=0.0, kv_cache=running / 16,
     )  # fmt: skip
+    use = engine_use(signals)
+    assert use is not None
     for _ in range(40):
-        use = EngineUse.after(use, signals, 5.0)
+        use = use.after(signals, 5.0, queued=False)
     assert use is not None
     batches = use.batches(30.0, 5.0)
     assert batches is not None
@@ -76,9 +78,11 @@ def measured_engine(**changed: float | Distribution) -> Signals:
 
 def used(**changed: float | Distribution) -> EngineUse:
     """The same, after a while."""
-    signals, use = measured_engine(**changed), None
+    signals = measured_engine(**changed)
+    use = engine_use(signals)
+    assert use is not None
     for _ in range(40):
-        use = EngineUse.after(use, signals, 5.0)
+        use = use.after(signals, 5.0, queued=False)
     assert use is not None
     return use
 
@@ -107,10 +111,10 @@ def test_while_requests_wait_for_slots_prompts_are_what_keeps_an_engine_busy() -
     waiting = {"first_token": Distribution(30.0), "engine_waiting": 5.0}
     full = used(**waiting)
     assert full.prompt_s == pytest.approx(1 / 0.5)
-    told = EngineUse.after(full, measured_engine(first_token=Distribution(1.0)), 5.0)
+    told = full.after(measured_engine(first_token=Distribution(1.0)), 5.0, queued=False)
     assert told is not None
     assert told.prompt_s == pytest.approx(0.764, abs=0.001)
-    again = EngineUse.after(told, measured_engine(**waiting), 5.0)
+    again = told.after(measured_engine(**waiting), 5.0, queued=False)
     assert again is not None
     assert again.prompt_s == told.prompt_s
 
@@ -126,8 +130,8 @@ def test_prompts_that_take_nothing_limit_nothing() -> None:
 def test_requests_that_wait_for_a_full_cache_need_as_much_of_it_as_those_that_run(waiting: float, wanted: int) -> None:
     """And one look asks for at most four times what there is, of nine tenths each."""
     signals = Signals(START, 30.0, servers=1, engine_running=16.0, engine_waiting=waiting, kv_cache=1.0)
-    found = needs(Policy(Bounds(max_replicas=20)), Allocation(), signals, {}, modelled=False, stood=True)
-    assert [each.up for each in found if each.metric == "KV cache"] == [wanted]
+    found = asked(Policy(Bounds(max_replicas=20)), Allocation(), signals)
+    assert (found.need.metric, found.up) == ("KV cache", wanted)
 
 
 @pytest.mark.parametrize(("came", "replicas", "wanted"), [(0.6, 1, 1), (1.5, 1, 3), (1.5, 4, 3)])
@@ -140,11 +144,17 @@ def test_engines_that_fill_are_followed_to_where_a_new_replica_would_be_ready(
     signals = Signals(START, 20.0, servers=1, arrivals=came, completions=0.5, growth=came - 0.5, engine_running=10.0,
                       engine_waiting=0.0, kv_cache=0.6)  # fmt: skip
     policy = Policy(Bounds(max_replicas=20), startup_s=30)
-    (found,) = needs(policy, Allocation(replicas), signals, {}, modelled=False, stood=True)
-    assert (found.metric, found.up) == ("KV cache", wanted)
-    (taken_back,) = needs(policy, Allocation(replicas), replace(signals, growth=0.0), {}, modelled=False, stood=True)
-    assert taken_back.up == 1
-    assert ("30 more before another replica is ready" in found.because) is (came > 1)
+    found = asked(policy, Allocation(replicas), signals)
+    assert (found.need.metric, found.up) == ("KV cache", wanted)
+    assert asked(policy, Allocation(replicas), replace(signals, growth=0.0)).up == 1
+    assert ("30 more before another replica is ready" in found.need.because) is (came > 1)
+
+
+def asked(policy: Policy, allocation: Allocation, signals: Signals) -> Recommended:
+    """Return what targets ask for of an engine of which nothing else is known."""
+    found = recommended(policy, allocation, signals, Memory(), Load(), (), {}, START, on_trial=False)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize(("running", "more"), [(16.0, True), (2.0, False)])
@@ -153,15 +163,16 @@ def test_a_queue_that_will_stand_asks_for_replicas_unless_there_are_slots_for_it
     for _ in range(12):
         member.step(generating(member, 0.4, 0.5))
     signals = replace(generating(member, 0.4, 0.5), arrivals=1.0, growth=0.6, engine_running=running)
-    assert (load_of(member.policy, ONE, signals, member.memory, 0, member.now).waiting > 0) is more
+    assert (load_of(member.policy, signals, member.memory.own, 0).waiting > 0) is more
 
 
 def test_an_engine_that_tells_nothing_of_itself_has_no_model() -> None:
     signals = Signals(START, 30.0, servers=1, completions=1.0)
-    assert EngineUse.after(None, signals, 5.0) is None
+    assert engine_use(signals) is None
     silent = replace(signals, engine_running=0.0, tokens=0.0, kv_cache=0.0)
-    use = EngineUse.after(EngineUse.after(None, silent, 5.0), silent, 60.0)
+    use = engine_use(silent)
     assert use is not None
+    use = use.after(silent, 60.0, queued=False)
     assert (use.batches(30.0, 5.0), use.engine(Service(0.1, 0.0))) == (None, None)
 
 
@@ -176,29 +187,6 @@ def generating(member: Member, rate: float, p99: float, mean: float = 0.05) -> S
         running=running * servers, first_token=Distribution(mean + between, p99=p99),
         between_tokens=Distribution(between),
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(("p99", "mean", "more"), [(0.5, 0.4, False), (3.0, 0.1, False), (3.0, 0.5, True)])
-def test_an_engine_that_answers_late_gets_more_whatever_its_model_says(p99: float, mean: float, more: bool) -> None:
-    """And keeps them while the load is as it was, though nothing is late any more. A queue that one server has, while
-    the mean is low, says nothing of what it holds.
-    """
-    member = Member(replace(POLICY, targets=Targets(first_token={"p99": 2.0})))
-    for _ in range(60):
-        member.step(generating(member, 0.4, 0.5))
-    assert member.allocation.replicas == 1
-    for _ in range(60):
-        late = member.allocation.replicas == 1
-        member.step(generating(member, 0.4, *((p99, mean) if late else (0.5, 0.05))))
-    assert (member.allocation.replicas > 1) is more
-
-
-def test_a_queue_inside_of_an_engine_drains_until_it_becomes_no_shorter() -> None:
-    member = Member(replace(POLICY, targets=Targets(first_token={"p99": 200.0})))
-    for waiting, drains in ((100.0, True), (60.0, True), (40.0, True), (40.0, False)):
-        now = member.now
-        member.step(replace(generating(member, 0.4, 0.5), engine_waiting=waiting))
-        assert (member.memory.drained_at == now) is drains
 
 
 def test_a_first_token_within_its_prompts_own_time_asks_for_nothing() -> None:
@@ -218,5 +206,5 @@ def test_a_language_models_sentence_has_its_target_and_its_steps() -> None:
     assert "a replica with 1 instance holds" in decision.message
     assert "within first token p99 2 s" in decision.message
     assert (decision.metric, decision.observed, decision.target) == ("first token p99", 0.1, 2.0)
-    assert decision.learnt.startswith("a step takes 2")
-    assert decision.learnt.endswith(" ms for each sequence, without prompts")
+    assert decision.estimate.startswith("a step takes 2")
+    assert decision.estimate.endswith(" ms for each sequence, without prompts")

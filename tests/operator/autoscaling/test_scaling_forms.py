@@ -7,14 +7,14 @@ from tests.operator.planning.declared import model
 
 from argosy.api import InferenceModel
 from argosy.autoscaling.decision import Allocation
-from argosy.autoscaling.pool.forms import scaled_form
+from argosy.autoscaling.pool.scaled_resources import scaled_resource
 
 
 def form(allocation: Allocation, **spec: Any) -> Any:
     """The spec that is acted upon."""
     declared = model("m", maxBatchSize=16, **spec)
     assert isinstance(declared, InferenceModel)
-    return scaled_form(declared, allocation, 1).spec
+    return scaled_resource(declared, allocation, 1).spec
 
 
 @pytest.mark.parametrize(

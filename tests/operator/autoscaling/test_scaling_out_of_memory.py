@@ -1,4 +1,4 @@
-"""Out of memory: what becomes smaller stays so for what failed, over a restart too, and is tried anew with another."""
+"""Out of memory: what becomes smaller stays so for what failed, over a restart too, and is tried again with another."""
 
 from dataclasses import replace
 
@@ -9,11 +9,11 @@ from tests.operator.planning import declared
 from argosy.api import InferenceModel
 from argosy.api.status import InferenceModelStatus, VersionState, VersionStatus
 from argosy.autoscaling.decision import Allocation, Decision, Room
-from argosy.autoscaling.learning.memory import Memory
+from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.policy import Served
 from argosy.autoscaling.pool.from_spec import policy_of
-from argosy.autoscaling.pool.recalled import allocation_of, remembered
-from argosy.autoscaling.pool.room import Grant
+from argosy.autoscaling.pool.grants import Grant
+from argosy.autoscaling.pool.restored import allocation_of, restored
 from argosy.autoscaling.pool.served import served
 from argosy.status.findings.scaling import ScaledMember, scaling_status
 
@@ -25,7 +25,7 @@ BOUNDS = replace(POLICY.bounds, max_instances=2)
 def of(what: Served, allocation: Allocation | None = None, memory: Memory | None = None) -> Member:
     """A member of which this is served."""
     policy = replace(POLICY, bounds=BOUNDS, served=what)
-    return Member(policy, allocation or Allocation(instances=2), memory=memory or Memory())
+    return Member(policy, allocation or Allocation(instances=2), memory=MemberMemory(memory or Memory()))
 
 
 def failing(what: Served = FIRST) -> Member:
@@ -64,9 +64,9 @@ def test_with_another_version_footprint_or_larger_gpus_it_is_tried_anew(what: Se
     decision = then(member, what)
     assert decision.allocation.max_batch is None
     assert decision.lowering is None
-    assert decision.scaled is not None
-    assert f"{why}: what ran out of memory is tried anew" in decision.scaled.message
-    assert "to batches as large as the spec has them" in decision.scaled.message
+    assert decision.change is not None
+    assert f"{why}: what ran out of memory is tried again" in decision.change.message
+    assert "to batches as large as the spec has them" in decision.change.message
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_batches_become_smaller_only_where_the_batcher_forms_them(spec: dict[str
     assert words in found.message
     member.allocation = Allocation(instances=1, max_batch=1 if batches else None)
     assert member.under(10, 60, out_of_memory=0.2).lowering is not None
-    assert "nothing smaller is left" in member.memory.lowering.why  # type: ignore[union-attr]
+    assert "nothing smaller is left" in member.memory.own.lowering.why  # type: ignore[union-attr]
 
 
 def test_instances_that_a_spec_asks_for_stay() -> None:
@@ -140,7 +140,7 @@ def test_a_restart_forgets_neither_the_limit_nor_what_it_is_of() -> None:
     status = scaling_status(ScaledMember(declaration, before.allocation, before), 1)
     assert status.out_of_memory is not None
     assert (status.out_of_memory.versions, status.out_of_memory.max_instances) == ((1,), 1)
-    again = of(FIRST, allocation_of(status, BOUNDS), remembered(status))
+    again = of(FIRST, allocation_of(status, BOUNDS), restored(status))
     after = again.under(130, 300)
     assert (after.allocation.max_batch, after.allocation.instances) == (1, 1)
     assert then(again, replace(FIRST, versions=(2,))).allocation.max_batch is None

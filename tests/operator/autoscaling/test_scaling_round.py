@@ -10,10 +10,10 @@ from tests.operator.planning import declared
 from argosy.api import Ensemble, InferenceModel
 from argosy.autoscaling.decision import Allocation, Room
 from argosy.autoscaling.metrics.signals import PoolSignals
-from argosy.autoscaling.pool.forms import policies
+from argosy.autoscaling.pool.grants import Grant
+from argosy.autoscaling.pool.inputs import PoolInputs, PoolMemory
 from argosy.autoscaling.pool.pool_round import decide_pool
-from argosy.autoscaling.pool.room import Grant
-from argosy.autoscaling.pool.scene import PoolMemory, PoolScene
+from argosy.autoscaling.pool.scaled_resources import policies
 
 ONE = Allocation()
 
@@ -28,18 +28,18 @@ class Counted(dict[tuple[str, str], float]):
         return super().items()
 
 
-def scene(*names: str) -> PoolScene:
+def scene(*names: str) -> PoolInputs:
     """Models that follow a query each, with one replica."""
     query = {"name": "jobs", "query": "jobs", "target": 10}
     models = [declared.model(name, maxReplicas=9, scaling={"targets": {"queries": [query]}}) for name in names]
     resources = [declared.pool(), *models]
     members = tuple(each for each in resources if isinstance(each, InferenceModel | Ensemble))
     allocations = {each.identity: ONE for each in members}
-    return PoolScene(members, policies(resources, START), allocations, unheld="")
+    return PoolInputs(members, policies(resources, START), allocations, unheld="")
 
 
 def told(memory: PoolMemory, name: str) -> tuple[int, str]:
-    decision = memory.told[f"InferenceModel default/{name}"].decision
+    decision = memory.reports[f"InferenceModel default/{name}"].decision
     return decision.allocation.replicas, decision.message
 
 
@@ -59,7 +59,7 @@ def test_each_follows_its_own_queries_and_tells_its_own_troubles() -> None:
 def test_room_that_was_taken_is_not_there_again_until_the_next_plan() -> None:
     few = scene("a")
     (name,) = few.policies
-    short = replace(few, grants={name: Grant(asked=1, placed=1, room=Room(replicas=2, missing="no GPU is free"))})
+    short = replace(few, grants={name: Grant(requested=1, placed=1, room=Room(replicas=2, missing="no GPU is free"))})
     memory, now = PoolMemory(), START
     for expected in (3, 3, 3):
         signals = PoolSignals({"a": measured(1, ONE, now)}, queries={("a", "jobs"): 85.0})
@@ -67,7 +67,7 @@ def test_room_that_was_taken_is_not_there_again_until_the_next_plan() -> None:
         assert told(memory, "a")[0] == expected
         now += timedelta(seconds=5)
     assert told(memory, "a")[1].endswith("no room for 6 more; no GPU is free.")
-    planned = replace(few, grants={name: Grant(asked=3, placed=3, room=Room(replicas=1, missing="no GPU is free"))})
+    planned = replace(few, grants={name: Grant(requested=3, placed=3, room=Room(replicas=1, missing="no GPU is free"))})
     memory = decide_pool(planned, PoolSignals({"a": measured(1, ONE, now)}, queries={("a", "jobs"): 85.0}), memory, now)
     assert told(memory, "a")[0] == 4
 

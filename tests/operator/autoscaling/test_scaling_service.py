@@ -15,7 +15,7 @@ def of(service: Service, *points: tuple[float, float]) -> Experience:
     """Executions of (rows, busy instances)."""
     found = Experience()
     for rows, busy in points:
-        found = found.learnt(Batches(rows, busy, service.seconds(rows, busy), 500.0))
+        found = found.after(Batches(rows, busy, service.seconds(rows, busy), 500.0))
     return found
 
 
@@ -38,9 +38,9 @@ def test_a_few_odd_executions_wipe_nothing_out_and_many_do() -> None:
     found = of(Service(0.1, 0.01), (4, 1))
     odd = Batches(4.0, 1.0, 0.7, 10.0)
     for _ in range(8):
-        found = found.learnt(odd)
+        found = found.after(odd)
         assert found.batches[0].seconds == pytest.approx(0.14)
-    assert found.learnt(odd).batches == (odd,)
+    assert found.after(odd).batches == (odd,)
 
 
 @given(times, times, st.floats(0.0, 2.0))
@@ -49,7 +49,7 @@ def test_what_prompts_took_of_steps_is_none_of_theirs(fixed: float, per_row: flo
     truth, found = Service(fixed, per_row), Experience()
     for rows in (1.0, 4.0, 16.0):
         alone = truth.seconds(rows)
-        found = found.learnt(Batches(rows, 1.0, 4 * alone, 500.0, prompts=3 * alone / max(prompt_s, 0.001)))
+        found = found.after(Batches(rows, 1.0, 4 * alone, 500.0, prompts=3 * alone / max(prompt_s, 0.001)))
     service, expected = found.service(max(prompt_s, 0.001)), of(truth, (1, 1), (4, 1), (16, 1)).service()
     assert service is not None
     assert expected is not None

@@ -15,10 +15,10 @@ from argosy.api.crd.schema import structural_schema
 from argosy.autoscaling.decision import Allocation, Room
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.policy import Bounds, Pace, Policy, Targets
-from argosy.autoscaling.pool.forms import policies
 from argosy.autoscaling.pool.from_spec import policy_of
+from argosy.autoscaling.pool.inputs import PoolInputs, PoolMemory
 from argosy.autoscaling.pool.pool_round import decide_pool
-from argosy.autoscaling.pool.scene import PoolMemory, PoolScene
+from argosy.autoscaling.pool.scaled_resources import policies
 
 FULL = Room(replicas=0, missing="m needs 1 GPU; none is free. Add 1 GPU.")
 OFFICE = {"name": "office", "minReplicas": 3, "maxReplicas": 4}
@@ -49,9 +49,9 @@ def test_what_could_not_be_had_beside_it_is_told_before_its_end() -> None:
     declaration = declared.model("m", maxReplicas=4, minReplicas=0)
     assert isinstance(declaration, InferenceModel)
     one = {declaration.identity: Allocation()}
-    scene = PoolScene((declaration,), policies([declared.pool(), declaration], START), one, unheld="no Pod is ready.")
+    scene = PoolInputs((declaration,), policies([declared.pool(), declaration], START), one, unheld="no Pod is ready.")
     signals = PoolSignals({"m": measured(1, Allocation(), START)}, query_troubles={("m", "jobs"): "it is empty."})
-    (told,) = decide_pool(scene, signals, PoolMemory(), START).told.values()
+    (told,) = decide_pool(scene, signals, PoolMemory(), START).reports.values()
     assert told.decision.message.endswith("cannot be used: it is empty; it does not go to zero: no Pod is ready.")
     assert "minReplicas" not in told.decision.message
     assert told.decision.limited_by == ""

@@ -194,7 +194,7 @@ def test_out_of_memory_is_retried_only_with_another_footprint() -> None:
     operator.under({"m": 10.0}, 60)
     assert operator.status("m").max_batch_size is None
     assert operator.status("m").out_of_memory is None
-    assert "is tried anew" in operator.status("m").history[0].message
+    assert "is tried again" in operator.status("m").history[0].message
 
 
 def test_what_goes_to_zero_wakes_for_whoever_waits() -> None:

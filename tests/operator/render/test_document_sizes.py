@@ -10,7 +10,7 @@ from tests.operator.planning.declared import ensemble, gpu_node, model, pool
 from argosy.api import InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
-from argosy.autoscaling.pool.forms import scaled_form
+from argosy.autoscaling.pool.scaled_resources import scaled_resource
 from argosy.planning.demand.documents import DocumentSize
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Gpu, Node
@@ -120,7 +120,7 @@ def test_what_scaling_decides_is_rendered_for_its_size_once(monkeypatch: pytest.
     assert isinstance(declared, InferenceModel)
     found = set[DocumentSize]()
     for instances in (1, 7, 16):
-        form = scaled_form(declared, Allocation(instances, instances, 0.0123 * instances, 7), 0)
+        form = scaled_resource(declared, Allocation(instances, instances, 0.0123 * instances, 7), 0)
         found.add(document_sizes(Members.of(KEY, (form,)))["only-here"])
         real_size = (
             size(state_text(state(planned([gpu_node("a", 9)], form).steps[KEY][0].repository, ready=False))) - BASE

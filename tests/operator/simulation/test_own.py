@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from argosy.autoscaling.decision import NOBODY, Allocation
+from argosy.autoscaling.decision import NO_EJECTION, Allocation
 from argosy.autoscaling.policy import Bounds, Policy, Targets
 from argosy.simulation import traces
 from argosy.simulation.autoscalers.own import Own
@@ -50,7 +50,7 @@ class Evenly(Own):
 
     def decide(self, seen):
         allocation = super().decide(seen)
-        self.ejection = NOBODY
+        self.ejection = NO_EJECTION
         return allocation
 
 

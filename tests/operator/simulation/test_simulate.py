@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.autoscaling.decision import NOBODY, Allocation, Ejection
+from argosy.autoscaling.decision import NO_EJECTION, Allocation, Ejection
 from argosy.simulation import traces
 from argosy.simulation.autoscalers.autoscaler import Fixed
 from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings
@@ -25,7 +25,7 @@ TWO, FLEET = Allocation(2), Fleet()
 class Scripted:
     """Replicas and instances by the clock."""
 
-    interval_s, wakes, reason, ejection = 10.0, False, "scripted", NOBODY
+    interval_s, wakes, reason, ejection = 10.0, False, "scripted", NO_EJECTION
 
     def __init__(self, *steps):
         self.steps = steps

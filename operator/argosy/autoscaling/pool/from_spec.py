@@ -9,16 +9,13 @@ from argosy.api.model.scaling.scaling import ModelScaling, QueryTargetType, Scal
 from argosy.api.model.scaling.schedule import Schedule
 from argosy.api.model.scaling.slo import Percentiles, Slo
 from argosy.autoscaling.policy import Bounds, Pace, Policy, QueryTarget, Targets
+from argosy.autoscaling.settings import WINDOW_SHARE
 from argosy.planning.demand.footprint import instances_of
 
 Member = InferenceModel | Ensemble
 ONE_ENGINE = frozenset({"vllm", "tensorrtllm"})
 """Backends of which one instance joins whatever comes into its running batch: a second one would only take memory."""
 _MS, _THOUSANDTHS, _MILLIONTHS = 1e3, 1e3, 1e6
-_STABILIZATION_S, _CALM_S = 300.0, 60.0
-"""Where the spec names no window."""
-_WINDOW_SHARE = 4
-"""A batch waits for more no longer than this part of the smallest latency that is asked for."""
 
 
 def scales(member: Member) -> bool:
@@ -111,7 +108,7 @@ def _longest_window(model: InferenceModel) -> float | None:
     if spec.scaling is not None and spec.scaling.max_queue_delay is not None:
         return spec.scaling.max_queue_delay / _MS or None
     latencies = seconds_of(spec.slo.latency).values() if spec.slo is not None else ()
-    return min(latencies) / _WINDOW_SHARE if latencies else None
+    return min(latencies) / WINDOW_SHARE if latencies else None
 
 
 def _targets(slo: Slo, scaling: Scaling) -> Targets:
@@ -145,7 +142,6 @@ def _pace(scaling: Scaling) -> Pace:
         step_down=down.max_step,
         cooldown_up_s=up.cooldown / _MS,
         cooldown_down_s=down.cooldown / _MS,
-        stabilization_s=_STABILIZATION_S if window is None else window / _MS,
-        calm_s=_CALM_S if window is None else window / _MS,
+        stabilization_s=Pace().stabilization_s if window is None else window / _MS,
         idle_s=scaling.idle_timeout / _MS,
     )

@@ -7,7 +7,7 @@ from argosy.api.model.footprint import Footprint
 from argosy.api.status import InferenceModelStatus
 from argosy.api.values.quantity import format_percent
 from argosy.autoscaling.policy import Served
-from argosy.autoscaling.pool.room import Grant
+from argosy.autoscaling.pool.grants import Grant
 from argosy_common.quantity import format_bytes
 
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from argosy.autoscaling.decision import NOBODY, Allocation, Ejection, Room
+from argosy.autoscaling.decision import NO_EJECTION, Allocation, Ejection, Room
 from argosy.simulation.recorder import Recorder
 
 
@@ -58,7 +58,7 @@ class Fixed:
     interval_s = 60.0
     wakes = False
     reason = "fixed"
-    ejection = NOBODY
+    ejection = NO_EJECTION
 
     def decide(self, seen: Seen) -> Allocation:
         """As it is."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
 
-from argosy.autoscaling.decision import NOBODY, Allocation
+from argosy.autoscaling.decision import NO_EJECTION, Allocation
 from argosy.simulation.autoscalers.autoscaler import Seen
 
 
@@ -47,7 +47,7 @@ class Hpa:
     """`desired = ceil(ready · metric / target)`, within tolerance none, stabilized, and paced by its policies."""
 
     wakes = False
-    ejection = NOBODY
+    ejection = NO_EJECTION
 
     def __init__(self, settings: HpaSettings = HpaSettings()) -> None:
         self._settings = settings

@@ -4,7 +4,7 @@ replicas, and by itself from zero to one and back.
 
 from dataclasses import dataclass, field, replace
 
-from argosy.autoscaling.decision import NOBODY, Allocation
+from argosy.autoscaling.decision import NO_EJECTION, Allocation
 from argosy.simulation.autoscalers.autoscaler import Seen
 from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings
 
@@ -28,7 +28,7 @@ class KedaSettings:
 class Keda:
     """Active while its trigger's value is above the activation threshold, to zero once it was not for the cooldown."""
 
-    ejection = NOBODY
+    ejection = NO_EJECTION
 
     def __init__(self, settings: KedaSettings = KedaSettings()) -> None:
         self._settings = settings

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from math import ceil, floor
 
-from argosy.autoscaling.decision import NOBODY, Allocation
+from argosy.autoscaling.decision import NO_EJECTION, Allocation
 from argosy.simulation.autoscalers.autoscaler import Seen
 
 
@@ -32,7 +32,7 @@ class Kpa:
     """Follows the stable window; in panic the short one, upwards alone, until a stable window went by without."""
 
     wakes = True
-    ejection = NOBODY
+    ejection = NO_EJECTION
 
     def __init__(self, settings: KpaSettings = KpaSettings()) -> None:
         self._settings = settings

@@ -1,8 +1,8 @@
 """Argosy's own decisions, by the very functions that the operator calls."""
 
 from argosy.autoscaling.decide import decide
-from argosy.autoscaling.decision import NOBODY, Allocation
-from argosy.autoscaling.learning.memory import Memory
+from argosy.autoscaling.decision import NO_EJECTION, Allocation
+from argosy.autoscaling.memory import MemberMemory
 from argosy.autoscaling.policy import Policy
 from argosy.simulation.autoscalers.autoscaler import Seen
 from argosy.simulation.recorder import date
@@ -17,10 +17,10 @@ class Own:
     """One member under a policy; `reason` is the sentence of its status."""
 
     wakes = True
-    ejection = NOBODY
+    ejection = NO_EJECTION
 
     def __init__(self, policy: Policy, interval_s: float = INTERVAL_S, window_s: float = WINDOW_S) -> None:
-        self._policy, self._memory = policy, Memory()
+        self._policy, self._memory = policy, MemberMemory()
         self.interval_s, self._window_s = interval_s, window_s
         self.reason = ""
 
@@ -28,7 +28,8 @@ class Own:
         """Replicas, instances and batching."""
         signals = seen.recorder.signals(seen.measured, self._window_s) if seen.ready else None
         decision, self._memory = decide(
-            self._policy, seen.allocation, signals, seen.room, self._memory, date(seen.now), held=seen.held
+            self._policy, seen.allocation, signals, seen.room, self._memory, date(seen.now), queued=seen.held
         )
-        self.reason, self.ejection = decision.message, decision.ejection
-        return decision.allocation
+        own = decision.own
+        self.reason, self.ejection = own.message, own.ejection
+        return own.allocation

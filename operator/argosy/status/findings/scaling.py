@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from argosy.api import ConditionType, Ensemble, InferenceModel, Reason, ServingPool
 from argosy.api.status import OutOfMemoryStatus, ScalingChange, ScalingStatus
 from argosy.api.values.times import timestamp
-from argosy.autoscaling.decision import Allocation, Decision, Lowering, Scaled
+from argosy.autoscaling.decision import Allocation, Change, Decision, Lowering
 from argosy.planning.demand.footprint import instances_of
 from argosy.status.conditions import Finding, bounded
 
@@ -69,7 +69,7 @@ def scaling_status(scaled: ScaledMember, desired: int) -> ScalingStatus:
     if decision is None:
         told = {"desired": desired, "reason": Reason.NO_SIGNALS, "message": _unmeasured(scaled)}
         return before.model_copy(update=has | told)
-    newest = decision.scaled
+    newest = decision.change
     return before.model_copy(
         update=has
         | {
@@ -80,7 +80,7 @@ def scaling_status(scaled: ScaledMember, desired: int) -> ScalingStatus:
             "reason": decision.reason,
             "message": bounded(_sentence(scaled), _LONGEST),
             "limited_by": bounded(decision.limited_by, _LONGEST),
-            "learnt": decision.learnt,
+            "learnt": decision.estimate,
             "out_of_memory": _out_of_memory(decision.lowering),
             "last_scale_time": timestamp(newest.at) if newest else before.last_scale_time,
             "history": tuple(_history(newest, before.history))[:HISTORY],
@@ -120,7 +120,7 @@ def _sentence(scaled: ScaledMember) -> str:
     return f"{decided_by(scaled.member)}; {scaled.decision.message}"
 
 
-def _history(newest: Scaled | None, before: tuple[ScalingChange, ...]) -> Iterator[ScalingChange]:
+def _history(newest: Change | None, before: tuple[ScalingChange, ...]) -> Iterator[ScalingChange]:
     """The newest first. What the last status told already is not told twice."""
     if newest is not None and (not before or before[0].time < timestamp(newest.at)):
         yield ScalingChange(

@@ -6,8 +6,8 @@ from msgspec import structs
 
 from argosy.api.conditions import Reason
 from argosy.api.status import OutOfMemoryStatus, ScalingChange, ScalingStatus
-from argosy.autoscaling.decision import Allocation, Lowering, Scaled
-from argosy.autoscaling.learning.memory import Memory
+from argosy.autoscaling.decision import Allocation, Change, Lowering
+from argosy.autoscaling.memory import Memory
 from argosy.autoscaling.policy import Bounds, Served
 
 _US = 1e6
@@ -37,9 +37,9 @@ def bounded(allocation: Allocation, bounds: Bounds) -> Allocation:
     )
 
 
-def remembered(status: ScalingStatus | None) -> Memory:
+def restored(status: ScalingStatus | None) -> Memory:
     """Return what decisions need to know of earlier ones."""
-    return Memory.rebuilt(_last_change(status), _lowering(status.out_of_memory if status is not None else None))
+    return Memory.restored(_last_change(status), _lowering(status.out_of_memory if status is not None else None))
 
 
 def _lowering(status: OutOfMemoryStatus | None) -> Lowering | None:
@@ -50,7 +50,7 @@ def _lowering(status: OutOfMemoryStatus | None) -> Lowering | None:
     return Lowering(at, failed, status.message, status.max_instances)
 
 
-def _last_change(status: ScalingStatus | None) -> Scaled | None:
+def _last_change(status: ScalingStatus | None) -> Change | None:
     """The newest change that a status tells of."""
     newest = status.history[0] if status is not None and status.history else None
     at = _time(newest.time) if newest is not None else None
@@ -58,7 +58,7 @@ def _last_change(status: ScalingStatus | None) -> Scaled | None:
         return None
     before = Allocation(newest.former_replicas, newest.former_instances)
     after = Allocation(newest.replicas, newest.instances)
-    return Scaled(at, before, after, _reason(newest), newest.message)
+    return Change(at, before, after, _reason(newest), newest.message)
 
 
 def _reason(change: ScalingChange) -> Reason:

@@ -18,11 +18,12 @@ from argosy.planning.plan import PoolPlan
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the last plan gave a member: `placed` replicas of the `asked`, and the room beside them. `gpu_memory`: bytes
-    of the smallest GPU that it sits on, 0 on none.
+    """What the last plan gave a member: `placed` replicas of the `requested`, and the room for more.
+
+    `gpu_memory`: bytes of the smallest GPU that it is on, 0 on none.
     """
 
-    asked: int
+    requested: int
     placed: int
     room: Room
     gpu_memory: int = 0

@@ -11,7 +11,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation, Decision
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.from_spec import Member, policy_of, scales
-from argosy.autoscaling.pool.recalled import allocation_of, bounded
+from argosy.autoscaling.pool.restored import allocation_of, bounded
 from argosy.planning.demand.grouping import runs_of
 
 _US = 1e6
@@ -59,7 +59,7 @@ def allocations(
     }
 
 
-def scaled_forms(
+def scaled_resources(
     resources: Iterable[Resource], policies: Mapping[str, Policy], allocations: Mapping[str, Allocation]
 ) -> Iterator[Resource]:
     """Yield the resources as they are acted upon; both mappings are by identity."""
@@ -69,10 +69,10 @@ def scaled_forms(
         else:
             policy = policies.get(each.identity)
             fewest = policy.bounds.min_replicas if policy else 0
-            yield scaled_form(each, allocations.get(each.identity), fewest)
+            yield scaled_resource(each, allocations.get(each.identity), fewest)
 
 
-def scaled_form(member: Member, allocation: Allocation | None, fewest: int) -> Member:
+def scaled_resource(member: Member, allocation: Allocation | None, fewest: int) -> Member:
     """Return the member with the replicas, the instances, the window and the batch size of the allocation where its
     spec leaves them free, and with `fewest` replicas that it has to have. Without an allocation it has to have all that
     it asks for.

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.decision import Allocation
-from argosy.autoscaling.wanted.needs import seconds
+from argosy.autoscaling.load import seconds
 from argosy.planning.amounts import counted
 
 
@@ -33,8 +33,8 @@ def sentence(before: Allocation, after: Allocation, because: str, limit: str) ->
 
 
 @lru_cache(maxsize=20_000)
-def learnt_times(service: Service, *, of_engine: bool) -> str:
-    """Return what an execution takes, as it was learnt, or a step of an engine that batches token by token."""
+def service_times(service: Service, *, of_engine: bool) -> str:
+    """Return the estimated time of an execution, or of a step of an engine that batches token by token."""
     times = f"takes {seconds(service.fixed)} and {seconds(service.per_row)} for each"
     if of_engine:
         return f"a step {times} sequence, without prompts"
@@ -42,7 +42,7 @@ def learnt_times(service: Service, *, of_engine: bool) -> str:
     return f"an execution {times} row{share if service.contention else ''}"
 
 
-def sent_nothing(servers: Collection[str]) -> str:
+def withheld(servers: Collection[str]) -> str:
     """Return which servers are left out for their queues; nothing where none is."""
     if not servers:
         return ""

@@ -1,7 +1,7 @@
 """Out of memory: smaller batches first, then fewer instances.
 
 They stay lower for the versions, the footprint and the GPUs that memory was short for: what failed would fail again.
-With others, all is tried anew.
+With others, all is tried again.
 """
 
 from dataclasses import replace
@@ -10,7 +10,7 @@ from datetime import datetime
 from msgspec import Struct, structs
 
 from argosy.autoscaling.decision import Allocation, Lowering
-from argosy.autoscaling.learning.memory import Memory
+from argosy.autoscaling.memory import Memory
 from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.policy import Policy, Served
 from argosy.planning.amounts import counted, gib
@@ -23,7 +23,7 @@ class Lowered(Struct, frozen=True):
     memory: Memory
     why: str = ""
 
-    def beside(self, because: str) -> str:
+    def before(self, because: str) -> str:
         """Return what was lowered, where anything was, before what else is decided by."""
         return f"{self.why}; {because}" if self.why else because
 
@@ -37,12 +37,12 @@ def lowered(policy: Policy, allocation: Allocation, signals: Signals, memory: Me
     if memory.lowering is not None and (other := _other(memory.lowering.served, policy.served)):
         memory = structs.replace(memory, lowering=None, lowered_at=now)
         return Lowered(
-            structs.replace(allocation, max_batch=None), memory, f"{other}: what ran out of memory is tried anew"
+            structs.replace(allocation, max_batch=None), memory, f"{other}: what ran out of memory is tried again"
         )
     last = memory.lowered_at
     if (
         not signals.out_of_memory
-        or not memory.anew
+        or not memory.measured.is_new
         or (last is not None and (now - last).total_seconds() <= signals.window_s)
     ):
         return Lowered(allocation, memory)

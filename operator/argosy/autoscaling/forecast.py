@@ -1,0 +1,110 @@
+"""How many requests a second come, and how many will: a level with a stated confidence, and growth where it is certain.
+
+The level is the mean over the longest recent stretch that chance can explain. From the newest reading back, each longer
+stretch has a mean and a confidence interval; the stretch ends before the interval that no longer meets all shorter ones
+(the rule of intersecting confidence intervals, Goldenshluger and Nemirovski 1997). So a load that stays is known ever
+better, and one that jumps is followed within a reading or two.
+"""
+
+from itertools import pairwise
+from math import inf, sqrt
+
+from msgspec import Struct
+
+from argosy.autoscaling.settings import CONFIDENCE, GROWTH_S, KEPT_S, MOST_GROWTH
+
+_RISES = 3
+_FEW = 1e-9
+
+Readings = tuple[tuple[float, float], ...]
+"""(requests, seconds), the newest first."""
+
+
+class Forecast(Struct, frozen=True):
+    """Requests a second: the `level` now, its standard `error`, and the `growth` a second that is certain (else 0)."""
+
+    readings: Readings = ()
+    level: float = 0.0
+    error: float = 0.0
+    growth: float = 0.0
+
+    def after(self, rate: float, seconds: float) -> "Forecast":
+        """Return the forecast once another rate was measured over so many seconds."""
+        if seconds <= 0:
+            return self
+        readings = _kept(((rate * seconds, seconds), *self.readings))
+        excess = _excess(readings)
+        level, error = _level(readings, excess)
+        return Forecast(readings, level, error, _growth(readings, excess))
+
+    def expected(self, ahead_s: float) -> float:
+        """Return the rate in so many seconds; the present level unless growth is certain."""
+        return self.level + min(self.growth * (ahead_s + GROWTH_S / 2), MOST_GROWTH * self.level)
+
+
+def _kept(readings: Readings) -> Readings:
+    seconds = 0.0
+    for index, (_, lasted) in enumerate(readings):
+        seconds += lasted
+        if seconds >= KEPT_S:
+            return readings[: index + 1]
+    return readings
+
+
+def _excess(readings: Readings) -> float:
+    """Return how many times more the readings vary than independent arrivals do, at least 1.
+
+    By the differences of neighbours, of which a slope is a small part; a step counts as no more than chance may bring.
+    """
+    total, pairs = 0.0, 0
+    for (count, seconds), (before, lasted) in pairwise(readings):
+        if (both := count + before) > _FEW:
+            difference = count / seconds - before / lasted
+            variance = both / (seconds + lasted) * (1 / seconds + 1 / lasted)
+            total += min(difference * difference / variance, CONFIDENCE * CONFIDENCE)
+            pairs += 1
+    return max(1.0, total / pairs) if pairs else 1.0
+
+
+def _error(rate: float, seconds: float, excess: float) -> float:
+    """Return the standard error of a rate that was counted over so many seconds."""
+    return sqrt(excess * max(rate, 1 / seconds) / seconds)
+
+
+def _level(readings: Readings, excess: float) -> tuple[float, float]:
+    count = seconds = level = error = low = 0.0
+    high = inf
+    for came, lasted in readings:
+        count, seconds = count + came, seconds + lasted
+        mean, off = count / seconds, _error(count / seconds, seconds, excess)
+        low, high = max(low, mean - CONFIDENCE * off), min(high, mean + CONFIDENCE * off)
+        if low > high:
+            break
+        level, error = mean, off
+    return level, error
+
+
+def _growth(readings: Readings, excess: float) -> float:
+    """Return how much the rate grows each second; 0 unless three rises in a row are certain: a step makes two."""
+    means = _means(readings)
+    if len(means) <= _RISES:
+        return 0.0
+    for newer, older in pairwise(means):
+        chance = sqrt(_error(newer, GROWTH_S, excess) ** 2 + _error(older, GROWTH_S, excess) ** 2)
+        if newer - older <= CONFIDENCE * chance:
+            return 0.0
+    return (means[0] - means[-1]) / (_RISES * GROWTH_S)
+
+
+def _means(readings: Readings) -> list[float]:
+    """Return the rates of stretches one after the other, the newest first; fewer while less is known."""
+    means: list[float] = []
+    count = seconds = 0.0
+    for came, lasted in readings:
+        count, seconds = count + came, seconds + lasted
+        if seconds >= GROWTH_S:
+            means.append(count / seconds)
+            count = seconds = 0.0
+            if len(means) > _RISES:
+                break
+    return means

@@ -1,1 +1,0 @@
-"""What is learnt of signals and remembered between two decisions."""
