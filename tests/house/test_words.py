@@ -9,7 +9,6 @@ PENDING = (
     "docs",
     "e2e",
     "examples",
-    "operator/argosy/api",
     "operator/argosy/autoscaling",
     "operator/argosy/cluster",
     "operator/argosy/controller",

@@ -1,7 +1,7 @@
 """The three resources of `argosy.dev/v1alpha1`, their rules, and the CRDs generated from them.
 
-Pure: models, parsing of text that was already read, and JSON schemas. No file, network, cluster client or
-clock may live here, and no rule that spans resources (those are `argosy.planning.validation.references`).
+Pure: models, parsing of text that was already read, and JSON schemas. There is no file, network, cluster client or
+clock here, and no rule that spans resources (see `argosy.planning.validation.references`).
 """
 
 from argosy.api.conditions import Condition, ConditionStatus, ConditionType, Reason

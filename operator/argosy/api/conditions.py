@@ -1,4 +1,4 @@
-"""Conditions: what is so about a resource, and why, in the form that kstatus reads."""
+"""Conditions of resources, in the form that kstatus reads."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -9,7 +9,7 @@ from argosy.api.values.base import FrozenModel, Int
 
 
 class ConditionType(StrEnum):
-    """What a condition is about. The first three are kstatus's, the others are the parts of Ready."""
+    """The type of a condition. The first three are kstatus's, the others are the parts of Ready."""
 
     READY = "Ready"
     RECONCILING = "Reconciling"
@@ -24,7 +24,7 @@ class ConditionType(StrEnum):
 
 
 class ConditionStatus(StrEnum):
-    """Whether it is so."""
+    """The status of a condition."""
 
     TRUE = "True"
     FALSE = "False"
@@ -32,7 +32,7 @@ class ConditionStatus(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a condition is what it is. A reason belongs to the part that it is listed under."""
+    """The reason of a condition's status, listed by its part of Ready."""
 
     # Ready, Reconciling, Stalled
     SERVING = "Serving"
@@ -75,9 +75,9 @@ class Reason(StrEnum):
     SERVER_LIMIT = "ServerLimit"
     REPLICAS_APART = "ReplicasApart"
     NO_FREE_GPUS = "NoFreeGpus"
-    NO_ROOM = "NoRoom"
+    NO_FREE_MEMORY = "NoRoom"
     CONFIG_TOO_LARGE = "ConfigTooLarge"
-    NO_ROOM_FOR_CONFIG = "NoRoomForConfig"
+    NO_CONFIG_SPACE = "NoRoomForConfig"
     NO_ENGINE_FOR_ARCHITECTURE = "NoEngineForArchitecture"
     # EngineReady; what waits for its engine, or has none, has the reason under Placed, too
     ENGINE_NOT_NEEDED = "EngineNotNeeded"
@@ -119,7 +119,7 @@ class Reason(StrEnum):
 
 
 def camel_case(longest: int) -> WithJsonSchema:
-    """Return the schema of any CamelCase word, not of this release alone: a status passes whichever CRD there is."""
+    """Return the schema of any CamelCase word, so that a status of another release is valid too."""
     return WithJsonSchema({"type": "string", "pattern": "^[A-Z][A-Za-z0-9]*$", "maxLength": longest})
 
 
@@ -130,19 +130,23 @@ AnyReason = Annotated[Reason | str, Field(union_mode="left_to_right"), camel_cas
 
 
 class Condition(FrozenModel):
-    """One statement about a resource, with its reason."""
+    """A condition of a resource."""
 
     model_config = ConfigDict(extra="ignore")
 
-    type: AnyConditionType = Field(description="What the condition is about.")
-    status: ConditionStatus = Field(description="Whether it is so: True, False or Unknown.")
-    reason: AnyReason = Field(description="Why, in one CamelCase word.")
+    type: AnyConditionType = Field(description="The condition's type.")
+    status: ConditionStatus = Field(description="The condition's status: True, False or Unknown.")
+    reason: AnyReason = Field(description="The reason, in one CamelCase word.")
     message: str = Field(
-        default="", max_length=32768, description="Why, with the field or the numbers, and what to do."
+        default="",
+        max_length=32768,
+        description="The reason in a sentence, with the field or the numbers, and what to do.",
     )
     last_transition_time: str = Field(
         default="",
         description="When the status last changed, RFC 3339.",
         json_schema_extra={"format": "date-time"},
     )
-    observed_generation: Int = Field(default=0, ge=0, description="The spec's generation that this was found for.")
+    observed_generation: Int = Field(
+        default=0, ge=0, description="The spec's generation that the condition is based on."
+    )

@@ -1,4 +1,4 @@
-"""Text or bodies to resources: everything that is wrong comes back as problems, nothing is raised."""
+"""Parses texts and bodies into resources. Errors are returned as problems, never raised."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,9 +25,9 @@ KINDS: dict[str, type[InferenceModel] | type[Ensemble] | type[ServingPool]] = {
 
 
 def parse_documents(text: str, source: str) -> tuple[list[Resource], list[Problem]]:
-    """Return the resources in a YAML text of any number of documents, `List`s unfolded, and all problems.
+    """Return the valid resources in a YAML text of any number of documents and Lists, and all problems.
 
-    `source` is the file's name, as problems give it. A resource with a problem is not among the resources.
+    `source` is the file's name for problems.
     """
     resources: list[Resource] = []
     problems: list[Problem] = []
@@ -35,10 +35,10 @@ def parse_documents(text: str, source: str) -> tuple[list[Resource], list[Proble
         for number, document in enumerate(read_documents(text), 1):
             problems += [Problem(source, f"document {number}", "", str(fault)) for fault in document.repeated]
             for label, body in _bodies(document.value, f"document {number}"):
-                found, wrong = parse_body(body, source, label)
-                problems += wrong
-                if found is not None and not document.repeated:
-                    resources.append(found)
+                resource, errors = parse_body(body, source, label)
+                problems += errors
+                if resource is not None and not document.repeated:
+                    resources.append(resource)
     except YamlTextError as fault:
         problems.append(Problem(source, "", "", str(fault)))
     return resources, problems
@@ -54,7 +54,7 @@ def _bodies(value: Any, label: str) -> Iterator[tuple[str, Any]]:
 
 
 def parse_body(body: Any, source: str = "", label: str = "document") -> tuple[Resource | None, list[Problem]]:
-    """Return one resource from a plain body (a dict, as YAML or an API server gives it), or what is wrong."""
+    """Return the resource of a body, or None and its problems."""
     if not isinstance(body, dict):
         return None, [
             Problem(source, label, "", f"expected a resource, a map with apiVersion and kind; found {body!r}")
@@ -67,9 +67,9 @@ def parse_body(body: Any, source: str = "", label: str = "document") -> tuple[Re
     try:
         model = kind.model_validate(body, by_alias=True, by_name=False)
     except ValidationError as error:
-        said = [Problem(source, identity, path, message) for path, message in explain(error, kind)]
-        known = {problem.path for problem in wrong}
-        return None, wrong + [problem for problem in said if problem.path not in known]
+        invalid = [Problem(source, identity, path, message) for path, message in explain(error, kind)]
+        reported = {problem.path for problem in wrong}
+        return None, wrong + [problem for problem in invalid if problem.path not in reported]
     return (None, wrong) if wrong else (model, [])
 
 
@@ -83,7 +83,7 @@ def _identity(body: dict[str, Any], label: str) -> str:
 def _wrong_type(body: dict[str, Any], source: str, identity: str) -> Iterator[Problem]:
     version, kind = body.get("apiVersion"), body.get("kind")
     if version != API_VERSION:
-        said = f"found {version!r}" if version else "it is missing"
-        yield Problem(source, identity, "apiVersion", f"must be {API_VERSION}; {said}")
+        actual = f"found {version!r}" if version else "it is missing"
+        yield Problem(source, identity, "apiVersion", f"must be {API_VERSION}; {actual}")
     if str(kind) not in KINDS:
         yield Problem(source, identity, "kind", f"{kind!r} is none of Argosy's kinds{did_you_mean(str(kind), KINDS)}")

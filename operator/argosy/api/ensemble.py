@@ -1,4 +1,4 @@
-"""Ensemble: a DAG of models that answers as one."""
+"""The resource Ensemble: a DAG of models that clients call as one model."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
@@ -20,11 +20,11 @@ TensorName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 
 class Step(ApiModel):
-    """One model, and which tensors go in and come out."""
+    """One model of an ensemble, and the tensors that it reads and writes."""
 
     model: Name = Field(description="The InferenceModel or Ensemble to run, by name, in the same pool.")
     version: Version | None = Field(
-        default=None, description="A version of the model to hold to. Default: the one it serves."
+        default=None, description="The version of the model to pin. Default: the one that it serves."
     )
     inputs: dict[TensorName, TensorName] = Field(
         min_length=1,
@@ -34,7 +34,7 @@ class Step(ApiModel):
     outputs: dict[TensorName, TensorName] = Field(
         min_length=1,
         max_length=MAX_TENSORS,
-        description="The ensemble's tensor for each of the model's outputs used.",
+        description="The ensemble's tensor for each of the model's outputs that it uses.",
     )
 
 
@@ -54,26 +54,24 @@ def _config_fields(spec: "EnsembleSpec") -> Iterator[Fault]:
 
 
 class EnsembleSpec(ApiModel):
-    """What is asked for."""
+    """The desired state of an ensemble."""
 
     pool_ref: PoolReference = Field(description="The ServingPool that serves it, in the same namespace.")
     model_name: ModelName | None = Field(
         default=None,
-        description="What clients call it, such as Bert_v2.1; one of its pool has the name. Default: metadata.name.",
+        description="Its name for clients, such as Bert_v2.1, unique in the pool. Default: metadata.name.",
     )
-    version: Version = Field(
-        default=1, description="The version to serve, 1 or more, of the ensemble as a whole. Default: 1."
-    )
+    version: Version = Field(default=1, description="The version of the ensemble, 1 or more. Default: 1.")
     inputs: tuple[InputTensor, ...] = Field(
         min_length=1,
         max_length=MAX_TENSORS,
-        description="The tensors a request brings.",
+        description="The tensors of a request.",
         json_schema_extra=BY_NAME,
     )
     outputs: tuple[OutputTensor, ...] = Field(
         min_length=1,
         max_length=MAX_TENSORS,
-        description="The tensors a response brings.",
+        description="The tensors of a response.",
         json_schema_extra=BY_NAME,
     )
     max_batch_size: Int = Field(
@@ -86,17 +84,15 @@ class EnsembleSpec(ApiModel):
         default=None,
         ge=0,
         le=10000,
-        description="The servers that hold all of it; what /scale reads and writes. Default: Argosy decides, "
-        "from minReplicas to maxReplicas.",
+        description="The number of replicas, which /scale reads and writes. Default: Argosy decides, from "
+        "minReplicas to maxReplicas.",
     )
-    min_replicas: Int = Field(
-        default=1, ge=0, le=10000, description="The fewest servers that hold all of it. Default: 1."
-    )
+    min_replicas: Int = Field(default=1, ge=0, le=10000, description="The minimum number of replicas. Default: 1.")
     max_replicas: Int | None = Field(
         default=None,
         ge=1,
         le=10000,
-        description="The most servers that hold all of it. Default: minReplicas, or 1 where that is 0.",
+        description="The maximum number of replicas. Default: minReplicas, or 1 if that is 0.",
     )
     steps: tuple[Step, ...] = Field(
         min_length=1, max_length=64, description="The models to run; a step waits for the tensors it reads."
@@ -105,27 +101,26 @@ class EnsembleSpec(ApiModel):
         default=None,
         ge=1,
         le=2**32 - 1,
-        description="The most requests that one request may have under way at a step, where a step before it answers "
-        "many times. Default: any number.",
+        description="The most requests of one ensemble request in flight at a step, if an earlier step sends several "
+        "responses. Default: no limit.",
     )
     slo: Slo | None = Field(
         default=None,
-        description="What it should achieve; replicas, and the instances of the step that limits it, follow. Default: "
-        "nothing.",
+        description="Service level objectives, for which Argosy scales replicas and the instances of the limiting "
+        "step. Default: none.",
     )
     scaling: Scaling | None = Field(
         default=None,
-        description="How replicas follow what is measured. Default: with slo or maxReplicas, as its fields' defaults "
-        "say.",
+        description="How replicas are scaled. Default: with slo or maxReplicas, by the defaults of its fields.",
     )
     priority: Priority = 0
     rollout: Rollout | None = Field(
         default=None,
-        description="How a new version takes over. Default: it gets all traffic once it is loaded.",
+        description="How a new version replaces the former one. Default: it gets all traffic once it is loaded.",
     )
     config: dict[str, Any] = Field(
         default_factory=dict,
-        description="Any other field of Triton's ModelConfig, in its own snake_case, checked against its schema.",
+        description="Other fields of Triton's ModelConfig, in snake_case, checked against its schema.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
     revision_history_limit: RevisionHistoryLimit = 10
@@ -141,26 +136,26 @@ class EnsembleSpec(ApiModel):
 
     @property
     def default_version(self) -> int:
-        """The version that answers a request which names none."""
+        """The version that answers requests that name none."""
         return self.version
 
     @property
     def fewest_replicas(self) -> int:
-        """`replicas` where it is set, else `minReplicas`."""
+        """`replicas` if it is set, else `minReplicas`."""
         return fewest_of(self.replicas, self.min_replicas)
 
     @property
     def most_replicas(self) -> int:
-        """`replicas` where it is set, else `maxReplicas`; where neither is `minReplicas`, or 1."""
+        """`replicas` or else `maxReplicas`; if neither is set, `minReplicas`, and at least 1."""
         return most_of(self.replicas, self.min_replicas, self.max_replicas)
 
 
 class Ensemble(PoolMember):
-    """A DAG of models that is placed on one server, and is versioned and answers as one."""
+    """A DAG of models that is placed on one server, versioned as a whole, and called as one model."""
 
     api_version: Literal["argosy.dev/v1alpha1"] = Field(
         default="argosy.dev/v1alpha1", description="The API's group and version."
     )
     kind: Literal["Ensemble"] = Field(default="Ensemble", description="Ensemble.")
-    spec: EnsembleSpec = Field(description="What is asked for. The operator never writes here.")
-    status: EnsembleStatus | None = Field(default=None, description="What is so; written by the operator.")
+    spec: EnsembleSpec = Field(description="The desired state. The operator never writes it.")
+    status: EnsembleStatus | None = Field(default=None, description="The observed state, written by the operator.")

@@ -1,4 +1,4 @@
-"""InferenceModel: a model to serve, declared."""
+"""The resource InferenceModel: a model to serve."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
@@ -70,7 +70,7 @@ def _options_fit_the_parallelism(spec: "InferenceModelSpec") -> Iterator[Fault]:
 
 
 def _one_engine_for_all_versions(spec: "InferenceModelSpec") -> Iterator[Fault]:
-    """Triton's backend for TensorRT-LLM is told one folder, whatever the version."""
+    """Check that there is one version: Triton's backend for TensorRT-LLM gets one folder for all versions."""
     if spec.engine is None or spec.engine.builder is not Builder.TENSORRT_LLM:
         return
     if len(spec.versions) > 1:
@@ -101,14 +101,14 @@ def _own_files(spec: "InferenceModelSpec") -> Iterator[Fault]:
 
 
 class InferenceModelSpec(ApiModel):
-    """What is asked for."""
+    """The desired state of a model."""
 
     pool_ref: PoolReference = Field(description="The ServingPool that serves it, in the same namespace.")
     model_name: ModelName | None = Field(
         default=None,
-        description="What clients call it, such as Bert_v2.1; one of its pool has the name. Default: metadata.name.",
+        description="Its name for clients, such as Bert_v2.1, unique in the pool. Default: metadata.name.",
     )
-    model_format: ModelFormat = Field(description="What the model is made of; it decides the backend.")
+    model_format: ModelFormat = Field(description="The format of the model, which selects the backend.")
     version: Version | None = Field(
         default=None,
         description="The version to serve, 1 or more. Raise it to roll out new files. Required, unless versions lists "
@@ -116,8 +116,8 @@ class InferenceModelSpec(ApiModel):
     )
     storage_uri: StorageUri | None = Field(
         default=None,
-        description="Where the version's files are: s3, gs, az, abfss, hf, oci, pvc, http, https or file. A path after "
-        "`file:` may be relative to the manifest. Required, unless versions lists several.",
+        description="The URI of the version's files: s3, gs, az, abfss, hf, oci, pvc, http, https or file. A path "
+        "after `file:` may be relative to the manifest. Required, unless versions lists several.",
     )
     digest: Digest | None = Field(
         default=None,
@@ -126,105 +126,108 @@ class InferenceModelSpec(ApiModel):
     versions: tuple[VersionFiles, ...] = Field(
         default=(),
         max_length=MAX_VERSIONS,
-        description="Several versions that are served at once, in place of version, storageUri and digest. A request "
-        "that names none is answered by the highest.",
+        description="Several versions that are served at once, in place of version, storageUri and digest. The highest "
+        "one answers requests that name no version.",
         json_schema_extra=BY_VERSION,
     )
     storage: ModelStorage = Field(
-        default_factory=ModelStorage, description="Who may read the files. Default: as the pool says."
+        default_factory=ModelStorage, description="Credentials for the files. Default: those of the pool."
     )
     version_policy: VersionPolicy | None = Field(
         default=None,
-        description="Which versions are served. Default: the latest one; during a rollout also the one before. None "
-        "above the declared ones is retained, for it would answer the requests that name none.",
+        description="Which versions are served. Default: the latest one; during a rollout also the one before. "
+        "Versions above the declared ones are not retained, since they would answer requests that "
+        "name no version.",
     )
     inputs: tuple[InputTensor, ...] = Field(
         default=(),
         max_length=MAX_TENSORS,
-        description="The tensors a request brings. Default: what the model's files say.",
+        description="The tensors of a request. Default: those in the model's files.",
         json_schema_extra=BY_NAME,
     )
     outputs: tuple[OutputTensor, ...] = Field(
         default=(),
         max_length=MAX_TENSORS,
-        description="The tensors a response brings. Default: what the model's files say.",
+        description="The tensors of a response. Default: those in the model's files.",
         json_schema_extra=BY_NAME,
     )
     max_batch_size: Int | None = Field(
         default=None,
         ge=0,
         le=2**31 - 1,
-        description="The largest batch; 0: tensors have no batch dimension. Default: what the backend reads in the "
-        "model's files, and 0 where they say nothing.",
+        description="The largest batch; 0 if tensors have no batch dimension. Default: the value that the backend "
+        "reads in the model's files, or 0 if they have none.",
     )
     batching: Batching | None = Field(
-        default=None, description="Joins requests into batches. Default: they run one by one."
+        default=None, description="How requests are joined into batches. Default: they are executed one by one."
     )
     sequence: Sequence | None = Field(
-        default=None, description="Keeps related requests together. Default: they are unrelated."
+        default=None, description="How related requests are kept together. Default: requests are unrelated."
     )
     footprint: Footprint | None = Field(
         default=None,
-        description="What one instance takes. Default: not known; in a pool with GPUs it then has a GPU of its own, "
-        "or the CPU where the format is python.",
+        description="What one instance uses. Default: unknown; in a pool with GPUs it then gets a GPU of its own, "
+        "or the CPU if the format is python.",
     )
     parallelism: Parallelism = Field(
-        default_factory=Parallelism, description="How one copy is split over whole GPUs. Default: not at all."
+        default_factory=Parallelism, description="How one replica is split over whole GPUs. Default: it is not split."
     )
     traffic: Traffic | None = Field(
         default=None,
-        description="What a language model's requests are like; a split that does not suit them is said in the status. "
-        "Default: not known.",
+        description="The mean request of a language model; the status advises on parallelism that does not suit it. "
+        "Default: unknown.",
     )
     instances: Int | None = Field(
         default=None,
         ge=1,
         le=256,
-        description="Copies that run at once on each device of a replica. Default: Argosy decides where slo or "
-        "scaling is given, within scaling's bounds; else one.",
+        description="Instances that run at once on each device of a replica. Default: with slo or scaling Argosy "
+        "decides, within scaling's bounds; else one.",
     )
     instance_groups: tuple[InstanceGroup, ...] = Field(
         default=(),
         max_length=32,
-        description="Instances of several kinds, in place of instances. Default: one group of them.",
+        description="Groups of instances, in place of instances. Default: one group.",
     )
     rate_limiter: RateLimiter | None = Field(
-        default=None, description="What instances may run at once on a server. Default: as many as there are."
+        default=None, description="Limits which instances run at once on a server. Default: no limit."
     )
     replicas: Int | None = Field(
         default=None,
         ge=0,
         le=10000,
-        description="The servers that hold it; what /scale reads and writes. Default: Argosy decides, "
-        "from minReplicas to maxReplicas.",
+        description="The number of replicas, which /scale reads and writes. Default: Argosy decides, from "
+        "minReplicas to maxReplicas.",
     )
-    min_replicas: Int = Field(default=1, ge=0, le=10000, description="The fewest servers that hold it. Default: 1.")
+    min_replicas: Int = Field(default=1, ge=0, le=10000, description="The minimum number of replicas. Default: 1.")
     max_replicas: Int | None = Field(
         default=None,
         ge=1,
         le=10000,
-        description="The most servers that hold it. Default: minReplicas, or 1 where that is 0.",
+        description="The maximum number of replicas. Default: minReplicas, or 1 if that is 0.",
     )
     slo: Slo | None = Field(
         default=None,
-        description="What it should achieve; replicas, instances and the batching window follow. Default: nothing.",
+        description="Service level objectives, for which Argosy scales replicas, instances and the batching window. "
+        "Default: none.",
     )
     scaling: ModelScaling | None = Field(
         default=None,
-        description="How replicas and instances follow what is measured. Default: with slo or maxReplicas, as its "
-        "fields' defaults say; else only replicas, where minReplicas is 0.",
+        description="How replicas and instances are scaled. Default: with slo or maxReplicas, by the defaults of its "
+        "fields; else only replicas, if minReplicas is 0.",
     )
     priority: Priority = 0
     engine: Engine | None = Field(
-        default=None, description="An engine to build from it first. Default: it is served as it is."
+        default=None,
+        description="An engine to build from the model before it serves. Default: none; the model is served as it is.",
     )
     rollout: Rollout | None = Field(
         default=None,
-        description="How a new version takes over. Default: it gets all traffic once it is loaded.",
+        description="How a new version replaces the former one. Default: it gets all traffic once it is loaded.",
     )
     config: dict[str, Any] = Field(
         default_factory=dict,
-        description="Any other field of Triton's ModelConfig, in its own snake_case, checked against its schema.",
+        description="Other fields of Triton's ModelConfig, in snake_case, checked against its schema.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
     revision_history_limit: RevisionHistoryLimit = 10
@@ -247,62 +250,62 @@ class InferenceModelSpec(ApiModel):
 
     @property
     def declared(self) -> Mapping[int, VersionFiles]:
-        """Every declared version and its files, the lowest first."""
+        """Every declared version and its files, lowest first."""
         return declared(self)
 
     @property
     def declared_versions(self) -> tuple[int, ...]:
-        """Every declared version, the lowest first."""
+        """Every declared version, lowest first."""
         return declared_versions(self)
 
     @property
     def default_version(self) -> int:
-        """The version that answers a request which names none: the highest declared one."""
+        """The version that answers requests that name none: the highest declared one."""
         return self.declared_versions[-1]
 
     @property
     def backend(self) -> str:
-        """The backend that runs it, as `config.pbtxt` writes it: the engine's, or else the format's."""
+        """The backend, by its name in `config.pbtxt`: that of the engine, or else of the format."""
         return self.engine.builder.backend if self.engine else self.model_format.backend
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs that one copy is declared to take; 0 when it takes a share, none, or nobody says."""
-        given = self.footprint.gpus if self.footprint else None
-        return given or (self.parallelism.gpus if self.parallelism.gpus > 1 else 0)
+        """The exclusive GPUs of one replica; 0 if it takes a share, none, or if that is not declared."""
+        gpus = self.footprint.gpus if self.footprint else None
+        return gpus or (self.parallelism.gpus if self.parallelism.gpus > 1 else 0)
 
     @property
     def device(self) -> Device:
-        """What is to run it, in a pool that has both."""
+        """The device that runs it in a pool with both kinds."""
         footprint = self.footprint or Footprint()
         if footprint.device is not None:
             return footprint.device
         if on_cpu(self.instance_groups):
             return Device.CPU
-        wanted = any(group.kind in (GroupKind.GPU, GroupKind.MODEL) for group in self.instance_groups)
-        if wanted or self.gpus or footprint.gpu_memory is not None or self.model_format.name != "python":
+        on_gpu = any(group.kind in (GroupKind.GPU, GroupKind.MODEL) for group in self.instance_groups)
+        if on_gpu or self.gpus or footprint.gpu_memory is not None or self.model_format.name != "python":
             return Device.GPU
         return Device.CPU
 
     @property
     def rate_limited(self) -> bool:
-        """Whether instances may not run whenever they are free."""
+        """Whether instances wait for resources of the rate limiter."""
         return self.rate_limiter is not None or any(group.rate_limiter for group in self.instance_groups)
 
     @property
     def batch_size(self) -> int | None:
-        """The largest batch; 0: there is no batch dimension; None: only the model's files say."""
+        """The largest batch; 0 without a batch dimension; None if only the model's files have it."""
         unknown = self.max_batch_size is None and self.backend in BATCH_FROM_FILES
         return None if unknown else self.max_batch_size or 0
 
     @property
     def fewest_replicas(self) -> int:
-        """`replicas` where it is set, else `minReplicas`."""
+        """`replicas` if it is set, else `minReplicas`."""
         return fewest_of(self.replicas, self.min_replicas)
 
     @property
     def most_replicas(self) -> int:
-        """`replicas` where it is set, else `maxReplicas`; where neither is `minReplicas`, or 1."""
+        """`replicas` or else `maxReplicas`; if neither is set, `minReplicas`, and at least 1."""
         return most_of(self.replicas, self.min_replicas, self.max_replicas)
 
 
@@ -313,5 +316,7 @@ class InferenceModel(PoolMember):
         default="argosy.dev/v1alpha1", description="The API's group and version."
     )
     kind: Literal["InferenceModel"] = Field(default="InferenceModel", description="InferenceModel.")
-    spec: InferenceModelSpec = Field(description="What is asked for. The operator never writes here.")
-    status: InferenceModelStatus | None = Field(default=None, description="What is so; written by the operator.")
+    spec: InferenceModelSpec = Field(description="The desired state. The operator never writes it.")
+    status: InferenceModelStatus | None = Field(
+        default=None, description="The observed state, written by the operator."
+    )

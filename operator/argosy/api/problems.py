@@ -1,4 +1,4 @@
-"""A problem with a manifest: which file and resource, where in it, and what to do."""
+"""Problems of manifests: the file, the resource, the field, and what to do."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -32,14 +32,14 @@ PATTERNS = {
     END: 'a time of day from "00:00" to "24:00", in quotes',
     WEB: "a URL that begins with http:// or https://",
 }
-"""What text must be that fails a pattern."""
+"""Descriptions of the patterns of texts, for messages."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing that is wrong. `resource` is `Kind namespace/name`, or `document N` where none is read.
+    """An error in a manifest. `resource` is `Kind namespace/name`, or `document N` if the name cannot be read.
 
-    `reason` is that of the condition Valid; empty says what the path says.
+    `reason` is that of the condition Valid; if it is empty, the path decides.
     """
 
     file: str
@@ -50,7 +50,7 @@ class Problem:
 
     @property
     def names_resource(self) -> bool:
-        """Whether it is of one resource, not of a file or of a document that says no name."""
+        """Whether it names a resource, not a file or a document without a name."""
         return "/" in self.resource
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Problem:
 
 
 def field_path(location: Iterable[str | int]) -> str:
-    """Return a location as people write it: `spec.inputs[0].dims[1]`; keys with dots are quoted in brackets."""
+    """Return a path such as `spec.inputs[0].dims[1]`. Keys with dots are quoted in brackets."""
     path = ""
     for part in location:
         if isinstance(part, int):
@@ -72,7 +72,7 @@ def field_path(location: Iterable[str | int]) -> str:
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """Yield each path and message of a failed validation of `model`, in the manifest's own names."""
+    """Yield the path and message of each error of a validation of `model`, with the manifest's field names."""
     for detail in error.errors(include_url=False):
         if not _is_echo(detail):
             location = tuple(part for part in detail["loc"] if part != "[key]")
@@ -80,12 +80,12 @@ def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[st
 
 
 def _is_echo(detail: ErrorDetails) -> bool:
-    """Whether a list is called short only because its wrong entries, each an error of its own, are not counted."""
+    """Return whether a list counts as short only because its invalid entries, which have errors, are not counted."""
     return detail["type"] == "too_short" and len(detail["input"]) >= detail.get("ctx", {})["min_length"]
 
 
 def _message(detail: ErrorDetails, location: tuple[str | int, ...], model: type[BaseModel]) -> str:
-    kind, found = detail["type"], _shown(detail["input"])
+    kind, value = detail["type"], _shown(detail["input"])
     context: dict[str, Any] = detail.get("ctx", {})
     if kind in ("rule", "value", "value_error"):
         return str(context.get("error", context.get("message", detail["msg"])))
@@ -93,17 +93,17 @@ def _message(detail: ErrorDetails, location: tuple[str | int, ...], model: type[
         return _unknown_field(location, model)
     if kind == "enum":
         names = re.findall(r"'([^']*)'", context["expected"])
-        return f"{found} is none of {', '.join(names)}{_hint(detail['input'], names)}"
+        return f"{value} is none of {', '.join(names)}{_hint(detail['input'], names)}"
     if kind == "string_pattern_mismatch":
-        return f"{found} is not {PATTERNS[context['pattern']]}"
+        return f"{value} is not {PATTERNS[context['pattern']]}"
     if kind == "too_short":
         context = {**context, "actual_length": len(detail["input"])}
-    if kind in _SAID:
-        return _SAID[kind].format(found=found, **context)
-    return f"{detail['msg'][0].lower()}{detail['msg'][1:]}; found {found}"
+    if kind in _MESSAGES:
+        return _MESSAGES[kind].format(found=value, **context)
+    return f"{detail['msg'][0].lower()}{detail['msg'][1:]}; found {value}"
 
 
-_SAID = {
+_MESSAGES = {
     "missing": "is required",
     "int_type": "expected a whole number; found {found}",
     "int_parsing": "expected a whole number; found {found}",
@@ -137,12 +137,12 @@ def _shown(value: Any) -> str:
 
 def _unknown_field(location: tuple[str | int, ...], model: type[BaseModel]) -> str:
     parent = _model_at(location[:-1], model)
-    known = [field.alias or name for name, field in parent.model_fields.items()] if parent else []
-    return f"unknown field{did_you_mean(str(location[-1]), known) or '; this map takes none'}"
+    names = [field.alias or name for name, field in parent.model_fields.items()] if parent else []
+    return f"unknown field{did_you_mean(str(location[-1]), names) or '; this map takes none'}"
 
 
 def _model_at(location: tuple[str | int, ...], model: type[BaseModel]) -> type[BaseModel] | None:
-    """The model that stands at a location, followed through lists, maps and optional fields."""
+    """Return the model at a location, within lists, maps and optional fields."""
     at: Any = model
     for part in location:
         at = _bare(at)
@@ -160,7 +160,7 @@ def _model_at(location: tuple[str | int, ...], model: type[BaseModel]) -> type[B
 
 
 def _bare(annotation: Any) -> Any:
-    """The annotation without `Annotated` and without `| None`."""
+    """Return the annotation without `Annotated` and `| None`."""
     while get_origin(annotation) in (Annotated, Union, UnionType):
         annotation = next(part for part in get_args(annotation) if part is not NoneType)
     return annotation

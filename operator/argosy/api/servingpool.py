@@ -1,4 +1,4 @@
-"""ServingPool: servers on nodes, which models are packed on."""
+"""The resource ServingPool: servers on nodes, on which models are packed."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -38,7 +38,7 @@ class Runtime(ApiModel):
         default=None,
         min_length=1,
         max_length=512,
-        description="The container image. Default: the release's own for that runtime.",
+        description="The container image. Default: the release's image for that runtime.",
     )
     args: Arguments = Field(
         default=(),
@@ -46,7 +46,7 @@ class Runtime(ApiModel):
         description="Further flags of the server, each as --name=value. Default: none.",
     )
     pod_template: PodTemplate = Field(
-        default_factory=PodTemplate, description="What is laid over the servers' Pods. Default: nothing."
+        default_factory=PodTemplate, description="Changes to the servers' Pods. Default: none."
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -60,7 +60,7 @@ class Runtime(ApiModel):
 
 
 class Effect(StrEnum):
-    """What a taint does to Pods that do not tolerate it."""
+    """The effect of a taint on Pods that do not tolerate it."""
 
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -68,7 +68,7 @@ class Effect(StrEnum):
 
 
 class TolerationOperator(StrEnum):
-    """How a toleration compares a taint's value."""
+    """How a toleration matches a taint's value."""
 
     EXISTS = "Exists"
     EQUAL = "Equal"
@@ -82,12 +82,12 @@ def _existing_has_no_value(toleration: "Toleration") -> Iterator[Fault]:
 
 
 class Toleration(ApiModel):
-    """A taint that the servers put up with."""
+    """A taint that the servers tolerate."""
 
     key: str = Field(
         default="",
         max_length=316,
-        description="The taint's key. Default: empty, every key, with operator Exists.",
+        description="The taint's key. Default: empty, which with operator Exists matches every key.",
     )
     operator: TolerationOperator = Field(
         default=TolerationOperator.EQUAL, description="Exists or Equal. Default: Equal."
@@ -95,7 +95,7 @@ class Toleration(ApiModel):
     value: str = Field(default="", max_length=63, description="The taint's value, for Equal.")
     effect: Effect | None = Field(default=None, description="The taint's effect. Default: every effect.")
     toleration_seconds: Int | None = Field(
-        default=None, description="Seconds to stay under NoExecute. Default: for ever."
+        default=None, description="Seconds to stay under NoExecute. Default: forever."
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -110,15 +110,15 @@ class Toleration(ApiModel):
 
 
 class ModelCache(ApiModel):
-    """Where servers keep the models they fetched."""
+    """The cache of fetched models."""
 
     claim_name: Name | None = Field(
         default=None,
-        description="A PersistentVolumeClaim that the servers share. Default: each has a folder of its own.",
+        description="A PersistentVolumeClaim that the servers share. Default: each server has a folder of its own.",
     )
     size_limit: Quantity | None = Field(
         default=None,
-        description="The most it may hold, such as 200Gi; unused models go first. Default: no limit.",
+        description="The size limit, such as 200Gi; unused models are evicted first. Default: no limit.",
     )
 
 
@@ -136,7 +136,7 @@ def _can_be_written_to(cache: "EngineCache") -> Iterator[Fault]:
 
 
 class EngineCache(ApiModel):
-    """Where built engines are kept for all."""
+    """The cache of built engines, which all servers and builds of the pool share."""
 
     storage_uri: StorageUri = Field(description="The folder of the engines: s3, gs, az, abfss, pvc or file.")
 
@@ -151,13 +151,13 @@ class EngineCache(ApiModel):
 
 
 class Storage(ApiModel):
-    """Where models and engines are kept, and who may read them."""
+    """Caches of models and engines, and credentials to read them."""
 
     model_cache: ModelCache = Field(
-        default_factory=ModelCache, description="Fetched models. Default: a folder per server."
+        default_factory=ModelCache, description="The cache of fetched models. Default: a folder for each server."
     )
     engine_cache: EngineCache | None = Field(
-        default=None, description="Built engines; required by models with spec.engine."
+        default=None, description="The cache of built engines; required by models with spec.engine."
     )
     secret_name: Name | None = Field(
         default=None, description="A Secret with the storage's credentials. Default: none."
@@ -165,70 +165,70 @@ class Storage(ApiModel):
     allowed_folders: tuple[AbsoluteFolder, ...] = Field(
         default=(),
         max_length=64,
-        description="Folders of the servers' and builds' Pods that a storageUri file: may name, with what lies beneath "
-        "them. Default: none, so that file: is refused.",
+        description="Folders of the servers' and builds' Pods that file: URIs may name, including their subfolders. "
+        "Default: none, so that file: URIs are refused.",
     )
     service_account_name: Name | None = Field(
-        default=None, description="The servers' service account. Default: one of each server's own."
+        default=None, description="The servers' service account. Default: one for each server."
     )
 
 
 class Packing(ApiModel):
-    """How models are put on the servers."""
+    """How models are placed on servers."""
 
     consolidate: Flag = Field(
         default=False,
-        description="Whether a model that serves may be moved in order to free a GPU. Default: false.",
+        description="Whether serving models may be moved to free a GPU. Default: false.",
     )
 
 
 class Prometheus(ApiModel):
-    """A Prometheus server, or what answers as one."""
+    """A Prometheus server, or one with its API."""
 
     url: Annotated[str, StringConstraints(pattern=WEB, max_length=2048)] = Field(
         description="Its URL, such as http://prometheus.monitoring:9090."
     )
     secret_name: Name | None = Field(
         default=None,
-        description="A Secret with its credentials: token, or username and password. Default: it asks for none.",
+        description="A Secret with its credentials: token, or username and password. Default: none.",
     )
 
 
 class Monitoring(ApiModel):
-    """Where measurements come from."""
+    """The source of measurements."""
 
     prometheus: Prometheus | None = Field(
         default=None,
-        description="Prometheus, for autoscaling and canary analysis. Default: the servers are asked directly.",
+        description="Prometheus, for autoscaling and canary analysis. Default: metrics are read from the servers.",
     )
 
 
 class ServingPoolSpec(ApiModel):
-    """What is asked for."""
+    """The desired state of a pool."""
 
     runtime: Runtime = Field(default_factory=Runtime, description="The inference server. Default: argosy.")
     node_selector: dict[str, str] = Field(
         default_factory=dict, max_length=64, description="Labels that a node must have. Default: any node."
     )
     tolerations: tuple[Toleration, ...] = Field(
-        default=(), max_length=64, description="Taints to put up with. Default: none."
+        default=(), max_length=64, description="Taints to tolerate. Default: none."
     )
     max_gpus_per_server: Int | None = Field(
         default=None,
         ge=0,
         le=64,
-        description="The most GPUs that a server may have; 0 for CPU servers. Default: what its models need.",
+        description="The most GPUs that a server may have; 0 for CPU servers. Default: as many as its models need.",
     )
     replicas: Int | None = Field(
         default=None,
         ge=0,
         le=10000,
-        description="The servers there are; what /scale reads and writes. Default: as many as its models need, from "
+        description="The number of servers, which /scale reads and writes. Default: as many as its models need, from "
         "minServers to maxServers.",
     )
-    min_servers: Int = Field(default=0, ge=0, le=10000, description="The fewest servers. Default: 0.")
+    min_servers: Int = Field(default=0, ge=0, le=10000, description="The minimum number of servers. Default: 0.")
     max_servers: Int | None = Field(
-        default=None, ge=1, le=10000, description="The most servers. Default: as many as the nodes hold."
+        default=None, ge=1, le=10000, description="The maximum number of servers. Default: as many as fit on the nodes."
     )
     memory_headroom: Share = Field(
         default=200,
@@ -237,18 +237,20 @@ class ServingPoolSpec(ApiModel):
     )
     rate_limit: RateLimit | None = Field(
         default=None,
-        description="Instances wait until the resources are free that their models ask for. Default: they do not.",
+        description="Makes instances wait for the resources that their models request. Default: no rate limiter.",
     )
-    cache: ResponseCache | None = Field(default=None, description="The cache of answers of each server. Default: none.")
-    storage: Storage = Field(default_factory=Storage, description="Where models and engines are kept.")
-    builds: Builds = Field(default_factory=Builds, description="What builds of engines may use.")
-    packing: Packing = Field(default_factory=Packing, description="How models are put on the servers.")
-    monitoring: Monitoring = Field(default_factory=Monitoring, description="Where measurements come from.")
+    cache: ResponseCache | None = Field(default=None, description="The response cache of each server. Default: none.")
+    storage: Storage = Field(
+        default_factory=Storage, description="Caches of models and engines, and the credentials of storage."
+    )
+    builds: Builds = Field(default_factory=Builds, description="Credentials and images of engine builds.")
+    packing: Packing = Field(default_factory=Packing, description="How models are placed on servers.")
+    monitoring: Monitoring = Field(default_factory=Monitoring, description="The source of measurements.")
     max_disruption: Share = Field(
         default=250,
-        description="The share of the servers that are given up at once where their Nodes are gone though they answer, "
-        "and serve what no other server does; one at least. Beyond it all of them stay, and Stalled says so. "
-        'Default: "25%".',
+        description="The share of servers, at least one, that may be given up at once because their Nodes are gone "
+        "although they answer and serve what no other server does. If there are more, all of them stay, and "
+        'the pool is Stalled. Default: "25%".',
         json_schema_extra={"default": "25%"},
     )
     suspend: Flag = Field(
@@ -264,33 +266,33 @@ class ServingPoolSpec(ApiModel):
         return self.builds.secret_name or self.storage.secret_name
 
     def allows_build_in(self, image: str) -> bool:
-        """Return whether a model's engine may be built in this image, which is not the release's."""
+        """Return whether engines may be built in an image other than the release's."""
         return image == self.runtime.image or self.builds.allows(image)
 
     @property
     def fewest_servers(self) -> int:
-        """`replicas` where it is set, else `minServers`."""
+        """`replicas` if it is set, else `minServers`."""
         return fewest_of(self.replicas, self.min_servers)
 
     @property
     def most_servers(self) -> int | None:
-        """`replicas` where it is set, else `maxServers`; None without a limit."""
+        """`replicas` if it is set, else `maxServers`; None without a limit."""
         return self.max_servers if self.replicas is None else self.replicas
 
 
 class ServingPool(ApiResource):
-    """A set of servers on nodes, which models are packed on."""
+    """A set of servers on nodes, on which models are packed."""
 
     api_version: Literal["argosy.dev/v1alpha1"] = Field(
         default="argosy.dev/v1alpha1", description="The API's group and version."
     )
     kind: Literal["ServingPool"] = Field(default="ServingPool", description="ServingPool.")
     spec: ServingPoolSpec = Field(
-        default_factory=ServingPoolSpec, description="What is asked for. The operator never writes here."
+        default_factory=ServingPoolSpec, description="The desired state. The operator never writes it."
     )
-    status: ServingPoolStatus | None = Field(default=None, description="What is so; written by the operator.")
+    status: ServingPoolStatus | None = Field(default=None, description="The observed state, written by the operator.")
 
     @property
     def key(self) -> PoolKey:
-        """What its members, servers and objects are told by."""
+        """The key of the pool, by which members, servers and objects refer to it."""
         return PoolKey.of(self.namespace, self.name)

@@ -1,4 +1,4 @@
-"""YAML text to plain documents: repeated keys are found, dates stay text, and every error has its line."""
+"""Parses YAML into plain documents: repeated keys are errors, dates stay text, and errors have their lines."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import yaml
 
 @dataclass(frozen=True, slots=True)
 class YamlTextError(Exception):
-    """What the text breaks, with the line (from 1) where it does."""
+    """An error in a text, with its line, from 1."""
 
     line: int
     message: str
@@ -20,14 +20,14 @@ class YamlTextError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML document: its value, and the keys that it repeats."""
+    """A YAML document: its value, and errors about repeated keys."""
 
     value: Any
     repeated: tuple[YamlTextError, ...] = ()
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain values only, as JSON has them: keys become text, and timestamps are not dates."""
+    """Loads plain values as JSON has them: keys become text, and timestamps stay text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -43,7 +43,7 @@ class _Loader(yaml.SafeLoader):
         return mapping
 
     def _note_repeated(self, node: yaml.MappingNode) -> None:
-        """Remember keys that the text itself gives twice; what a merge brings may be given again."""
+        """Record keys that occur twice. Keys of a merge (`<<`) may occur again."""
         seen: set[str] = set()
         for key_node, _ in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":
@@ -73,13 +73,13 @@ def _has_more(loader: yaml.SafeLoader) -> bool:
 
 
 def read_documents(text: str) -> Iterator[Document]:
-    """Yield each document of the text, in order; empty ones are left out. YamlTextError where it is no YAML."""
+    """Yield each document that is not empty, in order. Raises YamlTextError."""
     try:
         yield from _documents(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        said = " ".join(part for part in (error.context, error.problem) if part)
-        raise YamlTextError(mark.line + 1 if mark else 1, f"not YAML: {said}") from None
+        message = " ".join(part for part in (error.context, error.problem) if part)
+        raise YamlTextError(mark.line + 1 if mark else 1, f"not YAML: {message}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise YamlTextError(line, f"not YAML: character {error.character!r} may not stand in it") from None

@@ -263,10 +263,10 @@ def test_estimates_are_exported_and_service_times_are_in_the_status() -> None:
     assert fixed + 4 / 3 * row == pytest.approx(0.0133, rel=0.05)
     assert told["argosy_scaling_execution_contention", "m"] >= 0
     assert told["argosy_scaling_expected_requests_per_second", "slow"] == pytest.approx(20, rel=0.05)
-    assert operator.status("m").learnt.startswith(
+    assert operator.status("m").estimate.startswith(
         f"an execution takes {1000 * fixed:.3g} ms and {1000 * row:.3g} ms for"
     )
-    assert operator.status("slow").learnt
+    assert operator.status("slow").estimate
 
 
 def test_what_is_not_measured_any_more_is_not_reckoned_with() -> None:

@@ -28,7 +28,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a CRD says beyond its schema."""
+    """What a CRD has in addition to its schema."""
 
     kind: type[ApiResource]
     spec: type[Any]
@@ -43,20 +43,20 @@ def _condition(kind: str, field: str = "status") -> str:
 
 
 _READY = Column("Ready", _condition("Ready"), description="Whether it serves what the spec says.")
-_REASON = Column("Reason", _condition("Ready", "reason"), description="Why, or why not.")
+_REASON = Column("Reason", _condition("Ready", "reason"), description="The reason of the condition Ready.")
 _POOL = Column("Pool", ".spec.poolRef.name", description="The pool that serves it.")
-_URL = Column("URL", ".status.url", description="Where requests go.", priority=1)
-_ENGINE = Column(
-    "Engine", _condition("EngineReady", "reason"), description="How far the engines are that it asks for.", priority=1
+_URL = Column("URL", ".status.url", description="The URL of requests over HTTP.", priority=1)
+_ENGINE = Column("Engine", _condition("EngineReady", "reason"), description="The state of its engines.", priority=1)
+_MESSAGE = Column(
+    "Message", _condition("Ready", "message"), description="The message of the condition Ready.", priority=1
 )
-_MESSAGE = Column("Message", _condition("Ready", "message"), description="Why, in a sentence.", priority=1)
 _AGE = Column("Age", ".metadata.creationTimestamp", "date", "Time since its creation.")
 _VERSION = Column("Version", ".status.activeVersion", "integer", "The version that most requests reach.")
-_REPLICAS = Column("Replicas", ".status.replicas", "integer", "Servers that are to hold it.")
-_INSTANCES = Column("Instances", ".status.scaling.instances", "integer", "Copies on each device of a replica.")
-_SCALING = Column("Scaling", _condition("Scaling", "reason"), description="Why there are so many replicas.")
-_BOTTLENECK = Column("Bottleneck", ".status.bottleneck.kind", description="What holds requests up.")
-_WHY = Column("Why", ".status.scaling.message", description="Why it did, or did not, scale.", priority=1)
+_REPLICAS = Column("Replicas", ".status.replicas", "integer", "Servers that should have it.")
+_INSTANCES = Column("Instances", ".status.scaling.instances", "integer", "Instances on each device of a replica.")
+_SCALING = Column("Scaling", _condition("Scaling", "reason"), description="The reason for the number of replicas.")
+_BOTTLENECK = Column("Bottleneck", ".status.bottleneck.kind", description="The bottleneck of its requests.")
+_WHY = Column("Why", ".status.scaling.message", description="The message of the last scaling decision.", priority=1)
 _AVAILABLE = Column("Available", ".status.availableReplicas", "integer", "Servers on which it is loaded.")
 
 DEFINITIONS = (
@@ -102,9 +102,9 @@ DEFINITIONS = (
             _READY,
             _REASON,
             Column("Runtime", ".spec.runtime.name", description="The inference server."),
-            Column("Servers", ".status.replicas", "integer", "Servers there are."),
-            Column("Used", ".status.gpus.used", "integer", "GPUs that servers hold."),
-            Column("Free", ".status.gpus.free", "integer", "GPUs that no server holds."),
+            Column("Servers", ".status.replicas", "integer", "The number of servers."),
+            Column("Used", ".status.gpus.used", "integer", "GPUs that servers use."),
+            Column("Free", ".status.gpus.free", "integer", "Free GPUs."),
             _URL,
             _MESSAGE,
             _AGE,
@@ -155,13 +155,13 @@ def _version(definition: Definition) -> Schema:
 
 
 def _column(column: Column) -> Schema:
-    found: Schema = {
+    printed: Schema = {
         "name": column.name,
         "type": column.kind,
         "jsonPath": column.json_path,
         "description": column.description,
     }
-    return found | ({"priority": column.priority} if column.priority else {})
+    return printed | ({"priority": column.priority} if column.priority else {})
 
 
 def _root(definition: Definition) -> Schema:
@@ -175,7 +175,7 @@ def _root(definition: Definition) -> Schema:
         "properties": {
             "apiVersion": {"type": "string", "description": described["api_version"]},
             "kind": {"type": "string", "description": described["kind"]},
-            "metadata": {"type": "object"},  # the API server describes it, and takes no other words
+            "metadata": {"type": "object"},  # the API server describes it, and accepts no other description
             "spec": spec,
             "status": status,
         },
@@ -183,7 +183,7 @@ def _root(definition: Definition) -> Schema:
 
 
 def crd_files() -> dict[str, str]:
-    """Return every CRD's file name and text, a comment that says where it comes from first."""
+    """Return the text of every CRD by file name. A comment on top names the source."""
     return {
         f"{GROUP}_{definition.plural}.yaml": HEADER
         + yaml.dump(crd(definition), Dumper=_PlainDumper, sort_keys=False, width=110, allow_unicode=True)
@@ -192,7 +192,7 @@ def crd_files() -> dict[str, str]:
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Repeats what occurs twice: a CRD with YAML's anchors would be hard to read."""
+    """Dumps values that occur twice without YAML's anchors, which are hard to read."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""A model's structural schema: what Kubernetes takes of OpenAPI 3.0, from what pydantic says in JSON Schema."""
+"""Structural schemas, which are Kubernetes' subset of OpenAPI 3.0, from pydantic's JSON Schemas of models."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -9,8 +9,8 @@ from argosy.api.values.base import FrozenModel, Rule
 
 Schema = dict[str, Any]
 UNCHANGED = " || (oldSelf.hasValue() && "
-"""How the part of a rule begins that lets an update pass which leaves alone what the rule reads."""
-_KEPT = (
+"""The beginning of the part of a rule that accepts updates which leave its fields unchanged."""
+_COPIED = (
     "type",
     "description",
     "format",
@@ -31,8 +31,8 @@ _KEPT = (
 def structural_schema(model: type[FrozenModel], defaults: bool = True) -> Schema:
     """Return the schema of a model with everything inlined: no references, unions or nulls.
 
-    With `defaults` plain values that are left out are filled in by the API server; objects never are, nor what stands
-    in a list: tools that merge lists as a whole (kubectl apply, GitOps) would find a change that is none.
+    With `defaults` the API server fills in plain values that are left out, but neither objects nor values within lists:
+    tools that merge lists as a whole (kubectl apply, GitOps) would see a difference.
     """
     source = model.model_json_schema(by_alias=True)
     return _Converter(source.get("$defs", {}), _models(model), defaults).convert(source)
@@ -40,9 +40,9 @@ def structural_schema(model: type[FrozenModel], defaults: bool = True) -> Schema
 
 @dataclass(frozen=True, slots=True)
 class _Converter:
-    """Turns one JSON schema, whose definitions it knows, into a structural one.
+    """Converts a JSON schema with `definitions` into a structural one.
 
-    `correlated`: an update's old value is known there. Of a list's entry it is where the list has map keys.
+    `correlated` says whether rules can read an update's old value: within a list only if the list has map keys.
     """
 
     definitions: Schema
@@ -52,32 +52,32 @@ class _Converter:
 
     def convert(self, source: Schema) -> Schema:
         flat = self._flat(source)
-        found = {key: flat[key] for key in _KEPT if key in flat}
-        found |= {key: value for key, value in flat.items() if key.startswith("x-kubernetes-")}
+        converted = {key: flat[key] for key in _COPIED if key in flat}
+        converted |= {key: value for key, value in flat.items() if key.startswith("x-kubernetes-")}
         if "const" in flat:
-            found["enum"] = [flat["const"]]
+            converted["enum"] = [flat["const"]]
         if "anyOf" in flat:
-            found["anyOf"] = flat["anyOf"]
-        found |= _bounds(flat)
+            converted["anyOf"] = flat["anyOf"]
+        converted |= _bounds(flat)
         if self.defaults and _is_plain(flat.get("default")):
-            found["default"] = flat["default"]
-        found |= self._children(flat)
-        return found | self._validations(flat)
+            converted["default"] = flat["default"]
+        converted |= self._children(flat)
+        return converted | self._validations(flat)
 
     def _children(self, flat: Schema) -> Schema:
-        found: Schema = {}
+        children: Schema = {}
         if "items" in flat:
             correlated = self.correlated and flat.get("x-kubernetes-list-type") == "map"
-            found["items"] = replace(self, defaults=False, correlated=correlated).convert(flat["items"])
+            children["items"] = replace(self, defaults=False, correlated=correlated).convert(flat["items"])
         if flat.get("properties"):  # API servers drop an empty one, and what is applied again would differ
-            found["properties"] = {name: self.convert(inner) for name, inner in flat["properties"].items()}
+            children["properties"] = {name: self.convert(inner) for name, inner in flat["properties"].items()}
         values = flat.get("additionalProperties")
         if isinstance(values, dict) and "properties" not in flat:
-            found["additionalProperties"] = self.convert(values)
-        return found
+            children["additionalProperties"] = self.convert(values)
+        return children
 
     def _flat(self, source: Schema) -> Schema:
-        """The schema with its reference and its `| null` resolved; what stands beside them wins."""
+        """Return the schema with its reference and its `| null` resolved; its own keys have precedence."""
         own = {key: value for key, value in source.items() if key != "$ref"}
         if "$ref" in source:
             definition = self.definitions[source["$ref"].removeprefix("#/$defs/")]
@@ -92,18 +92,18 @@ class _Converter:
         model = self.models.get(flat.get("title", ""))
         if model is None or flat.get("type") != "object":
             return {}
-        found = [self._validation(model, rule) for rule in model.rules if rule.cel]
-        return {"x-kubernetes-validations": found} if found else {}
+        validations = [self._validation(model, rule) for rule in model.rules if rule.cel]
+        return {"x-kubernetes-validations": validations} if validations else {}
 
     def _validation(self, model: type[FrozenModel], rule: Rule) -> Schema:
-        """A rule that judges an update only where it changes what the rule reads.
+        """Return a rule that checks an update only if it changes the fields that the rule reads.
 
-        Where the object has other fields, API servers by themselves would refuse every update of an object that broke
-        the rule before there was one; below a free map even of its labels, its status and its finalizers.
+        API servers would otherwise reject every update of a stored object that breaks a newer rule, below a free map
+        even updates of its labels, its status and its finalizers.
         """
         if not self.correlated or model.model_fields.keys() <= set(rule.reads):
             return {"rule": rule.cel, "message": rule.says}
-        names = [model.model_fields[each].alias or each for each in rule.reads]
+        names = [model.model_fields[field].alias or field for field in rule.reads]
         same = " && ".join(
             f"has(self.{name}) == has(oldSelf.value().{name}) && "
             f"(!has(self.{name}) || self.{name} == oldSelf.value().{name})"
@@ -113,32 +113,32 @@ class _Converter:
 
 
 def _bounds(flat: Schema) -> Schema:
-    """OpenAPI 3.0 says that a bound is exclusive with a flag beside it."""
-    found: Schema = {}
+    """Return the bounds of a number: OpenAPI 3.0 has flags for exclusive ones."""
+    bounds: Schema = {}
     for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if exclusive in flat:
-            found |= {bound: flat[exclusive], exclusive: True}
+            bounds |= {bound: flat[exclusive], exclusive: True}
     if flat.get("type") == "integer":
-        found["format"] = "int64"
-    return found
+        bounds["format"] = "int64"
+    return bounds
 
 
 def _is_plain(value: Any) -> bool:
-    """Objects are not filled in, and empty texts mean what their absence means (some API servers refuse them)."""
+    """Return whether a default is a plain value. Some API servers reject empty texts, which equal absent ones."""
     return isinstance(value, str | int | float | bool) and value != ""
 
 
 def _models(model: type[FrozenModel]) -> dict[str, type[FrozenModel]]:
-    """Every model that is reached from one, by its name."""
-    found: dict[str, type[FrozenModel]] = {}
+    """Return the model and all models within it by name."""
+    models: dict[str, type[FrozenModel]] = {}
     waiting = [model]
     while waiting:
         current = waiting.pop()
-        if current.__name__ not in found:
-            found[current.__name__] = current
+        if current.__name__ not in models:
+            models[current.__name__] = current
             for field in current.model_fields.values():
                 waiting += _named(field.annotation)
-    return found
+    return models
 
 
 def _named(annotation: Any) -> Iterator[type[FrozenModel]]:

@@ -1,1 +1,1 @@
-"""What a model says of the engine to build from it: the compiler and its options, the accuracy it must keep."""
+"""The engine to build from a model: its compiler and options, and the accuracy that it must reach."""

@@ -1,4 +1,4 @@
-"""The accuracy that an engine must keep before anyone is served by it."""
+"""The accuracy that an engine must reach before it serves."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -35,11 +35,11 @@ _SIMILARITIES = [str(metric) for metric in Metric if metric.higher_is_better]
 
 
 def _skipped_or_shown(accuracy: "Accuracy") -> Iterator[Fault]:
-    given = [name for name in _COMPARED if getattr(accuracy, name) is not None]
+    present = [name for name in _COMPARED if getattr(accuracy, name) is not None]
     if accuracy.skip is not None:
-        if given:
+        if present:
             yield Fault(
-                f"says that nothing is compared; leave out {', '.join(map(to_camel, given))}, or skip", ("skip",)
+                f"says that nothing is compared; leave out {', '.join(map(to_camel, present))}, or skip", ("skip",)
             )
         return
     if accuracy.data_uri is None:
@@ -54,7 +54,7 @@ def _one_measure(accuracy: "Accuracy") -> Iterator[Fault]:
 
 
 def _bound_of_the_metric(accuracy: "Accuracy") -> Iterator[Fault]:
-    """A similarity has a least value that is good enough, an error a greatest."""
+    """Check that a similarity has a minimum, and an error a maximum."""
     if accuracy.script is not None:
         return
     wrong = "max" if accuracy.compared_by.higher_is_better else "min"
@@ -73,30 +73,31 @@ _COMPARED = ("metric", "min", "max", "data_uri", "samples", "script")
 
 
 class Accuracy(ApiModel):
-    """What an engine must show before it serves, held against the model as it was; or why it need not."""
+    """The accuracy that an engine must reach, compared with the model's, or the reason to skip the comparison."""
 
     metric: Metric | None = Field(
-        default=None, description="How answers are compared. Default: cosine_similarity, unless there is a script."
+        default=None, description="How answers are compared. Default: cosine_similarity, unless script is set."
     )
     min: Number | None = Field(
-        default=None, description="The least that is good enough, of a similarity or of the script's number."
+        default=None, description="The lowest passing value of a similarity or of the script's number."
     )
     max: Number | None = Field(
-        default=None, description="The most that is good enough, of an error, a ratio or the script's number."
+        default=None, description="The highest passing value of an error, a ratio or the script's number."
     )
     data_uri: StorageUri | None = Field(
         default=None,
-        description="What to compare on, by the same schemes as storageUri: .npz, .npy or .jsonl files, by input; "
-        "`labels` for the metrics that end in _drop, `text` for perplexity. Required unless skipped.",
+        description="The URI of samples to compare on, with the schemes of storageUri: .npz, .npy or .jsonl files, by "
+        "input; `labels` for the metrics that end in _drop, `text` for perplexity. Required unless skip is "
+        "set.",
     )
     samples: Int | None = Field(
-        default=None, ge=1, le=2**31 - 1, description="How many samples of the data are compared. Default: all."
+        default=None, ge=1, le=2**31 - 1, description="The number of samples to compare. Default: all."
     )
     script: StorageUri | None = Field(
         default=None,
-        description="A Python file with `score(baseline, engine)` or `score(baseline, engine, data)`, which gives a "
-        "number of both answers, in place of a metric; each is a mapping of arrays by tensor, samples first. "
-        "Default: none.",
+        description="A Python file whose function `score(baseline, engine)` or `score(baseline, engine, data)` "
+        "returns a number, in place of a metric. Its arguments are mappings of arrays by tensor, "
+        "samples first. Default: none.",
     )
     baseline_precision: Precision = Field(
         default=Precision.FP16, description="The precision of the baseline. Default: fp16."
@@ -105,7 +106,7 @@ class Accuracy(ApiModel):
         default=None,
         min_length=1,
         max_length=1024,
-        description="Why nothing is compared, in words; the status repeats it. Default: it is compared.",
+        description="The reason to skip the comparison, which the status repeats. Default: the engine is compared.",
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -134,5 +135,5 @@ class Accuracy(ApiModel):
 
     @property
     def compared_by(self) -> Metric:
-        """The metric where there is no script."""
+        """The metric, if there is no script."""
         return self.metric or Metric.COSINE_SIMILARITY

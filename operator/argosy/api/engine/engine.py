@@ -25,12 +25,12 @@ class Builder(StrEnum):
 
     @property
     def reads(self) -> str:
-        """The model format that it compiles."""
+        """The format of models that it compiles."""
         return _COMPILES[self][0]
 
     @property
     def backend(self) -> str:
-        """The backend that serves what it makes."""
+        """The backend that serves its engines."""
         return _COMPILES[self][1]
 
 
@@ -43,14 +43,14 @@ _COMPILES = {
 
 
 class Calibration(ApiModel):
-    """Data from which a builder finds the ranges of what it quantizes."""
+    """Sample data from which a builder finds ranges for quantization."""
 
-    data_uri: StorageUri = Field(description="Inputs as the model will get them, by the same schemes as storageUri.")
+    data_uri: StorageUri = Field(description="The URI of sample inputs, with the schemes of storageUri.")
     samples: Int | None = Field(
         default=None,
         ge=1,
         le=2**31 - 1,
-        description="How many of them are used. Default: as many as the builder takes.",
+        description="The number of samples to use. Default: as many as the builder takes.",
     )
 
 
@@ -88,7 +88,7 @@ class Engine(ApiModel):
     builder: Builder = Field(description="The compiler: tensorrt_llm, tensorrt, onnxruntime or aotinductor.")
     precision: Precision | None = Field(
         default=None,
-        description="The engine's arithmetic. Default: as the model is stored. Below 16 bits, accuracy is required.",
+        description="The engine's precision. Default: that of the stored model. Below 16 bits, accuracy is required.",
     )
     options: dict[str, Any] = Field(
         default_factory=dict,
@@ -96,10 +96,10 @@ class Engine(ApiModel):
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
     calibration: Calibration | None = Field(
-        default=None, description="Data to quantize with. Default: the builder's own, or none."
+        default=None, description="Sample data for quantization. Default: the builder's own, or none."
     )
     accuracy: Accuracy | None = Field(
-        default=None, description="What the engine must show before it serves. Default: nothing."
+        default=None, description="The accuracy that the engine must reach before it serves. Default: none."
     )
     image: str | None = Field(
         default=None,

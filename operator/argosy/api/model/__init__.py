@@ -1,1 +1,1 @@
-"""The parts of a model's and an ensemble's spec, one idea a module."""
+"""The parts of the specs of models and ensembles."""

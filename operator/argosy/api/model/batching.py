@@ -1,4 +1,4 @@
-"""How requests wait and are joined into batches: the dynamic batcher and its queues."""
+"""Dynamic batching and its queues."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -6,26 +6,26 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from argosy.api.values.base import MAX_WHOLE, ApiModel, Fault, Flag, Int, Rule
+from argosy.api.values.base import MAX_EXACT, ApiModel, Fault, Flag, Int, Rule
 
-Microseconds = Annotated[Int, Field(ge=0, le=MAX_WHOLE)]
+Microseconds = Annotated[Int, Field(ge=0, le=MAX_EXACT)]
 BatchSizes = tuple[Annotated[Int, Field(ge=1, le=2**31 - 1)], ...]
 
 
 class TimeoutAction(StrEnum):
-    """What becomes of a request that waited too long."""
+    """What happens to a request whose timeout expires in the queue."""
 
     REJECT = "REJECT"
     DELAY = "DELAY"
 
 
 class QueuePolicy(ApiModel):
-    """How long a queue gets, and how long a request waits in it."""
+    """The length of a queue, and the timeout of requests in it."""
 
     timeout_action: TimeoutAction = Field(
         default=TimeoutAction.REJECT,
-        description="REJECT answers an expired request with an error; DELAY serves it after the "
-        "others. Default: REJECT.",
+        description="REJECT answers an expired request with an error; DELAY executes it after the others. Default: "
+        "REJECT.",
     )
     default_timeout_microseconds: Microseconds = Field(
         default=0, description="How long a request may wait, in microseconds. Default: 0, no limit."
@@ -38,7 +38,7 @@ class QueuePolicy(ApiModel):
         default=0,
         ge=0,
         le=2**32 - 1,
-        description="Requests that may wait; one more is rejected. Default: 0, no limit.",
+        description="The most requests that may wait; further ones are rejected. Default: 0, no limit.",
     )
 
 
@@ -81,12 +81,12 @@ def _priorities(batching: "Batching") -> Iterator[Fault]:
 
 
 class Batching(ApiModel):
-    """Dynamic batching: joining requests that arrive close together."""
+    """Dynamic batching, which joins requests that arrive close together."""
 
     preferred_batch_sizes: BatchSizes = Field(
         default=(),
         max_length=32,
-        description="Sizes to send at once when reached. Default: the largest possible.",
+        description="Batch sizes that are executed as soon as they are reached. Default: the largest possible.",
     )
     max_queue_delay_microseconds: Microseconds = Field(
         default=0, description="How long a request waits for others, in microseconds. Default: 0."
@@ -97,20 +97,20 @@ class Batching(ApiModel):
     priority_levels: Int = Field(
         default=0,
         ge=0,
-        le=MAX_WHOLE,
+        le=MAX_EXACT,
         description="How many priorities requests may have; 1 is the highest. Default: 0, none.",
     )
     default_priority_level: Int = Field(
         default=0,
         ge=0,
-        le=MAX_WHOLE,
+        le=MAX_EXACT,
         description="The priority of a request that names none; required with priorityLevels.",
     )
     queue_policy: QueuePolicy | None = Field(
         default=None, description="The policy of every queue without one of its own."
     )
     priority_queue_policies: dict[Annotated[int, Field(ge=1)], QueuePolicy] = Field(
-        default_factory=dict, max_length=64, description="A priority level's own queue policy, by level."
+        default_factory=dict, max_length=64, description="Queue policies of priority levels, by level."
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (

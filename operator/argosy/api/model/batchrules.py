@@ -1,4 +1,4 @@
-"""What batches ask of the rest of a model: one scheduler, sizes within the largest batch, a dimension for it."""
+"""Rules of batching: one scheduler, preferred sizes within the largest batch, a batch dimension."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -10,7 +10,7 @@ from argosy.api.values.tensors import InputTensor, OutputTensor
 
 
 class Batched(Protocol):
-    """A spec whose requests may be joined into batches."""
+    """A spec with fields for batching."""
 
     max_batch_size: int | None
     batching: Batching | None
@@ -20,7 +20,7 @@ class Batched(Protocol):
 
     @property
     def batch_size(self) -> int | None:
-        """The largest batch; 0: there is no batch dimension; None: only the model's files say."""
+        """The largest batch; 0 without a batch dimension; None if only the model's files have it."""
 
 
 def _one_scheduler(spec: Batched) -> Iterator[Fault]:
@@ -29,12 +29,12 @@ def _one_scheduler(spec: Batched) -> Iterator[Fault]:
 
 
 def _preferred_sizes(spec: Batched) -> Iterator[Fault]:
-    places: list[tuple[tuple[str, ...], tuple[int, ...]]] = []
+    preferred: list[tuple[tuple[str, ...], tuple[int, ...]]] = []
     if spec.batching is not None:
-        places.append((("batching",), spec.batching.preferred_batch_sizes))
+        preferred.append((("batching",), spec.batching.preferred_batch_sizes))
     if spec.sequence is not None and spec.sequence.oldest is not None:
-        places.append((("sequence", "oldest"), spec.sequence.oldest.preferred_batch_sizes))
-    for path, sizes in places:
+        preferred.append((("sequence", "oldest"), spec.sequence.oldest.preferred_batch_sizes))
+    for path, sizes in preferred:
         for index, size in enumerate(sizes):
             if spec.max_batch_size is None:
                 yield Fault(f"needs a maxBatchSize of {size} or more; set it", (*path, "preferredBatchSizes", index))

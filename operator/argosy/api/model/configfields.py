@@ -1,4 +1,4 @@
-"""The free `config` map, checked against ModelConfig's protobuf schema: every field, with its path.
+"""Checks the free `config` map against ModelConfig's protobuf schema: every field, with its path.
 
 Values take the JSON form that `config.pbtxt` fields have in Triton's own APIs: snake_case names, enum values
 by name, lists for repeated fields, maps for maps.
@@ -76,8 +76,9 @@ _INTEGERS = {
 
 
 def check_config(config: dict[str, Any], decided: Mapping[str, str] = GOVERNED) -> list[Fault]:
-    """Return all that is wrong with `config`, each with its path in it. `decided` are the fields that are not free, and
-    by what they are decided.
+    """Return the errors of `config`, with their paths in it.
+
+    `decided` are the fields that other fields decide, with the names of those.
     """
     model_config = DESCRIPTOR.message_types_by_name["ModelConfig"]
     governed = [
@@ -88,7 +89,7 @@ def check_config(config: dict[str, Any], decided: Mapping[str, str] = GOVERNED) 
 
 
 def check_own_files(config: dict[str, Any], backend: str) -> Iterator[Fault]:
-    """Yield what is wrong with `cc_model_filenames`: a key that no GPU has would be without effect and unnoticed."""
+    """Yield the errors of `cc_model_filenames`, whose keys must be compute capabilities of GPUs."""
     files = config.get(OWN_FILES)
     if not isinstance(files, dict):
         return
@@ -102,7 +103,7 @@ def check_own_files(config: dict[str, Any], backend: str) -> Iterator[Fault]:
 
 
 def _files(value: Any, path: Path) -> Iterator[Fault]:
-    """The names of files, wherever they stand, that may lead out of the model's folder."""
+    """Yield an error for each file name, at any depth, that may lead out of the model's folder."""
     entries: Iterable[tuple[str | int, Any]] = value.items() if isinstance(value, dict) else ()
     for key, inner in enumerate(value) if isinstance(value, list) else entries:
         if key in _FILE_FIELDS and isinstance(inner, str) and not _RELATIVE.fullmatch(inner):
@@ -120,19 +121,19 @@ def _message(schema: Descriptor, value: Any, path: Path) -> Iterator[Fault]:
             yield Fault(_unknown(name, schema), (*path, name))
         else:
             yield from _field(field, inner, (*path, name))
-    yield from _one_of_each(schema, value, path)
+    yield from _check_oneofs(schema, value, path)
 
 
-def _one_of_each(schema: Descriptor, value: dict[str, Any], path: Path) -> Iterator[Fault]:
+def _check_oneofs(schema: Descriptor, value: dict[str, Any], path: Path) -> Iterator[Fault]:
     for choice in schema.oneofs:
-        given = [field.name for field in choice.fields if field.name in value]
-        if len(given) > 1:
-            yield Fault(f"set only one of {', '.join(given)}", (*path, given[1]))
+        present = [field.name for field in choice.fields if field.name in value]
+        if len(present) > 1:
+            yield Fault(f"set only one of {', '.join(present)}", (*path, present[1]))
 
 
 def _unknown(name: str, schema: Descriptor) -> str:
-    known = [field for field in schema.fields_by_name if schema.name != "ModelConfig" or field not in GOVERNED]
-    return f"unknown field of {schema.name}{did_you_mean(name, known)}"
+    names = [field for field in schema.fields_by_name if schema.name != "ModelConfig" or field not in GOVERNED]
+    return f"unknown field of {schema.name}{did_you_mean(name, names)}"
 
 
 def _field(field: FieldDescriptor, value: Any, path: Path) -> Iterator[Fault]:
@@ -181,9 +182,9 @@ def _scalar(field: FieldDescriptor, value: Any, path: Path) -> Iterator[Fault]:
     if bounds is not None:
         yield from _integer(bounds, value, path)
         return
-    said, fits = _SCALARS[field.cpp_type]
+    description, fits = _SCALARS[field.cpp_type]
     if not fits(value):
-        yield _expected(said, value, path)
+        yield _expected(description, value, path)
 
 
 def _integer(bounds: tuple[int, int], value: Any, path: Path) -> Iterator[Fault]:
@@ -205,5 +206,5 @@ _SCALARS: dict[int, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def _expected(wanted: str, value: Any, path: Path) -> Fault:
-    return Fault(f"expected {wanted}; found {value!r}", path)
+def _expected(description: str, value: Any, path: Path) -> Fault:
+    return Fault(f"expected {description}; found {value!r}", path)

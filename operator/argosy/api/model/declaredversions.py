@@ -1,4 +1,4 @@
-"""The versions that a model declares: one, in the short form, or a list of several that are served at once."""
+"""The versions of a model: one by the short fields, or a list of versions that are served at once."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ MAX_VERSIONS = 64
 
 
 class VersionFiles(ApiModel):
-    """One version, and where its files are."""
+    """A version and its files."""
 
     version: Version = Field(description="The version, 1 or more.")
     storage_uri: StorageUri = Field(description="Where its files are, as in spec.storageUri.")
@@ -33,9 +33,9 @@ class Versioned(Protocol):
 
 
 def declared(spec: Versioned) -> dict[int, VersionFiles]:
-    """Return every declared version and its files, the lowest first."""
+    """Return every declared version and its files, lowest first."""
     if spec.versions:
-        return {each.version: each for each in sorted(spec.versions, key=lambda each: each.version)}
+        return {files.version: files for files in sorted(spec.versions, key=lambda files: files.version)}
     if spec.version is None or spec.storage_uri is None:
         return {}
     files = VersionFiles.model_construct(version=spec.version, storage_uri=spec.storage_uri, digest=spec.digest)
@@ -43,13 +43,13 @@ def declared(spec: Versioned) -> dict[int, VersionFiles]:
 
 
 def declared_versions(spec: Versioned) -> tuple[int, ...]:
-    """Return every declared version, the lowest first."""
+    """Return every declared version, lowest first."""
     if spec.versions:
-        return tuple(sorted(each.version for each in spec.versions))
+        return tuple(sorted(files.version for files in spec.versions))
     return () if spec.version is None else (spec.version,)
 
 
-def _one_form(spec: Versioned) -> Iterator[Fault]:
+def _short_fields_or_versions(spec: Versioned) -> Iterator[Fault]:
     for field, value in (("version", spec.version), ("storageUri", spec.storage_uri), ("digest", spec.digest)):
         if spec.versions and value is not None:
             yield Fault("versions has it for each version; leave it out, or leave out versions", (field,))
@@ -59,10 +59,10 @@ def _one_form(spec: Versioned) -> Iterator[Fault]:
 
 def _listed_once(spec: Versioned) -> Iterator[Fault]:
     seen: set[int] = set()
-    for index, each in enumerate(spec.versions):
-        if each.version in seen:
-            yield Fault(f"version {each.version} is listed twice; list it once", ("versions", index, "version"))
-        seen.add(each.version)
+    for index, files in enumerate(spec.versions):
+        if files.version in seen:
+            yield Fault(f"version {files.version} is listed twice; list it once", ("versions", index, "version"))
+        seen.add(files.version)
 
 
 def _policy_serves_all(spec: Versioned) -> Iterator[Fault]:
@@ -88,7 +88,7 @@ def _policy_serves_all(spec: Versioned) -> Iterator[Fault]:
 VERSION_RULES = (
     Rule(
         ("version", "storage_uri", "digest", "versions"),
-        _one_form,
+        _short_fields_or_versions,
         cel="has(self.versions) && size(self.versions) > 0 ? !has(self.version) && !has(self.storageUri) && "
         "!has(self.digest) : has(self.version) && has(self.storageUri)",
         says="set either version and storageUri, or versions",

@@ -1,4 +1,4 @@
-"""What a model takes of the GPUs, and how it is split over several."""
+"""The GPU memory and compute that a model uses, and its parallelism."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -13,7 +13,7 @@ MAX_GPUS = 64
 
 
 class Device(StrEnum):
-    """What runs a model."""
+    """The device that runs a model."""
 
     GPU = "GPU"
     CPU = "CPU"
@@ -44,26 +44,26 @@ def _nothing_of_a_gpu_on_the_cpu(footprint: "Footprint") -> Iterator[Fault]:
 
 
 class Footprint(ApiModel):
-    """What one instance takes: a share of a GPU, whole GPUs, or none. What is not set is not known yet."""
+    """What one instance uses: a share of a GPU, whole GPUs, or none. Unset fields are unknown."""
 
     device: Device | None = Field(
         default=None,
-        description="GPU or CPU. Default: GPU where a GPU's memory or whole GPUs are set; else what the format says, "
-        "which is the CPU for python and a GPU for the others, in a pool that has GPUs.",
+        description="GPU or CPU. Default: GPU if gpuMemory or gpus is set; else, in a pool that has GPUs, the CPU "
+        "for the format python and a GPU for others.",
     )
     gpu_memory: Quantity | None = Field(
         default=None,
-        description="Memory on each GPU it uses, as a quantity such as 16Gi. Default: not known, so that it shares no "
-        "GPU until it is measured.",
+        description="Memory on each GPU that it uses, as a quantity such as 16Gi. Default: unknown, so that it "
+        "shares no GPU until it is measured.",
     )
     compute: Share | None = Field(
-        default=None, description='The share of one GPU\'s compute it keeps busy, as "10%". Default: not known.'
+        default=None, description='The share of one GPU\'s compute that it keeps busy, as "10%". Default: unknown.'
     )
     gpus: Int | None = Field(
         default=None,
         ge=1,
         le=MAX_GPUS,
-        description="Whole GPUs it takes for itself, planned where NVLink joins them. Default: a share of one where "
+        description="The number of exclusive GPUs, placed where NVLink joins them. Default: a share of one GPU if "
         "gpuMemory is set.",
     )
 
@@ -86,14 +86,19 @@ class Footprint(ApiModel):
 
 
 class Parallelism(ApiModel):
-    """How one copy of a model is split: tensor x pipeline whole GPUs."""
+    """How one replica of a model is split over tensor x pipeline whole GPUs."""
 
-    tensor: Int = Field(default=1, ge=1, le=MAX_GPUS, description="GPUs that share each layer. Default: 1.")
+    tensor: Int = Field(
+        default=1, ge=1, le=MAX_GPUS, description="Tensor parallelism: the GPUs that share each layer. Default: 1."
+    )
     pipeline: Int = Field(
-        default=1, ge=1, le=MAX_GPUS, description="Groups of layers, one after the other. Default: 1."
+        default=1,
+        ge=1,
+        le=MAX_GPUS,
+        description="Pipeline parallelism: the groups of layers, executed one after the other. Default: 1.",
     )
 
     @property
     def gpus(self) -> int:
-        """GPUs that one copy needs."""
+        """The number of GPUs of one replica."""
         return self.tensor * self.pipeline

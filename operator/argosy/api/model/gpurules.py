@@ -1,4 +1,4 @@
-"""What a model's footprint, split and instances ask of each other: its GPUs, and how many instances on them."""
+"""Rules between a model's footprint, parallelism and instances."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -9,11 +9,11 @@ from argosy.api.model.scaling.scaling import ModelScaling
 from argosy.api.values.base import Fault, Rule
 
 ON_ONE_GPU = frozenset({"onnxruntime", "tensorrt"})
-"""Backends of which an instance runs on one GPU, whatever it is given."""
+"""Backends whose instances run on one GPU, even if the model has several."""
 
 
 class OnGpus(Protocol):
-    """A spec that says what an instance takes, how it is split, and how many there are."""
+    """A spec with a footprint, parallelism and instances."""
 
     footprint: Footprint | None
     parallelism: Parallelism
@@ -23,24 +23,24 @@ class OnGpus(Protocol):
 
     @property
     def backend(self) -> str:
-        """What runs it."""
+        """The backend's name."""
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs that one copy is declared to take; 0 when it takes a share, none, or nobody says."""
+        """The exclusive GPUs of one replica; 0 if it takes a share, none, or if that is not declared."""
 
 
 def _gpus_agree(spec: OnGpus) -> Iterator[Fault]:
     footprint = spec.footprint or Footprint()
-    needed, given = spec.parallelism.gpus, footprint.gpus
-    if given and spec.parallelism != Parallelism() and given != needed:
+    needed, declared = spec.parallelism.gpus, footprint.gpus
+    if declared and spec.parallelism != Parallelism() and declared != needed:
         yield Fault(
-            f"is {given}, but parallelism.tensor {spec.parallelism.tensor} x pipeline "
+            f"is {declared}, but parallelism.tensor {spec.parallelism.tensor} x pipeline "
             f"{spec.parallelism.pipeline} "
             f"takes {needed}; make them agree or leave out gpus",
             ("footprint", "gpus"),
         )
-    if needed > 1 and not given and footprint.compute:
+    if needed > 1 and not declared and footprint.compute:
         yield Fault(
             f"parallelism takes {needed} whole GPUs, so a share of compute means nothing; leave it out",
             ("footprint", "compute"),
@@ -53,8 +53,8 @@ def _gpus_agree(spec: OnGpus) -> Iterator[Fault]:
 
 
 def _one_gpu_backends(spec: OnGpus) -> Iterator[Fault]:
-    given = bool(spec.instance_groups) and not any(group.spans for group in spec.instance_groups)
-    if spec.backend not in ON_ONE_GPU or spec.gpus <= 1 or given:
+    on_single_gpus = bool(spec.instance_groups) and not any(group.spans for group in spec.instance_groups)
+    if spec.backend not in ON_ONE_GPU or spec.gpus <= 1 or on_single_gpus:
         return
     field = ("footprint", "gpus") if spec.footprint and spec.footprint.gpus else ("parallelism",)
     yield Fault(
@@ -64,7 +64,7 @@ def _one_gpu_backends(spec: OnGpus) -> Iterator[Fault]:
     )
 
 
-def _instances_on_whole_gpus(spec: OnGpus) -> Iterator[Fault]:
+def _instances_on_exclusive_gpus(spec: OnGpus) -> Iterator[Fault]:
     if spec.instances is not None and spec.instances > 1 and spec.gpus > 1:
         yield Fault(
             f"is {spec.instances}, but one instance takes all {spec.gpus} GPUs; use minReplicas for more copies",
@@ -73,11 +73,11 @@ def _instances_on_whole_gpus(spec: OnGpus) -> Iterator[Fault]:
 
 
 def _decided_instances(spec: OnGpus) -> Iterator[Fault]:
-    """Bounds for what is decided already."""
-    given = spec.scaling.model_fields_set if spec.scaling else set()
+    """Check that bounds of instances are left out where other fields decide their number."""
+    present = spec.scaling.model_fields_set if spec.scaling else set()
     for name, field in (("min_instances", "minInstances"), ("max_instances", "maxInstances")):
         value = getattr(spec.scaling, name, None)
-        if name not in given or value is None or (name, value) == ("min_instances", 1):
+        if name not in present or value is None or (name, value) == ("min_instances", 1):
             continue
         if spec.instances is not None:
             yield Fault(f"instances is {spec.instances}, and decides; leave out one of the two", ("scaling", field))
@@ -115,7 +115,7 @@ GPU_RULES = (
     ),
     Rule(
         ("footprint", "parallelism", "instances"),
-        _instances_on_whole_gpus,
+        _instances_on_exclusive_gpus,
         cel="!has(self.instances) || self.instances == 1 || !has(self.footprint) || "
         "!has(self.footprint.gpus) || self.footprint.gpus <= 1",
         says="a model that takes several GPUs has one instance on them",

@@ -1,4 +1,4 @@
-"""A model's instances, group by group, and what they may run at once: ModelInstanceGroup and its rate limiter."""
+"""Groups of a model's instances and their rate limiter, as ModelInstanceGroup has them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -12,7 +12,7 @@ from argosy.api.values.tensors import BY_NAME
 
 
 class GroupKind(StrEnum):
-    """What the instances of a group run on."""
+    """The devices of a group's instances."""
 
     AUTO = "KIND_AUTO"
     GPU = "KIND_GPU"
@@ -21,14 +21,14 @@ class GroupKind(StrEnum):
 
 
 class RateResource(ApiModel):
-    """A resource that an execution takes, and gives back."""
+    """A resource that an execution takes and returns."""
 
     name: str = Field(min_length=1, max_length=256, description="The resource's name, the same in all models.")
     count: Int = Field(default=1, ge=1, le=2**31 - 1, description="How much of it an execution takes. Default: 1.")
     global_: Flag = Field(
         default=False,
         alias="global",
-        description="Whether the server has it once, or else every device has its own. Default: false.",
+        description="Whether the server has the resource once, instead of once for each device. Default: false.",
     )
 
 
@@ -41,19 +41,20 @@ def _one_scope(limiter: "RateLimiter") -> Iterator[Fault]:
 
 
 class RateLimiter(ApiModel):
-    """When an instance may run: once its resources are free, and the more often the higher its priority."""
+    """When an instance may run: once its resources are free, in turn by priority."""
 
     resources: tuple[RateResource, ...] = Field(
         default=(),
         max_length=32,
-        description="What an execution takes. Default: nothing.",
+        description="The resources that an execution takes. Default: none.",
         json_schema_extra=BY_NAME,
     )
     priority: Int = Field(
         default=0,
         ge=0,
         le=2**32 - 1,
-        description="One of priority 2 gets half the chances to run that one of priority 1 has. Default: 0, as 1.",
+        description="The inverse weight of its executions: an instance of priority 2 gets half as many turns as one of "
+        "priority 1. Default: 0, which is treated as 1.",
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (Rule(("resources",), _one_scope),)
@@ -68,28 +69,28 @@ def _gpus_of_the_kind(group: "InstanceGroup") -> Iterator[Fault]:
 
 
 class InstanceGroup(ApiModel):
-    """Instances that are alike."""
+    """A group of equal instances."""
 
     name: str = Field(default="", max_length=256, description="The group's name. Default: the server's.")
     kind: GroupKind = Field(
         default=GroupKind.AUTO,
-        description="KIND_GPU: each on one GPU; KIND_CPU; KIND_MODEL: one uses all of the model's GPUs by itself; "
-        "KIND_AUTO: what suits the backend and the model's place. Default: KIND_AUTO.",
+        description="KIND_GPU: an instance uses one GPU; KIND_CPU: the CPU; KIND_MODEL: all of the model's GPUs; "
+        "KIND_AUTO: what suits the backend and the model's placement. Default: KIND_AUTO.",
     )
     count: Int = Field(default=1, ge=1, le=256, description="Instances on each of its devices. Default: 1.")
     gpus: tuple[Annotated[Int, Field(ge=0, lt=MAX_GPUS)], ...] = Field(
         default=(),
         max_length=MAX_GPUS,
-        description="Which of the model's own GPUs it is on, counted from 0. Default: all of them.",
+        description="The GPUs of the group, by their index among the model's own GPUs, from 0. Default: all of them.",
     )
     profile: tuple[Annotated[Int, Field(ge=0, le=2**31 - 1)], ...] = Field(
         default=(), max_length=64, description="TensorRT's optimization profiles, by number. Default: the first one."
     )
     passive: Flag = Field(
-        default=False, description="Whether its instances are loaded and get no requests. Default: false."
+        default=False, description="Whether its instances are loaded but get no requests. Default: false."
     )
     rate_limiter: RateLimiter | None = Field(
-        default=None, description="What its instances may run at once. Default: spec.rateLimiter."
+        default=None, description="The rate limiter of its instances. Default: spec.rateLimiter."
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -104,30 +105,30 @@ class InstanceGroup(ApiModel):
 
     @property
     def spans(self) -> bool:
-        """Whether one instance of several GPUs would use them all."""
+        """Whether one instance uses all GPUs of the model."""
         return self.kind is GroupKind.MODEL or (self.kind is GroupKind.AUTO and not self.gpus)
 
     def is_on(self, gpu: int) -> bool:
-        """Return whether it has instances on this one of the model's GPUs."""
+        """Return whether it has instances on the GPU with this index among the model's."""
         return self.kind is not GroupKind.CPU and (not self.gpus or gpu in self.gpus)
 
 
 def per_gpu(groups: Sequence[InstanceGroup], gpus: int) -> int:
-    """Return the most instances that one of so many GPUs has."""
+    """Return the most instances on one of this many GPUs."""
     return max(sum(group.count for group in groups if group.is_on(gpu)) for gpu in range(gpus))
 
 
 def on_cpu(groups: Sequence[InstanceGroup]) -> bool:
-    """Return whether groups are given, and none of them is on a GPU."""
+    """Return whether there are groups, and none of them is on a GPU."""
     return bool(groups) and all(group.kind is GroupKind.CPU for group in groups)
 
 
 def group_faults(
     groups: Sequence[InstanceGroup], gpus: int, backend: str, on_one_gpu: bool, no_gpu: bool
 ) -> Iterator[Fault]:
-    """Yield what is wrong with the groups of a model that takes so many GPUs; paths are those of the list.
+    """Yield the errors of the groups of a model with this many GPUs, with paths in the list.
 
-    `on_one_gpu`: an instance of the backend runs on one GPU. `no_gpu`: the model is declared to run on the CPU.
+    `on_one_gpu` says that the backend's instances run on one GPU, `no_gpu` that the model runs on the CPU.
     """
     for index, group in enumerate(groups):
         for message, field in _wrong(group, gpus, backend, on_one_gpu, no_gpu):

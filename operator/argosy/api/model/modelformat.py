@@ -1,4 +1,4 @@
-"""What a model is made of, and which backend runs it."""
+"""Formats of models, and the backends that run them."""
 
 from typing import Annotated
 
@@ -28,31 +28,33 @@ _OTHERS = {backend: name for name, backend in BACKENDS.items()} | {
 
 
 def backend_for(model_format: str) -> str:
-    """Return the backend's name, as `config.pbtxt` writes it. ValueError, with the formats, for an unknown one."""
+    """Return the backend's name in `config.pbtxt`. Raises ValueError, which lists the formats, for an unknown one."""
     if model_format not in BACKENDS:
         hint = did_you_mean(_OTHERS.get(model_format, model_format), BACKENDS)
-        known = "" if hint.endswith(")") else f" (known: {', '.join(BACKENDS)})"
-        raise ValueError(f"{model_format!r} is no model format{hint}{known}")
+        formats = "" if hint.endswith(")") else f" (known: {', '.join(BACKENDS)})"
+        raise ValueError(f"{model_format!r} is no model format{hint}{formats}")
     return BACKENDS[model_format]
 
 
-def _known(name: str) -> str:
+def _check_format(name: str) -> str:
     backend_for(name)
     return name
 
 
 class ModelFormat(ApiModel):
-    """The kind of files a model comes as."""
+    """The format of a model's files."""
 
-    name: Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(BACKENDS)})] = Field(
-        description="The format, which names the backend: onnx, pytorch, python, huggingface, "
-        "tensorrt, tensorrt_llm, vllm."
+    name: Annotated[str, AfterValidator(_check_format), WithJsonSchema({"type": "string", "enum": list(BACKENDS)})] = (
+        Field(
+            description="The format, which selects the backend: onnx, pytorch, python, huggingface, tensorrt, "
+            "tensorrt_llm, vllm."
+        )
     )
     version: str | None = Field(
-        default=None, max_length=64, description="The format's own version, for people. Default: none."
+        default=None, max_length=64, description="The version of the format, for information only. Default: none."
     )
 
     @property
     def backend(self) -> str:
-        """The backend's name, as `config.pbtxt` writes it."""
+        """The backend's name in `config.pbtxt`."""
         return BACKENDS[self.name]

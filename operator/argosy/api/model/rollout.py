@@ -1,4 +1,4 @@
-"""How a new version takes over from the one that serves."""
+"""How a new version replaces the one that serves."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ ERROR_RATE, RATIO = 1000, 2.0
 
 
 class Strategy(StrEnum):
-    """Where a new version gets its room."""
+    """Where a new version gets its memory."""
 
     AUTO = "Auto"
     SURGE = "Surge"
@@ -38,17 +38,18 @@ _REQUESTS = Field(
     default=None,
     ge=1,
     le=2**31 - 1,
-    description="Requests that the new version must have answered before it is judged. Default: analysis.minRequests.",
+    description="Requests that the new version must have answered before it is analyzed. Default: "
+    "analysis.minRequests.",
 )
 
 
 class RolloutStep(ApiModel):
-    """A share of the traffic for the new version, and what is waited for there."""
+    """A share of the traffic for the new version, and how long it lasts."""
 
     traffic: Share = Field(description='The share of requests for the new version, as "5%".')
     pause: Duration = Field(
         default=60_000,
-        description="How long to stay there at least, such as 5m. Default: 1m.",
+        description="The minimum duration of the step, such as 5m. Default: 1m.",
         json_schema_extra={"default": "1m"},
     )
     min_requests: Int | None = _REQUESTS
@@ -64,15 +65,15 @@ class RolloutStep(ApiModel):
 
 
 class Shadow(ApiModel):
-    """Before the first step: requests that the old version answers go to the new one as well, which answers to nobody.
+    """Mirroring before the first step: the new version gets a copy of requests, and its responses are discarded.
 
-    It takes the GPU time of the mirrored requests twice. What a model does beside answering is done twice, too.
+    Mirrored requests take GPU time twice. Side effects of a model happen twice, too.
     """
 
     traffic: Share = Field(description='The share of requests that is mirrored, as "10%".')
     duration: Duration = Field(
         default=600_000,
-        description="How long requests are mirrored at least, such as 10m. Default: 10m.",
+        description="The minimum duration of mirroring, such as 10m. Default: 10m.",
         json_schema_extra={"default": "10m"},
     )
     min_requests: Int | None = _REQUESTS
@@ -92,11 +93,11 @@ def _some_ratio(ratio: "LatencyRatio") -> Iterator[Fault]:
         yield Fault("set one or more of p50, p95 and p99, such as p99: 2")
 
 
-_RATIO = "The most times the old version's {of} that the new one's may be, such as {example}. Default: any."
+_RATIO = "The largest ratio of its {of} to that of the old version, such as {example}. Default: no limit."
 
 
 class LatencyRatio(ApiModel):
-    """How much slower than the old version the new one may be."""
+    """The largest ratios of the new version's latencies to those of the old one."""
 
     p50: Number | None = Field(default=None, gt=0, description=_RATIO.format(of="median latency", example="1.5"))
     p95: Number | None = Field(default=None, gt=0, description=_RATIO.format(of="p95 latency", example="2"))
@@ -112,27 +113,28 @@ class LatencyRatio(ApiModel):
     )
 
 
-def unknown_variables(query: str, known: tuple[str, ...]) -> Iterator[Fault]:
-    """Yield a fault of the field `query` for each of its variables that is not `known`."""
+def unknown_variables(query: str, variables: tuple[str, ...]) -> Iterator[Fault]:
+    """Yield an error of the field `query` for each $(NAME) in it that is none of the `variables`."""
     for name in _VARIABLE.findall(query):
-        if name not in known:
-            yield Fault(f"$({name}) stands for nothing; known: {', '.join(f'$({each})' for each in known)}", ("query",))
+        if name not in variables:
+            names = ", ".join(f"$({variable})" for variable in variables)
+            yield Fault(f"$({name}) stands for nothing; known: {names}", ("query",))
 
 
 class AnalysisQuery(ApiModel):
-    """A query of the pool's Prometheus whose one value must stay within bounds."""
+    """A query of the pool's Prometheus whose single value must be within bounds."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=LABEL)] = Field(
-        description="What the status calls it."
+        description="Its name in the status."
     )
     query: str = Field(
         min_length=1,
         max_length=4096,
-        description="In PromQL, where $(namespace), $(pool), $(model), $(version) and $(stableVersion) stand for the "
-        "rollout's own; $(version) is the new one.",
+        description="A PromQL expression, in which $(namespace), $(pool), $(model), $(version) and "
+        "$(stableVersion) are replaced by those of the rollout; $(version) is the new one.",
     )
-    min: Number | None = Field(default=None, description="The least its value may be. Default: any.")
-    max: Number | None = Field(default=None, description="The most its value may be. Default: any.")
+    min: Number | None = Field(default=None, description="The lowest passing value. Default: no limit.")
+    max: Number | None = Field(default=None, description="The highest passing value. Default: no limit.")
 
     rules: ClassVar[tuple[Rule, ...]] = (
         one_bound(),
@@ -151,22 +153,22 @@ def _named_once(analysis: "Analysis") -> Iterator[Fault]:
 
 
 class Analysis(ApiModel):
-    """What the new version must show in shadow and at every step; when it fails, traffic goes back to the old one."""
+    """What the new version must achieve in shadow and at every step; otherwise it is rolled back."""
 
     error_rate: Rate = Field(
         default=ERROR_RATE,
-        description='The most of its requests that may fail, as "0.1%". Default: "0.1%".',
+        description='The largest share of its requests that may fail, as "0.1%". Default: "0.1%".',
         json_schema_extra={"default": "0.1%"},
     )
     latency_ratio: LatencyRatio = Field(
         default_factory=lambda: LatencyRatio(p99=RATIO),
-        description="How much slower than the old version it may be. Default: {p99: 2}.",
+        description="The largest ratios of its latency to that of the old version. Default: {p99: 2}.",
     )
     min_requests: Int = Field(
         default=100,
         ge=1,
         le=2**31 - 1,
-        description="Requests it must have answered before it is judged. Default: 100.",
+        description="Requests that it must have answered before it is analyzed. Default: 100.",
     )
     timeout: Duration = Field(
         default=1_800_000,
@@ -176,7 +178,7 @@ class Analysis(ApiModel):
     queries: tuple[AnalysisQuery, ...] = Field(
         default=(),
         max_length=16,
-        description="More to look at, asked of the Prometheus of the pool's spec.monitoring. Default: nothing more.",
+        description="Further queries of the Prometheus in the pool's spec.monitoring. Default: none.",
         json_schema_extra=BY_NAME,
     )
 
@@ -194,30 +196,31 @@ def _rising(rollout: "Rollout") -> Iterator[Fault]:
 
 
 class Rollout(ApiModel):
-    """How a new version takes over. After the last step it gets all the traffic."""
+    """How a new version replaces the former one. After the last step it gets all traffic."""
 
     strategy: Strategy = Field(
         default=Strategy.AUTO,
-        description="Surge loads it beside the old version, and waits where there is no room for both; Recreate "
-        "unloads the old one first, with a gap; Auto takes Surge where there is room, and else changes one replica "
-        "in its place while others serve. Default: Auto.",
+        description="Surge loads the new version next to the old one, and waits until there is memory for both; "
+        "Recreate unloads the old one first, with a gap; Auto surges where memory allows, and else "
+        "replaces one replica at a time in place while others serve. Default: Auto.",
     )
     shadow: Shadow | None = Field(
-        default=None, description="Mirrors requests to it before it gets any. Default: nothing is mirrored."
+        default=None, description="Mirrors requests to the new version before it gets any. Default: no mirroring."
     )
     steps: tuple[RolloutStep, ...] = Field(
         default=(),
         max_length=MAX_STEPS,
-        description="Steps of rising traffic. Default: all of it as soon as it is loaded.",
+        description="Steps of rising traffic. Default: all traffic as soon as it is loaded.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["traffic"]},
     )
     analysis: Analysis = Field(
         default_factory=Analysis,
-        description="What it must show in shadow and at every step. Default: few errors, and no slowness.",
+        description="What the new version must achieve in shadow and at every step. Default: few errors, and at most "
+        "twice the p99 latency.",
     )
     paused: Flag = Field(
         default=False,
-        description="Whether to stay at the present step, until it is set to false. Default: false.",
+        description="Whether to stay at the current step, until it is set to false. Default: false.",
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (Rule(("steps",), _rising),)

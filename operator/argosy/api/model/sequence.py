@@ -1,4 +1,4 @@
-"""Sequences: requests that belong together and must reach the same instance, in order."""
+"""Sequence batching: requests that belong together reach the same instance, in order."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -12,7 +12,7 @@ from argosy.api.values.tensors import DataType, Dim
 
 
 class ControlKind(StrEnum):
-    """What a control tensor tells the model."""
+    """What a control tensor reports to the model."""
 
     START = "CONTROL_SEQUENCE_START"
     READY = "CONTROL_SEQUENCE_READY"
@@ -32,10 +32,10 @@ def _control_type(control: "Control") -> Iterator[Fault]:
 
 
 class Control(ApiModel):
-    """A tensor that the scheduler writes, so that the model knows where in a sequence it is."""
+    """A tensor in which the scheduler reports the position in a sequence to the model."""
 
     name: str = Field(min_length=1, max_length=256, description="The model's input that receives it.")
-    kind: ControlKind = Field(description="What it tells: the start, readiness, the end, or the correlation ID.")
+    kind: ControlKind = Field(description="What it reports: the start, readiness, the end, or the correlation ID.")
     data_type: DataType = Field(
         default=DataType.FP32,
         description="TYPE_INT32, TYPE_FP32 or TYPE_BOOL (false 0, true 1), or the correlation ID's "
@@ -51,7 +51,7 @@ def _one_initial_value(initial: "InitialState") -> Iterator[Fault]:
 
 
 class InitialState(ApiModel):
-    """What a state holds when a sequence starts."""
+    """The value of a state when a sequence starts."""
 
     name: str = Field(min_length=1, max_length=256, description="The initial state's name.")
     data_type: DataType = Field(description="The elements' type.")
@@ -66,7 +66,7 @@ class State(ApiModel):
     """A tensor that the server keeps between a sequence's requests."""
 
     input_name: str = Field(min_length=1, max_length=256, description="The model's input that receives it.")
-    output_name: str = Field(min_length=1, max_length=256, description="The model's output that renews it.")
+    output_name: str = Field(min_length=1, max_length=256, description="The model's output with its next value.")
     data_type: DataType = Field(description="The elements' type.")
     dims: tuple[Dim, ...] = Field(min_length=1, max_length=32, description="The shape, without the batch dimension.")
     initial_state: tuple[InitialState, ...] = Field(
@@ -99,7 +99,7 @@ class Oldest(ApiModel):
     preferred_batch_sizes: BatchSizes = Field(
         default=(),
         max_length=32,
-        description="Sizes to send at once when reached. Default: the largest possible.",
+        description="Batch sizes that are executed as soon as they are reached. Default: the largest possible.",
     )
     max_queue_delay_microseconds: Microseconds = Field(
         default=0, description="How long a request waits for others, in microseconds. Default: 0."
@@ -119,14 +119,14 @@ class Sequence(ApiModel):
 
     max_idle_microseconds: Microseconds = Field(
         default=1_000_000,
-        description="How long a silent sequence is kept, in microseconds. Default: 1000000, one second.",
+        description="How long a sequence without requests is retained, in microseconds. Default: 1000000, one second.",
     )
     direct: Direct | None = Field(default=None, description="Each sequence keeps a batch slot of its own.")
     oldest: Oldest | None = Field(default=None, description="The oldest requests of several sequences share a batch.")
     controls: tuple[Control, ...] = Field(
         default=(),
         max_length=16,
-        description="Inputs in which the scheduler tells the model where in a sequence it is.",
+        description="Inputs in which the scheduler reports the position in a sequence to the model.",
     )
     states: tuple[State, ...] = Field(
         default=(), max_length=64, description="Tensors that the server keeps between a sequence's requests."

@@ -1,4 +1,4 @@
-"""Builds of engines as their pool bounds them: by which credentials, and in which images."""
+"""Credentials and images of a pool's engine builds."""
 
 from typing import Annotated
 
@@ -12,27 +12,27 @@ ImagePattern = Annotated[str, StringConstraints(pattern=r"^[^\s*]+\*?$", min_len
 
 
 class Builds(ApiModel):
-    """What builds of engines may use."""
+    """What engine builds may use."""
 
     secret_name: Name | None = Field(
         default=None,
-        description="A Secret with the credentials of builds: to read models, to write the engine cache. Default: that "
-        "of storage.secretName, which then has to be allowed to write there.",
+        description="A Secret with the credentials of builds, which read models and write the engine cache. Default: "
+        "storage.secretName, whose credentials must then allow writing there.",
     )
     service_account_name: Name | None = Field(
         default=None,
-        description="The builds' service account. Default: storage.serviceAccountName, else one of each build's own.",
+        description="The builds' service account. Default: storage.serviceAccountName, or else one for each build.",
     )
     allowed_images: tuple[ImagePattern, ...] = Field(
         default=(),
         max_length=64,
-        description="Images that a model's engine.image may name; a star at the end stands for any rest. Builds have "
-        "the credentials above. Default: none but the release's and runtime.image.",
+        description="Images that a model's engine.image may name; a trailing * matches any suffix. Builds in them "
+        "get the credentials above. Default: only the release's image and runtime.image.",
     )
 
     def allows(self, image: str) -> bool:
-        """Return whether builds may run in this image because it is listed."""
+        """Return whether `allowedImages` lists an image."""
         return any(
-            image.startswith(each.removesuffix("*")) if each.endswith("*") else image == each
-            for each in self.allowed_images
+            image.startswith(allowed.removesuffix("*")) if allowed.endswith("*") else image == allowed
+            for allowed in self.allowed_images
         )

@@ -1,8 +1,8 @@
-"""A pool's Pod template: what is laid over the Pods of its servers, and what of them is Argosy's alone.
+"""A pool's Pod template: changes to the Pods of its servers.
 
-The overlay is merged by Kubernetes' own merge keys (render/workloads/pods/overlay.py). What the plan, the agent and the
-way to a server depend on is refused here, by path, when the pool is declared; what else is wrong with it the API server
-says when the Pod is applied.
+It is merged by Kubernetes' merge keys (render/workloads/pods/overlay.py). Fields that the plan, the agent and routing
+depend on are rejected here, by path, when the pool is declared. The API server rejects other errors when the Pod is
+applied.
 """
 
 from collections.abc import Iterator, Mapping
@@ -92,9 +92,11 @@ def _own_keys(keys: Mapping[str, str], field: str) -> Iterator[Fault]:
 class PodMetadata(ApiModel):
     """Labels and annotations of the servers' Pods."""
 
-    labels: Labels = Field(default_factory=dict, max_length=64, description="Labels beside Argosy's. Default: none.")
+    labels: Labels = Field(
+        default_factory=dict, max_length=64, description="Labels in addition to Argosy's. Default: none."
+    )
     annotations: dict[str, str] = Field(
-        default_factory=dict, max_length=64, description="Annotations beside Argosy's. Default: none."
+        default_factory=dict, max_length=64, description="Annotations in addition to Argosy's. Default: none."
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -104,83 +106,84 @@ class PodMetadata(ApiModel):
 
 
 class PodTemplate(ApiModel):
-    """What is laid over the Pods of the pool's servers."""
+    """Changes to the Pods of the pool's servers."""
 
     metadata: PodMetadata = Field(default_factory=PodMetadata, description="Labels and annotations. Default: none.")
     spec: dict[str, Any] = Field(
         default_factory=dict,
-        description="A Pod's spec in part, merged into each server's as kubectl merges: lists by their keys, the rest "
-        "as a whole; null removes. The containers are called server and agent; others are sidecars. Default: nothing.",
+        description="A partial Pod spec that is merged into each server's as kubectl does: lists by their merge "
+        "keys, other values as a whole; null removes a field. The containers are named server and "
+        "agent; others are sidecars. Default: nothing.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (Rule(("spec",), lambda template: _spec_faults(template.spec)),)
 
     def server_variables(self) -> list[tuple[Path, Mapping[str, Any]]]:
-        """Return the environment variables that are set for the server, each with its path from the template on."""
-        found: list[tuple[Path, Mapping[str, Any]]] = []
+        """Return the environment variables of the server with their paths in the template."""
+        variables: list[tuple[Path, Mapping[str, Any]]] = []
         for index, container in enumerate(self.spec.get("containers", ())):
             if container["name"] == SERVER:
                 path: Path = ("spec", "containers", index, "env")
-                found += [((*path, at), each) for at, each in enumerate(container.get("env", ()))]
-        return found
+                variables += [((*path, at), variable) for at, variable in enumerate(container.get("env", ()))]
+        return variables
 
 
 def _spec_faults(spec: Mapping[str, Any]) -> list[Fault]:
-    """All of a Pod's spec that is not the user's to say, or that cannot be merged."""
-    found: list[Fault] = [*_owned(spec, _POD, ("spec",)), *_directives(spec, ("spec",))]
-    affinity = _object(spec, "affinity", ("spec",), found)
-    found += _owned(affinity, {"nodeAffinity": _POD["nodeName"]}, ("spec", "affinity"))
-    for volume, path in _elements(spec, "volumes", "name", ("spec",), found):
+    """Return the errors of a Pod's spec: fields that Argosy sets, and lists that cannot be merged."""
+    errors: list[Fault] = [*_owned(spec, _POD, ("spec",)), *_directives(spec, ("spec",))]
+    affinity = _object(spec, "affinity", ("spec",), errors)
+    errors += _owned(affinity, {"nodeAffinity": _POD["nodeName"]}, ("spec", "affinity"))
+    for volume, path in _elements(spec, "volumes", "name", ("spec",), errors):
         if _is_own_volume(volume["name"]):
-            found.append(Fault("is a volume of Argosy's; choose another name", (*path, "name")))
+            errors.append(Fault("is a volume of Argosy's; choose another name", (*path, "name")))
     for field in ("containers", "initContainers"):
-        for container, path in _elements(spec, field, "name", ("spec",), found):
+        for container, path in _elements(spec, field, "name", ("spec",), errors):
             initial = field == "initContainers" and container["name"] in _CONTAINER
             if initial or container["name"] == CONTROL_TOKEN:
-                found.append(Fault("is a container of Argosy's; choose another name", (*path, "name")))
-            _check_container(container, path, found)
-    return found
+                errors.append(Fault("is a container of Argosy's; choose another name", (*path, "name")))
+            _check_container(container, path, errors)
+    return errors
 
 
-def _check_container(container: Mapping[str, Any], path: Path, found: list[Fault]) -> None:
+def _check_container(container: Mapping[str, Any], path: Path, errors: list[Fault]) -> None:
     name = container["name"]
-    found += _owned(container, _CONTAINER.get(name, {}), path)
-    resources = _object(container, "resources", path, found)
+    errors += _owned(container, _CONTAINER.get(name, {}), path)
+    resources = _object(container, "resources", path, errors)
     for kind in ("requests", "limits"):
-        for resource in _object(resources, kind, (*path, "resources"), found):
+        for resource in _object(resources, kind, (*path, "resources"), errors):
             if resource.startswith(_GPUS):
-                said = "the plan decides each server's GPUs; bound them with spec.maxGpusPerServer"
-                found.append(Fault(said, (*path, "resources", kind, resource)))
-    for variable, at in _elements(container, "env", "name", path, found):
+                message = "the plan decides each server's GPUs; bound them with spec.maxGpusPerServer"
+                errors.append(Fault(message, (*path, "resources", kind, resource)))
+    for variable, at in _elements(container, "env", "name", path, errors):
         if variable["name"] in _GPU_VARIABLES:
-            found.append(Fault("which GPUs a server sees is decided by the plan", (*at, "name")))
+            errors.append(Fault("which GPUs a server sees is decided by the plan", (*at, "name")))
         elif variable["name"] in _VARIABLES.get(name, ()):
-            found.append(Fault("is set by Argosy", (*at, "name")))
-    for mount, at in _elements(container, "volumeMounts", "mountPath", path, found):
-        _check_mount(name, mount, at, found)
+            errors.append(Fault("is set by Argosy", (*at, "name")))
+    for mount, at in _elements(container, "volumeMounts", "mountPath", path, errors):
+        _check_mount(name, mount, at, errors)
     if name not in _CONTAINER:
-        _check_ports(container, path, found)
+        _check_ports(container, path, errors)
 
 
-def _check_mount(container: str, mount: Mapping[str, Any], path: Path, found: list[Fault]) -> None:
+def _check_mount(container: str, mount: Mapping[str, Any], path: Path, errors: list[Fault]) -> None:
     if _is_own_volume(mount.get("name")):
-        found.append(Fault("is a volume of Argosy's; mount one of your own", (*path, "name")))
-    place = normpath(mount["mountPath"]).rstrip("/") + "/"
+        errors.append(Fault("is a volume of Argosy's; mount one of your own", (*path, "name")))
+    mounted = normpath(mount["mountPath"]).rstrip("/") + "/"
     for own in _PATHS.get(container, ()):
-        below = place.startswith(f"{own}/") and (own != _SCRATCH or place == f"{own}/")
-        if below or f"{own}/".startswith(place):
-            found.append(Fault(f"would hide {own}, where Argosy mounts; choose another path", (*path, "mountPath")))
+        below = mounted.startswith(f"{own}/") and (own != _SCRATCH or mounted == f"{own}/")
+        if below or f"{own}/".startswith(mounted):
+            errors.append(Fault(f"would hide {own}, where Argosy mounts; choose another path", (*path, "mountPath")))
             return
 
 
-def _check_ports(container: Mapping[str, Any], path: Path, found: list[Fault]) -> None:
-    """A sidecar has the Pod's address, and so no port of the server's."""
+def _check_ports(container: Mapping[str, Any], path: Path, errors: list[Fault]) -> None:
+    """Check that a sidecar uses no port of the server, whose address it shares."""
     ports = container.get("ports")
     for index, port in enumerate(ports if isinstance(ports, list) else ()):
         if isinstance(port, Mapping) and port.get("containerPort") in OWN_PORTS:
             where = (*path, "ports", index, "containerPort")
-            found.append(Fault("is a port of the server's, which has the same address; choose another", where))
+            errors.append(Fault("is a port of the server's, which has the same address; choose another", where))
 
 
 def _owned(holder: Mapping[str, Any], table: Mapping[str, str], path: Path) -> Iterator[Fault]:
@@ -193,43 +196,43 @@ def _is_own_volume(name: object) -> bool:
     return isinstance(name, str) and (name in OWN_VOLUMES or name.startswith((CLAIM_VOLUMES, SECRET_VOLUMES)))
 
 
-def _object(holder: Mapping[str, Any], field: str, path: Path, found: list[Fault]) -> Mapping[str, Any]:
-    """The map in a field, empty where it is left out; a fault where it is no map, as null is none."""
+def _object(holder: Mapping[str, Any], field: str, path: Path, errors: list[Fault]) -> Mapping[str, Any]:
+    """Return the map in a field, or an empty one. Add an error to `errors` if it is no map; null is none."""
     value = holder.get(field, {})
     if isinstance(value, Mapping):
         return value
-    found.append(Fault(f"expected a map; found {value!r}", (*path, field)))
+    errors.append(Fault(f"expected a map; found {value!r}", (*path, field)))
     return {}
 
 
 def _elements(
-    holder: Mapping[str, Any], field: str, key: str, path: Path, found: list[Fault]
+    holder: Mapping[str, Any], field: str, key: str, path: Path, errors: list[Fault]
 ) -> Iterator[tuple[Mapping[str, Any], Path]]:
-    """The elements of a list that is merged by a key, each with its path; faults where it cannot be."""
+    """Yield the elements of a list that is merged by a key, with their paths. Add `errors` if it cannot be."""
     value = holder.get(field, [])
     if not isinstance(value, list):
-        found.append(Fault(f"expected a list; found {value!r}", (*path, field)))
+        errors.append(Fault(f"expected a list; found {value!r}", (*path, field)))
         return
     seen: set[str] = set()
     for index, element in enumerate(value):
         at = (*path, field, index)
         name = element.get(key) if isinstance(element, Mapping) else None
         if not isinstance(name, str):
-            found.append(Fault(f"needs {key}, by which it is merged", at))
+            errors.append(Fault(f"needs {key}, by which it is merged", at))
         elif name in seen:
-            found.append(Fault(f"{name!r} is here already; join the two", (*at, key)))
+            errors.append(Fault(f"{name!r} is here already; join the two", (*at, key)))
         else:
             seen.add(name)
             yield element, at
 
 
 def _directives(value: Any, path: Path) -> Iterator[Fault]:
-    """kubectl's instructions to a merge, such as `$patch`."""
+    """Yield an error for each merge directive of kubectl, such as `$patch`."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key.startswith("$"):
-                said = "is an instruction of kubectl's patches, and taken by none here; null removes a field"
-                yield Fault(said, (*path, key))
+                message = "is an instruction of kubectl's patches, and taken by none here; null removes a field"
+                yield Fault(message, (*path, key))
             else:
                 yield from _directives(inner, (*path, key))
     elif isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What is set for a whole server, of either runtime: its own flags, the rate limiter, the cache of answers."""
+"""Settings of servers of both runtimes: flags, the rate limiter, the response cache."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar
@@ -38,16 +38,16 @@ Arguments = tuple[Annotated[str, StringConstraints(pattern=FLAG, max_length=1024
 
 
 def check_arguments(arguments: Sequence[str]) -> Iterator[Fault]:
-    """Flags that Argosy sets itself. The servers take a flag's first letters too, so these are refused as well."""
+    """Yield an error for each flag that Argosy sets, or a prefix of one, which the servers accept too."""
     for index, argument in enumerate(arguments):
-        given = argument.removeprefix("--").partition("=")[0]
+        flag = argument.removeprefix("--").partition("=")[0]
         for name, reason in OWN_FLAGS.items():
-            if name.startswith(given):
+            if name.startswith(flag):
                 yield Fault(f"--{name} is not a pool's to give: {reason}", ("args", index))
                 break
 
 
-ARGUMENTS_CEL = f"!has(self.args) || self.args.all(each, !each.matches('^--({'|'.join(OWN_FLAGS)})(=|$)'))"
+ARGUMENTS_CEL = f"!has(self.args) || self.args.all(arg, !arg.matches('^--({'|'.join(OWN_FLAGS)})(=|$)'))"
 """The same for the API server, of names in full."""
 
 
@@ -55,47 +55,49 @@ class RateLimitResource(ApiModel):
     """A resource that instances need while they run."""
 
     name: Annotated[str, StringConstraints(pattern=RATE_LIMIT_RESOURCE, min_length=1, max_length=64)] = Field(
-        description="The resource's name, as models ask for it."
+        description="The resource's name, as in models' rateLimiter."
     )
-    count: Int = Field(ge=1, le=1_000_000, description="How many there are.")
+    count: Int = Field(ge=1, le=1_000_000, description="The amount of the resource.")
     device: Int | None = Field(
-        default=None, ge=0, le=63, description="The GPU that has them, as the server counts its own. Default: each."
+        default=None, ge=0, le=63, description="The GPU that has it, by the server's own numbering. Default: every GPU."
     )
 
 
-def _each_once(limit: "RateLimit") -> Iterator[Fault]:
+def _listed_once(limit: "RateLimit") -> Iterator[Fault]:
     seen: set[tuple[str, int | None]] = set()
     for index, resource in enumerate(limit.resources):
-        place = (resource.name, resource.device)
-        if place in seen:
+        key = (resource.name, resource.device)
+        if key in seen:
             yield Fault(f"{resource.name!r} is counted already for that device; keep one", ("resources", index))
-        seen.add(place)
+        seen.add(key)
 
 
 class RateLimit(ApiModel):
-    """Instances run only while the resources that their models ask for are free."""
+    """Instances run only while the resources that their models request are free."""
 
     resources: tuple[RateLimitResource, ...] = Field(
         default=(),
         max_length=64,
-        description="What there is of each resource. Default: the most that one instance asks for.",
+        description="The amount of each resource. Default: the most that one instance requests.",
     )
 
-    rules: ClassVar[tuple[Rule, ...]] = (Rule(("resources",), _each_once),)
+    rules: ClassVar[tuple[Rule, ...]] = (Rule(("resources",), _listed_once),)
 
 
 class ResponseCache(ApiModel):
-    """Answers that a server keeps, for models that ask for it."""
+    """The cache of responses of models that enable it."""
 
-    size: Annotated[Quantity, Field(ge=1)] = Field(description="The host memory of each server for it, such as 256Mi.")
+    size: Annotated[Quantity, Field(ge=1)] = Field(
+        description="Host memory of each server for the cache, such as 256Mi."
+    )
 
 
 def setting_flags(rate_limit: RateLimit | None, cache: ResponseCache | None) -> list[str]:
-    """Return the settings as flags, which both runtimes take."""
+    """Return the settings as flags of both runtimes."""
     flags: list[str] = []
     if rate_limit is not None:
         flags.append("--rate-limit=execution_count")
-        flags += [f"--rate-limit-resource={_resource_text(each)}" for each in rate_limit.resources]
+        flags += [f"--rate-limit-resource={_resource_text(resource)}" for resource in rate_limit.resources]
     if cache is not None:
         flags.append(f"--cache-config=local,size={cache.size}")
     return flags

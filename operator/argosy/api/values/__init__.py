@@ -1,1 +1,1 @@
-"""What the fields of several kinds are made of: quantities, versions, tensors, storage, names, metadata."""
+"""Types of fields that several kinds share: quantities, versions, tensors, storage, names, metadata."""

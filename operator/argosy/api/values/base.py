@@ -1,7 +1,7 @@
 """The base of every model, and rules that span fields.
 
-A model lists its `rules`. Each rule names the fields it reads, so that it still runs when some other field is
-wrong: all errors of a manifest are found at once. A rule may carry the same check in CEL, for the CRD.
+A model lists its `rules`. A rule names the fields that it reads, so that it also runs when other fields are invalid:
+all errors of a manifest are reported at once. A rule may have the same check in CEL, for the CRD.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,8 +25,8 @@ from pydantic_core.core_schema import ErrorType
 
 _CORE_ERRORS = frozenset(get_args(ErrorType)) - {"value_error", "assertion_error"}
 
-MAX_WHOLE = 2**53 - 1
-"""The largest bound that JSON's numbers, and so a CRD, hold exactly."""
+MAX_EXACT = 2**53 - 1
+"""The largest integer that JSON numbers, and so CRDs, represent exactly."""
 Int = Annotated[int, Strict()]
 """A whole number; the text "3" is none."""
 Number = Annotated[float, Strict(), AllowInfNan(False)]
@@ -37,9 +37,9 @@ Flag = Annotated[bool, Strict()]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One broken rule: where, relative to the model whose rule it is, and what to do about it.
+    """A broken rule: what to do about it, and the path relative to the rule's model.
 
-    `reason` is that of the condition Valid; empty says what the path says.
+    `reason` is that of the condition Valid; if it is empty, the path decides.
     """
 
     message: str
@@ -51,8 +51,8 @@ class Fault:
 class Rule:
     """A check over several fields of one model.
 
-    `reads` are the attributes it looks at; it is skipped when one of them is wrong by itself. `cel` is the
-    same check for the API server (true means valid), and `says` its message there.
+    `reads` are the attributes that it reads; it is skipped if one of them is invalid. `cel` is the same check for the
+    API server, where true means valid, and `says` is its message there.
     """
 
     reads: tuple[str, ...]
@@ -62,7 +62,7 @@ class Rule:
 
 
 class FrozenModel(BaseModel):
-    """A frozen part of a resource: camelCase outside, snake_case inside, unknown fields refused."""
+    """A frozen part of a resource, with fields in camelCase in manifests. Unknown fields are rejected."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -75,14 +75,14 @@ class FrozenModel(BaseModel):
 
 
 class ApiModel(FrozenModel):
-    """A part of a resource that people write: everything that is wrong with it is said together."""
+    """A part of a resource that people write. All of its errors are reported together."""
 
     @model_validator(mode="wrap")
     @classmethod
     def _report_everything(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validate the fields, then the rules, and raise all that is wrong together.
+        """Validate the fields, then the rules, and raise all errors together.
 
-        A field that is null is as if left out: API servers drop it.
+        A field that is null counts as left out, since API servers drop it.
         """
         if isinstance(data, dict):
             data = {name: value for name, value in data.items() if value is not None or name not in _names(cls)}
@@ -101,23 +101,23 @@ class ApiModel(FrozenModel):
 
 
 def _names(cls: type[ApiModel]) -> set[str]:
-    """What its fields are called, outside and inside."""
+    """Return the names of its fields in manifests and in code."""
     return {*cls.model_fields, *(field.alias for field in cls.model_fields.values() if field.alias)}
 
 
 def _broken(cls: type[ApiModel], model: ApiModel) -> list[Fault]:
-    known = model.__dict__.keys()
-    return [fault for rule in cls.rules if known >= set(rule.reads) for fault in rule.check(model)]
+    present = model.__dict__.keys()
+    return [fault for rule in cls.rules if present >= set(rule.reads) for fault in rule.check(model)]
 
 
 def _partial(cls: type[ApiModel], data: dict[str, Any], wrong: set[str]) -> ApiModel:
-    """The model with only the fields that are right by themselves; the others are absent, not defaulted."""
+    """Return the model with its valid fields only. The others are absent and have no default."""
     good: dict[str, Any] = {}
     for name, field in cls.model_fields.items():
-        given = {name, field.alias or name}
-        if given & wrong:
+        names = {name, field.alias or name}
+        if names & wrong:
             continue
-        present = [key for key in given if key in data]
+        present = [key for key in names if key in data]
         if present:
             good[name] = _field_adapter(field).validate_python(data[present[0]])
         elif not field.is_required():
@@ -137,13 +137,13 @@ def _field_adapter(field: FieldInfo) -> TypeAdapter[Any]:
 
 def _together(cls: type[ApiModel], error: ValidationError | None, faults: list[Fault]) -> ValidationError:
     details: list[InitErrorDetails] = []
-    for known in error.errors(include_url=False) if error else []:
-        kind: str | PydanticCustomError = known["type"]
-        context = known.get("ctx", {})
+    for detail in error.errors(include_url=False) if error else []:
+        kind: str | PydanticCustomError = detail["type"]
+        context = detail.get("ctx", {})
         if kind not in _CORE_ERRORS:
-            kind = PydanticCustomError("value", "{message}", {"message": _plain(known["msg"], context)})
+            kind = PydanticCustomError("value", "{message}", {"message": _plain(detail["msg"], context)})
             context = {}
-        details.append(InitErrorDetails(type=kind, loc=known["loc"], input=known["input"], ctx=context))
+        details.append(InitErrorDetails(type=kind, loc=detail["loc"], input=detail["input"], ctx=context))
     for fault in faults:
         custom = PydanticCustomError("rule", "{message}", {"message": fault.message})
         details.append(InitErrorDetails(type=custom, loc=fault.path, input=None))

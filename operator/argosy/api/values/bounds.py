@@ -1,4 +1,4 @@
-"""The rules of a value's bounds, `min` and `max`, which several parts of a resource share."""
+"""Rules of the bounds `min` and `max`, which several parts of resources share."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from argosy.api.values.base import ApiModel, Fault, Rule
 
 
 def one_bound() -> Rule:
-    """Return a rule: `min`, `max` or both are set."""
+    """Return the rule that `min`, `max` or both are set."""
 
     def check(part: ApiModel) -> Iterator[Fault]:
         if getattr(part, "min") is None and getattr(part, "max") is None:  # noqa: B009  # not every part has them
@@ -16,7 +16,7 @@ def one_bound() -> Rule:
 
 
 def in_order() -> Rule:
-    """Return a rule: `min` is at most `max` where both are set."""
+    """Return the rule that `min` is at most `max` if both are set."""
 
     def check(part: ApiModel) -> Iterator[Fault]:
         least, most = getattr(part, "min"), getattr(part, "max")  # noqa: B009  # not every part has them

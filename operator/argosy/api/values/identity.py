@@ -1,10 +1,10 @@
-"""How resources and objects are named across kinds and namespaces. Each is a text that people read, with its parts."""
+"""Names of resources and objects across kinds and namespaces: readable texts with parts."""
 
 from typing import Self
 
 
 class PoolKey(str):
-    """A ServingPool's `namespace/name`: what its members, servers and objects are told by."""
+    """A ServingPool's `namespace/name`, by which members, servers and objects refer to it."""
 
     __slots__ = ()
 
@@ -25,7 +25,7 @@ class PoolKey(str):
 
 
 class Identity(str):
-    """A resource's or an object's `Kind namespace/name`, as problems and refusals give it."""
+    """A resource's or an object's `Kind namespace/name`, as in messages."""
 
     __slots__ = ()
 

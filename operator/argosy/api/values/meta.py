@@ -1,4 +1,4 @@
-"""What every resource has: its API version, kind and metadata."""
+"""API version, kind and metadata of resources."""
 
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
 def _no_newline(value: str) -> str:
-    """The pattern's `$` also matches before a final newline; such a name is refused."""
+    """Reject a name with a final newline, before which the pattern's `$` matches, too."""
     if "\n" in value:
         raise ValueError("must be one line")
     return value
@@ -35,25 +35,25 @@ ModelName = Annotated[
 
 
 class ObjectMeta(ApiModel):
-    """The part of Kubernetes' ObjectMeta that Argosy reads; the rest, the API server's, is passed over."""
+    """The part of Kubernetes' ObjectMeta that Argosy reads. Other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
     name: Name = Field(description="The resource's name, unique for its kind in a namespace.")
-    namespace: Namespace = Field(default="default", description="The namespace it lives in.")
-    labels: dict[str, str] = Field(default_factory=dict, description="Labels to select it by.")
+    namespace: Namespace = Field(default="default", description="The resource's namespace.")
+    labels: dict[str, str] = Field(default_factory=dict, description="Labels by which the resource can be selected.")
     annotations: dict[str, str] = Field(default_factory=dict, description="Notes for people and tools.")
     generation: Int = Field(default=0, description="Counts the spec's changes; set by the API server.")
     uid: str = Field(default="", description="Unique over time; set by the API server.")
     resource_version: str = Field(default="", description="The stored version; set by the API server.")
     creation_timestamp: str | None = Field(default=None, description="When it was created, RFC 3339.")
-    deletion_timestamp: str | None = Field(default=None, description="When its deletion was asked for, RFC 3339.")
-    finalizers: tuple[str, ...] = Field(default=(), description="What must be done before it may go.")
-    owner_references: tuple[dict[str, Any], ...] = Field(default=(), description="The objects it goes with.")
+    deletion_timestamp: str | None = Field(default=None, description="When its deletion was requested, RFC 3339.")
+    finalizers: tuple[str, ...] = Field(default=(), description="What must be done before it is deleted.")
+    owner_references: tuple[dict[str, Any], ...] = Field(default=(), description="The objects that it is deleted with.")
 
 
 class ApiResource(ApiModel):
-    """A whole resource: type, metadata, spec and status."""
+    """A resource: type, metadata, spec and status."""
 
     metadata: ObjectMeta = Field(description="The resource's name, namespace and labels.")
 
@@ -74,13 +74,15 @@ class ApiResource(ApiModel):
 
     @property
     def identity(self) -> Identity:
-        """Its kind, namespace and name, as problems give them."""
+        """Its kind, namespace and name, as in messages."""
         return Identity.of(type(self).__name__, self.namespace, self.name)
 
 
 RevisionHistoryLimit = Annotated[
     Int,
-    Field(ge=0, le=100, description="How many former specs are kept as ControllerRevisions. Default: 10."),
+    Field(
+        ge=0, le=100, description="The number of former specs that are retained as ControllerRevisions. Default: 10."
+    ),
 ]
 
 
@@ -91,16 +93,16 @@ class PoolReference(ApiModel):
 
 
 class PoolMember(ApiResource):
-    """What a pool serves: a model or an ensemble."""
+    """A member of a pool: a model or an ensemble."""
 
     spec: Any
 
     @property
     def served_name(self) -> str:
-        """What clients call it: `spec.modelName`, or else `metadata.name`."""
+        """Its name for clients: `spec.modelName`, or else `metadata.name`."""
         return self.spec.model_name or self.name
 
     @property
     def pool_key(self) -> PoolKey:
-        """The key of the pool that it asks for."""
+        """The key of its pool."""
         return PoolKey.of(self.namespace, self.spec.pool_ref.name)

@@ -1,7 +1,7 @@
 """Amounts as Kubernetes writes them: memory (`16Gi`), shares (`10%`), rates (`0.1%`) and durations (`5m`, `200ms`).
 
-In code memory is a whole number of bytes, a share is in thousandths (10 % is 100), a rate in millionths (0.1 % is
-1000), a duration in milliseconds.
+In code memory is in bytes, a share in thousandths (10 % is 100), a rate in millionths (0.1 % is 1000), a duration in
+milliseconds; all are integers.
 """
 
 import re
@@ -24,7 +24,7 @@ DURATION_PATTERN = r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?([0-9]{1,6}ms)?$
 
 
 def parse_percent(value: object) -> int:
-    """Return thousandths in a percentage (`12.5%` is 125). ValueError if it is none."""
+    """Return the thousandths of a percentage: `12.5%` is 125. Raises ValueError if it is none."""
     match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(f'{value!r} is no percentage; write it as "10%" or "2.5%"')
@@ -32,7 +32,7 @@ def parse_percent(value: object) -> int:
 
 
 def parse_share(value: object) -> int:
-    """Return thousandths in a percentage of at most 100 %. ValueError otherwise."""
+    """Return the thousandths of a percentage of at most 100 %. Raises ValueError if it is none."""
     thousandths = parse_percent(value)
     if thousandths > 1000:
         raise ValueError(f'{value!r} is more than "100%"')
@@ -41,12 +41,12 @@ def parse_share(value: object) -> int:
 
 def format_percent(thousandths: int) -> str:
     """Return the percentage for thousandths: 125 is `12.5%`."""
-    whole, tenth = divmod(thousandths, 10)
-    return f"{whole}.{tenth}%" if tenth else f"{whole}%"
+    percent, tenth = divmod(thousandths, 10)
+    return f"{percent}.{tenth}%" if tenth else f"{percent}%"
 
 
 def parse_rate(value: object) -> int:
-    """Millionths in a percentage of at most 100 % (`0.05%` is 500). ValueError if it is none."""
+    """Return the millionths of a percentage of at most 100 %: `0.05%` is 500. Raises ValueError if it is none."""
     match = _RATE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(f'{value!r} is no percentage; write it as "0.1%" or "2%"')
@@ -58,12 +58,12 @@ def parse_rate(value: object) -> int:
 
 def format_rate(millionths: int) -> str:
     """Return the percentage for millionths: 500 is `0.05%`."""
-    whole, rest = divmod(millionths, 10_000)
-    return f"{whole}.{rest:04}".rstrip("0").rstrip(".") + "%"
+    percent, rest = divmod(millionths, 10_000)
+    return f"{percent}.{rest:04}".rstrip("0").rstrip(".") + "%"
 
 
 def parse_duration(value: object) -> int:
-    """Milliseconds in a duration (`1h30m`, `5m`, `30s`, `200ms`). ValueError if it is none."""
+    """Return the milliseconds of a duration such as `1h30m` or `200ms`. Raises ValueError if it is none."""
     match = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
     if match is None:
         raise ValueError(f"{value!r} is no duration; write it as 200ms, 30s, 5m or 1h30m")
@@ -79,7 +79,7 @@ def format_duration(milliseconds: int) -> str:
     return text or "0s"
 
 
-def _more_than_nothing(milliseconds: int) -> int:
+def _positive(milliseconds: int) -> int:
     if not milliseconds:
         raise ValueError("must be more than 0")
     return milliseconds
@@ -118,7 +118,7 @@ MeasuredShare = Annotated[
     PlainSerializer(format_percent, return_type=str),
     WithJsonSchema({"type": "string", "pattern": SHARE_PATTERN, "maxLength": 6}),
 ]
-"""A share in a status, which code gives as thousandths."""
+"""A share in a status, which code sets as thousandths."""
 Rate = Annotated[
     int,
     BeforeValidator(parse_rate),
@@ -134,8 +134,8 @@ Duration = Annotated[
 PositiveDuration = Annotated[
     int,
     BeforeValidator(parse_duration),
-    AfterValidator(_more_than_nothing),
+    AfterValidator(_positive),
     PlainSerializer(format_duration, return_type=str),
     _DURATION_SCHEMA,
 ]
-"""A length of time that is not nothing; milliseconds in code."""
+"""A length of time above 0; milliseconds in code."""

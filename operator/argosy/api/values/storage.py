@@ -1,4 +1,4 @@
-"""Where a model's files come from."""
+"""URIs of models' files, and credentials for them."""
 
 import re
 from typing import Annotated
@@ -14,7 +14,7 @@ URI_PATTERN = r"^((s3|gs|az|abfss|hf|oci|pvc|http|https)://.+|file:.+)$"
 
 
 def check_uri(uri: str) -> str:
-    """Return the URI itself, if it names a storage that Argosy reads. ValueError otherwise, saying how to write it.
+    """Return the URI if Argosy reads its storage. Raises ValueError, which says how to write it, otherwise.
 
     `file:relative/path` is relative to the manifest's folder; every other scheme is followed by `//`.
     """
@@ -36,7 +36,7 @@ def check_uri(uri: str) -> str:
 
 
 def file_path(uri: str) -> str:
-    """Return the path that a `file:` URI names; nothing for any other."""
+    """Return the path of a `file:` URI; an empty text for any other URI."""
     parts = urlsplit(uri)
     return unquote(parts.path) if parts.scheme == "file" else ""
 
@@ -79,7 +79,7 @@ AbsoluteFolder = Annotated[str, StringConstraints(pattern=ABSOLUTE_FOLDER, max_l
 
 
 class ModelStorage(ApiModel):
-    """Who may read a model's files."""
+    """Credentials for a model's files."""
 
     secret_name: Name | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""A model's tensors: names, data types and shapes, as `config.pbtxt` means them."""
+"""A model's tensors: names, data types and shapes, with the meaning of `config.pbtxt`."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -35,7 +35,7 @@ class DataType(StrEnum):
 
 
 class TensorFormat(StrEnum):
-    """How an image's axes are ordered."""
+    """The order of an image's axes."""
 
     NONE = "FORMAT_NONE"
     NHWC = "FORMAT_NHWC"
@@ -84,7 +84,7 @@ def _reshape_keeps_elements(tensor: "Tensor") -> Iterator[Fault]:
 
 
 class Tensor(ApiModel):
-    """What inputs and outputs share."""
+    """The fields of inputs and outputs."""
 
     name: str = _TENSOR_NAME
     data_type: DataType = Field(description="The elements' type, by its name in ModelConfig: TYPE_FP32, TYPE_STRING.")
@@ -103,7 +103,7 @@ def _images_have_three_axes(tensor: "InputTensor") -> Iterator[Fault]:
 
 
 class InputTensor(Tensor):
-    """A tensor that a request brings."""
+    """A tensor of requests."""
 
     format: TensorFormat = Field(
         default=TensorFormat.NONE, description="The order of an image's axes. Default: FORMAT_NONE."
@@ -121,7 +121,7 @@ class InputTensor(Tensor):
 
 
 class OutputTensor(Tensor):
-    """A tensor that a response brings."""
+    """A tensor of responses."""
 
     label_filename: RelativePath = Field(
         default="",
@@ -130,7 +130,7 @@ class OutputTensor(Tensor):
 
 
 def unique_names(reads: str, field: str, what: str = "tensor") -> Rule:
-    """Yield a rule: the tensors (or `what` else) of attribute `reads`, called `field` outside, have different names."""
+    """Return the rule that the tensors (or `what`) in attribute `reads`, in manifests `field`, have different names."""
 
     def check(model: ApiModel) -> Iterator[Fault]:
         seen: dict[str, int] = {}

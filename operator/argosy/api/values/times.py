@@ -1,4 +1,4 @@
-"""Times as Kubernetes writes them, in statuses, Events and annotations: RFC 3339."""
+"""Times in statuses, Events and annotations: RFC 3339."""
 
 from datetime import UTC, datetime
 
@@ -9,9 +9,9 @@ def timestamp(at: datetime) -> str:
 
 
 def parse_time(text: str) -> datetime | None:
-    """Return a time with a zone; None where it is none: people write annotations."""
+    """Return a time with a zone, or None if the text is none."""
     try:
-        found = datetime.fromisoformat(text)
+        parsed = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else None
+    return parsed if parsed.tzinfo is not None else None

@@ -5,21 +5,21 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from argosy.api.values.base import MAX_WHOLE, ApiModel, Fault, Int, Rule
+from argosy.api.values.base import MAX_EXACT, ApiModel, Fault, Int, Rule
 
-Version = Annotated[Int, Field(ge=1, le=MAX_WHOLE)]
+Version = Annotated[Int, Field(ge=1, le=MAX_EXACT)]
 
 
 class Latest(ApiModel):
     """The highest versions."""
 
     num_versions: Int = Field(
-        default=1, ge=1, le=2**32 - 1, description="How many of the highest are served. Default: 1."
+        default=1, ge=1, le=2**32 - 1, description="The number of highest versions to serve. Default: 1."
     )
 
 
 class All(ApiModel):
-    """Every version there is."""
+    """All versions in the model's folder."""
 
 
 class Specific(ApiModel):
@@ -29,10 +29,10 @@ class Specific(ApiModel):
 
 
 def _exactly_one(policy: "VersionPolicy") -> Iterator[Fault]:
-    given = [name for name in ("latest", "all", "specific") if getattr(policy, name) is not None]
-    if len(given) != 1:
-        found = " and ".join(given) or "none of them"
-        yield Fault(f"set exactly one of latest, all and specific; found {found}")
+    present = [name for name in ("latest", "all", "specific") if getattr(policy, name) is not None]
+    if len(present) != 1:
+        actual = " and ".join(present) or "none of them"
+        yield Fault(f"set exactly one of latest, all and specific; found {actual}")
 
 
 def _listed_once(policy: "VersionPolicy") -> Iterator[Fault]:
@@ -62,14 +62,13 @@ class VersionPolicy(ApiModel):
     )
 
 
-def retained(declared: Collection[int], policy: VersionPolicy | None, known: Collection[int]) -> set[int]:
-    """Return the versions that the policy serves when all is settled: those `declared`, and of the others in `known`
-    some.
+def retained(declared: Collection[int], policy: VersionPolicy | None, loaded: Collection[int]) -> set[int]:
+    """Return the versions that the policy serves in the end: those `declared`, and some of the other `loaded` ones.
 
-    None is above the highest declared one: servers answer requests that name no version by the highest that they have.
+    None is above the highest declared one, since servers answer requests that name no version with their highest one.
     """
     most = max(declared, default=0)
-    others = sorted((each for each in set(known) - set(declared) if each < most), reverse=True)
+    others = sorted((version for version in set(loaded) - set(declared) if version < most), reverse=True)
     if policy is None:
         return set(declared)
     if policy.specific is not None:

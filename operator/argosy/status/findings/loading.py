@@ -128,7 +128,7 @@ class Loading:
             return Finding(kind, False, self._failure(), f"{so_far}; {why}{self._meanwhile()}")
         stuck = next((note.message for note in self.notes.values() if note.stuck), "")
         if stuck:
-            return Finding(kind, False, Reason.NO_ROOM, f"{so_far}; {stuck}{self._meanwhile()}")
+            return Finding(kind, False, Reason.NO_FREE_MEMORY, f"{so_far}; {stuck}{self._meanwhile()}")
         loaded = set(self.loaded)
         waiting = listed(self._awaited(name) for name in self.servers if name not in loaded)
         reason = Reason.PARTIALLY_LOADED if done else Reason.LOADING

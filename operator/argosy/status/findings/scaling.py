@@ -80,7 +80,7 @@ def scaling_status(scaled: ScaledMember, desired: int) -> ScalingStatus:
             "reason": decision.reason,
             "message": bounded(_sentence(scaled), _LONGEST),
             "limited_by": bounded(decision.limited_by, _LONGEST),
-            "learnt": decision.estimate,
+            "estimate": decision.estimate,
             "out_of_memory": _out_of_memory(decision.lowering),
             "last_scale_time": timestamp(newest.at) if newest else before.last_scale_time,
             "history": tuple(_history(newest, before.history))[:HISTORY],

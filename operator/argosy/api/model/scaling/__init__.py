@@ -1,1 +1,1 @@
-"""How many replicas there may be, and how they follow what is measured."""
+"""Bounds of replicas, service level objectives, and targets of scaling."""

@@ -1,4 +1,4 @@
-"""How many replicas there may be: what models, ensembles and pools share."""
+"""Bounds of replicas, which models, ensembles and pools have in common."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -10,7 +10,7 @@ from argosy.api.values.base import ApiModel, Fault, Int, Rule
 
 
 def replicas_in_order(least: str, most: str) -> Rule:
-    """Return a rule: attribute `most`, where it is set, is no less than attribute `least`."""
+    """Return the rule that attribute `most`, if it is set, is at least attribute `least`."""
     low, high = to_camel(least), to_camel(most)
 
     def check(spec: ApiModel) -> Iterator[Fault]:
@@ -27,12 +27,12 @@ def replicas_in_order(least: str, most: str) -> Rule:
 
 
 def fewest_of(fixed: int | None, least: int) -> int:
-    """`fixed` where it is set, else `least`."""
+    """Return `fixed` if it is set, else `least`."""
     return least if fixed is None else fixed
 
 
 def most_of(fixed: int | None, least: int, limit: int | None) -> int:
-    """`fixed` where it is set, else `limit`; where neither is `least`, or 1 for what may go to zero and come back."""
+    """Return `fixed` or else `limit`; if neither is set, `least`, and at least 1."""
     if fixed is not None:
         return fixed
     return max(least, 1) if limit is None else limit
@@ -43,7 +43,7 @@ Priority = Annotated[
     Field(
         ge=-1000,
         le=1000,
-        description="Who gets the last GPU: the higher one, of models and ensembles of a pool. What waits takes the "
-        "replicas that a lower one has beyond its minimum. Default: 0.",
+        description="The priority among the models and ensembles of a pool: the higher one is placed first, and "
+        "preempts replicas that a lower one has beyond its minimum. Default: 0.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""How replicas, instances and batching windows follow what is measured."""
+"""How replicas, instances and batching windows are scaled by measurements."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -23,13 +23,13 @@ MOST_INSTANCES = 8
 
 
 class Scaled(Protocol):
-    """A spec whose replicas follow what is measured."""
+    """A spec whose replicas are scaled by measurements."""
 
     max_replicas: int | None
 
     @property
     def scaling(self) -> "Scaling | None":
-        """How they do."""
+        """The settings of scaling."""
 
 
 def _a_range(busy: "BusyRange") -> Iterator[Fault]:
@@ -41,16 +41,16 @@ def _a_range(busy: "BusyRange") -> Iterator[Fault]:
 
 
 class BusyRange(ApiModel):
-    """The share of their time that instances spend executing: above it more are added, below it some are taken."""
+    """The share of their time that instances spend executing: above it some are added, below it some are removed."""
 
     min: Share = Field(
         default=BUSY_MIN,
-        description='Below this some are taken away, where latencies let them. Default: "70%".',
+        description='Below this share some are removed, if latencies allow it. Default: "70%".',
         json_schema_extra={"default": "70%"},
     )
     max: Share = Field(
         default=BUSY_MAX,
-        description='Above this more are added. Default: "85%".',
+        description='Above this share more are added. Default: "85%".',
         json_schema_extra={"default": "85%"},
     )
 
@@ -58,24 +58,25 @@ class BusyRange(ApiModel):
 
 
 class QueryTargetType(StrEnum):
-    """How a query's value is held against its target, in a HorizontalPodAutoscaler's words."""
+    """How a query's value is compared with its target, as in a HorizontalPodAutoscaler."""
 
     AVERAGE_VALUE = "AverageValue"
     VALUE = "Value"
 
 
 class ScalingQuery(ApiModel):
-    """A query of the pool's Prometheus whose one value replicas follow."""
+    """A query of the pool's Prometheus whose single value scales replicas."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=LABEL)] = Field(
-        description="What the status calls it."
+        description="Its name in the status."
     )
     query: str = Field(
         min_length=1,
         max_length=4096,
-        description="In PromQL, where $(namespace), $(pool) and $(model) stand for the resource's own.",
+        description="A PromQL expression, in which $(namespace), $(pool) and $(model) are replaced by those of the "
+        "resource.",
     )
-    target: Number = Field(gt=0, description="What its value should be at most.")
+    target: Number = Field(gt=0, description="The target: the value should be at most this.")
     type: QueryTargetType = Field(
         default=QueryTargetType.AVERAGE_VALUE,
         description="AverageValue: the target is for each replica; Value: for all together. Default: AverageValue.",
@@ -85,16 +86,16 @@ class ScalingQuery(ApiModel):
 
 
 class ScalingTargets(ApiModel):
-    """What is to be held beside the SLO. Where several are given, the one that asks for the most decides."""
+    """Targets in addition to the SLO. The one that requires the most replicas decides."""
 
     queue_share: Share | None = Field(
-        default=None, description='The most of a request\'s time that it may wait, as "10%". Default: any.'
+        default=None, description='The largest share of its time that a request may wait, as "10%". Default: no target.'
     )
     concurrency: Number | None = Field(
-        default=None, gt=0, description="Requests, waiting or executed, for each replica. Default: any."
+        default=None, gt=0, description="Requests, waiting or executing, for each replica. Default: no target."
     )
     tokens_per_second: Number | None = Field(
-        default=None, gt=0, description="Tokens that each replica generates in a second. Default: any."
+        default=None, gt=0, description="Tokens that each replica generates in a second. Default: no target."
     )
     busy: BusyRange = Field(
         default_factory=BusyRange,
@@ -104,7 +105,7 @@ class ScalingTargets(ApiModel):
     queries: tuple[ScalingQuery, ...] = Field(
         default=(),
         max_length=16,
-        description="Values of the Prometheus of the pool's spec.monitoring. Default: none.",
+        description="Queries of the Prometheus in the pool's spec.monitoring. Default: none.",
         json_schema_extra=BY_NAME,
     )
 
@@ -123,42 +124,41 @@ class ScaleUp(ApiModel):
 
 
 class ScaleDown(ApiModel):
-    """How fast replicas and instances are taken away."""
+    """How fast replicas and instances are removed."""
 
-    max_step: Int | None = Field(default=None, ge=1, le=10000, description=_STEP.format(done="taken away"))
+    max_step: Int | None = Field(default=None, ge=1, le=10000, description=_STEP.format(done="removed"))
     cooldown: Duration = Field(default=0, description=_COOLDOWN.format(way="down"), json_schema_extra={"default": "0s"})
     stabilization_window: Duration | None = Field(
         default=None,
-        description="For how long all that was measured must allow it, such as 5m. Default: 5m, and 1m for a load that "
-        "was found not to come back.",
+        description="The time over which all measurements must allow it, such as 5m. Default: 5m, and 1m for a "
+        "load that is not expected to return.",
     )
 
 
 class Scaling(ApiModel):
-    """How replicas follow what is measured."""
+    """How replicas are scaled."""
 
     targets: ScalingTargets = Field(
-        default_factory=ScalingTargets, description="What is to be held beside slo. Default: instances' busy share."
+        default_factory=ScalingTargets, description="Targets in addition to slo. Default: the busy share of instances."
     )
-    scale_up: ScaleUp = Field(default_factory=ScaleUp, description="How fast it goes up. Default: at once.")
+    scale_up: ScaleUp = Field(default_factory=ScaleUp, description="How fast replicas are added. Default: at once.")
     scale_down: ScaleDown = Field(
-        default_factory=ScaleDown, description="How fast it goes down. Default: after one to five minutes."
+        default_factory=ScaleDown, description="How fast replicas are removed. Default: after one to five minutes."
     )
     idle_timeout: PositiveDuration = Field(
         default=IDLE_MS,
-        description="How long there must have been no request before replicas go to zero, where minReplicas is 0. "
-        "Default: 15m.",
+        description="The time without requests after which replicas go to zero, if minReplicas is 0. Default: 15m.",
         json_schema_extra={"default": "15m"},
     )
     hold_timeout: PositiveDuration = Field(
         default=HOLD_MS,
-        description="How long a request is held while there is no replica. Default: 5m.",
+        description="How long a request may wait for the first replica. Default: 5m.",
         json_schema_extra={"default": "5m"},
     )
     schedules: tuple[Schedule, ...] = Field(
         default=(),
         max_length=MAX_SCHEDULES,
-        description="Other bounds at some hours; where several hold, the first does. Default: none.",
+        description="Other bounds at certain hours; if several apply, the first one counts. Default: none.",
         json_schema_extra=BY_NAME,
     )
 
@@ -166,22 +166,22 @@ class Scaling(ApiModel):
 
 
 class ModelScaling(Scaling):
-    """How replicas, instances and the batching window follow what is measured."""
+    """How replicas, instances and the batching window are scaled."""
 
     min_instances: Int = Field(
-        default=1, ge=1, le=256, description="The fewest instances on each device of a replica. Default: 1."
+        default=1, ge=1, le=256, description="The minimum number of instances on each device of a replica. Default: 1."
     )
     max_instances: Int | None = Field(
         default=None,
         ge=1,
         le=256,
-        description="The most instances on each device of a replica. Default: 8, or minInstances where that is more; "
-        "1 where an instance takes whole GPUs.",
+        description="The maximum number of instances on each device of a replica. Default: 8, or minInstances if "
+        "that is more; 1 if an instance takes whole GPUs.",
     )
     max_queue_delay: Duration | None = Field(
         default=None,
-        description="The longest that Argosy may let a batch wait for more requests, where batching leaves that free; "
-        "0s: it never does. Default: a quarter of slo.latency's smallest percentile.",
+        description="The longest batching window that Argosy may set, if batching leaves it open; 0s disables waiting. "
+        "Default: a quarter of slo.latency's smallest percentile.",
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (*Scaling.rules, replicas_in_order("min_instances", "max_instances"))
@@ -193,7 +193,7 @@ class ModelScaling(Scaling):
 
 
 def scheduled_bounds(spec: "Scaled") -> Iterator[Fault]:
-    """Schedules that ask for more than there may be, and say no bound of their own."""
+    """Yield an error for each schedule that exceeds the maximum of the spec and has none of its own."""
     for index, schedule in enumerate(spec.scaling.schedules if spec.scaling else ()):
         limit = spec.max_replicas
         if limit is not None and schedule.max_replicas is None and schedule.min_replicas > limit:

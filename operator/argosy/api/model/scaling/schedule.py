@@ -1,4 +1,4 @@
-"""Bounds of replicas by the clock: office hours, a sale, a night without users."""
+"""Bounds of replicas by the time of day: office hours, a sale, a night without users."""
 
 from collections.abc import Iterator
 from datetime import datetime, time, timedelta
@@ -32,7 +32,7 @@ class Weekday(StrEnum):
 _DAYS = tuple(Weekday)
 
 
-def _known_zone(name: str) -> str:
+def _check_time_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -40,7 +40,7 @@ def _known_zone(name: str) -> str:
     return name
 
 
-TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_known_zone)]
+TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_check_time_zone)]
 
 
 def _some_time(schedule: "Schedule") -> Iterator[Fault]:
@@ -49,10 +49,10 @@ def _some_time(schedule: "Schedule") -> Iterator[Fault]:
 
 
 class Schedule(ApiModel):
-    """Bounds that hold at some hours in place of minReplicas and maxReplicas."""
+    """Bounds at certain hours in place of minReplicas and maxReplicas."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=LABEL)] = Field(
-        description="What the status calls it."
+        description="Its name in the status."
     )
     days: tuple[Weekday, ...] = Field(
         default=(),
@@ -68,12 +68,13 @@ class Schedule(ApiModel):
     time_zone: TimeZone = Field(
         default="UTC", description="The time zone of its hours, such as Europe/Berlin. Default: UTC."
     )
-    min_replicas: Int = Field(ge=0, le=10000, description="The fewest servers meanwhile.")
+    min_replicas: Int = Field(ge=0, le=10000, description="The minimum number of replicas in these hours.")
     max_replicas: Int | None = Field(
         default=None,
         ge=1,
         le=10000,
-        description="The most servers meanwhile. Default: spec.maxReplicas, or minReplicas where that is more.",
+        description="The maximum number of replicas in these hours. Default: spec.maxReplicas, or minReplicas if "
+        "that is more.",
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -87,13 +88,13 @@ class Schedule(ApiModel):
     )
 
     def holds(self, now: datetime) -> bool:
-        """Return whether it is within its hours. `now` has a time zone."""
+        """Return whether `now`, which has a time zone, is within its hours."""
         local = now.astimezone(ZoneInfo(self.time_zone))
         yesterday = (local - timedelta(days=1)).date()
         return self._covers(local, local) or self._covers(local, datetime.combine(yesterday, time(), local.tzinfo))
 
     def _covers(self, local: datetime, day: datetime) -> bool:
-        """Whether the hours that begin on this day have `local` among them."""
+        """Return whether `local` is within the hours that begin on this day."""
         if self.days and _DAYS[day.weekday()] not in self.days:
             return False
         start, end = _minutes(self.start), _minutes(self.end)

@@ -1,4 +1,4 @@
-"""What a model or an ensemble should achieve, which its replicas and rollouts follow."""
+"""Service level objectives of models and ensembles, for scaling and rollouts."""
 
 from collections.abc import Iterator
 from itertools import combinations, pairwise
@@ -10,17 +10,17 @@ from argosy.api.values.base import ApiModel, Fault, Rule
 from argosy.api.values.quantity import PositiveDuration, Rate, format_duration
 
 PERCENTILES = ("p50", "p90", "p95", "p99", "p999")
-"""The percentiles that can be asked for, in order."""
+"""The possible percentiles, in order."""
 
 
 def _some(percentiles: "Percentiles") -> Iterator[Fault]:
-    if not any(getattr(percentiles, each) is not None for each in PERCENTILES):
+    if not any(getattr(percentiles, name) is not None for name in PERCENTILES):
         yield Fault(f"set one or more of {', '.join(PERCENTILES)}, such as p99: 200ms")
 
 
 def _in_order(percentiles: "Percentiles") -> Iterator[Fault]:
-    given = [(each, value) for each in PERCENTILES if (value := getattr(percentiles, each)) is not None]
-    for (low, least), (high, most) in pairwise(given):
+    present = [(name, value) for name in PERCENTILES if (value := getattr(percentiles, name)) is not None]
+    for (low, least), (high, most) in pairwise(present):
         if most < least:
             yield Fault(
                 f"is {format_duration(most)}, less than {low} ({format_duration(least)}); raise it or lower {low}",
@@ -29,7 +29,7 @@ def _in_order(percentiles: "Percentiles") -> Iterator[Fault]:
 
 
 class Percentiles(ApiModel):
-    """The most that a duration may be, for so many of a hundred (p99) or a thousand (p999) requests."""
+    """The largest durations of percentiles of requests: p99 is for 99 of 100, p999 for 999 of 1000."""
 
     p50: PositiveDuration | None = Field(default=None, description="For half of the requests, such as 50ms.")
     p90: PositiveDuration | None = Field(default=None, description="For 90 of 100 requests, such as 100ms.")
@@ -41,7 +41,7 @@ class Percentiles(ApiModel):
         Rule(
             PERCENTILES,
             _some,
-            cel=" || ".join(f"has(self.{each})" for each in PERCENTILES),
+            cel=" || ".join(f"has(self.{name})" for name in PERCENTILES),
             says="set one or more percentiles, such as p99",
         ),
         Rule(
@@ -57,17 +57,19 @@ class Percentiles(ApiModel):
 
 
 class Slo(ApiModel):
-    """What is to be achieved. Replicas are added, up to maxReplicas, while it is not."""
+    """Service level objectives. Replicas are added, up to maxReplicas, while they are not met."""
 
     latency: Percentiles | None = Field(
-        default=None, description="From request to response, such as {p99: 200ms}. Default: any."
+        default=None, description="The time from request to response, such as {p99: 200ms}. Default: no objective."
     )
     queue_delay: Percentiles | None = Field(
-        default=None, description="How long a request may wait in the queue, such as {p90: 5ms}. Default: any."
+        default=None, description="The time in the queue, such as {p90: 5ms}. Default: no objective."
     )
     time_to_first_token: Percentiles | None = Field(
-        default=None, description="From request to the first of several responses, such as {p95: 500ms}. Default: any."
+        default=None,
+        description="The time from request to the first of several responses, such as {p95: 500ms}. Default: no "
+        "objective.",
     )
     error_rate: Rate | None = Field(
-        default=None, description='The most of the requests that may fail, as "0.1%". Default: any.'
+        default=None, description='The largest share of requests that may fail, as "0.1%". Default: no objective.'
     )

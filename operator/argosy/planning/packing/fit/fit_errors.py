@@ -202,7 +202,7 @@ def _no_room_for_config(errors: FitErrors, replica: Replica) -> Diagnosis | None
     if not _fits(replace(layout, topology=replace(layout.topology, facts=endless)), replica):
         return None
     return Diagnosis(
-        Reason.NO_ROOM_FOR_CONFIG,
+        Reason.NO_CONFIG_SPACE,
         f"the configuration of {replica.group.name} takes up to {kilobytes(replica.group.size)} of its server's "
         f"ConfigMap, and no server that has room for it otherwise has so much left of {kilobytes(facts.placed_bytes)}. "
         f"Let there be another server: {_for_another_server(layout, replica)}; or shorten spec.config of what is "
@@ -320,7 +320,7 @@ def _no_room(errors: FitErrors, demand: Demand, together: bool) -> Diagnosis:
     node, gpu, left = min([*held, *free], key=lambda entry: (max(_shortage(demand, entry[2])), entry[:2]))
     beside = ", together with the rest of its ensemble on one server" if together else ""
     return Diagnosis(
-        Reason.NO_ROOM,
+        Reason.NO_FREE_MEMORY,
         f"{demand.model} needs {need_text(demand)}{beside}; the nearest miss is GPU {gpu} of node {node} "
         f"with {gib(left.memory)} and {percent(left.compute)} free{_beside(errors)}. Remove or shrink a model, or add "
         "a GPU.",
@@ -343,7 +343,7 @@ def _no_cpu_memory(layout: Layout, replica: Replica) -> Diagnosis:
     need = sum(demand.footprint.memory for demand in replica.group.demands)
     node, free = max(((node, layout.cpu_free(node)) for node in layout.topology.nodes), key=lambda item: item[1])
     return Diagnosis(
-        Reason.NO_ROOM,
+        Reason.NO_FREE_MEMORY,
         f"{replica.group.name} needs {gib(need)} of memory; the most that is free is {gib(free)} on {node}. "
         "Remove or shrink a model, or lower memoryHeadroom.",
     )
