@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from kubernetes import client, config
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ProtocolError
 
 from e2e.cluster.access import Access
 from e2e.cluster.errors import ClusterError
@@ -34,19 +34,28 @@ class Reader(threading.local):
     """
 
     def __init__(self, access: Access) -> None:
-        self._api, self._kinds = _connected(access), dict[str, _Kind]()
+        self._api, self._kinds = _connected(access, retries=False), dict[str, _Kind]()
 
     def text(self, path: str, timeout_s: float = 60.0, **query: str) -> str:
         """Return the text at that path of the API. Raises ClusterError where it is unavailable."""
-        asked = self._api.param_serialize("GET", path, query_params=[*query.items()], auth_settings=["BearerToken"])
+        request = self._api.param_serialize("GET", path, query_params=[*query.items()], auth_settings=["BearerToken"])
         try:
-            answer = self._api.call_api(*asked, _request_timeout=timeout_s)
-            answer.read()
+            answer = self._answer(request, timeout_s)
         except (client.ApiException, HTTPError) as error:
             raise ClusterError(f"GET {path}: {error}") from error
         if answer.status != HTTPStatus.OK:
             raise ClusterError(f"GET {path}: {answer.status} {answer.data.decode()}")
         return str(answer.data.decode())
+
+    def _answer(self, request: tuple[Any, ...], timeout_s: float) -> Any:
+        """Return the answer; a connection that the API server has closed since is opened again."""
+        try:
+            answer = self._api.call_api(*request, _request_timeout=timeout_s)
+            answer.read()
+        except ProtocolError:
+            answer = self._api.call_api(*request, _request_timeout=timeout_s)
+            answer.read()
+        return answer
 
     def get(self, path: str, **query: str) -> Any:
         """Return the JSON at that path of the API. Raises ClusterError where it is unavailable."""
@@ -112,5 +121,7 @@ _WORDS.add_argument("-l", "--selector", default="")
 _WORDS.add_argument("--field-selector", default="")
 
 
-def _connected(access: Access) -> Any:
-    return config.new_client_from_config(config_file=str(access.kubeconfig))
+def _connected(access: Access, retries: Any = None) -> Any:
+    settings = client.Configuration()
+    settings.retries = retries
+    return config.new_client_from_config(config_file=str(access.kubeconfig), client_configuration=settings)
