@@ -115,7 +115,7 @@ def _refusal(namespace: Namespace, body: Body) -> str:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_each_replica_refuses_with_all_errors(replicas: Replicas, namespace: Namespace, number: int) -> None:
+def test_every_replica_refuses_with_all_errors(replicas: Replicas, namespace: Namespace, number: int) -> None:
     replicas.ask(number)
     message = _refusal(namespace, wrong("model"))
     assert 'admission webhook "validate.argosy.dev" denied the request' in message
@@ -125,9 +125,7 @@ def test_each_replica_refuses_with_all_errors(replicas: Replicas, namespace: Nam
     assert namespace.names() == []
 
 
-def test_what_is_right_is_stored_and_what_is_missing_is_told_by_the_status(
-    replicas: Replicas, namespace: Namespace
-) -> None:
+def test_what_is_right_is_stored_and_the_status_names_the_missing(replicas: Replicas, namespace: Namespace) -> None:
     namespace.apply(version_model("model", "main", STORAGE))
     message = namespace.says("inferencemodel/model", "Valid", "False", "UnknownPool")
     assert "main" in message

@@ -48,7 +48,7 @@ def test_it_refuses_what_it_should(client: Client) -> None:
     assert float(str(answer["score"])) > 0.4
 
 
-def test_statuses_tell_where_it_is_and_how_it_is_reached(namespace: Namespace, client: Client) -> None:
+def test_statuses_report_where_it_is_and_how_it_is_reached(namespace: Namespace, client: Client) -> None:
     (pod,) = namespace.server_pods("assistant")
     server = pod["metadata"]["labels"]["argosy.dev/server"]
     for resource in assistant.RESOURCES[1:]:

@@ -90,7 +90,7 @@ def loads(namespace: Namespace, client: Client, images: Images, storage: str) ->
     begun.close()
 
 
-def test_a_starved_stage_is_told_by_name_and_gets_instances(
+def test_a_starved_stage_is_identified_by_name_and_gets_instances(
     namespace: Namespace, loads: Loads, storage: str, record_property: Callable[[str, object], None]
 ) -> None:
     loads.begin(STAGE, 5)

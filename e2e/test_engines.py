@@ -169,7 +169,7 @@ def test_a_second_model_of_the_same_build_builds_nothing(namespace: Namespace, c
     assert np.array_equal(*both)
 
 
-def test_equal_files_from_elsewhere_have_the_engine_that_is_there(namespace: Namespace, bucket: Bucket) -> None:
+def test_equal_files_from_another_folder_have_the_engine_that_is_there(namespace: Namespace, bucket: Bucket) -> None:
     stored = artifacts(bucket)
     namespace.apply(model("copy", COPY, engine=int8()))
     namespace.ready("inferencemodel/copy")
@@ -223,7 +223,7 @@ def test_a_build_whose_pod_is_killed_ends_right(namespace: Namespace, bucket: Bu
     assert ended(namespace, build) == (1, 1)
 
 
-def test_a_job_that_is_deleted_by_hand_is_made_anew(namespace: Namespace, bucket: Bucket) -> None:
+def test_a_job_that_is_deleted_by_hand_is_recreated(namespace: Namespace, bucket: Bucket) -> None:
     with held(namespace, bucket, "deleted") as pod:
         build = pod["metadata"]["labels"]["argosy.dev/build"]
         (before,) = jobs(namespace, build)
@@ -275,7 +275,7 @@ def test_a_broken_engine_is_built_over(
     assert answers(client, resource, test.images[:8]).shape == (8, CLASSES)
 
 
-def test_a_store_that_cannot_be_reached_is_told_until_it_can(namespace: Namespace, bucket: Bucket) -> None:
+def test_a_store_that_cannot_be_reached_is_reported_until_it_can(namespace: Namespace, bucket: Bucket) -> None:
     storage = {"secretName": SECRET}
     away = model("away", pool="away", engine=int8(6.0), storage=storage)
     namespace.apply(_secret("lost", f"http://{NODE_ADDRESS}:1"), _pool("away", "lost"), away)
@@ -288,7 +288,7 @@ def _why(namespace: Namespace, name: str) -> str:
     return str(namespace.condition(f"inferencemodel/{name}", "EngineReady").get("message", ""))
 
 
-def test_a_store_that_is_full_is_told_and_what_serves_goes_on(
+def test_a_store_that_is_full_is_reported_and_what_serves_goes_on(
     namespace: Namespace, client: Client, bucket: Bucket
 ) -> None:
     room, bucket.room = bucket.room, 0
@@ -302,7 +302,7 @@ def test_a_store_that_is_full_is_told_and_what_serves_goes_on(
     assert answers(client, "inferencemodel/twin", test.images[:8]).shape == (8, CLASSES)
 
 
-def test_a_store_that_refuses_for_a_while_is_told_and_tried_again(namespace: Namespace, bucket: Bucket) -> None:
+def test_a_store_that_refuses_for_a_while_is_reported_and_tried_again(namespace: Namespace, bucket: Bucket) -> None:
     bucket.refused["PUT"] = (403, "AccessDenied")
     try:
         namespace.apply(model("refused", engine=int8(5.0, TEST)))

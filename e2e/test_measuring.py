@@ -52,20 +52,20 @@ def served(namespace: Namespace, storage: str) -> None:
     namespace.ready()
 
 
-def test_without_a_prometheus_servers_are_asked_themselves(namespace: Namespace, client: Client) -> None:
+def test_without_a_prometheus_servers_are_queried_themselves(namespace: Namespace, client: Client) -> None:
     assert client.version(model(ASKED)) == [1]
     measured(namespace, ASKED)
 
 
-def test_where_a_prometheus_is_named_nobody_else_is_asked(namespace: Namespace) -> None:
+def test_where_a_prometheus_is_named_no_one_else_is_queried(namespace: Namespace) -> None:
     told(namespace, DEAF, f"Prometheus {NOWHERE} cannot be reached: Connection refused")
 
 
-def test_a_secret_that_the_operator_may_not_read_is_told_with_the_way_out(namespace: Namespace) -> None:
+def test_an_unreadable_secret_is_reported_with_the_way_out(namespace: Namespace) -> None:
     told(namespace, LOCKED, "add 'login' to the chart's value rbac.secretNames")
 
 
-def test_from_when_no_prometheus_is_named_any_more_servers_are_asked(namespace: Namespace) -> None:
+def test_from_when_no_prometheus_is_named_any_more_servers_are_queried(namespace: Namespace) -> None:
     namespace("patch", "servingpool", DEAF, "--type=merge", "-p", '{"spec": {"monitoring": null}}')
     measured(namespace, DEAF)
 

@@ -103,7 +103,7 @@ def without_network_policies(cluster: Cluster) -> Iterator[None]:
     cluster.kubectl("patch", "clusterrole", name, "--type=merge", "-p", json.dumps({"rules": whole["rules"]}))
 
 
-def test_a_right_that_is_missing_is_told_and_used_once_it_is_given(
+def test_a_right_that_is_missing_is_reported_and_used_once_it_is_set(
     namespace: Namespace, client: Client, storage: str, without_network_policies: None, cluster: Cluster
 ) -> None:
     namespace.apply(pool("three"), version_model("third", "three", storage))
@@ -115,6 +115,6 @@ def test_a_right_that_is_missing_is_told_and_used_once_it_is_given(
     assert release.leader(cluster)
 
 
-def test_the_pool_is_whole_once_the_right_is_there(namespace: Namespace) -> None:
+def test_the_pool_is_complete_once_the_right_is_there(namespace: Namespace) -> None:
     namespace.ready("servingpool/three")
     assert namespace.read("networkpolicy", "three")["spec"]

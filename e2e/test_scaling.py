@@ -42,7 +42,7 @@ def _addresses(namespace: Namespace, service: str) -> list[str]:
     return [address["ip"] for each in subsets for address in each.get("addresses") or []]
 
 
-def test_a_pool_keeps_the_servers_that_it_is_told_to(namespace: Namespace) -> None:
+def test_a_pool_keeps_the_servers_that_it_is_ordered_to(namespace: Namespace) -> None:
     namespace.apply(pool("first", minServers=2))
     namespace.until("two Pods", lambda: len(namespace.server_pods("first")) == 2)
     namespace.ready()

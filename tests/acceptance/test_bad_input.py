@@ -33,7 +33,7 @@ MODELS = (
 )
 
 
-def test_models_that_do_not_load_say_why_beside_one_that_serves(workspace: Workspace, up: Starter) -> None:
+def test_models_that_do_not_load_say_why_alongside_one_that_serves(workspace: Workspace, up: Starter) -> None:
     prepare(workspace, MODELS)
     (workspace.manifests / "corrupt").mkdir()
     (workspace.manifests / "corrupt" / "model.onnx").write_bytes(b"\x08\x07 no protobuf")
@@ -140,7 +140,7 @@ EDITS = {
 }
 
 
-def test_edits_that_are_wrong_are_told_and_change_nothing(workspace: Workspace, up: Starter) -> None:
+def test_edits_that_are_wrong_are_reported_and_change_nothing(workspace: Workspace, up: Starter) -> None:
     workspace.write_model("double", 2.0)
     workspace.write(GOOD)
     run = up()

@@ -74,7 +74,7 @@ def test_a_state_folder_that_cannot_be_is_refused_in_words(up: Starter, tmp_path
     assert "Traceback" not in run.output
 
 
-def test_a_full_disk_is_told_and_does_not_stop_what_serves(workspace: Workspace, up: Starter) -> None:
+def test_a_full_disk_is_reported_and_does_not_stop_what_serves(workspace: Workspace, up: Starter) -> None:
     """A limit on the size of files stands for the disk: it is the same error to the program, for large files only."""
     run = up()
     run.until_ready("good")

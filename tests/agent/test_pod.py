@@ -113,7 +113,7 @@ def test_a_version_bump_under_load_fails_no_request(pod: Pod) -> None:
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_a_model_that_leaves_answers_until_nobody_asks(make_pod: MakePod, server: str) -> None:
+def test_a_model_that_leaves_answers_until_no_one_asks(make_pod: MakePod, server: str) -> None:
     pod = make_pod(server, "--drain-quiet-secs=2", "--drain-timeout-secs=600")
     pod.want(model("m", {1: folder_of(pod.root, "one", 2.0)}))
     pod.until_ready("m", 1)
@@ -168,7 +168,7 @@ def test_a_killed_agent_returns_reloads_nothing_and_loses_no_request(pod: Pod) -
     assert "was ended by SIGKILL" in pod.log
 
 
-def test_a_broken_model_holds_up_nothing_and_is_told_until_it_is_mended(pod: Pod) -> None:
+def test_a_broken_model_delays_nothing_and_is_reported(pod: Pod) -> None:
     good = model("good", {1: folder_of(pod.root, "good", 2.0)})
     bad = model("bad", {1: folder_of(pod.root, "bad", 3.0, body="raise ValueError('no weights here')")})
     pod.want(good, bad)
@@ -207,7 +207,7 @@ def missing() -> Iterator[str]:
     server.server_close()
 
 
-def test_what_cannot_be_fetched_is_told_by_kind_and_the_rest_is_served(make_pod: MakePod, missing: str) -> None:
+def test_what_cannot_be_fetched_is_reported_and_the_rest_served(make_pod: MakePod, missing: str) -> None:
     pod = make_pod()
     wrong = VersionSource(folder_of(pod.root, "wrong", 3.0).uri, "sha256:" + "0" * 64)
     good = model("good", {1: folder_of(pod.root, "good", 2.0)})
@@ -223,7 +223,7 @@ def test_what_cannot_be_fetched_is_told_by_kind_and_the_rest_is_served(make_pod:
 
 
 @pytest.mark.skipif(not is_root(), reason="mounts a small file system")
-def test_a_full_disk_is_told_and_what_serves_goes_on(make_pod: MakePod, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_what_serves_goes_on(make_pod: MakePod, tmp_path: Path) -> None:
     (tmp_path / "models" / "cache").mkdir(parents=True)
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "argosy", str(tmp_path / "models" / "cache")])
     if mounted.returncode:
@@ -249,7 +249,7 @@ def test_a_full_disk_is_told_and_what_serves_goes_on(make_pod: MakePod, tmp_path
         subprocess.run(["umount", str(tmp_path / "models" / "cache")], check=True)
 
 
-def test_an_unreadable_wish_is_told_and_the_last_good_one_stands(make_pod: MakePod) -> None:
+def test_an_unreadable_wish_is_reported_and_the_last_good_one_stands(make_pod: MakePod) -> None:
     pod = make_pod()
     wanted = pod.want(model("m", {1: folder_of(pod.root, "one", 2.0)}))
     pod.until_ready("m", 1)

@@ -12,7 +12,7 @@ def test_it_measures_every_size_and_overload(tmp_path):
     assert all(value > 0 for name, value in found.items() if not name.startswith("growth"))
 
 
-def test_in_its_fleet_each_gpu_has_a_model_and_one_of_them_changes():
+def test_in_its_fleet_every_gpu_has_a_model_and_one_of_them_changes():
     facts = running(16, 50)
     assert (len(facts.nodes), len(facts.groups), len(facts.current)) == (2, 24, 2)
     changed = one_changed(facts)

@@ -54,7 +54,7 @@ def test_every_stage_of_a_request_is_passed(measured: dict[str, list[dict[str, o
         assert all(us > 0 for us in stages.values()), row
 
 
-def test_the_page_tells_the_sum_beside_the_whole(measured: dict[str, list[dict[str, object]]]) -> None:
+def test_the_page_tells_the_sum_alongside_the_total(measured: dict[str, list[dict[str, object]]]) -> None:
     form = measured["rows"][0]["form"]
     table = TABLES["stages"]["stages"](measured)
     assert f"| stage | http, 1 a batch, {form} |" in table

@@ -17,13 +17,13 @@ def test_a_ratio_is_the_median_of_the_rounds_own_ratios() -> None:
     assert row(cell)["triton_rate"] == 200
 
 
-def test_a_load_that_failed_is_told_as_zeros() -> None:
+def test_a_load_that_failed_is_reported_as_zeros() -> None:
     failed = row(Cell(LOAD, ()))
     assert failed["ratio"] == failed["argosy_rate"] == 0
     assert cells(failed)[:4] == ["identity", "http", "8", "64"]
 
 
-def test_a_stream_is_asked_over_grpc_alone() -> None:
+def test_a_stream_is_requested_over_grpc_alone() -> None:
     asked = list(loads(["identity", "stream"], ["http", "grpc"], [1], [64]))
     assert [(load.model, load.protocol) for load in asked] == [
         ("identity", "http"),

@@ -59,7 +59,7 @@ def test_the_builder_measures_what_the_api_offers() -> None:
         ("top1_agreement", 0.5),
     ],
 )
-def test_outputs_are_held_against_each_other(metric: str, value: float) -> None:
+def test_outputs_are_compared_with_one_another(metric: str, value: float) -> None:
     engines = {0.0: [0.0, 0.0], 1.0: [2.0, 2.0]}
     baselines = {0.0: [0.0, 0.0], 1.0: [0.0, 2.0]}
     if metric in ("mean_absolute_error", "mean_squared_error"):
@@ -132,7 +132,7 @@ def test_rows_of_one_shape_go_together_up_to_the_batch() -> None:
     assert told == [2, 3, 4]
 
 
-def test_a_model_without_batches_is_asked_with_what_its_dims_say() -> None:
+def test_a_model_without_batches_gets_what_its_dims_say() -> None:
     report = held("max_absolute_error", samples([1.0, 2.0]), lambda x: x, lambda x: x, batch=0)
     assert report.value == 0
 

@@ -22,7 +22,7 @@ def lines(folder: Path, *objects: object, name: str = "data.jsonl") -> None:
     (folder / name).write_bytes(b"\n".join(map(orjson.dumps, objects)) + b"\n\n")
 
 
-def test_an_array_of_npz_is_a_tensor_and_labels_stand_beside(tmp_path: Path) -> None:
+def test_an_array_of_npz_is_a_tensor_and_labels_stand_alongside(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=np.arange(6.0).reshape(2, 3), labels=np.array([1, 0]))
     found = read(tmp_path, X)
     assert [row["x"].tolist() for row in found.rows] == [[0, 1, 2], [3, 4, 5]]
@@ -42,7 +42,7 @@ def test_lines_may_differ_in_length_where_a_dimension_is_open(tmp_path: Path) ->
     assert [row["ids"].tolist() for row in read(tmp_path, IDS).rows] == [[1, 2], [3]]
 
 
-def test_files_follow_each_other_by_name_and_count_cuts(tmp_path: Path) -> None:
+def test_files_follow_one_another_by_name_and_count_cuts(tmp_path: Path) -> None:
     lines(tmp_path, {"ids": [3]}, name="b.jsonl")
     lines(tmp_path, {"ids": [1]}, {"ids": [2]}, name="a.jsonl")
     assert [row["ids"][0] for row in read(tmp_path, IDS, count=2).rows] == [1, 2]

@@ -89,9 +89,7 @@ def build(bucket: S3, manifests: Path, tmp_path: Path) -> Callable[[str], BuildR
     return run
 
 
-def test_built_once_found_again_and_mended(
-    build: Callable[[str], BuildReport], manifests: Path, tmp_path: Path
-) -> None:
+def test_built_once_reused_and_mended(build: Callable[[str], BuildReport], manifests: Path, tmp_path: Path) -> None:
     built = build("first")
     assert (built.state, built.cached, built.message) == (BuildState.READY, False, "")
     again = build("second")

@@ -45,7 +45,7 @@ def test_the_api_server_is_led_to_the_operators_port(release: Release) -> None:
     assert "publishNotReadyAddresses" not in service["spec"]
 
 
-def test_all_kinds_are_asked_about_and_none_is_held_up(release: Release) -> None:
+def test_all_kinds_are_queried_about_and_none_is_delayed(release: Release) -> None:
     webhook = _webhook(release.install(WITHOUT_CRDS))
     (rule,) = webhook["rules"]
     assert set(rule["resources"]) == {RESOURCES[name].plural for name in KINDS}
@@ -55,7 +55,7 @@ def test_all_kinds_are_asked_about_and_none_is_held_up(release: Release) -> None
     assert "namespaceSelector" not in webhook
 
 
-def test_only_the_watched_namespaces_are_asked_about(release: Release) -> None:
+def test_only_the_watched_namespaces_are_queried_about(release: Release) -> None:
     webhook = _webhook(release.install({**WITHOUT_CRDS, "watchNamespaces": ["default"]}))
     (term,) = webhook["namespaceSelector"]["matchExpressions"]
     assert term == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["default"]}
@@ -102,7 +102,7 @@ def test_the_certificate_stays_across_upgrades(release: Release, cluster: Cluste
     assert webhook["clientConfig"]["caBundle"] == _secret(release, cluster)["ca.crt"]
 
 
-def test_a_certificate_of_ones_own_takes_its_place(release: Release) -> None:
+def test_a_certificate_of_ones_own_takes_its_slot(release: Release) -> None:
     own = {"annotations": {"cert-manager.io/inject-ca-from": "a/b"}, "certificate": {"secretName": "mine"}}
     objects = release.install({**WITHOUT_CRDS, "admission": own}, check_fields=True)
     assert [body for body in objects if body["kind"] == "Secret"] == []

@@ -50,7 +50,7 @@ def test_uninstalling_leaves_the_crds_and_all_resources_alone(release: Release, 
     assert f"{release.namespace}:" not in names
 
 
-def test_what_was_kept_is_taken_up_by_the_next_install(release: Release, cluster: Cluster) -> None:
+def test_what_was_retained_is_taken_up_by_the_next_install(release: Release, cluster: Cluster) -> None:
     release.install({})
     _use(cluster)
     before = cluster.read("servingpool", "main")["metadata"]["uid"]
@@ -59,7 +59,7 @@ def test_what_was_kept_is_taken_up_by_the_next_install(release: Release, cluster
     assert cluster.read("servingpool", "main")["metadata"]["uid"] == before
 
 
-def test_crds_go_with_the_release_where_they_are_not_to_be_kept(release: Release, cluster: Cluster) -> None:
+def test_crds_go_with_the_release_where_they_are_not_to_be_retained(release: Release, cluster: Cluster) -> None:
     release.install({"crds": {"keep": False}})
     release.uninstall()
     wait_for("the CRDs' end", lambda: not _crds(cluster), 60)

@@ -132,7 +132,7 @@ def test_it_may_do_in_every_namespace_what_it_does_there_and_no_more(
     assert _has(access, release.namespace) == everywhere | THE_LEASE
 
 
-def test_of_secrets_it_may_read_those_that_it_is_told_of(
+def test_of_secrets_it_may_read_those_that_are_listed(
     operator: Callable[..., Access], release: Release, elsewhere: str
 ) -> None:
     access = operator({"rbac": {"secretNames": ["prometheus", "mimir.login"]}})
@@ -142,7 +142,7 @@ def test_of_secrets_it_may_read_those_that_it_is_told_of(
     assert access.kubectl_process("get", "secrets", "-n", elsewhere).returncode != 0
 
 
-def test_told_of_namespaces_it_has_its_rights_in_those_alone(
+def test_limited_to_namespaces_it_has_its_rights_in_those_alone(
     operator: Callable[..., Access], release: Release, cluster: Cluster, elsewhere: str
 ) -> None:
     access = operator({"watchNamespaces": ["default"]})
@@ -217,7 +217,7 @@ def test_it_may_give_the_agents_their_rights_and_no_others(
 
 
 @pytest.mark.usefixtures("kinds")
-def test_whoever_may_edit_a_namespace_may_edit_its_models(release: Release, cluster: Cluster) -> None:
+def test_who_may_edit_a_namespace_may_edit_its_models(release: Release, cluster: Cluster) -> None:
     release.install({**WITHOUT_CRDS, "replicas": 0})
     cluster.kubectl("create", "rolebinding", "joe", "--clusterrole=edit", "--user=joe", "-n", release.namespace)
     cluster.kubectl("create", "rolebinding", "ann", "--clusterrole=view", "--user=ann", "-n", release.namespace)

@@ -99,7 +99,7 @@ def test_reserved_parameters_are_refused_by_the_client(client: FourClient) -> No
         client.infer("parameters", [client.tensor("IN", "FP32", [0.0])], parameters={"sequence_id": 1})
 
 
-def test_timeout_and_priority_are_told(client: FourClient) -> None:
+def test_timeout_and_priority_are_reported(client: FourClient) -> None:
     result = client.infer("parameters", [client.tensor("IN", "FP32", [0.0])], timeout=5_000_000, priority=2)
     assert json.loads(result.as_numpy("REQUEST")[0])["timeout"] == 5_000_000
 

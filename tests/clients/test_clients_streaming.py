@@ -62,7 +62,7 @@ def test_a_decoupled_model(streaming: FourClient) -> None:
     assert replies.none_left()
 
 
-def test_an_empty_final_response_comes_only_when_asked_for(streaming: FourClient) -> None:
+def test_an_empty_final_response_comes_only_when_requested(streaming: FourClient) -> None:
     replies = Replies()
     streaming.start_stream(replies)
     streaming.async_stream_infer("repeat", _values(streaming, [1, 2]))

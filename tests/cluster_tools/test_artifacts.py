@@ -33,7 +33,7 @@ def test_the_pause_program_runs_and_waits(tmp_path: Path) -> None:
         assert process.wait(60) == -signal.SIGKILL
 
 
-def test_the_pause_image_is_an_archive_whose_parts_refer_to_each_other() -> None:
+def test_the_pause_image_is_an_archive_whose_parts_refer_to_one_another() -> None:
     with tarfile.open(fileobj=io.BytesIO(pause_image.archive())) as archive:
         (manifest,) = json.load(archive.extractfile("manifest.json"))  # type: ignore[arg-type]
         assert manifest["RepoTags"] == [pause_image.NAME]

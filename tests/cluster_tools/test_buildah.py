@@ -57,7 +57,7 @@ def test_not_for_ever(builds: Builds, tmp_path: Path) -> None:
     assert len(builds.commands) == buildah.TRIES
 
 
-def test_what_a_dockerfile_does_wrong_is_told_at_once(builds: Builds, tmp_path: Path) -> None:
+def test_what_a_dockerfile_does_wrong_is_reported_at_once(builds: Builds, tmp_path: Path) -> None:
     builds.fail(1, "RUN false: exit status 1")
     with pytest.raises(ClusterError, match="exit status 1"):
         buildah.build(tmp_path / "Dockerfile", tmp_path, "localhost/a:1")

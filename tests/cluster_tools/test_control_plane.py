@@ -47,7 +47,7 @@ def test_users_have_the_rights_that_rbac_gives_their_group(cluster: Cluster) -> 
     assert "system:serviceaccount:default:default" in account.kubectl_process("get", "pods").stderr
 
 
-def test_an_earlier_cluster_is_found_by_its_folder(cluster: Cluster) -> None:
+def test_an_earlier_cluster_is_detected_by_its_folder(cluster: Cluster) -> None:
     again = Cluster.attach(cluster.folder)
     assert again is not None
     assert again.ready()
@@ -56,7 +56,7 @@ def test_an_earlier_cluster_is_found_by_its_folder(cluster: Cluster) -> None:
     }  # fmt: skip
 
 
-def test_the_scheduler_places_by_gpus_and_the_loop_plays_the_kubelet(cluster: Cluster) -> None:
+def test_the_scheduler_schedules_by_gpus_and_the_loop_plays_the_kubelet(cluster: Cluster) -> None:
     big = fake_nodes(cluster, 2, Gpus(8))
     fake_nodes(cluster, 2, Gpus(4), prefix="small")
     with FakeKubelets(cluster, big):

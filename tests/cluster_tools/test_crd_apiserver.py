@@ -20,7 +20,7 @@ def test_the_oldest_and_the_newest_version_are_read_from_its_help() -> None:
         emulated_versions("--secure-port int")
 
 
-def test_a_machine_without_it_is_told_how_to_have_it_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_it_gets_advice_on_building_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crd_apiserver, "TARBALL", tmp_path / "none.xz")
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("ARGOSY_KUBE_BUILD", raising=False)

@@ -38,7 +38,7 @@ def test_in_ci_the_last_resort_is_a_build_and_nothing_is_skipped(root: bool, bui
 
 
 @pytest.mark.parametrize("root", [True, False])
-def test_elsewhere_one_line_says_why_it_is_skipped_and_how_it_would_run(root: bool) -> None:
+def test_otherwise_one_line_says_why_it_is_skipped_and_how_it_would_run(root: bool) -> None:
     outcome, line = verdict(machine(root=root), "no kubelet:\n  looked everywhere")
     assert outcome is Verdict.SKIP
     assert line.startswith("no kubelet: looked everywhere (CI=true brings what is missing")
@@ -46,7 +46,7 @@ def test_elsewhere_one_line_says_why_it_is_skipped_and_how_it_would_run(root: bo
     assert line.endswith(", as root)") is not root
 
 
-def test_what_nothing_can_bring_is_said_as_it_is() -> None:
+def test_what_nothing_can_bring_is_reported_as_it_is() -> None:
     assert verdict(machine(), "port 8000 is taken", may_be_brought=False) == (Verdict.SKIP, "port 8000 is taken")
     assert verdict(machine(ci=True), "port 8000 is taken", may_be_brought=False)[0] is Verdict.FAIL
 

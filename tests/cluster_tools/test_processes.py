@@ -28,7 +28,7 @@ def test_the_stat_line_of_a_program_with_a_strange_name(letter: str, state: str)
     assert parse_stat(f"71 (a) Z (b)) {letter} {between} 4711 0 0") == (state, 4711)
 
 
-def test_a_started_process_is_found_again_and_ended(processes: Processes, tmp_path: Path) -> None:
+def test_a_started_process_is_recovered_and_ended(processes: Processes, tmp_path: Path) -> None:
     started = processes.start("sleeper", SLEEP)
     again = Processes(tmp_path).get("sleeper")
     assert again == started
@@ -70,7 +70,7 @@ def test_a_process_that_minds_no_sigterm_is_killed(processes: Processes, tmp_pat
     assert not process.alive()
 
 
-def test_each_runs_in_a_session_of_its_own(processes: Processes) -> None:
+def test_every_process_runs_in_a_session_of_its_own(processes: Processes) -> None:
     assert os.getsid(processes.start("sleeper", SLEEP).pid) != os.getsid(0)
 
 

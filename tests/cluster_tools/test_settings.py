@@ -81,7 +81,7 @@ def test_versions(text: str, version: tuple[int, int]) -> None:
     assert parse_version(text) == version
 
 
-def test_without_any_programs_the_error_names_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_programs_the_error_names_every_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def out_of_reach(cache: Path) -> Path:
         raise ClusterUnavailableError("no way out")
 

@@ -136,7 +136,7 @@ def test_instances_come_and_go_while_requests_are_answered(changing: Changing) -
     assert changing.counts(len(statuses)) == len(statuses)
 
 
-def test_batching_is_loaded_anew_by_triton_alone(changing: Changing) -> None:
+def test_batching_is_reloaded_by_triton_alone(changing: Changing) -> None:
     changing.ask()
     status, said = changing.change(CONFIG % 1 + "dynamic_batching { max_queue_delay_microseconds: 100 }")
     assert status == 200, said
@@ -146,7 +146,7 @@ def test_batching_is_loaded_anew_by_triton_alone(changing: Changing) -> None:
     assert changing.counts(counted) == counted
 
 
-def test_a_lower_batch_limit_is_loaded_anew_by_triton_alone(changing: Changing) -> None:
+def test_a_lower_batch_limit_is_reloaded_by_triton_alone(changing: Changing) -> None:
     assert changing.change((CONFIG % 1).replace("size: 8", "size: 2"))[0] == 200
     three = send(changing.server.http, infer("m", tensor("X", [3, 1], "FP32", [1.0, 2.0, 3.0])))
     assert three["status"] == 400

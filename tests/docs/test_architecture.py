@@ -43,7 +43,7 @@ def test_every_module_is_there() -> None:
     assert {each for each in modules if found(each) is None} == set()
 
 
-def test_the_glossary_has_each_term_once() -> None:
+def test_the_glossary_has_every_term_once() -> None:
     terms = [term for term in re.findall(r"^\| ([^|]+) \|", GLOSSARY, re.MULTILINE) if term not in ("term", "---")]
     assert len(terms) > 40
     assert sorted(terms) == sorted(set(terms))

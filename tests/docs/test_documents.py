@@ -46,7 +46,7 @@ def _have_curl() -> None:
         give_up(error)
 
 
-def test_the_documents_are_found() -> None:
+def test_the_documents_are_listed() -> None:
     names = {str(path.relative_to(ROOT)) for path in DOCUMENTS}
     assert {"README.md", "examples/assistant/README.md", "examples/llama-70b/README.md"} <= names
     started = [path for path in DOCUMENTS if any(block.goes_on and block.is_run for block in blocks(path.read_text()))]

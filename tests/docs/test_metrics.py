@@ -64,7 +64,7 @@ def test_every_metric_is_there_with_its_kind_and_no_other(lines):
 OF = {"all": {"plain", "streams", "pair"}, "models": {"plain", "streams"}, "decoupled": {"streams"}}
 
 
-def test_each_is_of_the_models_that_the_table_says(lines):
+def test_every_one_is_of_the_models_that_the_table_says(lines):
     told: dict[str, set[str]] = {}
     for line in lines:
         if found := re.match(r'(\w+?)(?:_bucket|_sum|_count)?\{model="(\w+)",version="1"[,}]', line):
@@ -75,7 +75,7 @@ def test_each_is_of_the_models_that_the_table_says(lines):
             assert told[row[0].strip("`")] == OF[row[2]], row[0]
 
 
-def test_reasons_and_labels_are_those_that_are_told(lines):
+def test_reasons_and_labels_are_those_that_are_reported(lines):
     for row in table():
         name, said = row[0].strip("`"), row[-1]
         if "by `reason`" in said:

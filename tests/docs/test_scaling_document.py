@@ -31,12 +31,12 @@ def test_the_thresholds_are_the_codes() -> None:
                 assert test.measure.written(test.threshold) in row[1], (rule.kind, test.measure.says)
 
 
-def test_all_alerts_are_told_and_no_other() -> None:
+def test_all_alerts_are_reported_and_no_other() -> None:
     told = [row[0].strip("`") for row in rows("Argosy")]
     assert told == [rule.name for group in ALERTS for rule in group.rules if isinstance(rule, Alert)]
 
 
-def test_what_the_operator_tells_of_scaling_is_told_of() -> None:
+def test_what_the_operator_tells_of_scaling_is_reported() -> None:
     metrics = Metrics()
     metrics.tell_of(list)
     names = {line.split()[2] for line in metrics.text().decode().splitlines() if line.startswith("# TYPE ")}

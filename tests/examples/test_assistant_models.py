@@ -233,7 +233,7 @@ def test_a_harmful_prompt_is_refused(answer: Any) -> None:
     assert out["score"].item() > 0.5
 
 
-def test_chunks_join_to_the_whole_text(answer: Any, detokenize: Stage) -> None:
+def test_chunks_join_to_the_full_text(answer: Any, detokenize: Stage) -> None:
     whole = answer("What is the with statement?")
     calm = one(False, np.bool_)
     for size in (1, 3):

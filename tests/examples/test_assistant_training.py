@@ -24,7 +24,7 @@ def run(script: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_corpus_answers_each_question_once(corpus: ModuleType) -> None:
+def test_the_corpus_answers_every_question_once(corpus: ModuleType) -> None:
     pairs = corpus.make_pairs()
     questions = [question for pair in pairs for question in pair.questions]
     assert len(questions) == len(set(questions))
@@ -41,7 +41,7 @@ def test_small_talk_is_two_columns() -> None:
         assert {len(row) for row in csv.reader(file)} == {2}
 
 
-def test_answers_are_whole_sentences_where_they_fit(corpus: ModuleType) -> None:
+def test_answers_are_complete_sentences_where_they_fit(corpus: ModuleType) -> None:
     text = "The *first* one (see section Names).  Another “quoted” one.  As follows:\n\nCode."
     assert corpus.first_sentences(text) == 'The first one. Another "quoted" one.'
     assert corpus.first_sentences("One. Two is too long.", limit=10) == "One."

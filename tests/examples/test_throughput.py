@@ -33,14 +33,14 @@ def with_steps(last: int) -> str:
 
 
 @pytest.mark.parametrize("last", range(1, 6))
-def test_the_manifest_is_valid_after_each_step(last: int) -> None:
+def test_the_manifest_is_valid_after_every_step(last: int) -> None:
     resources, problems = parse_documents(with_steps(last), "models.yaml")
     assert problems == []
     assert len(resources) == 5
     assert len(re.findall(r"# step \d: ", with_steps(last))) == len(STEPS) - (last - 1)
 
 
-def test_the_tutorial_turns_on_each_step_in_its_order() -> None:
+def test_the_tutorial_turns_on_every_step_in_its_order() -> None:
     assert re.findall(r"sed -i 's/# step (\d): //'", TUTORIAL.read_text()) == STEPS == ["2", "3", "4", "5"]
 
 

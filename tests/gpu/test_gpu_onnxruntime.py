@@ -38,7 +38,7 @@ def test_batches_go_there_once_and_come_home_once(load: Callable[[str], Any], ki
     instance.close()
 
 
-def test_what_is_kept_is_taken_without_a_copy(load: Callable[[str], Any]) -> None:
+def test_what_is_retained_is_taken_without_a_copy(load: Callable[[str], Any]) -> None:
     instance, responder = load("FP32"), RecordingResponder()
     given = [ask(host_tensor([1, 2], [3, 4]), keep=True), ask(host_tensor([5, 6]), keep=True)]
     instance.execute(given, responder)

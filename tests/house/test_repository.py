@@ -89,6 +89,6 @@ def test_a_release_checks_that_versions_agree_as_they_do_now() -> None:
         assert done.returncode == code, name
 
 
-def test_what_never_ran_is_said_so() -> None:
+def test_what_never_ran_is_reported_so() -> None:
     assert "Never run yet." in (ROOT / ".github/workflows/release.yml").read_text().partition("\nname:")[0]
     assert "It has never run." in (ROOT / "CONTRIBUTING.md").read_text()

@@ -55,7 +55,7 @@ def test_a_model_waits_until_another_leaves_the_documents() -> None:
     assert any("left this server" in each for each in waited)
 
 
-def test_what_grows_keeps_its_form_until_what_goes_has_left() -> None:
+def test_what_grows_keeps_its_revision_until_what_goes_has_left() -> None:
     cluster, one = Cluster((NODE,), slow=timedelta(seconds=2)), pool(maxServers=1)
     settled(cluster, [one, wordy("a", 250), wordy("b", 600)], {"a", "b"})
     grown = [one, wordy("a", 700)]

@@ -66,7 +66,7 @@ def test_device_errors_of_loads_cordon_the_gpu_and_move_the_server() -> None:
     assert "cordoned for device errors: a/0" in placed.message
 
 
-def test_what_has_no_other_place_names_the_cordoned_gpu() -> None:
+def test_what_has_no_other_gpu_names_the_cordoned_gpu() -> None:
     cluster = Cluster((gpu_node("a"),), broken=frozenset({("a", 0)}))
     for_minutes(cluster, 4, [pool(), model("m")])
     assert places(cluster) == {}

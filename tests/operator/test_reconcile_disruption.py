@@ -72,7 +72,7 @@ def test_deleted_and_suspended_models_are_no_disruption() -> None:
     assert cluster.servers == {}
 
 
-def test_a_server_that_stays_keeps_what_is_noted_of_its_place() -> None:
+def test_a_server_that_stays_keeps_what_is_noted_of_its_slot() -> None:
     cluster, resources = serving()
     before = {each.name: each for each in cluster.snapshot.pool(POOL).servers}
     cluster.nodes = ()

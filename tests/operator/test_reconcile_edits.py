@@ -55,7 +55,7 @@ def test_a_version_that_does_not_fit_replaces_replica_by_replica() -> None:
     assert {tuple(server.loaded["m"].versions) for server in cluster.servers.values()} == {(2,)}
 
 
-def test_a_version_that_does_not_fit_beside_the_only_one_waits_and_says_so() -> None:
+def test_a_version_that_does_not_fit_waits_and_says_so() -> None:
     cluster = Cluster((gpu_node("a", 2),))
     cluster.settle([pool(), model("m", memory=50)])
     always_routed(cluster, [pool(), model("m", version=2, memory=50)], {"m"}, rounds=30)
@@ -74,7 +74,7 @@ def test_headroom_is_for_the_new_version() -> None:
     assert tuple(cluster.servers["p-0"].loaded["m"].versions) == (2,)
 
 
-def test_a_wrong_edit_leaves_the_last_valid_form_in_the_plan() -> None:
+def test_a_wrong_edit_leaves_the_last_valid_revision_in_the_plan() -> None:
     cluster = Cluster((gpu_node("a"),))
     right = [pool(), model("m"), model("n"), ensemble("e", "m", "n")]
     cluster.settle(right)

@@ -44,7 +44,7 @@ def test_while_it_grows_requests_reach_it() -> None:
     assert loaded(cluster, "m")[1].instances == 3
 
 
-def test_what_fills_a_gpu_grows_there_without_room_for_a_second_copy() -> None:
+def test_what_fills_a_gpu_grows_there_without_space_for_a_second_copy() -> None:
     """A reload would need as much again beside it; two instances more need 40 GiB, and there are 40."""
     cluster = Cluster((gpu_node("a", 1),))
     cluster.settle([pool(), model("m", memory=20, instances=2)])
@@ -53,7 +53,7 @@ def test_what_fills_a_gpu_grows_there_without_room_for_a_second_copy() -> None:
     assert all(status.ready for status in outcome.statuses.values())
 
 
-def test_it_waits_for_the_instances_of_another_that_gives_room() -> None:
+def test_it_waits_for_the_instances_of_another_that_frees_memory() -> None:
     cluster = Cluster((gpu_node("a", 1),), slow=timedelta(seconds=5))
     cluster.settle([pool(), model("m", memory=20, instances=3), model("n", memory=20)])
     wanted = [pool(), model("m", memory=20), model("n", memory=20, instances=3)]
@@ -65,7 +65,7 @@ def test_it_waits_for_the_instances_of_another_that_gives_room() -> None:
     assert all(m + n <= 4 for m, n in seen), "80 GiB have room for four of 20"
 
 
-def test_another_window_needs_no_room_and_no_second_copy() -> None:
+def test_another_window_needs_no_space_and_no_second_copy() -> None:
     cluster = Cluster((gpu_node("a", 1),))
     cluster.settle([pool(), model("m", memory=70, batching={})])
     outcome = cluster.settle([pool(), model("m", memory=70, batching={"maxQueueDelayMicroseconds": 500})])
@@ -73,7 +73,7 @@ def test_another_window_needs_no_room_and_no_second_copy() -> None:
     assert all(status.ready for status in outcome.statuses.values())
 
 
-def test_on_nvidia_s_server_batching_is_a_reload_that_has_no_room() -> None:
+def test_on_nvidia_s_server_batching_is_a_reload_that_has_no_space() -> None:
     cluster = Cluster((gpu_node("a", 1),))
     triton = pool(runtime={"name": "triton"})
     cluster.settle([triton, model("m", memory=70, batching={})])

@@ -27,7 +27,7 @@ def test_a_replica_too_many_is_unrouted_then_drained_then_gone() -> None:
     assert cluster.servers.keys() == {"p-0"}
 
 
-def test_a_model_that_nobody_declares_is_drained_before_it_goes() -> None:
+def test_a_model_that_no_one_declares_is_drained_before_it_goes() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m"), model("n")])
     cluster.tick([pool(), model("m")])
@@ -99,7 +99,7 @@ def test_an_ensemble_whose_model_is_deleted_goes_with_it() -> None:
     assert cluster.serving() == {"m": {"p-0"}}
 
 
-def test_what_waits_for_each_other_is_not_left_waiting() -> None:
+def test_what_waits_for_one_another_is_not_left_waiting() -> None:
     cluster = Cluster((gpu_node("a", 2),))
     apart = [pool(), model("m", memory=10), model("n", memory=60)]
     cluster.settle(apart)

@@ -48,7 +48,7 @@ def test_a_newcomer_waits_for_the_larger_former_version_of_another() -> None:
     assert loaded(cluster) == {"m": {2}, "a": {1}}
 
 
-def test_a_larger_version_loads_beside_a_small_one() -> None:
+def test_a_larger_version_loads_alongside_a_small_one() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m", memory=10)])
     never_too_full(cluster, [pool(), model("m", version=2, memory=50)], sizes(m=[10, 50]), {"m"})
@@ -75,7 +75,7 @@ def test_another_size_of_a_loaded_model_counts_at_once() -> None:
     assert "it needs 40 GiB on GPU 0 of node a, where 30 GiB are free" in message(cluster, "m")
 
 
-def test_a_version_without_a_known_size_counts_as_what_is_declared() -> None:
+def test_a_version_without_a_recorded_size_counts_as_what_is_declared() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m", memory=50)])
     for found in cluster.servers["p-0"].loaded.values():
@@ -187,14 +187,14 @@ def test_a_small_model_takes_a_new_configuration_while_it_serves() -> None:
     assert "max_batch_size: 8" in cluster.servers["p-0"].loaded["m"].config_text
 
 
-def test_a_policy_alone_needs_no_room() -> None:
+def test_a_policy_alone_needs_no_space() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m", memory=60)])
     cluster.settle([pool(), model("m", memory=60, versionPolicy={"all": {}})])
     assert message(cluster, "m").startswith("Loaded: ")
 
 
-def test_two_that_wait_for_each_others_gpu_are_not_left_waiting() -> None:
+def test_two_that_wait_for_one_anothers_gpu_are_not_left_waiting() -> None:
     cluster = Cluster((gpu_node("a", 2),))
     resources = [pool(maxServers=1), model("m", memory=50), model("n", memory=50)]
     cluster.settle(resources)
@@ -209,7 +209,7 @@ def test_two_that_wait_for_each_others_gpu_are_not_left_waiting() -> None:
     assert cluster.serving().keys() == {"m", "n"}
 
 
-def test_a_version_that_does_not_load_holds_up_nobody() -> None:
+def test_a_version_that_does_not_load_holds_up_no_one() -> None:
     cluster = Cluster((gpu_node("a"),), refuses=frozenset({("m", 2)}))
     cluster.settle([pool(), model("m", memory=30)])
     bad = [pool(), model("m", version=2, memory=30)]

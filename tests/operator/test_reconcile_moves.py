@@ -30,7 +30,7 @@ def test_a_selector_moves_a_pool_to_other_nodes_without_anyone_noticing() -> Non
 
 
 @pytest.mark.parametrize("lacks", ["unlabelled", "unready"])
-def test_a_model_stays_routed_until_requests_reach_its_new_place(lacks: str) -> None:
+def test_a_model_stays_routed_until_requests_reach_its_new_server(lacks: str) -> None:
     nodes = tuple(gpu_node(name, labels={"zone": name}) for name in ("a", "b"))
     cluster = Cluster(nodes)
     cluster.settle([pool(nodeSelector={"zone": "a"}), model("m")])
@@ -44,7 +44,7 @@ def test_a_model_stays_routed_until_requests_reach_its_new_place(lacks: str) -> 
     assert cluster.routed() == {"m": {"p-1"}}
 
 
-def test_a_place_that_takes_no_requests_any_more_gives_the_route_back() -> None:
+def test_a_replica_that_takes_no_requests_gives_the_route_back() -> None:
     nodes = tuple(gpu_node(name, labels={"zone": name}) for name in ("a", "b"))
     cluster = Cluster(nodes)
     moved = [pool(nodeSelector={"zone": "b"}), model("m")]

@@ -50,7 +50,7 @@ def test_the_plan_and_the_routes_go_by_the_resources_names() -> None:
     assert step.served == {"m": (1,), "e": (1,)}
 
 
-def test_a_new_version_under_a_served_name_interrupts_nobody() -> None:
+def test_a_new_version_under_a_served_name_interrupts_no_one() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle(NAMED)
     changed = [pool(), model("m", version=2, modelName="Bert_v2.1"), NAMED[2]]

@@ -88,7 +88,7 @@ def test_when_no_node_is_heard_of_everything_stays_as_it_is() -> None:
     }
 
 
-def test_what_has_no_room_elsewhere_stays_on_a_node_that_is_lost() -> None:
+def test_what_has_no_memory_on_other_nodes_stays_on_a_node_that_is_lost() -> None:
     cluster = Cluster((gpu_node("a"), gpu_node("b")))
     resources = [pool(), model("m", memory=60), model("n", memory=60)]
     cluster.settle(resources)

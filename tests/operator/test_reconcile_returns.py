@@ -5,7 +5,7 @@ from tests.operator.planning.declared import ensemble, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import Cluster
 
 
-def test_versions_that_were_kept_come_back_with_a_new_pod() -> None:
+def test_versions_that_were_retained_come_back_with_a_new_pod() -> None:
     cluster = Cluster((gpu_node("a"), gpu_node("b")))
     both = {"versionPolicy": {"specific": {"versions": [1, 2]}}}
     step = {"model": "m", "version": 1, "inputs": {"X": "T0"}, "outputs": {"Y": "T1"}}

@@ -63,7 +63,7 @@ def snapshot(*resources: Resource, nodes: tuple[Node, ...], **decisions: Decisio
     return FleetSnapshot(resources=(declared.pool(), *resources), nodes=nodes, decisions=told)
 
 
-def test_what_was_decided_is_placed_and_told() -> None:
+def test_what_was_decided_is_placed_and_reported() -> None:
     scaled = Change(NOON, Allocation(1), Allocation(3), Reason.SCALED_UP, "busy is 95 %")
     before = snapshot(model("m", maxReplicas=4), nodes=gpus(4), m=decision(3, change=scaled))
     outcome = reconcile(before, NOON)
@@ -94,7 +94,7 @@ def test_instances_and_the_window_are_filled_in_where_the_spec_is_free() -> None
     assert "max_queue_delay_microseconds: 500" in config
 
 
-def test_the_room_for_instances_is_that_of_the_gpu() -> None:
+def test_the_headroom_for_instances_is_that_of_the_gpu() -> None:
     small = {"footprint": {"gpuMemory": "10Gi"}, "scaling": {}}
     outcome = reconcile(snapshot(model("m", **small), nodes=gpus(1), m=decision(1, instances=2)), NOON)
     assert outcome.grants["InferenceModel default/m"].room.instances == 4  # 64 GiB, of which it has 20
@@ -127,7 +127,7 @@ def test_replicas_of_a_person_win_and_the_status_says_so() -> None:
     assert scaling(outcome, "m").message.startswith("spec.replicas is 2, and decides")
 
 
-def test_what_was_asked_for_and_is_not_there_is_no_fault() -> None:
+def test_what_was_requested_and_is_not_there_is_no_fault() -> None:
     outcome = reconcile(snapshot(model("m", maxReplicas=4), nodes=gpus(2), m=decision(3)), NOON)
     grant = outcome.grants["InferenceModel default/m"]
     assert (grant.requested, grant.placed) == (3, 2)
@@ -147,7 +147,7 @@ def test_a_model_limited_by_capacity_grows_as_soon_as_there_is_some() -> None:
     assert placed(roomier, "m") == 2  # to take it is another decision
 
 
-def test_how_many_replicas_fit_is_known_before_they_are_requested() -> None:
+def test_how_many_replicas_fit_is_recorded_before_they_are_requested() -> None:
     short = decision(2, Reason.LIMITED_BY_CAPACITY, desired=9)
     before = snapshot(model("m", maxReplicas=7), nodes=gpus(2), m=short)
     name = "InferenceModel default/m"
@@ -196,7 +196,7 @@ def test_what_gave_way_to_an_equal_hears_what_it_lacks() -> None:
     assert "of 2 in the pool" in missing
 
 
-def test_among_equals_nobody_gives_way() -> None:
+def test_among_equals_no_one_gives_way() -> None:
     one, other = model("one", maxReplicas=3), model("other", maxReplicas=3)
     first = snapshot(one, other, nodes=gpus(3), one=decision(2))
     after = reconcile(first, NOON).after(first)
@@ -214,7 +214,7 @@ def test_what_has_nothing_gets_what_another_has_beyond_its_minimum() -> None:
     assert (placed(contested, "rich"), placed(contested, "new")) == (1, 1)
 
 
-def test_the_minimum_gives_way_to_nobody() -> None:
+def test_the_minimum_gives_way_to_no_one() -> None:
     low, high = model("low", minReplicas=2), model("high", priority=100)
     first = snapshot(low, nodes=gpus(2))
     after = reconcile(first, NOON).after(first)
@@ -227,7 +227,7 @@ def test_a_pool_that_is_not_there_yet_has_no_grants() -> None:
     assert reconcile(FleetSnapshot(resources=(model("m"),), nodes=(), pools={POOL: PoolSnapshot()}), NOON).grants == {}
 
 
-def test_changes_in_place_by_scaling_leave_a_model_ready() -> None:
+def test_changes_inplace_by_scaling_leave_a_model_ready() -> None:
     spec: dict[str, Any] = {"footprint": {"gpuMemory": "4Gi"}, "scaling": {}, "maxBatchSize": 8}
     first = snapshot(model("m", **spec), nodes=gpus(1), m=decision(1))
     outcome = reconcile(first, NOON)

@@ -146,7 +146,7 @@ def test_the_step_that_failed_is_the_reason(kind: FailureKind | None, reason: st
     assert "p-0: 403 from s3" in said(of(outcome))[2]
 
 
-def test_what_answers_in_its_former_form_is_routed() -> None:
+def test_what_answers_in_its_former_revision_is_routed() -> None:
     reloading = replace(READY, models=(LoadedModel("m", 1, LoadState.LOADING, "loading", former=True),))
     outcome = decide(pool(), model("m"), reports=(reloading,))
     (step,) = outcome.steps[POOL]
@@ -167,7 +167,7 @@ def test_a_resource_that_is_being_deleted_takes_no_part() -> None:
     assert [each.model for server in outcome.plan.pools[0].servers for each in server.placements] == ["n"]
 
 
-def test_a_wrong_pool_is_told_once() -> None:
+def test_a_wrong_pool_is_reported_once() -> None:
     problems = check_together([pool(), model("m"), model("n"), ensemble("e", "m", "n", poolRef={"name": "q"})])
     assert [(problem.resource, problem.path) for problem in problems] == [("Ensemble default/e", "spec.poolRef.name")]
 
@@ -196,12 +196,12 @@ def test_of_two_that_share_a_name_the_older_keeps_it_whatever_the_pools(ensemble
         ),
     ],
 )
-def test_triton_s_finer_rules_are_said_with_the_field(config: dict[str, Any], path: str) -> None:
+def test_triton_s_finer_rules_are_reported_with_the_field(config: dict[str, Any], path: str) -> None:
     first, *_ = check_together([pool(runtime={"name": "triton"}), model("m", config=config)])
     assert first.path == path
 
 
-def test_a_faulty_resource_without_a_valid_form_gets_a_status() -> None:
+def test_a_faulty_resource_without_a_valid_revision_gets_a_status() -> None:
     right = decide(pool(), model("m"))
     (step,) = right.steps[POOL]
     problem = Problem("", "InferenceModel default/m", "spec.version", "expected a whole number; found 'x'")
@@ -244,7 +244,7 @@ def test_a_model_with_an_engine_needs_storage_for_engines() -> None:
     assert [each.name for each in step.repository.models] == ["n"]
 
 
-def test_what_served_before_an_engine_was_asked_for_goes_on_serving() -> None:
+def test_what_served_before_an_engine_was_requested_goes_on_serving() -> None:
     before = decide(pool(), model("m"))
     asked = decide(pool(), model("m", engine={"builder": "onnxruntime"}), previous=before)
     assert said(of(asked))[:2] == ("False", "EngineNotBuilt")

@@ -40,7 +40,7 @@ def loaded(cluster: Cluster) -> dict[int, str]:
     return {version: source.uri for version, source in server.loaded["m"].versions.items()}
 
 
-def test_every_declared_version_is_loaded_from_its_own_files_and_told() -> None:
+def test_every_declared_version_is_loaded_from_its_own_files_and_reported() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model(2, 1)])
     assert loaded(cluster) == {1: "s3://b/m/1", 2: "s3://b/m/2"}
@@ -58,7 +58,7 @@ def test_versions_that_do_not_fit_together_say_so() -> None:
     assert "80 GiB for 2 versions" in message(cluster, ConditionType.PLACED)
 
 
-def test_one_that_does_not_load_is_told_and_the_others_serve() -> None:
+def test_one_that_does_not_load_is_reported_and_the_others_serve() -> None:
     cluster = Cluster((gpu_node("a"),), refuses=frozenset({("m", 2)}))
     cluster.settle([pool(), model(1)])
     cluster.settle([pool(), model(1, 2)])

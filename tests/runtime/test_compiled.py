@@ -24,7 +24,7 @@ def _suffixes() -> set[str]:
 
 
 @pytest.mark.skipif("ARGOSY_FORM" not in os.environ, reason="make test says which form it runs: ARGOSY_FORM")
-def test_the_form_that_is_meant_is_the_one_that_runs() -> None:
+def test_the_build_that_is_meant_is_the_one_that_runs() -> None:
     assert _suffixes() == {".so" if os.environ["ARGOSY_FORM"] == "compiled" else ".py"}
 
 

@@ -59,7 +59,7 @@ def test_a_quota_beyond_the_affinity_does_not_matter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("usable", "limit"), [(2, 2), (63, 63), (64, None)])
-def test_the_whole_machine_is_no_limit(monkeypatch: pytest.MonkeyPatch, usable: int, limit: int | None) -> None:
+def test_the_full_machine_is_no_limit(monkeypatch: pytest.MonkeyPatch, usable: int, limit: int | None) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setattr(cpus, "cpus_within", lambda affinity, root: usable)
     assert cpus.cpu_limit.__wrapped__() == limit

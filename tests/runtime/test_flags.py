@@ -111,13 +111,13 @@ def test_a_group_is_restricted_once(tmp_path: Path, capsys):
     assert "'logging' is restricted by --control-token-file" in capsys.readouterr().err
 
 
-def test_flags_that_change_nothing_are_taken_and_told():
+def test_flags_that_change_nothing_are_taken_and_reported():
     words = [f"--{name}=off" for name in sorted(WITHOUT_EFFECT)]
     assert parse([*BASE, *words]).without_effect == tuple(f"--{name}" for name in sorted(WITHOUT_EFFECT))
     assert parse([*BASE, "--backend-directory", "/opt/backends"]).without_effect == ("--backend-directory",)
 
 
-def test_flags_that_switch_off_what_is_not_there_are_taken_and_told_once():
+def test_flags_that_switch_off_missing_features_are_reported_once():
     words = ["--trace-config", "mode=triton", "--trace-config", "file=F", "--trace-config=level=OFF", "--trace-rate=9"]
     words += ["--allow-sagemaker=false", "--model-namespacing", "off", "--response-cache-byte-size=1048576"]
     told = ("--trace-config", "--trace-rate", "--allow-sagemaker", "--model-namespacing", "--response-cache-byte-size")
@@ -137,7 +137,7 @@ def test_the_log_goes_to_its_file_behind_what_is_there(tmp_path: Path):
     assert parse([*BASE, f"--log-file={file}"]).log.values()["log_file"] == str(file)
 
 
-def test_settings_of_backends_are_read_and_those_that_change_nothing_told():
+def test_settings_of_backends_are_read_or_reported():
     given = ["onnxruntime,default-max-batch-size=16", "default-max-batch-size=0", "tensorflow,version=2", "x=y"]
     options = parse([*BASE, *[f"--backend-config={each}" for each in given]])
     assert [setting.acts for setting in options.repository.backend_settings] == [True, True, False, False]

@@ -9,13 +9,13 @@ from argosy_common.idle import Quiet, QuietPeriod
 PERIOD = QuietPeriod(5.0, 60.0)
 
 
-def test_it_is_quiet_once_no_request_has_come_for_the_period() -> None:
+def test_it_is_idle_once_no_request_has_come_for_the_period() -> None:
     quiet = Quiet(PERIOD, requests=7, now=100.0)
     assert not quiet.reached(7, 104.9)
     assert quiet.reached(7, 105.0)
 
 
-def test_a_request_begins_the_period_anew() -> None:
+def test_a_request_restarts_the_period() -> None:
     quiet = Quiet(PERIOD, requests=0, now=0.0)
     assert not quiet.reached(1, 4.0)
     assert not quiet.reached(1, 8.9)
@@ -34,11 +34,11 @@ def test_what_has_been_silent_before_needs_to_be_so_only_for_the_rest() -> None:
     assert quiet.reached(3, 51.0)
 
 
-def test_no_period_is_quiet_at_once_whatever_comes() -> None:
+def test_no_period_is_idle_at_once_whatever_comes() -> None:
     assert Quiet(QuietPeriod(0.0, 60.0), requests=0, now=0.0).reached(9, 0.0)
 
 
-def test_counters_that_begin_anew_are_requests_too() -> None:
+def test_counters_that_restart_are_requests_too() -> None:
     quiet = Quiet(PERIOD, requests=900, now=0.0)
     assert not quiet.reached(1, 5.0)
 

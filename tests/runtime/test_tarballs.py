@@ -108,7 +108,7 @@ NO_ARCHIVE = "^it is no tar archive, nor one packed by gzip, bzip2 or xz$"
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
-def test_what_is_wrong_with_a_packed_archive_is_said_in_a_sentence(
+def test_what_is_wrong_with_a_packed_archive_is_reported_in_a_sentence(
     tmp_path: Path, pack: Callable[[bytes], bytes]
 ) -> None:
     member = _member("model")
@@ -122,7 +122,7 @@ def test_what_is_wrong_with_a_packed_archive_is_said_in_a_sentence(
     _refused(tmp_path, pack(b"no tar" * 200), NO_ARCHIVE)
 
 
-def test_what_is_no_archive_at_all_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_what_is_no_archive_at_all_is_reported_in_a_sentence(tmp_path: Path) -> None:
     _refused(tmp_path, b"", DAMAGED)
     _refused(tmp_path, b"no archive", NO_ARCHIVE)
     member = _member("model")

@@ -93,7 +93,7 @@ def _client(server: Serving, name: str) -> None:
         assert server.infer(name, value) == (200, value)
 
 
-async def test_a_starved_stage_is_found_by_name_in_what_the_server_says(server: Serving) -> None:
+async def test_a_starved_stage_is_detected_by_name_in_what_the_server_says(server: Serving) -> None:
     found, limiting = await measured_under_load(server, "held-up")
     assert limiting == "starved"
     assert found[0].key == (BottleneckKind.STARVED_STAGE, "starved"), found
@@ -101,6 +101,6 @@ async def test_a_starved_stage_is_found_by_name_in_what_the_server_says(server: 
     assert found[0].share > 500
 
 
-async def test_with_an_instance_for_each_client_no_stage_starves(server: Serving) -> None:
+async def test_with_an_instance_for_every_client_no_stage_starves(server: Serving) -> None:
     found, _ = await measured_under_load(server, "well")
     assert BottleneckKind.STARVED_STAGE not in {each.kind for each in found}, found

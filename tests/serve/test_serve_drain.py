@@ -116,7 +116,7 @@ def test_a_second_signal_ends_the_wait(serve: Start) -> None:
 
 
 @pytest.mark.usefixtures("add_echo")
-def test_clients_that_keep_their_connection_are_sent_elsewhere(serve: Start) -> None:
+def test_clients_that_keep_their_connection_are_sent_away(serve: Start) -> None:
     server = serve("--drain-quiet-secs=300", "--drain-timeout-secs=300").wait_until_ready()
     tensor = {"name": "X", "datatype": "INT32", "shape": [1], "data": [7]}
     kept = http.client.HTTPConnection("127.0.0.1", server.ports["HTTP"], timeout=PATIENCE_S)

@@ -118,7 +118,7 @@ def _cut(server: Serving) -> bool:
     return False
 
 
-def test_a_killed_worker_comes_back_and_nobody_else_notices(serve: Start, add_model: AddModel) -> None:
+def test_a_killed_worker_comes_back_and_no_one_else_notices(serve: Start, add_model: AddModel) -> None:
     add_model("victim", execute=PID)
     add_model("bystander", execute=PID)
     server = serve().wait_until_ready()

@@ -83,7 +83,7 @@ def test_what_is_recorded_has_a_value(prometheus: Prometheus, name: str) -> None
     wait_for(f"{name} to be recorded", lambda: prometheus.value(f'{name}{{namespace="a",pool="p"}}') is not None, 30)
 
 
-def test_what_is_recorded_is_what_was_asked(prometheus: Prometheus) -> None:
+def test_what_is_recorded_is_what_was_requested(prometheus: Prometheus) -> None:
     assert prometheus.value('argosy:error:ratio_rate5m{model="m"}') == 0
     rows = prometheus.value('argosy:batch_rows:mean_5m{model="m"}')
     fill = prometheus.value('argosy:batch:fill_5m{model="m"}')

@@ -47,7 +47,7 @@ def confined() -> Iterator[Path]:
     group.rmdir()
 
 
-def test_a_process_killed_for_memory_is_told_from_other_deaths(confined, add_model, serve):
+def test_a_process_killed_for_memory_is_distinguished_from_other_deaths(confined, add_model, serve):
     add_model("hoards", execute=HOARD)
     add_model("crashes", execute="os.kill(os.getpid(), 9)")
     server = serve("--model-control-mode=explicit")

@@ -98,7 +98,7 @@ def test_metrics_parse_and_count(server: Serving) -> None:
     assert after["nv_inference_pending_request_count", labels] == 0
 
 
-def test_failures_are_counted_by_reason(server: Serving) -> None:
+def test_failures_count_by_reason(server: Serving) -> None:
     reasons = {
         dict(labels)["reason"]
         for name, labels in _samples(server)

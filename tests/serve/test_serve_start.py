@@ -77,7 +77,7 @@ def test_a_model_that_fails_ends_the_start(serve: Start, add_model: AddModel, fl
 
 
 @pytest.mark.parametrize("flags", [[], ["--model-control-mode=explicit", "--load-model=*"]])
-def test_a_config_that_is_wrong_is_told_in_the_log(serve: Start, add_model: AddModel, flags: list[str]) -> None:
+def test_a_config_that_is_wrong_is_reported_in_the_log(serve: Start, add_model: AddModel, flags: list[str]) -> None:
     folder = add_model("typo")
     (folder / "config.pbtxt").write_text('backend: "python"\nmax_batch_sice: 8\n')
     server = serve(*flags)

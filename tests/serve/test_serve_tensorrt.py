@@ -70,7 +70,7 @@ def test_a_plan_is_all_that_a_model_needs(write: Any, start: Any, isolation: str
     assert len(serving.workers()) == (2 if isolation == "process" else 0)
 
 
-def test_each_gpu_has_its_own_plan(write: Any, start: Any) -> None:
+def test_every_gpu_has_its_own_plan(write: Any, start: Any) -> None:
     triple = model(
         [node("Add", ["X", "X"], ["twice"]), node("Add", ["twice", "X"], ["Y"])],
         [info("X", 1, "batch", 2)],

@@ -119,7 +119,7 @@ async def test_a_server_that_does_not_listen_any_more_is_waited_for(server: Serv
         assert np.array_equal((await call).as_numpy("OUTPUT0"), ONE)
 
 
-async def test_a_channel_that_is_given_up_fails_no_other_call_that_waits_for_it() -> None:
+async def test_a_channel_that_is_abandoned_fails_no_other_call_that_waits_for_it() -> None:
     channels = Channels()
     nowhere = Endpoint("127.0.0.1", 1, 1)
     try:

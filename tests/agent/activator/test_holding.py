@@ -71,7 +71,7 @@ def holder(heard: Heard, known: Activation, limits: Limits | None = None) -> Hol
     return made
 
 
-async def test_what_some_server_has_is_passed_on_and_never_counted(heard: Heard) -> None:
+async def test_what_some_server_has_is_passed_on_and_never_recorded(heard: Heard) -> None:
     fleet, held = Fleet(), holder(heard, members(HERE, THERE))
     assert {await held.reach("m", 1, fleet.connect) for _ in range(4)} == {HERE, THERE}
     assert (heard.held, heard.waits, held.seen) == ([], [], 4)
@@ -108,7 +108,7 @@ async def test_a_request_waits_until_a_server_takes_its_connection(
     assert await waiting == HERE
 
 
-async def test_who_waited_in_vain_is_told_for_how_long_and_why(heard: Heard) -> None:
+async def test_a_request_that_waited_in_vain_learns_for_how_long_and_why(heard: Heard) -> None:
     held = holder(heard, members(timeout_s=0, reason="no GPU is free"))
     with pytest.raises(HoldingError) as raised:
         await held.reach("m", 1, Fleet().connect)
@@ -124,7 +124,7 @@ async def test_who_waited_in_vain_is_told_for_how_long_and_why(heard: Heard) -> 
         (Limits(size=15), "with it 20 bytes would wait, of at most 15"),
     ],
 )
-async def test_what_is_held_has_bounds(heard: Heard, limits: Limits, words: str) -> None:
+async def test_what_waits_has_bounds(heard: Heard, limits: Limits, words: str) -> None:
     held = holder(heard, members(), limits)
     waiting = asyncio.create_task(held.reach("m", 10, Fleet().connect))
     await heard.until({"resource": 1})
@@ -178,7 +178,7 @@ async def test_one_large_request_sends_no_smaller_share_away(heard: Heard) -> No
     assert await small == HERE
 
 
-async def test_what_finds_no_room_is_demand_for_a_while(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_finds_no_space_is_demand_for_a_while(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holding, "REFUSED_S", 0.01)
     held = holder(heard, several("big", "large"), Limits(size=10))
     waiting = asyncio.create_task(held.reach("big", 10, Fleet().connect))
@@ -202,7 +202,7 @@ async def test_one_who_leaves_waits_no_more(heard: Heard) -> None:
 
 
 @pytest.mark.parametrize("known", [Activation(), members()])
-async def test_nothing_is_held_for_what_is_not_known(heard: Heard, known: Activation) -> None:
+async def test_no_request_waits_for_what_is_unknown(heard: Heard, known: Activation) -> None:
     held = holder(heard, known)
     waiting = asyncio.create_task(held.reach("m", 1, Fleet().connect))
     if known.members:

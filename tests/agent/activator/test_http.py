@@ -101,7 +101,7 @@ async def test_generated_events_come_to_their_end(server: Server) -> None:
     assert [json.loads(line[5:])["OUT"] for line in answer.text.splitlines() if line] == [1, 2, 3]
 
 
-async def test_who_leaves_is_held_no_more() -> None:
+async def test_who_leaves_waits_no_more() -> None:
     async with standing() as at:
         at.says()
         reader, writer = await asyncio.open_connection(*at.http.split(":"))
@@ -190,7 +190,7 @@ async def _ends(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-async def test_a_server_that_ends_in_the_middle_is_told_and_not_asked_twice() -> None:
+async def test_a_server_that_ends_halfway_is_reported_and_not_retried() -> None:
     came = asyncio.Event()
 
     async def breaks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -206,7 +206,7 @@ async def test_a_server_that_ends_in_the_middle_is_told_and_not_asked_twice() ->
     assert "whether the request was executed is not known" in answer.json()["error"]
 
 
-async def test_told_to_end_it_goes_on_with_those_who_wait(server: Server) -> None:
+async def test_ordered_to_end_it_goes_on_with_waiting_requests(server: Server) -> None:
     async with standing("--exit-timeout-secs=60") as at:
         at.says()
         request = asyncio.create_task(post(at, "/v2/models/identity/infer", BODY))

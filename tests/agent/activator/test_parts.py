@@ -61,7 +61,7 @@ def test_a_lone_member_that_is_too_long_ends_no_loop() -> None:
     assert len(activation_texts(many(3), 10)) == 4
 
 
-def test_what_was_known_stands_until_all_parts_of_another_number_are_there() -> None:
+def test_what_was_read_stands_until_all_parts_of_another_number_are_there() -> None:
     parts, one, two = Parts(), activation_texts(many(4)), activation_texts(many(5), 2000)
     assert (len(one), len(two)) == (1, 2)
     assert parts.take(0, parse_part(one[0])) == many(4)
@@ -73,7 +73,7 @@ def test_what_was_known_stands_until_all_parts_of_another_number_are_there() -> 
     assert parts.take(1, parse_part(two[1])) == many(4)
 
 
-def test_of_more_names_than_fit_those_are_told_for_which_the_most_wait() -> None:
+def test_of_more_names_than_fit_those_are_reported_for_which_the_most_wait() -> None:
     held = {f"{'m' * 240}-{number}": number + 1 for number in range(5 * MOST_TOLD)}
     text = held_text(HeldRequests("uid", held))
     assert 3 * len(text.encode()) < FULL
@@ -88,7 +88,7 @@ def known(at: Standing, model: str) -> str:
     return at.activator._holder.member(model).name
 
 
-async def test_an_activator_holds_for_each_of_ten_thousand_members() -> None:
+async def test_an_activator_holds_requests_for_ten_thousand_members() -> None:
     async with standing() as at:
         *most, last = activation_texts(many(10_000))
         at.tells(most)

@@ -60,17 +60,17 @@ def test_a_head_is_passed_on_as_it_came_but_that_the_connection_ends() -> None:
     "data", [b"\r\n\r\n", b"GET /\r\n\r\n", b"GET / HTTP/2\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
              b"GET / HTTP/1.1\r\n folded: x\r\n\r\n", b"\x16\x03\x01\x02\r\n\r\n"]
 )  # fmt: skip
-def test_what_is_no_request_is_told(data: bytes) -> None:
+def test_what_is_no_request_is_reported(data: bytes) -> None:
     with pytest.raises(HeadError, match="is no"):
         _ = parse_head(data).request
 
 
 @pytest.mark.parametrize(("line", "interim"), [("HTTP/1.1 100 Continue", True), ("HTTP/1.1 200 OK", False)])
-def test_an_interim_head_is_told(line: str, interim: bool) -> None:
+def test_an_interim_head_is_reported(line: str, interim: bool) -> None:
     assert parse_head(line.encode() + b"\r\n\r\n").is_interim is interim
 
 
-def test_what_is_no_answer_is_told() -> None:
+def test_what_is_no_answer_is_reported() -> None:
     with pytest.raises(HeadError, match="status line"):
         _ = parse_head(b"SSH-2.0 x\r\n\r\n").is_interim
 
@@ -87,7 +87,7 @@ def test_the_model_of_a_message_is_the_one_that_protobuf_reads(name: str, versio
 
 
 @given(st.binary(max_size=60))
-def test_bytes_that_are_no_message_are_told_or_read(data: bytes) -> None:
+def test_bytes_that_are_no_message_are_reported_or_read(data: bytes) -> None:
     with suppress(MessageError):
         assert isinstance(model_of(data), str)
 
@@ -109,7 +109,7 @@ def test_servers_take_turns_and_one_set_aside_is_tried_a_while_later() -> None:
     assert found.next_try((b,)) is None
 
 
-def test_metrics_are_told_of_by_their_names_and_kinds() -> None:
+def test_metrics_are_reported_by_their_names_and_kinds() -> None:
     text = (Path(__file__).parents[3] / "docs" / "scaling.md").read_text()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", Metrics().text(), re.MULTILINE):
         assert re.search(rf"`{name}` \({kind}\b", " ".join(text.split())), name

@@ -62,7 +62,7 @@ def test_what_macos_leaves_never_counts(tmp_path: Path) -> None:
     assert names(Storage(tmp_path / "cache").fetch(path.as_uri())) == ["model"]
 
 
-def test_an_archive_beside_what_macos_leaves_is_unpacked(tmp_path: Path) -> None:
+def test_an_archive_alongside_what_macos_leaves_is_unpacked(tmp_path: Path) -> None:
     (tmp_path / "m").mkdir()
     archive(tmp_path / "m" / "a.tgz", model=b"m")
     (tmp_path / "m" / "._a.tgz").write_bytes(b"x")
@@ -113,7 +113,7 @@ def test_the_error_names_the_limit_and_leaves_nothing(tmp_path: Path) -> None:
     assert not any(each.is_file() for each in (tmp_path / "cache").rglob("*"))
 
 
-def test_many_empty_files_take_room_too(tmp_path: Path) -> None:
+def test_many_empty_files_take_space_too(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.tgz", **{f"f{number}": b"" for number in range(1000)})
     with pytest.raises(TooLargeError, match="sizeLimit is 1"):
         Storage(tmp_path / "cache", MIB).fetch(path.as_uri())

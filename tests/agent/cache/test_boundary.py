@@ -58,9 +58,7 @@ def test_links_within_a_claim_are_followed(tmp_path: Path, claim: Path) -> None:
     assert not (copy / "model.onnx").is_symlink()
 
 
-def test_a_link_that_takes_a_files_place_after_the_listing_is_not_read(
-    tmp_path: Path, secret: Path, claim: Path
-) -> None:
+def test_a_link_that_replaces_a_file_after_the_listing_is_not_read(tmp_path: Path, secret: Path, claim: Path) -> None:
     model = claim / "m" / "model.onnx"
     with model.open("wb") as file:
         file.truncate(LINK_FROM)

@@ -59,7 +59,7 @@ def test_what_cannot_fit_is_refused_and_nothing_goes_for_it(site: Any, cache: Pa
     assert held(cache) == {"a", "b"}
 
 
-def test_what_is_kept_is_said_again_though_nothing_changes(
+def test_what_is_retained_is_reported_again_though_nothing_changes(
     site: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     urls = offered(site, a=600)
@@ -104,7 +104,7 @@ def test_threads_that_want_the_same_fetch_it_once(site: Any, cache: Path) -> Non
     assert len(site.asked) == 2
 
 
-def test_agents_that_share_a_cache_wait_for_each_other(site: Any, cache: Path) -> None:
+def test_agents_that_share_a_cache_wait_for_one_another(site: Any, cache: Path) -> None:
     urls = offered(site, a=5000)
     begun, go_on = threading.Event(), threading.Event()
 
@@ -184,7 +184,7 @@ def test_a_torn_journal_line_is_not_believed(site: Any, cache: Path) -> None:
     assert (Storage(cache).fetch(urls["a"]) / "a").read_bytes() == site.files["/a"]
 
 
-def test_a_full_disk_is_told_and_freed(site: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_and_freed(site: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     urls = offered(site, old=10, a=10_000)
     storage = Storage(cache, part=1000)
     storage.fetch(urls["old"])

@@ -56,7 +56,7 @@ def test_the_same_files_read_with_other_credentials_are_no_copy_for_these(tmp_pa
     assert not os.path.samefile(first / "m", second / "m")
 
 
-def test_a_declared_digest_is_what_is_told(tmp_path: Path, site: Site) -> None:
+def test_a_declared_digest_is_what_is_reported(tmp_path: Path, site: Site) -> None:
     storage, uri = Storage(tmp_path / "cache"), f"{site.url}/m"
     site.files["/m"] = BODY
     declared = "sha256:" + hashlib.sha256(BODY).hexdigest()
@@ -73,7 +73,7 @@ def test_a_later_process_knows_it(tmp_path: Path, site: Site) -> None:
     assert told.startswith("listing:")
 
 
-def test_bytes_that_copies_share_count_once_and_go_with_the_last(tmp_path: Path, site: Site) -> None:
+def test_bytes_that_cached_models_share_count_once_and_go_last(tmp_path: Path, site: Site) -> None:
     site.files |= {"/m": b"m" * 600, "/n": b"n" * 600}
     storage = Storage(tmp_path / "cache", 1000)
     first = storage.fetch(f"{site.url}/m", version=1)

@@ -36,7 +36,7 @@ def folder(root: Path, **files: str) -> str:
     return root.as_uri()
 
 
-def test_a_folder_is_copied_once_and_anew_when_it_changes(tmp_path: Path, storage: Storage) -> None:
+def test_a_folder_is_copied_once_and_again_when_it_changes(tmp_path: Path, storage: Storage) -> None:
     uri = folder(tmp_path / "m", model="one", sub__data="x", __pycache____old="no")
     first = storage.fetch(uri)
     assert sorted(str(p.relative_to(first)) for p in first.rglob("*")) == ["model", "sub", "sub/data"]
@@ -49,7 +49,7 @@ def test_a_folder_is_copied_once_and_anew_when_it_changes(tmp_path: Path, storag
     assert second.exists()
 
 
-def test_an_edit_in_place_does_not_reach_the_copy(tmp_path: Path, storage: Storage) -> None:
+def test_an_edit_inplace_does_not_reach_the_copy(tmp_path: Path, storage: Storage) -> None:
     uri = folder(tmp_path / "m", model="one")
     copy = storage.fetch(uri)
     with (tmp_path / "m" / "model").open("a") as file:
@@ -104,7 +104,7 @@ def test_an_archive_may_not_leave_its_folder(tmp_path: Path, storage: Storage) -
     assert not (tmp_path / "cache" / "outside").exists()
 
 
-def test_what_is_not_there_is_said(tmp_path: Path, storage: Storage) -> None:
+def test_what_is_not_there_is_reported(tmp_path: Path, storage: Storage) -> None:
     with pytest.raises(StorageError, match="no such file or folder"):
         storage.fetch((tmp_path / "nothing").as_uri())
     with pytest.raises(StorageError, match="there are no claims outside a cluster"):
@@ -173,7 +173,7 @@ def test_what_a_killed_copy_left_is_swept_after_a_day(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [".partial-remote-new"]
 
 
-def test_the_same_uri_under_a_new_version_is_fetched_anew(tmp_path: Path, site: Site) -> None:
+def test_the_same_uri_under_a_new_version_is_fetched_again(tmp_path: Path, site: Site) -> None:
     storage, uri = Storage(tmp_path / "cache"), f"{site.url}/m"
     site.files["/m"] = b"old"
     first = storage.fetch(uri, version=1)

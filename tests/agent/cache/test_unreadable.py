@@ -88,7 +88,7 @@ def test_hidden_folders_and_what_editors_leave_are_passed_over(tmp_path: Path) -
     assert [path.name for path in copy.iterdir()] == ["model.py"]
 
 
-def test_the_folder_that_ext4_has_on_each_volume_is_passed_over(
+def test_the_folder_that_ext4_has_on_every_volume_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only root may look into it, and the agent is not root."""

@@ -46,7 +46,7 @@ def test_whom_a_pod_holds_is_read_as_it_was(held: HeldRequests) -> None:
     assert held_key(held.pod).startswith(held.pod)
 
 
-def test_nobody_is_held_where_the_count_is_nought() -> None:
+def test_no_request_waits_where_the_count_is_nought() -> None:
     assert parse_held(held_text(HeldRequests("pod", {"a": 0, "b": 2}))).held == {"b": 2}
 
 

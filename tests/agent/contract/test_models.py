@@ -15,7 +15,7 @@ def models(steps: dict[str, set[str]]) -> tuple[RenderedModel, ...]:
 
 
 @given(STEPS)
-def test_each_comes_once_behind_what_it_uses_and_by_name_otherwise(steps: dict[str, set[str]]) -> None:
+def test_all_come_once_behind_what_they_use_and_by_name_otherwise(steps: dict[str, set[str]]) -> None:
     acyclic = {name: {step for step in needed if step > name} for name, needed in steps.items()}
     order = [model.name for model in in_load_order(models(acyclic))]
     assert sorted(order) == sorted(acyclic)

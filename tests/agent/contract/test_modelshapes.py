@@ -59,12 +59,12 @@ def test_tied_embeddings_are_one_table() -> None:
     assert shape.embedding_parameters == shape.vocabulary * shape.hidden_size
 
 
-def test_a_family_that_is_not_known_has_sizes_and_no_count() -> None:
+def test_a_family_that_is_unknown_has_sizes_and_no_count() -> None:
     shape = parse_shape('{"model_type": "new", "n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 100}')
     assert shape == ModelShape(2, 64, 4, 4, 16, vocabulary=100)
 
 
-def test_a_language_model_within_a_larger_one_is_found() -> None:
+def test_a_language_model_within_a_larger_one_is_detected() -> None:
     text = (SHAPES / "llama-3-8b.json").read_text()
     assert parse_shape(json.dumps({"model_type": "llava", "text_config": json.loads(text)})) == published("llama-3-8b")
 

@@ -82,7 +82,7 @@ def test_further_versions_count_as_the_largest() -> None:
 
 
 @given(st.integers(1, 10**9))
-def test_few_sizes_differ_and_none_is_counted_for_less(size: int) -> None:
+def test_few_sizes_differ_and_none_counts_for_less(size: int) -> None:
     assert size <= stepped(size) <= size * 9 / 8 + 1
     assert len({stepped(each) for each in range(1024, 2049)}) == 9
 
@@ -109,7 +109,7 @@ def fitting(models: list[RenderedModel]) -> list[RenderedModel]:
 
 
 @pytest.mark.parametrize("reason", ["", "x" * 5000, 'é"\n' * 2000], ids=["ready", "plain", "escaped"])
-def test_what_is_placed_on_a_server_fits_whatever_is_said_of_it(reason: str) -> None:
+def test_what_is_placed_on_a_server_fits_whatever_is_reported_of_it(reason: str) -> None:
     models = fitting(fleet(1500))
     assert len(models) > 700
     entries = tuple(each for model in models for each in said(model, reason, DIGEST))
@@ -131,7 +131,7 @@ def test_what_is_placed_on_a_server_fits_whatever_is_said_of_it(reason: str) -> 
         assert told == state
 
 
-def test_reasons_are_as_long_as_there_is_room_for() -> None:
+def test_reasons_are_as_long_as_there_is_space_for() -> None:
     models = fleet(100)
     entries = tuple(each for model in models for each in said(model, "x" * LONGEST_REASON))
     text = fitting_text(AgentState(models=entries, applied=RenderedRepository("", tuple(models))))
@@ -139,7 +139,7 @@ def test_reasons_are_as_long_as_there_is_room_for() -> None:
 
 
 @pytest.mark.parametrize("reason", ["", "x" * 500])
-def test_of_more_than_fits_whole_models_are_left_out_and_counted(reason: str) -> None:
+def test_models_beyond_the_size_are_left_out_and_numbered(reason: str) -> None:
     models = fleet(5000)
     entries = tuple(each for model in models for each in said(model, reason, DIGEST))
     text = fitting_text(AgentState(models=entries, applied=RenderedRepository("p-0", tuple(models))))

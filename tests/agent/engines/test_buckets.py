@@ -141,9 +141,7 @@ RIGHTS = {
 
 
 @pytest.mark.parametrize("method", ["PUT", "GET"])
-def test_who_may_not_is_told_what_is_missing(
-    cloud: Bucket, engine: Path, tmp_path: Path, uri: str, method: str
-) -> None:
+def test_a_refusal_names_what_is_missing(cloud: Bucket, engine: Path, tmp_path: Path, uri: str, method: str) -> None:
     cloud.refused = {method: (403, "AccessDenied")}
     words = (
         f"403 Forbidden .*{RIGHTS[uri.partition(':')[0]]}.* there.*: engines are written to spec.storage.engineCache"
@@ -152,7 +150,7 @@ def test_who_may_not_is_told_what_is_missing(
         open_at(uri, tmp_path).publish(KEY, engine, manifest())
 
 
-def test_who_may_not_remove_is_told_too(cloud: Bucket, engine: Path, tmp_path: Path, uri: str) -> None:
+def test_a_refused_removal_is_reported_too(cloud: Bucket, engine: Path, tmp_path: Path, uri: str) -> None:
     store = open_at(uri, tmp_path)
     store.publish(KEY, engine, manifest())
     cloud.refused = {"DELETE": (403, "AccessDenied")}

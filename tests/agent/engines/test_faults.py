@@ -118,7 +118,7 @@ def test_half_an_engine(store: EngineStore, engine: Path, tmp_path: Path, name: 
     assert listing(tmp_path / "again") == FILES
 
 
-def test_what_was_only_copied_is_read_and_found_right(store: EngineStore, engine: Path, tmp_path: Path) -> None:
+def test_what_was_only_copied_is_read_and_verified(store: EngineStore, engine: Path, tmp_path: Path) -> None:
     """Another time, or another ETag, is no other content."""
     published = store.publish(KEY, engine, manifest())
     spoil(store, f"{KEY}/{published.attempt}/model.onnx", FILES["model.onnx"])
@@ -172,7 +172,7 @@ def test_a_broken_phase_is_done_again(store: EngineStore, engine: Path, tmp_path
     assert listing(tmp_path / "again") == FILES
 
 
-def test_what_lies_beside_is_left_alone(store: EngineStore, engine: Path) -> None:
+def test_what_lies_alongside_is_left_alone(store: EngineStore, engine: Path) -> None:
     for name in ("README", "models/manifest.json", f"{KEY}.old/manifest.json", f"{OTHER}/notes.txt", "x/y/z"):
         store._sink.replace(name, b"theirs")
     published = store.publish(KEY, engine, manifest())

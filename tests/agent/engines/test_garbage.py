@@ -55,7 +55,7 @@ def report(at: str) -> AccuracyReport:
     return AccuracyReport("perplexity_ratio", 1.01, True, 10, "sha256:1", at)
 
 
-def test_what_is_kept_beside_an_engine(store: EngineStore, engine: Path) -> None:
+def test_what_is_retained_alongside_an_engine(store: EngineStore, engine: Path) -> None:
     store.publish(KEY, engine, manifest())
     store.add_request(KEY, REQUEST)
     store.add_request(KEY, REQUEST)

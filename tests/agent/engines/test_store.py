@@ -15,7 +15,7 @@ from argosy_agent.transfer.errors import StorageError
 from .making import FILES, KEY, OTHER, REQUEST, listing, manifest, open_at, write
 
 
-def test_an_engine_is_published_and_found(store: EngineStore, engine: Path) -> None:
+def test_an_engine_is_published_and_looked_up(store: EngineStore, engine: Path) -> None:
     assert store.lookup(KEY) is None
     told: list[tuple[int, int]] = []
     published = store.publish(KEY, engine, manifest(), lambda done, total: told.append((done, total)))
@@ -54,7 +54,7 @@ def test_the_first_of_two_stays(store: EngineStore, engine: Path, tmp_path: Path
     assert len(list(store.list())) == 1
 
 
-def test_no_credentials_are_kept(here: EngineStore, engine: Path, tmp_path: Path) -> None:
+def test_no_credentials_are_retained(here: EngineStore, engine: Path, tmp_path: Path) -> None:
     here.publish(KEY, engine, manifest())
     data = DataSource("https://who:secret@host/data?sign=1")
     here.add_request(KEY, replace(REQUEST, calibration=data, gate=Gate(data, script=data)))

@@ -138,7 +138,7 @@ def test_only_words_of_what_is_under_way_are_progress() -> None:
     assert in_kind(state(LoadState.LOADING)) != in_kind(state(LoadState.READY))
 
 
-def test_pauses_grow_to_their_most_and_begin_anew() -> None:
+def test_pauses_grow_to_their_most_and_restart() -> None:
     backoff = Backoff(1.0, 10.0)
     pauses = [backoff.next() for _ in range(40)]
     for pause, whole in zip(pauses, [1, 2, 4, 8, *[10] * 36], strict=True):

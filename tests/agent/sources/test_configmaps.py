@@ -144,7 +144,7 @@ async def test_a_watch_that_ends_begins_again_with_what_is_there(
         assert [await texts.get() for _ in range(3)] == ["text"] * 3
 
 
-async def test_the_state_is_written_beside_the_operators_fields(cluster: Cluster, tmp_path: Path) -> None:
+async def test_the_state_is_written_alongside_the_operators_fields(cluster: Cluster, tmp_path: Path) -> None:
     sink = ConfigMapSink(credentials(cluster, tmp_path / "account"), STATE)
     with pytest.raises(PublishError, match="ConfigMap serving/pool-0-state is not there yet: the operator makes it"):
         await sink.write("early")

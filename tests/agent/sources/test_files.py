@@ -6,7 +6,7 @@ from pathlib import Path
 from argosy_agent.sources.files import FileSource
 
 
-async def test_a_text_that_is_written_before_the_next_is_asked_for_comes(tmp_path: Path) -> None:
+async def test_a_text_that_is_written_before_the_next_is_requested_comes(tmp_path: Path) -> None:
     path = tmp_path / "desired"
     path.write_text("first")
     texts = FileSource(path).texts()

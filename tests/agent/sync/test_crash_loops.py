@@ -56,7 +56,7 @@ async def test_the_index_of_a_server_tells_a_crash_loop(state: LoadState) -> Non
     [crashing(LoadState.UNAVAILABLE), crashing(LoadState.READY), with_device_errors()],
     ids=["resting", "on trial", "device"],
 )
-async def test_what_crashes_is_told_and_not_loaded_again(
+async def test_what_crashes_is_reported_and_not_loaded_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, told: LoadedModel
 ) -> None:
     model = bench.model("m", v1=bench.source("a", "one"))

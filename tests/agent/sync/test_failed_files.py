@@ -10,7 +10,7 @@ from argosy_agent.contract import FailureKind, LoadState, VersionSource
 from argosy_agent.sync.reasons import load_failure
 
 
-async def test_files_that_are_not_there_are_told_and_taken_when_they_come(bench: Bench) -> None:
+async def test_files_that_are_not_there_are_reported_and_taken_when_they_come(bench: Bench) -> None:
     missing = VersionSource((bench.root / "sources" / "late").as_uri())
     model = bench.model("m", v1=missing)
     await bench.settle(model)
@@ -29,7 +29,7 @@ async def test_a_new_version_is_served_though_the_former_files_are_gone(bench: B
     assert {each.state for each in bench.agent.ledger.loaded()} == {LoadState.READY}
 
 
-async def test_what_fails_is_told_with_the_step_at_which_it_failed(bench: Bench) -> None:
+async def test_what_fails_is_reported_with_the_step_at_which_it_failed(bench: Bench) -> None:
     good = bench.source("digest", "one")
     wrong = VersionSource(good.uri, "sha256:" + "0" * 64)
     absent = VersionSource((bench.root / "sources" / "nowhere").as_uri())
@@ -63,7 +63,7 @@ async def test_a_disk_that_is_full_counts_as_a_failed_download(bench: Bench, mon
     assert bench.fake.loaded == {"m": {1: "one"}}
 
 
-async def test_a_fault_of_ours_is_told_and_tried_again_after_a_pause(
+async def test_a_fault_of_ours_is_reported_and_tried_again_after_a_pause(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fault(*_: object) -> None:
@@ -85,7 +85,7 @@ async def test_a_uri_that_is_none_holds_up_no_other_model(bench: Bench, uri: str
     assert told.reason
 
 
-async def test_files_that_came_whole_and_are_wrong_are_seldom_fetched_again(bench: Bench) -> None:
+async def test_files_that_came_complete_and_are_wrong_are_seldom_fetched_again(bench: Bench) -> None:
     wrong = bench.model("digest", v1=VersionSource(bench.source("a", "one").uri, "sha256:" + "0" * 64))
     torn = bench.model("torn", v1=bench.source("b", "no archive"))
     (bench.root / "sources" / "b" / "weights").rename(bench.root / "sources" / "b" / "weights.zip")
@@ -104,7 +104,7 @@ async def test_files_that_came_whole_and_are_wrong_are_seldom_fetched_again(benc
     assert bench.fake.loaded == {"digest": {1: "one"}}
 
 
-def test_no_password_is_told(bench: Bench) -> None:
+def test_no_password_is_reported(bench: Bench) -> None:
     folder = bench.root / "server/repository/m"
     said = f"failed: {folder}/1/model.onnx is not there"
     assert "hunter2" not in load_failure(said, folder, {1: "https://me:hunter2@host/x.zip?sig=abc"}, "")

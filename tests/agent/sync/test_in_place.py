@@ -17,7 +17,7 @@ def in_place(model: RenderedModel, note: str) -> RenderedModel:
     return replace(model, config_text=f"{model.config_text}# {note}\n", reload_key="one", config_key=note)
 
 
-async def test_a_change_in_place_rewrites_the_configuration_alone(bench: Bench) -> None:
+async def test_a_change_inplace_rewrites_the_configuration_alone(bench: Bench) -> None:
     source = bench.source("a", "one")
     (bench.root / "sources" / "a" / "labels.txt").write_text("cat")
     model = RenderedModel("m", text("m", 1) + 'output { name: "Y" label_filename: "labels.txt" }\n', {1: source})
@@ -39,7 +39,7 @@ async def test_a_change_in_place_rewrites_the_configuration_alone(bench: Bench) 
     assert bench.states() == {("m", 1): LoadState.READY}
 
 
-async def test_a_change_in_place_does_not_wait_behind_models_that_load(
+async def test_a_change_inplace_does_not_wait_behind_models_that_load(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = bench.model("m", v1=bench.source("a", "one"))
@@ -64,7 +64,7 @@ async def test_a_change_in_place_does_not_wait_behind_models_that_load(
     assert bench.states()["m", 1] is LoadState.READY
 
 
-async def test_a_change_in_place_that_is_refused_is_taken_back_and_told(
+async def test_a_change_inplace_that_is_refused_is_taken_back_and_reported(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = bench.model("m", v1=bench.source("a", "one"))

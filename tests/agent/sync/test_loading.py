@@ -52,7 +52,7 @@ async def test_nothing_is_loaded_twice(bench: Bench) -> None:
     assert bench.fake.calls == ["load m"]
 
 
-async def test_many_loads_are_not_as_many_questions_for_the_whole_index(bench: Bench) -> None:
+async def test_many_loads_are_not_as_many_questions_for_the_full_index(bench: Bench) -> None:
     models = [bench.model(f"m{n}", v1=bench.source(f"m{n}", str(n))) for n in range(20)]
     await bench.settle(*models)
     assert bench.fake.asked["index"] == 1
@@ -87,7 +87,7 @@ async def test_an_ensemble_of_a_broken_step_says_what_it_waits_for(bench: Bench)
     assert (told.state, told.reason) == (LoadState.LOADING, "waiting for step")
 
 
-async def test_a_new_version_is_told_ready_while_the_old_one_still_answers(bench: Bench) -> None:
+async def test_a_new_version_is_reported_ready_while_the_old_one_still_answers(bench: Bench) -> None:
     await bench.settle(bench.model("m", v1=bench.source("a", "one")))
     bench.fake.draining = {("m", 1)}
     await bench.agent.observe()

@@ -60,7 +60,7 @@ async def test_what_got_lost_comes_back_at_once_and_then_what_should_be_served(b
     assert bench.states() == {("m", 1): LoadState.READY, ("m", 2): LoadState.READY}
 
 
-async def test_what_got_lost_and_is_refused_now_keeps_nothing_from_its_place(bench: Bench) -> None:
+async def test_what_got_lost_and_is_refused_now_blocks_nothing_else(bench: Bench) -> None:
     await bench.settle(bench.model("m", v1=bench.source("a", "one")))
     bench.fake.loaded.clear()
     (bench.root / "server/repository/m/1/broken").touch()

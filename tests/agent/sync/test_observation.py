@@ -46,20 +46,20 @@ def scene(fake: FakeControl) -> Scene:
     return Scene(fake)
 
 
-async def test_while_nothing_changes_the_index_is_seldom_asked_for(scene: Scene) -> None:
+async def test_while_nothing_changes_the_index_is_seldom_requested(scene: Scene) -> None:
     await scene.looks(600)
     assert scene.fake.asked["index"] <= 600 / INDEX_MOST_S + 3
     assert scene.fake.asked.total() <= 600 / POLL_S + 1
 
 
-async def test_a_server_that_began_anew_is_found_at_the_next_look(scene: Scene) -> None:
+async def test_a_server_that_restarted_is_detected_at_the_next_look(scene: Scene) -> None:
     await scene.looks(600)
     scene.fake.loaded = {}
     await scene.looks(POLL_S)
     assert scene.ledger.ready() == []
 
 
-async def test_one_model_that_is_lost_is_found_by_the_next_index(scene: Scene) -> None:
+async def test_one_model_that_is_lost_is_detected_by_the_next_index(scene: Scene) -> None:
     await scene.looks(600)
     del scene.fake.loaded["m7"]
     await scene.looks(INDEX_MOST_S + POLL_S)
@@ -67,7 +67,7 @@ async def test_one_model_that_is_lost_is_found_by_the_next_index(scene: Scene) -
     assert len(scene.ledger.ready()) == 39
 
 
-async def test_of_few_models_each_is_asked_for_in_its_turn(scene: Scene) -> None:
+async def test_few_models_are_requested_one_by_one(scene: Scene) -> None:
     scene.fake.loaded = {"a": {1: ""}, "b": {1: "", 2: ""}}
     await scene.looks(600)
     asked = []
@@ -81,7 +81,7 @@ async def test_of_few_models_each_is_asked_for_in_its_turn(scene: Scene) -> None
     assert set(asked) == {("a", 1), ("b", 1), ("b", 2)}
 
 
-async def test_after_a_change_the_index_is_asked_for_again_soon(scene: Scene) -> None:
+async def test_after_a_change_the_index_is_requested_again_soon(scene: Scene) -> None:
     await scene.looks(600)
     scene.fake.asked.clear()
     scene.observation.soon()
@@ -89,7 +89,7 @@ async def test_after_a_change_the_index_is_asked_for_again_soon(scene: Scene) ->
     assert scene.fake.asked["index"] == 1
 
 
-async def test_an_empty_server_is_asked_for_its_index(scene: Scene) -> None:
+async def test_the_index_of_an_empty_server_is_requested(scene: Scene) -> None:
     scene.fake.loaded = {}
     await scene.looks(POLL_S)
     scene.fake.loaded = {"m": {1: ""}}
@@ -112,7 +112,7 @@ async def test_while_something_drains_the_pauses_grow(scene: Scene) -> None:
     assert scene.fake.asked["index"] == 12
 
 
-async def test_what_drains_together_is_asked_for_together(scene: Scene) -> None:
+async def test_what_drains_together_is_requested_together(scene: Scene) -> None:
     scene.fake.draining = {(f"m{n}", 1) for n in range(40)}
     scene.fake.loaded = {}
     drains = [asyncio.create_task(scene.observation.gone(f"m{n}", {1})) for n in range(40)]
@@ -137,7 +137,7 @@ async def test_an_answer_from_before_the_question_does_not_count(scene: Scene) -
 
 
 @pytest.mark.parametrize(("trouble", "said"), [(UnreachableError("gone"), False), (SlowError("slow"), True)])
-async def test_a_lost_server_drains_nothing_and_a_slow_one_is_asked_again(
+async def test_a_lost_server_drains_nothing_and_a_slow_one_is_queried_again(
     scene: Scene, trouble: Exception, said: bool
 ) -> None:
     troubles, index = [trouble], scene.fake.index
@@ -151,7 +151,7 @@ async def test_a_lost_server_drains_nothing_and_a_slow_one_is_asked_again(
     assert await scene.observation.gone("m0", {2}) is said
 
 
-async def test_what_a_load_found_outlives_an_index_that_was_asked_for_before(scene: Scene) -> None:
+async def test_the_result_of_a_load_outlives_an_earlier_index(scene: Scene) -> None:
     scene.ledger.begins("new")
     scene.ledger.asked()
     scene.fake.loaded["new"] = {1: ""}
@@ -161,7 +161,7 @@ async def test_what_a_load_found_outlives_an_index_that_was_asked_for_before(sce
     assert scene.ledger.state("new", 1) is LoadState.READY
 
 
-async def test_what_ended_unknown_is_asked_for_at_once(scene: Scene) -> None:
+async def test_what_ended_unknown_is_requested_at_once(scene: Scene) -> None:
     await scene.looks(600)
     scene.fake.asked.clear()
     scene.ledger.begins("m1")

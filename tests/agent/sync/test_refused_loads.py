@@ -8,7 +8,7 @@ from tests.agent.sync.bench import Bench
 from argosy_agent.contract import FailureKind, LoadState, VersionSource
 
 
-async def test_a_refused_version_is_taken_back_and_told(bench: Bench) -> None:
+async def test_a_refused_version_is_taken_back_and_reported(bench: Bench) -> None:
     first = bench.source("a", "one")
     await bench.settle(bench.model("m", v1=first))
     config = (bench.root / "server/repository/m/config.pbtxt").read_text()
@@ -21,7 +21,7 @@ async def test_a_refused_version_is_taken_back_and_told(bench: Bench) -> None:
     assert told.startswith("failed to load 'm': version 2 is broken; mend its files")
 
 
-async def test_refused_files_of_the_same_version_are_taken_back_and_told(bench: Bench) -> None:
+async def test_refused_files_of_the_same_version_are_taken_back_and_reported(bench: Bench) -> None:
     await bench.settle(bench.model("m", v1=bench.source("a", "one")))
     await bench.settle(bench.model("m", v1=bench.source("a", "another", broken=True)))
     assert bench.fake.loaded == {"m": {1: "one"}}
@@ -61,7 +61,7 @@ async def test_a_fresh_server_serves_older_versions_if_the_newest_fails(bench: B
     assert bench.agent.ledger.failures == {}
 
 
-async def test_the_whole_target_is_tried_again_beside_what_serves_of_it(bench: Bench) -> None:
+async def test_the_full_target_is_tried_again_alongside_what_serves_of_it(bench: Bench) -> None:
     wanted = bench.model("m", v1=bench.source("a", "one"), v2=bench.source("b", "two", broken=True))
     await bench.settle(wanted)
     calls = len(bench.fake.calls)

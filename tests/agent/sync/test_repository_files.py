@@ -37,7 +37,7 @@ async def test_labels_follow_the_newest_version_back(bench: Bench) -> None:
     assert (bench.root / "server/repository/m/labels.txt").read_text() == "cat"
 
 
-async def test_labels_and_warmup_data_come_to_stand_beside_the_versions(bench: Bench) -> None:
+async def test_labels_and_warmup_data_come_to_stand_alongside_the_versions(bench: Bench) -> None:
     source = bench.source("a", "one")
     folder = bench.root / "sources" / "a"
     (folder / "warmup").mkdir()

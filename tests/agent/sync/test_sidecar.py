@@ -119,7 +119,7 @@ async def test_settled_when_all_are_ready_or_have_failed_once_and_it_stays_so(be
     assert bench.offers.states[-1].settled
 
 
-async def test_another_size_is_told_and_nothing_is_loaded_again(bench: Bench) -> None:
+async def test_another_size_is_reported_and_nothing_is_loaded_again(bench: Bench) -> None:
     model = bench.model("m")
     bench.sidecar._take(bench.want(model))
     await bench.rounds()
@@ -140,7 +140,7 @@ async def test_an_ensemble_of_a_broken_step_does_not_hold_up_the_others(bench: B
     assert (await bench.rounds()).settled
 
 
-async def test_ensembles_that_use_each_other_do_not_hold_up_the_others(bench: Bench) -> None:
+async def test_ensembles_that_use_one_another_do_not_hold_up_the_others(bench: Bench) -> None:
     one, two = bench.model("one", steps={"two": 1}), bench.model("two", steps={"one": 1})
     bench.sidecar._take(bench.want(one, two, bench.model("good")))
     assert (await bench.rounds()).settled
@@ -174,7 +174,7 @@ async def test_what_was_recorded_of_another_pod_is_nothing(bench: Bench, fake: A
         assert read_record(tmp_path / "server", "third") == Record("third")
 
 
-async def test_copies_that_are_served_are_kept(bench: Bench) -> None:
+async def test_cached_models_that_are_served_are_retained(bench: Bench) -> None:
     bench.sidecar._take(bench.want(bench.model("m")))
     await bench.rounds()
     assert bench.storage.kept == bench.agent.ledger.copies() != set()

@@ -116,7 +116,7 @@ async def test_a_server_that_is_only_slow_makes_no_suspect(bench: Bench, monkeyp
     assert not bench.agent.ledger.failures["m"].alone
 
 
-async def test_a_download_that_nobody_wants_any_more_ends(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_download_that_no_one_wants_any_more_ends(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, ended = threading.Event(), threading.Event()
 
     def endless(self: Storage, uri: str, digest: str, progress: Any, *_: Any) -> Path:

@@ -58,23 +58,23 @@ def waiting(fake: FakeControl, monkeypatch: pytest.MonkeyPatch) -> Waiting:
     return Waiting(fake)
 
 
-async def test_without_a_period_the_server_is_not_even_asked(waiting: Waiting) -> None:
+async def test_without_a_period_the_server_is_not_even_queried(waiting: Waiting) -> None:
     await waiting.run(AT_ONCE)
     assert waiting.fake.calls == []
 
 
-async def test_what_was_asked_a_moment_ago_is_waited_for(waiting: Waiting) -> None:
+async def test_what_was_requested_a_moment_ago_is_waited_for(waiting: Waiting) -> None:
     waiting.fake.tallies = [tally(1, ago_s=30), tally(2, ago_s=2)]
     assert await waiting.run() == 3.0
 
 
 @pytest.mark.parametrize("tallies", [[], [Tally("m", 1, 0, 0, 0, 0)], [tally(1, ago_s=5)], [tally(3)]])
-async def test_what_nobody_asks_for_goes_at_once(waiting: Waiting, tallies: list[Tally]) -> None:
+async def test_what_no_one_asks_for_goes_at_once(waiting: Waiting, tallies: list[Tally]) -> None:
     waiting.fake.tallies = tallies
     assert await waiting.run() == 0.0
 
 
-async def test_requests_begin_the_period_anew(waiting: Waiting) -> None:
+async def test_requests_restart_the_period(waiting: Waiting) -> None:
     def asked(now: float) -> None:
         waiting.fake.tallies = [tally(1, requests=int(min(now, 20.0)))]
 
@@ -90,7 +90,7 @@ async def test_endless_requests_end_at_the_limit(waiting: Waiting) -> None:
     assert await waiting.run(asked=asked) == 60.0
 
 
-async def test_a_server_that_is_slow_to_answer_counts_as_asked(waiting: Waiting) -> None:
+async def test_a_model_of_a_slow_server_counts_as_used(waiting: Waiting) -> None:
     waiting.fake.tallies = [tally(1, ago_s=100)]
     waiting.fake.troubles = [SlowError("slow")] * 8
     assert await waiting.run() == 13.0
@@ -102,7 +102,7 @@ async def test_a_server_that_is_gone_is_not_waited_for(waiting: Waiting) -> None
     assert await waiting.run() == 0.0 - waiting.step_s
 
 
-async def test_it_ends_when_the_model_is_wanted_again(waiting: Waiting) -> None:
+async def test_it_ends_when_the_model_is_desired_again(waiting: Waiting) -> None:
     waiting.fake.tallies = [tally()]
     assert await waiting.run(leaves=lambda: waiting.now < 3.0) == 2.0
 
@@ -164,7 +164,7 @@ def just_asked(version: int) -> Tally:
     return Tally("m", version, 1, 0, 0, 0, 2**52)
 
 
-async def test_a_model_is_unloaded_once_it_is_quiet(bench: Bench) -> None:
+async def test_a_model_is_unloaded_once_it_is_idle(bench: Bench) -> None:
     await bench.want(bench.model(1))
     await bench.ended()
     bench.fake.tallies = [just_asked(1)]
@@ -179,7 +179,7 @@ async def test_a_model_is_unloaded_once_it_is_quiet(bench: Bench) -> None:
     assert bench.fake.calls[-1] == "unload m"
 
 
-async def test_a_model_that_is_wanted_again_was_never_unloaded(bench: Bench) -> None:
+async def test_a_model_that_is_desired_again_was_never_unloaded(bench: Bench) -> None:
     await bench.want(bench.model(1))
     await bench.ended()
     bench.fake.tallies = [just_asked(1)]
@@ -191,7 +191,7 @@ async def test_a_model_that_is_wanted_again_was_never_unloaded(bench: Bench) -> 
     assert [call for call in bench.fake.calls if not call.startswith("statistics")] == ["load m"]
 
 
-async def test_a_version_that_goes_is_served_until_it_is_quiet(bench: Bench) -> None:
+async def test_a_version_that_goes_is_served_until_it_is_idle(bench: Bench) -> None:
     await bench.want(bench.model(1, 2))
     await bench.ended()
     bench.fake.tallies = [just_asked(1), just_asked(2)]
@@ -203,7 +203,7 @@ async def test_a_version_that_goes_is_served_until_it_is_quiet(bench: Bench) -> 
     assert set(bench.fake.loaded["m"]) == {2}
 
 
-async def test_a_new_version_waits_for_nobody(bench: Bench) -> None:
+async def test_a_new_version_waits_for_no_one(bench: Bench) -> None:
     await bench.want(bench.model(1))
     await bench.ended()
     bench.fake.tallies = [just_asked(1)]
@@ -212,7 +212,7 @@ async def test_a_new_version_waits_for_nobody(bench: Bench) -> None:
     assert set(bench.fake.loaded["m"]) == {2}
 
 
-async def test_a_version_that_is_wanted_again_never_went(bench: Bench) -> None:
+async def test_a_version_that_is_desired_again_never_went(bench: Bench) -> None:
     await bench.want(bench.model(1, 2))
     await bench.ended()
     bench.fake.tallies = [just_asked(1), just_asked(2)]

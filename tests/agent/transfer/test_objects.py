@@ -317,7 +317,7 @@ def test_azure_and_google_by_a_models_own_secret(
     assert listing(storage.fetch("gs://models/m", secret="public")) == {"config": b"{}", "sub/weights": BODY}
 
 
-def test_a_secret_that_is_not_there_is_said(cache: Path, tmp_path: Path) -> None:
+def test_a_secret_that_is_not_there_is_reported(cache: Path, tmp_path: Path) -> None:
     storage = Storage(cache, named_secrets=tmp_path)
     (tmp_path / "empty").mkdir()
     for name in ("team", "empty"):

@@ -36,7 +36,7 @@ def test_a_cut_connection_is_taken_up_where_it_was(site, cache: Path) -> None:
     assert (describing, reading) == (0, [0, 10, 10, 1009, 1509])
 
 
-def test_parts_that_are_read_at_once_and_cut_are_each_taken_up(site, storage: Storage) -> None:
+def test_parts_that_are_read_at_once_and_cut_are_all_taken_up(site, storage: Storage) -> None:
     site.files["/m"] = BODY
     site.cuts = [10, 0, 999, 500]
     assert (storage.fetch(f"{site.url}/m") / "m").read_bytes() == BODY
@@ -50,7 +50,7 @@ def test_what_passes_is_tried_again(site, storage: Storage, status: int) -> None
     assert (storage.fetch(f"{site.url}/m") / "m").read_bytes() == BODY
 
 
-def test_what_does_not_pass_is_told_with_its_status(site, storage: Storage) -> None:
+def test_what_does_not_pass_is_reported_with_its_status(site, storage: Storage) -> None:
     site.refused = {"/500": 500}
     with pytest.raises(StorageError, match=r"/500: the server answered 500 Internal Server Error, 4 times in a row"):
         storage.fetch(f"{site.url}/500")
@@ -58,7 +58,7 @@ def test_what_does_not_pass_is_told_with_its_status(site, storage: Storage) -> N
 
 
 @pytest.mark.parametrize(("status", "words"), [(403, "user:password@host"), (404, "correct spec.storageUri")])
-def test_a_refusal_is_told_at_once_with_the_way_out(site, storage: Storage, status: int, words: str) -> None:
+def test_a_refusal_is_reported_at_once_with_the_way_out(site, storage: Storage, status: int, words: str) -> None:
     site.refused = {"/m": status}
     with pytest.raises(StorageError, match=rf"{site.url}/m: the server answered {status} .*{words}"):
         storage.fetch(f"{site.url}/m")
@@ -142,7 +142,7 @@ def test_a_password_does_not_follow_to_another_host(site, storage: Storage) -> N
     assert all(("Authorization" in headers) == (path == "/there") for (path, _), headers in asked)
 
 
-def test_a_wrong_digest_is_told_and_nothing_of_it_stays(site, storage: Storage, cache: Path) -> None:
+def test_a_wrong_digest_is_reported_and_nothing_of_it_stays(site, storage: Storage, cache: Path) -> None:
     site.files["/m"] = BODY
     right = f"sha256:{hashlib.sha256(BODY).hexdigest()}"
     with pytest.raises(DigestMismatchError, match=rf"its digest is {right}, not the declared sha256:00"):
@@ -151,7 +151,7 @@ def test_a_wrong_digest_is_told_and_nothing_of_it_stays(site, storage: Storage, 
     assert storage.fetch(f"{site.url}/m", right).is_dir()
 
 
-def test_a_broken_archive_is_told(site, storage: Storage, cache: Path) -> None:
+def test_a_broken_archive_is_reported(site, storage: Storage, cache: Path) -> None:
     site.files["/m.tar.gz"] = b"\x1f\x8b" + BODY
     with pytest.raises(StorageError, match=r"m\.tar\.gz cannot be unpacked"):
         storage.fetch(f"{site.url}/m.tar.gz")
@@ -170,7 +170,7 @@ def test_a_stop_keeps_what_came_for_the_next_process(site, cache: Path, storage:
     assert len(site.asked) < 1 + -(-len(BODY) // 1000)
 
 
-def test_a_server_that_stands_still_is_asked_again(site, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_stands_still_is_queried_again(site, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranged, "TIMEOUT", httpx.Timeout(0.3))
     site.files["/m"] = BODY
     over = threading.Event()

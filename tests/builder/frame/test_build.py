@@ -37,7 +37,7 @@ def test_an_engine_is_built_and_published(frame: Frame, tmp_path: Path) -> None:
     assert report.seconds > 0
 
 
-def test_how_far_it_is_only_grows_and_names_each_phase(frame: Frame) -> None:
+def test_how_far_it_is_only_grows_and_names_every_phase(frame: Frame) -> None:
     frame.run()
 
     percents = [report.percent for report in frame.reports]
@@ -116,7 +116,7 @@ def test_another_try_goes_on_behind_the_last_finished_phase(frame: Frame, phase:
     assert not (frame.folder / "store" / report.key / "phases").exists()
 
 
-def test_an_engine_that_is_not_what_was_asked_is_never_published(frame: Frame) -> None:
+def test_an_engine_that_is_not_what_was_requested_is_never_published(frame: Frame) -> None:
     frame.builder.fails["check"] = BuildError(BuildFailure.ENGINE_DIFFERS, "engine.precision: asked int8, got fp32")
 
     assert failing(frame).failure is BuildFailure.ENGINE_DIFFERS
@@ -187,7 +187,7 @@ def test_a_store_that_takes_no_phases_takes_the_engine(frame: Frame) -> None:
     assert report.state is BuildState.READY
 
 
-def test_a_broken_engine_in_the_store_is_built_anew(frame: Frame) -> None:
+def test_a_broken_engine_in_the_store_is_rebuilt(frame: Frame) -> None:
     first = frame.run()
     file = Path(first.uri.removeprefix("file://"), "engine.bin")
     file.write_text("cut")

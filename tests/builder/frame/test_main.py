@@ -66,7 +66,7 @@ def job(tmp_path: Path) -> Job:
     return Job(tmp_path)
 
 
-def test_a_build_that_is_told_to_end_is_taken_up_by_the_next(job: Job) -> None:
+def test_a_build_that_is_ordered_to_end_is_taken_up_by_the_next(job: Job) -> None:
     """Killed in its last phase; the next one runs that alone."""
     (job.folder / "sitecustomize.py").write_text(HANG)
     environment = {**os.environ, "PYTHONPATH": str(job.folder), "HANG_AT": "optimizing:optimize"}

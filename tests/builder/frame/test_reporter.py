@@ -47,7 +47,7 @@ def test_a_last_one_that_cannot_be_written_is_tried_for_a_while(monkeypatch) -> 
     assert len(tries) == 3
 
 
-def test_and_then_given_up() -> None:
+def test_and_then_abandoned() -> None:
     def write(text: str) -> None:
         raise PublishError("forbidden")
 

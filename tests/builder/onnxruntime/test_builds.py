@@ -106,7 +106,7 @@ def test_a_model_whose_weights_are_missing_or_cut_off(builds: Builds) -> None:
     assert "weights.bin, which is not there" in gone.message
 
 
-def test_an_operator_that_nobody_knows(builds: Builds) -> None:
+def test_an_operator_that_no_one_knows(builds: Builds) -> None:
     model = onnx.load(builds.model)
     model.graph.node[2].op_type = "Wiggle"
     onnx.save_model(model, builds.model)

@@ -18,7 +18,7 @@ def low(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "LARGE", 100)
 
 
-def test_every_step_keeps_weights_beside_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_step_keeps_weights_alongside_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = perceptron(tmp_path / "model/model.onnx")
     data = samples(tmp_path / "data/x.npz").parent
     options = {name: option.default_value for name, option in ONNXRUNTIME.items()} | {"activation_type": "QUInt8"}

@@ -26,7 +26,7 @@ def test_what_any_tool_may_say(line: str, failure: BuildFailure) -> None:
     assert line.strip() in error.message
 
 
-def test_the_kernels_killing_is_told_from_anybody_elses() -> None:
+def test_the_kernels_killing_is_distinguished_from_others() -> None:
     ours = explained("t", -9, (), ran_out_of_memory=True)
     shells = explained("t", 137, (), ran_out_of_memory=True)
 

@@ -15,7 +15,7 @@ from argosy_builder.process import isolated, runners
 REQUEST = BuildRequest("onnxruntime", "amd64", "image", "file:///store", DataSource("file:///model"))
 
 
-def test_it_answers_and_its_crash_is_told(tmp_path: Path) -> None:
+def test_it_answers_and_its_crash_is_reported(tmp_path: Path) -> None:
     perceptron(tmp_path / "model.onnx")
     x = np.ones((3, FEATURES), np.float32)
 
@@ -41,7 +41,7 @@ def test_a_sample_that_does_not_fit_names_the_data(tmp_path: Path) -> None:
     assert raised.value.failure is BuildFailure.ACCURACY_DATA_INVALID
 
 
-def test_what_cannot_be_opened_is_told_as_the_builder_says_it(tmp_path: Path) -> None:
+def test_what_cannot_be_opened_is_reported_as_the_builder_says_it(tmp_path: Path) -> None:
     with pytest.raises(BuildError) as raised, isolated("onnxruntime", tmp_path, REQUEST, "the engine"):
         pass
 

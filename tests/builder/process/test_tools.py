@@ -30,7 +30,7 @@ def failing(script: str, **options: object) -> BuildError:
     return raised.value
 
 
-def test_every_line_is_told_as_it_comes_errors_and_redrawn_bars_too() -> None:
+def test_every_line_is_reported_as_it_comes_errors_and_redrawn_bars_too() -> None:
     said = run(
         "import sys; print('one'); sys.stderr.write('two\\n10%\\r20%\\r'); sys.stderr.flush(); print('last', end='')"
     )
@@ -38,7 +38,7 @@ def test_every_line_is_told_as_it_comes_errors_and_redrawn_bars_too() -> None:
     assert sorted(said) == ["10%", "20%", "last", "one", "two"]
 
 
-def test_its_environment_and_folder_are_those_that_were_given(tmp_path: Path) -> None:
+def test_its_environment_and_folder_are_the_ones_requested(tmp_path: Path) -> None:
     said = run(
         "import os; print(os.getcwd(), os.environ['ASKED'], 'PATH' in os.environ)",
         folder=tmp_path,
@@ -100,7 +100,7 @@ def limited(which: int, most: int, script: str) -> str:
     return f"import resource; resource.setrlimit({which}, ({most}, {most}))\n{script}"
 
 
-def test_no_room_on_the_disk() -> None:
+def test_no_space_on_the_disk() -> None:
     full = failing("open('/dev/full', 'w', 1).write('x\\n')")
     limit = failing(
         limited(
@@ -132,7 +132,7 @@ def test_what_computes_in_silence_does_not_hang() -> None:
     run("import time; end = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass", limits=QUICK)
 
 
-def test_a_program_that_is_not_there_is_told_at_once() -> None:
+def test_a_program_that_is_not_there_is_reported_at_once() -> None:
     with pytest.raises(BuildError, match=r"engine\.image") as raised:
         tool(("/no/such/trtllm-build",), print)
 

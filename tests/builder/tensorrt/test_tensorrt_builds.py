@@ -243,13 +243,13 @@ def test_a_shape_tensor_needs_its_values(builds: Builds) -> None:
         ({"outputs": (TensorSpec("z", "TYPE_FP32", (10,)),)}, "EngineDiffers", "the engine has no z, but y"),
     ],
 )
-def test_what_cannot_be_asked(builds: Builds, asked: dict[str, Any], failure: str, said: str) -> None:
+def test_what_cannot_be_requested(builds: Builds, asked: dict[str, Any], failure: str, said: str) -> None:
     error = failing(builds, **asked)
     assert (error.failure, said in error.message) == (failure, True), error.message
 
 
 @pytest.mark.parametrize("name", ["precision_constraints", "calibrator"])
-def test_what_11_has_not_is_said(builds: Builds, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_what_11_has_not_is_reported(builds: Builds, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     become(monkeypatch, "11.4.0.106")
     value = {"precision_constraints": "obey", "calibrator": "minmax"}[name]
     error = failing(builds, options={name: value})
@@ -271,7 +271,7 @@ def test_an_operator_that_tensorrt_has_not_is_named_with_its_node(builds: Builds
         ("crash", BuildFailure.CRASHED, "crashed (SIGSEGV)"),
     ],
 )
-def test_a_build_that_dies_or_finds_no_room(builds: Builds, doc: str, failure: BuildFailure, said: str) -> None:
+def test_a_build_that_dies_or_finds_no_space(builds: Builds, doc: str, failure: BuildFailure, said: str) -> None:
     dynamic(builds, 32, doc=doc)
     error = failing(builds, outputs=())
     assert (error.failure, said in error.message) == (failure, True), error.message
@@ -294,7 +294,7 @@ def test_a_batch_that_the_file_fixes(builds: Builds) -> None:
     assert "spec.maxBatchSize: is 8, and input 'x' of the ONNX model has a fixed batch of 1" in error.message
 
 
-def test_times_of_layers_are_kept_for_the_next_build(builds: Builds) -> None:
+def test_times_of_layers_are_retained_for_the_next_build(builds: Builds) -> None:
     from argosy_agent.contract.builds import digest_of
 
     builds.run()
@@ -327,7 +327,9 @@ def test_a_cache_that_does_not_fit_is_left(builds: Builds) -> None:
     assert "the timing cache is of another device or release; starting with an empty one" in builds.lines
 
 
-def test_without_modelopt_the_way_out_is_said(builds: Builds, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_modelopt_the_way_out_is_reported(
+    builds: Builds, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     become(monkeypatch, "11.4.0.106")
     blocked = tmp_path / "blocked"
     (blocked / "modelopt").mkdir(parents=True)

@@ -111,7 +111,7 @@ def test_what_tensorrt_says_is_a_reason(lines: list[str], failure: BuildFailure,
     assert (error.failure, said in error.message) == (failure, True), error.message
 
 
-def test_a_build_that_was_told_to_end_may_be_tried_again() -> None:
+def test_a_build_that_was_ordered_to_end_may_be_tried_again() -> None:
     assert failed(["whatever"], cancelled=True).passes
 
 

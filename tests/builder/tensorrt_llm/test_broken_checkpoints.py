@@ -90,7 +90,7 @@ BROKEN = (
 
 
 @pytest.mark.parametrize("damage", BROKEN)
-def test_a_broken_checkpoint_is_told_before_anything_runs(
+def test_a_broken_checkpoint_is_reported_before_anything_runs(
     damage: Callable[[Path], str], model: Path, standins: Standins
 ) -> None:
     said = damage(model)
@@ -115,7 +115,7 @@ def test_a_broken_checkpoint_is_told_before_anything_runs(
         ),
     ],
 )
-def test_calibration_data_that_will_not_do_is_told_before_anything_runs(
+def test_bad_calibration_data_is_reported_before_anything_runs(
     lines: list[Any] | None,
     samples: int,
     failure: BuildFailure,

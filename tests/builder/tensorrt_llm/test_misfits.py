@@ -55,7 +55,7 @@ def test_a_gpu_without_the_arithmetic_is_refused_at_once(
     assert said in error.message
 
 
-def test_blocks_of_awq_must_fit_into_each_gpus_rows(model: Path, texts: Path, standins: Standins) -> None:
+def test_blocks_of_awq_must_fit_into_every_gpus_rows(model: Path, texts: Path, standins: Standins) -> None:
     rewrite(model / "config.json", intermediate_size=320)
     error = refused(model, texts, precision="int4", tensor=2, options={"awq_block_size": 64})
     assert "intermediate_size 320 over parallelism.tensor 2 gives each GPU 160, no multiple of it" in error.message

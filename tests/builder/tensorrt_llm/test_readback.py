@@ -98,7 +98,7 @@ DIFFERENCES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("asked", "has", "said"), DIFFERENCES)
-def test_an_engine_that_is_not_what_was_asked_fails_with_both_values(
+def test_an_engine_that_is_not_what_was_requested_fails_with_both_values(
     asked: dict[str, Any], has: dict[str, Any], said: str, checkpoint: Path, tmp_path: Path, standins: Standins
 ) -> None:
     settings = settings_of(a_request(**asked))

@@ -132,7 +132,9 @@ def test_a_tool_that_fails_is_understood(
 
 
 @pytest.mark.parametrize("call", ["from_hugging_face", "trtllm-build"])
-def test_a_tool_that_crashes_is_told_by_its_signal(call: str, standins: Standins, build: Callable[..., Path]) -> None:
+def test_a_tool_that_crashes_is_identified_by_its_signal(
+    call: str, standins: Standins, build: Callable[..., Path]
+) -> None:
     standins.fail(call, "working", -11)
     with pytest.raises(BuildError) as error:
         build(a_request())

@@ -50,7 +50,7 @@ def test_every_rule_is_broken_by_some_case() -> None:
         {"script": "file:gate.py", "min": 0.1, "max": 0.5, "dataUri": "file:d"},
     ],
 )
-def test_each_way_to_show_accuracy_is_right(body: Callable[..., Body], accuracy: dict[str, Any]) -> None:
+def test_every_way_to_show_accuracy_is_right(body: Callable[..., Body], accuracy: dict[str, Any]) -> None:
     right = body("InferenceModel", {"engine.accuracy": accuracy})
     assert parse_body(right)[1] == []
     assert broken_by("InferenceModel", right["spec"]) == []
@@ -65,7 +65,7 @@ def test_a_smallest_body_breaks_no_rule() -> None:
     assert broken_by("ServingPool", pool) == []
 
 
-def test_several_versions_in_place_of_one_break_no_rule(body: Callable[..., Body]) -> None:
+def test_several_versions_instead_of_one_break_no_rule(body: Callable[..., Body]) -> None:
     changes = SEVERAL | {"version": ..., "storageUri": ..., "digest": ...}
     assert broken_by("InferenceModel", body("InferenceModel", changes)["spec"]) == []
 
@@ -79,7 +79,7 @@ def test_several_versions_in_place_of_one_break_no_rule(body: Callable[..., Body
         ({"versionPolicy": {"specific": {"versions": [1e10]}}}, "is not of type 'integer'"),
     ],
 )
-def test_whole_numbers_and_others_are_told_apart_by_the_schema(
+def test_integers_and_others_are_distinguished_by_the_schema(
     body: Callable[..., Body], changes: dict[str, Any], said: str
 ) -> None:
     wrong = body("InferenceModel", changes)

@@ -81,7 +81,7 @@ def own_files(backend: str = "tensorrt", **files: Any) -> list[tuple[str, str]]:
     return [(field_path(fault.path), fault.message) for fault in found]
 
 
-def test_a_file_for_each_compute_capability_passes() -> None:
+def test_a_file_for_every_compute_capability_passes() -> None:
     assert check_config({"cc_model_filenames": {"8.0": "a.plan", "12.0": "b/c.plan"}}) == []
     for backend in ("tensorrt", "onnxruntime", "pytorch"):
         assert own_files(backend, **{"8.0": "a.plan", "12.0": "b/c.plan"}) == []
@@ -102,7 +102,7 @@ def test_a_file_outside_the_version_is_refused(name: str) -> None:
     assert message == f"expected a file of the version's folder; found {name!r}"
 
 
-def test_a_backend_that_reads_no_such_files_is_told() -> None:
+def test_a_backend_that_reads_no_such_files_is_reported() -> None:
     assert own_files("python", **{"9.0": "a.py"}) == [
         ("cc_model_filenames", "backend python opens one file on every GPU; leave it out")
     ]

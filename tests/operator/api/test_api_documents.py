@@ -36,7 +36,7 @@ def test_broken_yaml_names_its_line() -> None:
     ]
 
 
-def test_what_stood_before_broken_yaml_is_kept() -> None:
+def test_what_stood_before_broken_yaml_is_retained() -> None:
     resources, problems = parse_documents(f"{POOL % 'one'}---\na: b: c\n", "f.yaml")
     assert [resource.name for resource in resources] == ["one"]
     assert "line 5: not YAML" in problems[0].message

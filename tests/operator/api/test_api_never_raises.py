@@ -33,7 +33,7 @@ PLACES = [(kind, place) for kind, body in BODIES.items() for place in places(bod
 
 @examples(300)
 @given(st.sampled_from(PLACES), VALUES)
-def test_any_value_at_any_place_is_read_or_reported(place: tuple[str, tuple[Any, ...]], value: Any) -> None:
+def test_any_value_at_any_location_is_read_or_reported(place: tuple[str, tuple[Any, ...]], value: Any) -> None:
     kind, path = place
     body = deepcopy(BODIES[kind])
     at: Any = body

@@ -125,7 +125,7 @@ def test_what_is_argosys_is_refused_by_path(template: dict[str, Any], path: str,
     assert said in message
 
 
-def test_all_that_is_wrong_is_said_together() -> None:
+def test_all_that_is_wrong_is_reported_together() -> None:
     template = server(image="i", env=[{"name": "CUDA_VISIBLE_DEVICES"}])
     template["spec"]["nodeName"] = "n"
     template["metadata"] = {"labels": {"argosy.dev/pool": "q"}}

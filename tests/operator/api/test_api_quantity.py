@@ -64,7 +64,7 @@ def test_what_is_no_percentage_is_refused(text: object) -> None:
         parse_percent(text)
 
 
-def test_a_share_is_at_most_the_whole() -> None:
+def test_a_share_is_at_most_all() -> None:
     assert parse_share("100%") == 1000
     with pytest.raises(ValueError, match="more than"):
         parse_share("100.1%")

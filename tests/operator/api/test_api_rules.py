@@ -49,7 +49,7 @@ def test_a_right_body_has_no_problem_and_keeps_its_words(body: Callable[..., Bod
     assert written == body(kind)
 
 
-def test_rules_still_run_beside_a_wrong_field(body: Callable[..., Body]) -> None:
+def test_rules_still_run_alongside_a_wrong_field(body: Callable[..., Body]) -> None:
     wrong = body("InferenceModel", {"version": 0, "minReplicas": 9, "footprint.gpus": 1, "inputs.0.name": "scale"})
     _, problems = parse_body(wrong)
     assert {problem.path for problem in problems} == {

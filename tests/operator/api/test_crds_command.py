@@ -51,7 +51,7 @@ def test_a_missing_folder_is_drift(tmp_path: Path) -> None:
         crds(check=True, output=[tmp_path / "none"])
 
 
-def test_every_folder_is_written_and_each_that_differs_is_named(
+def test_every_folder_is_written_and_every_one_that_differs_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -72,7 +72,7 @@ def test_one_model_alone(folder: Path) -> None:
     assert "\nb " in found.stdout
 
 
-def test_engines_are_kept_where_the_flag_says(folder: Path, tmp_path: Path) -> None:
+def test_engines_are_retained_where_the_flag_says(folder: Path, tmp_path: Path) -> None:
     assert run(folder, "--store", str(tmp_path / "store")).exit_code == 0
     assert (tmp_path / "store" / "engine").is_dir()
     assert run(folder, "--store", (tmp_path / "other").as_uri()).exit_code == 0

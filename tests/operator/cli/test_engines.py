@@ -86,7 +86,7 @@ def asked(store: EngineStore, path: Path, key: str) -> None:
         store.add_request(key, request)
 
 
-def test_a_table_of_what_is_kept(manifests: Path) -> None:
+def test_a_table_of_what_is_retained(manifests: Path) -> None:
     result = run("list", "-f", manifests)
     assert result.exit_code == 0, result.output
     (mine,) = (line for line in result.output.splitlines() if KEY[:12] in line)
@@ -121,7 +121,7 @@ def test_a_broken_engine_is_shown(store: EngineStore, tmp_path: Path) -> None:
     assert "model.onnx is missing" in result.output
 
 
-def test_what_nobody_uses_goes(manifests: Path, store: EngineStore) -> None:
+def test_what_no_one_uses_goes(manifests: Path, store: EngineStore) -> None:
     would = run("gc", "-f", manifests, "--dry-run")
     assert would.exit_code == 0, would.output
     assert len(list(store.list())) == 2

@@ -34,7 +34,7 @@ def test_gpus_come_from_labels_and_capacity() -> None:
     assert node.labels["nvidia.com/gpu.memory"] == "81559"
 
 
-def test_the_boot_of_a_node_is_known_by_its_id() -> None:
+def test_the_boot_of_a_node_is_identified_by_its_id() -> None:
     status = {"capacity": {"nvidia.com/gpu": "4"}, "nodeInfo": {"bootID": "5f0b"}}
     assert [node.boot_id for node in read(body(), body("b", status=status))] == ["", "5f0b"]
 
@@ -133,7 +133,7 @@ def test_nodes_that_take_no_pods_are_not_ready() -> None:
     assert (mute.ready, mute.unready_since) == (False, None)
 
 
-def test_taints_are_kept() -> None:
+def test_taints_are_retained() -> None:
     taint = {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}
     (node,) = read(body(spec={"taints": [taint]}))
     assert node.taints == (taint,)

@@ -54,7 +54,7 @@ def test_yaml_says_what_json_says() -> None:
     assert yaml.safe_load(planned(EXAMPLE, "-o", "yaml").stdout) == json.loads(GOLDEN.read_text())
 
 
-def test_the_table_shows_each_gpu_and_what_is_left() -> None:
+def test_the_table_shows_every_gpu_and_what_is_left() -> None:
     result = planned(EXAMPLE)
     assert result.exit_code == 0
     rows = {line.split("│")[3].strip(): line for line in result.stdout.splitlines() if line.count("│") == 7}
@@ -68,7 +68,7 @@ def test_the_table_shows_each_gpu_and_what_is_left() -> None:
     assert "3 GPUs used, 5 of 8 free. One model per GPU would take 6. No plan takes fewer than 3." in result.stdout
 
 
-def test_what_fits_nowhere_is_said_and_is_exit_status_2(example: Path) -> None:
+def test_what_fits_nowhere_is_reported_and_is_exit_status_2(example: Path) -> None:
     edit(example / "pool.yaml", "memoryHeadroom: 20%", "memoryHeadroom: 30%")
     result = planned(example, "-o", "json")
     assert result.exit_code == 2
@@ -82,7 +82,7 @@ def test_what_fits_nowhere_is_said_and_is_exit_status_2(example: Path) -> None:
     assert "Of what has a place: One model per GPU would take 0. No plan takes fewer than 0." in table.stdout
 
 
-def test_gpus_that_cannot_be_had_whole_are_neither_free_nor_used(example: Path) -> None:
+def test_gpus_that_cannot_be_had_completely_are_neither_free_nor_used(example: Path) -> None:
     """One of the nodes has half of its GPUs divided by MIG."""
     file = example / "nodes.yaml"
     nodes = json.loads(json.dumps(list(yaml.safe_load_all(file.read_text()))))
@@ -197,7 +197,7 @@ status:
 """
 
 
-def test_engines_that_are_to_be_built_are_told_and_hold_nothing_up(tmp_path: Path) -> None:
+def test_engines_that_are_to_be_built_are_reported_and_hold_nothing_up(tmp_path: Path) -> None:
     manifest = tmp_path / "models.yaml"
     text = (DIGITS / "models.yaml").read_text()
     manifest.write_text(text.replace("minServers: 1", "storage: {engineCache: {storageUri: s3://b/engines}}"))

@@ -88,7 +88,7 @@ def test_a_node_without_gpus_shows_its_servers() -> None:
     assert "CPU, server small-0: m" in texts(picture_of(cpu, gpus=(Gpu(0, GIB, is_cpu=True),)))
 
 
-def test_what_is_unplaced_is_counted_and_is_exit_status_2(tmp_path: Path) -> None:
+def test_what_is_unplaced_counts_and_is_exit_status_2(tmp_path: Path) -> None:
     for file in EXAMPLE.glob("*.yaml"):
         text = file.read_text().replace("memoryHeadroom: 20%", "memoryHeadroom: 30%")
         (tmp_path / file.name).write_text(text)

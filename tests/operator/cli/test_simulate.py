@@ -52,7 +52,7 @@ def run(files: Path, *more: str | Path, **other: Path) -> Result:
     return CliRunner().invoke(app, [*arguments, *map(str, more)])
 
 
-def test_a_ramp_is_held_and_told(files):
+def test_a_ramp_is_served_and_reported(files):
     result = run(files, "-b", "hpa", "-b", "kpa=6")
     assert result.exit_code == 0, result.output
     for word in ("argosy", "hpa", "kpa=6", "500 ms", "GPU-hours", "requests/s come"):

@@ -33,7 +33,7 @@ def test_other_numbers_and_other_reasons_are_other_lines() -> None:
     assert [line.split(" ", 1)[0] for line in lines(model("m1"), *others)] == ["m1", "m2", "m3"]
 
 
-def test_replicas_of_a_group_are_counted() -> None:
+def test_replicas_of_a_group_are_summed() -> None:
     replicas = [
         Unplaced("chat", ("a", "b"), "NoServer", f"replica {number} of chat needs a server of its own")
         for number in (1, 2, 3)

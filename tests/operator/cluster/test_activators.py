@@ -34,18 +34,18 @@ def test_every_pod_says_whom_it_holds() -> None:
     assert view.activator_ready
 
 
-def test_what_a_pod_said_that_is_gone_counts_no_more() -> None:
+def test_what_a_pod_reported_that_is_gone_counts_no_more() -> None:
     view = pool_view([owned(state(said(HeldRequests("gone", {"a": 2}))))], [], activators=[POD])
     assert view.held == {}
 
 
-def test_nobody_holds_requests_where_no_pod_is_ready_to() -> None:
+def test_no_one_holds_requests_where_no_pod_is_ready_to() -> None:
     pods = [replace(POD, ready=False), replace(POD, uid="w", terminating=True)]
     assert not pool_view([], [], activators=pods).activator_ready
     assert not pool_view([], []).activator_ready
 
 
-def test_why_nobody_holds_requests_is_told() -> None:
+def test_why_no_one_holds_requests_is_reported() -> None:
     pulling = replace(POD, ready=False, trouble="container activator: ImagePullBackOff")
     assert pool_view([], [], activators=[pulling]).activator_trouble == (
         "no Pod of its activator is ready: container activator: ImagePullBackOff"
@@ -62,7 +62,7 @@ def test_a_word_that_cannot_be_read_is_none() -> None:
     assert found.said == (HeldRequests("w", {"a": 1}),)
 
 
-def test_how_many_wait_is_known_and_only_whether_any_do_is_news() -> None:
+def test_how_many_wait_is_recorded_and_only_whether_any_do_is_news() -> None:
     told: list[tuple[str, str]] = []
     indexer = Indexer(kinds.CONFIG_MAP, told.append, of_configmap)
     labels = {"argosy.dev/pool": "pool", "argosy.dev/activator": "pool"}
@@ -91,7 +91,7 @@ def body(**status: Any) -> dict[str, Any]:
     return {"metadata": {**metadata, "creationTimestamp": "2026-01-01T00:00:00Z"}, "status": status}
 
 
-def test_an_activators_pods_are_told_by_a_label_of_their_own() -> None:
+def test_an_activators_pods_are_identified_by_a_label_of_their_own() -> None:
     told: list[tuple[str, str]] = []
     pods = PodCache(told.append, "argosy.dev/activator")
     pods.seen(body(podIP="10.0.0.1"))

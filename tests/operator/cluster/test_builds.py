@@ -148,7 +148,7 @@ def test_what_is_tried_again_says_what_went_wrong_the_last_time() -> None:
     assert view.observed.trouble == ""
 
 
-def test_a_report_is_told_to_be_of_a_pod_that_is_there() -> None:
+def test_a_report_is_reported_for_a_pod_that_is_there() -> None:
     reported = Reported(NAME, replace(HALF, pod="uid-1"))
     (view,) = build_views([reported], [pod({"phase": "Running"}, 1)]).values()
     assert not view.by_others
@@ -158,7 +158,7 @@ def test_a_report_is_told_to_be_of_a_pod_that_is_there() -> None:
     assert view.by_others
 
 
-def test_a_report_that_cannot_be_read_is_trouble() -> None:
+def test_an_unreadable_report_is_an_error() -> None:
     body = {"metadata": {"labels": {"argosy.dev/build": NAME}}, "data": {REPORT_KEY: '{"state": "Done"}'}}
     reported = of_report(body)
     assert reported is not None
@@ -180,7 +180,7 @@ def jobs(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
     return found
 
 
-async def test_a_builds_objects_are_made_kept_and_taken_down(
+async def test_a_builds_objects_are_made_retained_and_taken_down(
     connection: Connection, cluster: Cluster, declared: Declared, requests: Requests, namespace: str
 ) -> None:
     mine = build_name("pool", NAME)
@@ -214,7 +214,7 @@ async def test_a_builds_objects_are_made_kept_and_taken_down(
         await until("its Pods' end", lambda: not cluster.read("pods", "-n", namespace)["items"])
 
 
-async def test_a_job_that_is_deleted_by_hand_is_noticed_and_made_anew(
+async def test_a_job_that_is_deleted_by_hand_is_noticed_and_recreated(
     connection: Connection, cluster: Cluster, declared: Declared, namespace: str
 ) -> None:
     async with watching(connection, namespace) as watched:

@@ -38,7 +38,7 @@ async def write_state(connection: Connection, namespace: str, state: AgentState)
     await connection.merge(kinds.CONFIG_MAP, key, {"data": {STATE_KEY: state_text(state)}}, manager="argosy-agent")
 
 
-async def test_a_server_is_known_from_its_objects_pod_and_agent(
+async def test_a_server_is_derived_from_its_objects_pod_and_agent(
     connection: Connection, cluster: Cluster, declared: Declared, namespace: str
 ) -> None:
     (node,) = fake_nodes(cluster, 1, Gpus(2), prefix=f"n{namespace}-")
@@ -137,7 +137,7 @@ def refusal_of_a_pod(cluster: Cluster, namespace: str) -> str:
 
 
 @pytest.mark.timeout(400)
-async def test_why_a_server_does_not_run_is_told_in_words(
+async def test_why_a_server_does_not_run_is_reported_in_words(
     connection: Connection, cluster: Cluster, declared: Declared, namespace: str
 ) -> None:
     cluster.kubectl("-n", namespace, "create", "quota", "none", "--hard=pods=0")
@@ -207,7 +207,7 @@ async def test_nodes_change_when_facts_do(
         await until("gone", lambda: not {good, bad} & {node.name for node in watched.cache.nodes()})
 
 
-async def test_gpus_of_others_are_known_by_pod(connection: Connection, cluster: Cluster, namespace: str) -> None:
+async def test_gpus_of_others_are_identified_by_pod(connection: Connection, cluster: Cluster, namespace: str) -> None:
     (node,) = fake_nodes(cluster, 1, Gpus(8), prefix=f"g{namespace}-")
     asks = {"resources": {"limits": {"nvidia.com/gpu": "2"}}}
     pod = {
@@ -267,7 +267,7 @@ async def test_a_watch_that_is_too_old_lists_again(
     assert [status for verb, what, status in requests.seen if (verb, what) == ("list", "services")] == [200, 200]
 
 
-async def test_a_kind_that_may_not_be_read_holds_up_nobody(
+async def test_a_kind_that_may_not_be_read_holds_up_no_one(
     cluster: Cluster, declared: Declared, namespace: str
 ) -> None:
     readable = "nodes,pods,configmaps,services,serviceaccounts,deployments.apps,controllerrevisions.apps"

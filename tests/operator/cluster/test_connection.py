@@ -40,7 +40,7 @@ async def test_what_the_api_server_offers(connection: Connection, cluster: Clust
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
-async def test_errors_are_told_apart_and_requests_counted(
+async def test_errors_are_distinguished_and_requests_have_a_count(
     connection: Connection, cluster: Cluster, namespace: str, requests: Requests
 ) -> None:
     kind, one = kinds.CONFIG_MAP, (namespace, "one")
@@ -82,7 +82,7 @@ async def test_an_empty_collection_is_a_list_without_items(connection: Connectio
         assert [page["items"] async for page in pages] == [[]]
 
 
-async def test_nobody_answers(tmp_path: Path, requests: Requests) -> None:
+async def test_no_one_answers(tmp_path: Path, requests: Requests) -> None:
     kubeconfig = kubeconfig_of(tmp_path, {"server": "http://127.0.0.1:9"}, {})
     async with Connection.open(kubeconfig, on_request=requests) as connection:
         with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:9 does not answer"):
@@ -213,7 +213,7 @@ def test_what_a_schema_lacks() -> None:
      (410, GoneError), (413, TooLargeError), (422, InvalidError), (429, UnreachableError), (500, UnreachableError),
      (503, UnreachableError)],
 )  # fmt: skip
-def test_each_status_has_its_error(status: int, kind: type[ApiError]) -> None:
+def test_every_status_has_its_error(status: int, kind: type[ApiError]) -> None:
     assert type(translated(status, "<html>no JSON</html>")) is kind
     assert type(of_status({"code": status, "message": "m"})) is kind
     assert str(translated(status, None)) == f"HTTP status {status}"
@@ -230,5 +230,5 @@ def test_etcds_own_limit_is_too_large() -> None:
         (kinds.DEPLOYMENT, "/apis/apps/v1/namespaces/a/deployments/b", "deployments"),
     ],
 )
-def test_where_an_object_stands_and_what_its_requests_are_counted_by(kind: Kind, path: str, resource: str) -> None:
+def test_the_path_of_an_object_and_the_label_of_its_requests(kind: Kind, path: str, resource: str) -> None:
     assert (kind.path("b", "a"), kind.resource) == (path, resource)

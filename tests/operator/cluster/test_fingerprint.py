@@ -74,7 +74,7 @@ def test_what_was_applied_is_ours(live: dict[str, Any]) -> None:
     assert fingerprint(live, shape) != fingerprint(LIVE, shape)
 
 
-def test_members_are_told_apart_by_name_if_all_have_different_ones() -> None:
+def test_members_are_distinguished_by_name_if_all_have_different_ones() -> None:
     assert list_key([{"name": "a"}, {"name": "b"}]) == "name"
     assert list_key([{"name": "a"}, {"name": "a"}]) == ""
     assert list_key([{"name": "a"}, {"port": 1}]) == ""

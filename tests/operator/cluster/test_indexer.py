@@ -105,7 +105,7 @@ def test_a_label_may_move_an_object_to_another_pool(scene: Scene) -> None:
     assert scene.indexer.of_pool(("team", "gpus")) == []
 
 
-def test_what_others_wrote_and_the_answer_brings_is_told(scene: Scene) -> None:
+def test_what_others_wrote_and_the_answer_brings_is_reported(scene: Scene) -> None:
     scene.indexer.seen(live(5))
     scene.told.clear()
     with scene.indexer.expecting(KEY, scene.shape):
@@ -115,7 +115,7 @@ def test_what_others_wrote_and_the_answer_brings_is_told(scene: Scene) -> None:
     assert scene.told == [("team", "gpus")]
 
 
-def test_a_detail_that_the_answer_brings_is_told() -> None:
+def test_a_detail_that_the_answer_brings_is_reported() -> None:
     told: list[PoolLabel] = []
     indexer = Indexer(SERVICE, told.append, lambda body: body["spec"].get("state"))
     shape = Shapes().of_object(DESIRED)

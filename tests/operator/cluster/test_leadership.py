@@ -96,7 +96,7 @@ async def test_leadership_is_lost_with_the_api_server_and_won_again(
     assert lease(cluster, namespace)["holderIdentity"] == "one"
 
 
-async def test_a_label_on_the_lease_costs_nobody_the_lead(
+async def test_a_label_on_the_lease_costs_no_one_the_lead(
     contender: Contender, cluster: Cluster, namespace: str
 ) -> None:
     first = contender("one")

@@ -21,7 +21,7 @@ def test_a_silent_holder_is_waited_for_from_when_it_was_last_heard() -> None:
     assert renewed.is_free("two", 111)
 
 
-def test_what_was_given_up_or_is_ones_own_is_free_at_once() -> None:
+def test_what_was_abandoned_or_is_ones_own_is_free_at_once() -> None:
     assert seen(None, record(holder=""), 100).is_free("two", 100)
     assert seen(None, record(holder="two"), 100).is_free("two", 100)
     assert not seen(None, record(holder="one"), 100).is_free("two", 100)
@@ -45,6 +45,6 @@ def test_taking_counts_and_keeping_does_not() -> None:
     assert (taken["acquireTime"], taken["leaseTransitions"]) == (now, 4)
 
 
-def test_what_is_given_up_has_no_holder_and_lasts_no_time() -> None:
+def test_what_is_abandoned_has_no_holder_and_lasts_no_time() -> None:
     given = release(record(), WALL)
     assert (given["holderIdentity"], given["leaseDurationSeconds"], given["leaseTransitions"]) == ("", 1, 3)

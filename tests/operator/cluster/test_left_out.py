@@ -38,7 +38,7 @@ def view(said: AgentState, served: RenderedRepository | None) -> PoolView:
     return pool_view([Owned("1", 1, True, None, "pool", "pool-0", False, b"", each) for each in details], [POD])
 
 
-def test_what_is_left_out_counts_as_it_was_last_known() -> None:
+def test_what_is_left_out_counts_as_it_was_last_recorded() -> None:
     cut = parse_state(fitting_text(STATE, 6000))
     assert 0 < cut.left_out < 10
     found = view(cut, RenderedRepository("pool-0", MODELS))
@@ -50,14 +50,14 @@ def test_what_is_left_out_counts_as_it_was_last_known() -> None:
     assert text_bytes(report.trouble) < 200
 
 
-def test_of_what_was_never_noted_nothing_is_known() -> None:
+def test_of_what_was_never_noted_nothing_is_recorded() -> None:
     cut = parse_state(fitting_text(STATE, 6000))
     (report,) = view(cut, None).reports
     assert (len(report.models), report.unsaid) == (10 - cut.left_out, frozenset())
     assert "says nothing of" in report.trouble
 
 
-def test_a_whole_state_is_taken_at_its_word() -> None:
+def test_a_full_state_is_taken_at_its_word() -> None:
     (report,) = view(
         parse_state(fitting_text(STATE)), RenderedRepository("pool-0", (*MODELS, RenderedModel("x", "", {})))
     ).reports

@@ -64,7 +64,7 @@ def test_why_a_pod_does_not_run(status: dict[str, Any], words: str) -> None:
     assert pod_trouble(status) == words
 
 
-def test_a_container_that_is_ready_again_is_no_trouble() -> None:
+def test_a_container_that_is_ready_again_is_no_error() -> None:
     status = container(state={"running": {}}, lastState=OOM)
     status["containerStatuses"][0]["ready"] = True
     assert pod_trouble(status) == ""
@@ -97,7 +97,7 @@ def test_routes_are_read_as_they_were_written() -> None:
     assert fewer["annotations"] == {"argosy.dev/routes": None}
 
 
-def test_a_label_that_names_nothing_known_can_be_taken_away() -> None:
+def test_a_label_that_names_nothing_valid_can_be_taken_away() -> None:
     shortened = next(iter(routes_patch("u", [], Routes(frozenset({"x" * 200})))["metadata"]["labels"]))
     found = routes_of({"labels": {shortened: "true"}, "annotations": {"argosy.dev/routes": "not JSON"}})
     (unknown,) = found.names
@@ -159,7 +159,7 @@ def server_pod(version: int, routes: Collection[str] = (), uid: str = "u", **mor
     return {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z", **metadata}, "status": {}}
 
 
-def test_what_an_answer_brings_of_a_pod_is_told_unless_we_wrote_it() -> None:
+def test_what_an_answer_brings_of_a_pod_is_reported_unless_we_wrote_it() -> None:
     told: list[PoolLabel] = []
     pods = PodCache(told.append)
     pods.seen(server_pod(1))

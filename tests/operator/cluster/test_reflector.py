@@ -74,7 +74,7 @@ async def test_a_list_then_events(server: StandIn, tmp_path: Path) -> None:
         assert server.accepted("GET", "configmaps") == ["application/json"]
 
 
-async def test_a_version_that_is_no_longer_kept_is_listed_again(server: StandIn, tmp_path: Path) -> None:
+async def test_a_version_that_is_no_longer_retained_is_listed_again(server: StandIn, tmp_path: Path) -> None:
     async with reflecting(server, tmp_path) as (sink, reflectors):
         await reflectors.synced()
         await until(lambda: server.watched("configmaps") == 1)
@@ -99,7 +99,7 @@ async def test_a_watch_that_breaks_goes_on_where_it_was(
         assert len(server.accepted("GET", "configmaps")) == 1
 
 
-async def test_what_may_not_be_read_is_asked_for_again(
+async def test_what_may_not_be_read_is_requested_again(
     server: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FORBIDDEN_S", 0.05)

@@ -76,7 +76,7 @@ def test_servers_with_recreated_accounts_are_replaced_one_by_one() -> None:
     assert held_back(CASE.pool, servers, IMAGES, remade) == {"b"}
 
 
-def test_what_is_known_of_an_account() -> None:
+def test_what_is_recorded_of_an_account() -> None:
     assert NO_ACCOUNT.seen("") == NO_ACCOUNT
     assert NO_ACCOUNT.seen("a") == Account("a")
     assert Account("a").seen("") == Account("a").seen("a") == Account("a")

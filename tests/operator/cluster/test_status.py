@@ -20,7 +20,7 @@ def condition(kind: ConditionType, so: ConditionStatus) -> Condition:
     )  # fmt: skip
 
 
-async def test_a_status_is_written_whole(
+async def test_a_status_is_written_completely(
     connection: Connection, cluster: Cluster, declared: Declared, namespace: str
 ) -> None:
     (model,) = declared.models

@@ -132,7 +132,7 @@ def test_the_operator_is_killed_while_requests_wait(world: World, cluster: Clust
             assert [each.result() for each in asked] == [8.0, 8.0], world.containers.logs()
 
 
-def test_a_model_that_finds_no_place_tells_who_waited_why(world: World) -> None:
+def test_a_model_that_does_not_fit_reports_why_requests_waited(world: World) -> None:
     world.declare(replicas=1, footprint={"gpus": 4}, scaling={"holdTimeout": "2s"})
     world.until("the activator", lambda: bool(world.containers.service("sleeper")))
     body = {"inputs": [{"name": "X", "datatype": "FP32", "shape": [1, 1], "data": [4.0]}]}

@@ -74,7 +74,7 @@ async def test_a_model_at_zero_is_routed_to_the_activator_with_a_reason() -> Non
     } | {f"ConfigMap n/{NAME}-state", f"PodDisruptionBudget n/{NAME}"}
 
 
-async def test_what_a_thousand_models_are_told_fits_into_a_configmap() -> None:
+async def test_what_a_thousand_models_are_reported_fits_into_a_configmap() -> None:
     resources, writes = Store(), FakeWriter()
     resources.put(parsed_body(pool()))
     unfit = {"gpus": 64}
@@ -86,7 +86,7 @@ async def test_what_a_thousand_models_are_told_fits_into_a_configmap() -> None:
     assert len(writes.bodies[f"ConfigMap n/{NAME}"]["data"][MEMBERS_KEY].encode()) < 2**20 * 0.9
 
 
-async def test_how_long_requests_are_held_is_said_by_the_resource() -> None:
+async def test_how_long_requests_wait_is_reported_by_the_resource() -> None:
     writes = FakeWriter()
     await rounds(writes, declared(minReplicas=0, replicas=0, scaling={"holdTimeout": "10m"})).reconcile(KEY)
     assert told(writes).members[0].timeout_s == 600.0
@@ -127,7 +127,7 @@ async def test_a_model_that_goes_to_zero_is_first_routed_to_the_activator() -> N
 
 
 @pytest.mark.parametrize("lacks", [{"ready": False}, {"server_ready": False}, {"terminating": True}], ids=str)
-async def test_while_its_server_is_not_ready_its_requests_are_held(lacks: dict[str, Any]) -> None:
+async def test_while_its_server_is_not_ready_its_requests_wait(lacks: dict[str, Any]) -> None:
     writes = FakeWriter()
     view = at(serving("p-0"))
     cache = observed(p=replace(view, pods=(replace(view.pods[0], **lacks),), activators=(HOLDER,)))

@@ -15,7 +15,7 @@ def told(before: EnsembleStatus | None, now: EnsembleStatus) -> list[tuple[str, 
     return [(each.type, each.reason) for each in bottleneck_events(before, now)]
 
 
-def test_what_begins_and_what_changes_is_told_with_evidence_and_advice() -> None:
+def test_what_begins_and_what_changes_is_reported_with_evidence_and_advice() -> None:
     (first,) = bottleneck_events(None, status("StarvedStage"))
     assert (first.type, first.reason, first.subject) == ("Warning", "StarvedStage", "embedder")
     assert first.message == "embedder: requests wait 80 %. More instances"
@@ -29,7 +29,7 @@ def test_other_numbers_are_no_news() -> None:
     assert list(bottleneck_events(None, ServingPoolStatus())) == []
 
 
-def test_that_it_is_over_is_told_with_its_beginning() -> None:
+def test_that_it_is_over_is_reported_with_its_beginning() -> None:
     (over,) = bottleneck_events(status("StarvedStage"), status())
     assert (over.type, over.reason) == ("Normal", "BottleneckEnded")
     assert over.message == "StarvedStage of embedder, which was so since 2026-11-22T12:00:00Z, is over"

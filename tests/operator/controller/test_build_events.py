@@ -20,7 +20,7 @@ def reasons(before: InferenceModelStatus | None, now: InferenceModelStatus) -> l
     return [(each.type, each.reason) for each in build_events(before, now)]
 
 
-def test_a_build_that_begins_is_told_once() -> None:
+def test_a_build_that_begins_is_reported_once() -> None:
     assert reasons(None, PENDING) == []
     assert reasons(PENDING, BUILDING) == [("Normal", "BuildStarted")]
     assert reasons(BUILDING, status(state="Building", percent=50)) == []
@@ -28,7 +28,7 @@ def test_a_build_that_begins_is_told_once() -> None:
     assert reasons(status(state="Verifying"), BUILDING) == []
 
 
-def test_how_it_ends_is_told() -> None:
+def test_how_it_ends_is_reported() -> None:
     (told,) = build_events(status(state="Verifying"), READY)
     assert (told.type, told.reason) == ("Normal", "BuildSucceeded")
     assert told.message == "The engine of version 2 for 9.0 is there after 62 s: s3://engines/1"
@@ -49,6 +49,6 @@ def test_another_build_of_the_same_engine_is_another() -> None:
     assert reasons(READY, status(state="Building", build="b2")) == [("Normal", "BuildStarted")]
 
 
-def test_what_has_no_engines_has_nothing_to_tell() -> None:
+def test_what_has_no_engines_has_nothing_to_report() -> None:
     assert list(build_events(None, ServingPoolStatus())) == []
     assert reasons(READY, InferenceModelStatus()) == []

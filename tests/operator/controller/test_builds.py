@@ -61,7 +61,7 @@ def test_a_build_that_waits_has_no_job_and_no_rights() -> None:
     assert names(rendered(replace(BUILD, start=False, waits="no GPU is free"))) == MAPS | POLICY
 
 
-def test_nothing_is_asked_for_so_nothing_stands() -> None:
+def test_nothing_is_requested_so_nothing_stands() -> None:
     assert rendered(view=seen(runs=True)) == Builds()
 
 
@@ -71,7 +71,7 @@ def test_a_job_that_runs_is_applied_as_it_is() -> None:
     assert builds.keep == frozenset()
 
 
-def test_a_job_that_nobody_wants_to_run_now_goes() -> None:
+def test_a_job_that_no_one_wants_to_run_now_goes() -> None:
     builds = rendered(replace(BUILD, start=False, waits="its GPUs serve"), view=seen(runs=True))
     assert (names(builds), builds.keep) == (MAPS | POLICY, frozenset())
 

@@ -10,7 +10,7 @@ def status(*gpus: int) -> ServingPoolStatus:
     return ServingPoolStatus(cordoned_gpus=tuple(found))
 
 
-def test_a_cordon_and_its_end_are_told_once_each() -> None:
+def test_a_cordon_and_its_end_are_reported_once() -> None:
     (cordon,) = cordon_events(None, status(1))
     assert (cordon.type, cordon.reason, cordon.message) == ("Warning", "GpuCordoned", "GPU a/1: 3 device errors")
     assert list(cordon_events(status(1), status(1))) == []

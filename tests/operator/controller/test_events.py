@@ -18,7 +18,7 @@ class Clock:
         return self.now
 
 
-async def test_the_same_thing_is_said_once_and_counted(
+async def test_the_same_thing_is_reported_once_with_a_count(
     connection: Connection, cluster: Cluster, declared: Declared, requests: Requests, namespace: str
 ) -> None:
     clock = Clock()
@@ -57,7 +57,7 @@ async def test_the_same_thing_with_other_numbers_is_one_event_with_the_newest(
     assert (event["message"], event["count"]) == ("requests wait 90 %", 4)
 
 
-async def test_an_event_that_the_api_server_forgot_is_made_anew(
+async def test_an_event_that_the_api_server_forgot_is_recreated(
     connection: Connection, cluster: Cluster, declared: Declared, namespace: str
 ) -> None:
     clock = Clock()

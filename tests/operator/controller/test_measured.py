@@ -63,7 +63,7 @@ def targets(*pods: PodView) -> tuple[Target, ...]:
     return pool_targets(KEY, declared().of_pool(KEY).members, pods).targets
 
 
-def test_a_server_is_asked_at_its_address_for_what_it_is_routed_for() -> None:
+def test_a_server_is_queried_at_its_address_for_what_it_is_routed_for() -> None:
     assert targets(pod()) == (Target("p-0", "http://10.0.0.1:8002/metrics", "p-0-00", {"M-7": "m"}),)
     assert targets(pod(address="fd00::1"))[0].url == "http://[fd00::1]:8002/metrics"
     assert targets(pod(address=""))[0].url == ""
@@ -76,7 +76,7 @@ def test_a_server_that_is_routed_to_is_not_left_out_because_it_fails() -> None:
     assert targets(pod(terminating=True)) == ()
 
 
-def test_of_two_pods_of_a_server_the_newer_is_asked() -> None:
+def test_of_two_pods_of_a_server_the_newer_is_queried() -> None:
     newer = pod(created=NOW + timedelta(seconds=1), address="10.0.0.2")
     assert [each.pod for each in targets(newer, pod())] == ["p-0-01"]
 
@@ -229,7 +229,7 @@ def _generation(number: int) -> dict[str, Any]:
     return {"metadata": {**pool()["metadata"], "generation": number}}
 
 
-async def test_a_fault_of_ours_is_told_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_fault_of_ours_is_reported_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
     readings = Readings(declared())
 
     def broke() -> bool:
@@ -262,7 +262,7 @@ async def test_without_a_prometheus_servers_are_scraped() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://[", "http://:x", "http://\u00e9..\u00e9", "https://a:99999999"])
-async def test_a_url_that_leads_nowhere_is_a_trouble(url: str) -> None:
+async def test_a_url_that_leads_nowhere_is_an_error(url: str) -> None:
     source = open_source(Asked(url))
     targets = PoolTargets(KEY, (Target("p-0", pod="p-0-00"),))
     found = await source.read(targets, NOW)

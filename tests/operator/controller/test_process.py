@@ -103,7 +103,7 @@ async def test_an_error_of_its_own_ends_it_with_a_trace(
 
 
 @pytest.mark.parametrize("path", ["/apis/policy/v1", "/api/v1/configmaps", "/api/v1/nodes"])
-async def test_what_does_not_answer_is_asked_again(
+async def test_what_does_not_answer_is_queried_again(
     server: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     caplog.set_level(logging.INFO)

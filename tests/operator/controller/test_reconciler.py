@@ -72,7 +72,7 @@ async def test_statuses_are_written_though_an_object_could_not_be_applied() -> N
     assert writes.statuses.keys() == {"ServingPool n/p", "InferenceModel n/m"}
 
 
-async def test_what_is_refused_is_told_in_the_next_round_which_comes_at_once() -> None:
+async def test_what_is_refused_is_reported_in_the_next_round_which_comes_at_once() -> None:
     refusal = Refusal("InferenceModel n/m", "Service n/m", "exists and is not Argosy's")
     writes = FakeWriter(Applied((refusal,)))
     run = rounds(writes)
@@ -328,7 +328,7 @@ async def test_a_fault_of_ours_is_reported_until_a_round_works(monkeypatch: pyte
     assert {said(status, ConditionType.STALLED)[0] for status in writes.statuses.values()} == {"False"}
 
 
-async def test_what_is_told_of_a_pool_holds_up_no_other_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_report_on_a_pool_delays_no_other_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     writes, resources = FakeWriter(), Store()
     for body in (pool(), model(), model("other", poolRef={"name": "q"}), pool("q")):
         resources.put(parsed_body(body))
@@ -361,7 +361,7 @@ async def test_an_api_server_that_does_not_answer_is_no_fault_of_ours() -> None:
     assert {said(status, ConditionType.STALLED)[1] for status in writes.statuses.values()} != {"ReconcileFailed"}
 
 
-async def test_where_a_fault_cannot_be_told_the_fault_itself_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_a_fault_cannot_be_reported_the_fault_itself_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise KeyError("gpu-7")
 

@@ -139,7 +139,7 @@ async def test_another_process_goes_on_with_the_build_that_there_is() -> None:
     assert life.job == before == job
 
 
-async def test_a_job_that_somebody_deletes_is_made_anew() -> None:
+async def test_a_job_that_somebody_deletes_is_recreated() -> None:
     life = Life()
     await life.round()
     job = life.job
@@ -173,7 +173,7 @@ async def test_what_no_model_asks_for_any_more_goes() -> None:
     assert not [name for name in life.writes.keep if "build" in name]
 
 
-async def test_a_job_that_is_refused_is_told_on_the_model() -> None:
+async def test_a_job_that_is_refused_is_reported_on_the_model() -> None:
     life = Life()
     await life.round()
     name = f"Job n/{life.job['metadata']['name']}"

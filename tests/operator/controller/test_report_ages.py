@@ -27,7 +27,7 @@ def test_a_report_expires_when_nothing_newer_has_come_for_long() -> None:
     assert again.next_expiry(late) is None
 
 
-def test_each_write_makes_it_young_again_whatever_its_clock_says() -> None:
+def test_every_write_makes_it_young_again_whatever_its_clock_says() -> None:
     now = NOON
     ages = ReportAges()
     for written_at in (9_000_000_000, 5, 7):

@@ -136,7 +136,7 @@ async def test_gpus_are_not_free_until_the_server_that_gives_them_up_is_changed(
     assert writes.gpus == {"q-0": 1, "p-0": 2}
 
 
-async def test_gpus_of_other_pods_are_told_with_who_holds_them() -> None:
+async def test_gpus_of_other_pods_are_reported_with_who_holds_them() -> None:
     observed, writes = fleet({"a": {"team/train-0": 3, "team/train-1": 1}}), Applies()
     await reconciler(observed, writes, []).reconcile(PoolKey("n/p"))
     status = writes.statuses["ServingPool n/p"]

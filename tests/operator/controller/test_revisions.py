@@ -73,7 +73,7 @@ class Process:
         await self.reconciler.reconcile(key)
 
 
-async def test_each_form_that_is_acted_upon_is_written_once() -> None:
+async def test_every_revision_that_is_acted_upon_is_written_once() -> None:
     process = Process()
     await process.declare(pool(), model())
     assert len(process.cluster.written) == 2  # the pool's and the model's
@@ -95,7 +95,7 @@ async def test_another_process_goes_on_from_the_same_history() -> None:
     assert process.cluster.versions() == [2, 1]
 
 
-async def test_an_earlier_form_that_comes_back_is_the_newest_and_none_is_added() -> None:
+async def test_an_earlier_revision_that_returns_is_the_newest() -> None:
     process = Process()
     await process.declare(pool(), model())
     await process.declare(model(generation=2, version=2))
@@ -103,7 +103,7 @@ async def test_an_earlier_form_that_comes_back_is_the_newest_and_none_is_added()
     assert process.cluster.versions() == [1, 2]
 
 
-async def test_a_wrong_form_is_none_and_takes_none_away() -> None:
+async def test_a_wrong_revision_is_none_and_takes_none_away() -> None:
     process = Process()
     await process.declare(pool(), model())
     await process.declare(model(generation=2, version=0))
@@ -121,7 +121,7 @@ async def test_what_does_not_fit_with_others_keeps_its_history() -> None:
     assert process.cluster.written == {each for each in process.cluster.written if "/m-" in each}
 
 
-async def test_no_more_earlier_forms_are_kept_than_are_asked_for() -> None:
+async def test_no_more_earlier_revisions_are_retained_than_are_requested() -> None:
     process = Process()
     await process.declare(pool())
     for version in range(1, 5):
@@ -149,7 +149,7 @@ async def test_the_history_of_what_is_gone_goes() -> None:
     assert len(process.cluster.stands) == 1
 
 
-def test_names_of_forms_live_as_long_as_the_forms() -> None:
+def test_names_of_revisions_live_as_long_as_the_revisions() -> None:
     names = FormNames()
     forms = [parsed_body(model(f"m{number}", version=number + 1)).newest for number in range(10)]
     told = [names.of(form) for form in forms]

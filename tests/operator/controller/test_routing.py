@@ -43,23 +43,23 @@ def test_no_service_leads_to_an_ejected_server_which_stays_ready() -> None:
     assert found == {"a": Routes(M, M), "c": Routes(M)}
 
 
-def test_what_nobody_ejects_any_more_is_led_to() -> None:
+def test_what_no_one_ejects_any_more_is_led_to() -> None:
     assert routed([step("a")], [pod("a", ejected=M)], (), {}) == {"a": Routes(M)}
 
 
-def test_as_many_as_are_to_be_kept_are() -> None:
+def test_as_many_as_are_to_be_retained_are() -> None:
     assert away(pod("a"), pod("b"), pod("c")) == {"a", "b"}
     assert away(pod("a"), pod("b"), pod("c"), keep=2) == {"a"}
     assert away(pod("a"), pod("b")) == {"a"}
 
 
 @pytest.mark.parametrize("lacks", [{"ready": False}, {"server_ready": False}, {"terminating": True}], ids=str)
-def test_a_pod_that_takes_no_requests_is_no_room(lacks: dict[str, Any]) -> None:
+def test_a_pod_that_takes_no_requests_has_no_capacity(lacks: dict[str, Any]) -> None:
     found = routed([step("a"), step("c")], [pod("a"), pod("c", **lacks)], (), {"m": Ejection(("a",))})
     assert found["a"] == Routes(M)
 
 
-def test_what_drains_is_no_room() -> None:
+def test_what_drains_has_no_capacity() -> None:
     assert away(pod("a"), pod("c"), gone="c") == set()
 
 

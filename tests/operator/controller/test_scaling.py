@@ -140,7 +140,7 @@ def test_what_cannot_be_measured_takes_nothing_away_and_says_so() -> None:
     assert "answers 503" in operator.status("m").message
 
 
-def test_why_nothing_is_known_is_told_at_once_but_for_its_numbers() -> None:
+def test_why_nothing_is_recorded_is_reported_at_once_but_for_its_numbers() -> None:
     operator = Operator((model("m", maxReplicas=4),))
     marked = []
     for trouble in ("", "", "values are 61 s old", "values are 66 s old", "Prometheus http://x answers 503"):
@@ -152,7 +152,7 @@ def test_why_nothing_is_known_is_told_at_once_but_for_its_numbers() -> None:
     assert "answers 503" in operator.status("m").message
 
 
-def test_a_query_that_cannot_be_had_is_told() -> None:
+def test_a_query_that_cannot_be_had_is_reported() -> None:
     query = {"name": "backlog", "query": "nobody_exports_this", "target": 5}
     operator = Operator((model("m", maxReplicas=4, scaling={"targets": {"queries": [query]}}),))
     operator.now += timedelta(seconds=5)
@@ -197,7 +197,7 @@ def test_out_of_memory_is_retried_only_with_another_footprint() -> None:
     assert "is tried again" in operator.status("m").history[0].message
 
 
-def test_what_goes_to_zero_wakes_for_whoever_waits() -> None:
+def test_what_goes_to_zero_wakes_for_waiting_requests() -> None:
     operator = Operator((model("m", minReplicas=0, maxReplicas=2, scaling={"idleTimeout": "1m"}),))
     assert operator.replicas("m") == 0
     operator.holding = Holding({"m": 1}, "")
@@ -209,7 +209,7 @@ def test_what_goes_to_zero_wakes_for_whoever_waits() -> None:
     assert operator.replicas("m") == 0
 
 
-def test_nothing_goes_to_zero_where_nobody_would_hold_its_requests() -> None:
+def test_nothing_goes_to_zero_where_no_one_would_hold_its_requests() -> None:
     operator = Operator((model("m", minReplicas=0, scaling={"idleTimeout": "1m"}),))
     operator.holding = Holding({"m": 1})
     operator.reconciled()
@@ -300,7 +300,7 @@ def test_one_of_two_models_gets_the_last_gpu_and_the_other_hears_why() -> None:
         operator.under({"low": 400.0, "high": 400.0}, 120)
 
 
-def test_what_is_missing_is_told_anew_as_soon_as_it_is_something_else() -> None:
+def test_what_is_missing_is_reported_again_as_soon_as_it_is_something_else() -> None:
     low, high = model("low", maxReplicas=4, instances=1), model("high", maxReplicas=4, instances=1, priority=10)
     operator = Operator((low, high))
     operator.under({"low": 400.0, "high": 1.0}, 300)

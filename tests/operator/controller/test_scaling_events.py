@@ -33,7 +33,7 @@ FIRST, SECOND = change("2026-01-01T12:00:00Z", (1, 1), (2, 1)), change("2026-01-
         (InferenceModelStatus(), told("ScaledUp", FIRST), []),  # another process told of it
     ],
 )
-def test_changes_and_troubles_are_told_once(
+def test_changes_and_troubles_are_reported_once(
     before: InferenceModelStatus, now: InferenceModelStatus, events: list[tuple[str, str]]
 ) -> None:
     assert [(each.type, each.reason) for each in scaling_events(before, now)] == events

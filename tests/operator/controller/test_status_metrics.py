@@ -44,7 +44,7 @@ def bert(**status: object) -> InferenceModel:
     return declared.model_copy(update={"status": InferenceModelStatus(**status)})
 
 
-def test_replicas_instances_and_what_decided_are_told_by_resource() -> None:
+def test_replicas_instances_and_what_decided_are_identified_by_resource() -> None:
     scaling = ScalingStatus(
         replicas=2,
         desired=4,
@@ -63,20 +63,20 @@ def test_replicas_instances_and_what_decided_are_told_by_resource() -> None:
     assert found[of("argosy_scaling_target", metric="latency p99")] == 0.2
 
 
-def test_a_time_that_is_none_and_what_is_not_known_are_left_out() -> None:
+def test_a_time_that_is_none_and_what_is_unknown_are_left_out() -> None:
     names = {name for name, _ in told(bert(scaling=ScalingStatus(last_scale_time="yesterday")), model("new"))}
     assert "argosy_scaling_replicas" in names
     assert not names & {"argosy_scaling_last_change_timestamp_seconds", "argosy_scaling_observed", "argosy_bottleneck"}
 
 
-def test_bottlenecks_and_missing_signals_are_told() -> None:
+def test_bottlenecks_and_missing_signals_are_reported() -> None:
     neck = BottleneckStatus(stage="bert", kind="StarvedStage")
     found = told(bert(bottleneck=neck, conditions=(without_signals(),)))
     assert found[of("argosy_bottleneck", bottleneck="StarvedStage", stage="bert")] == 1
     assert found[of("argosy_scaling_without_signals")] == 1
 
 
-def test_an_ensembles_models_are_told_by_what_clients_call_them() -> None:
+def test_an_ensembles_models_are_identified_by_what_clients_call_them() -> None:
     both = ensemble("both", "bert", "other", "bert", modelName="Both")
     assert isinstance(both, Ensemble)
     both = both.model_copy(update={"status": EnsembleStatus()})
@@ -85,7 +85,7 @@ def test_an_ensembles_models_are_told_by_what_clients_call_them() -> None:
     assert {dict(labels)["ensemble"] for labels in steps} == {"Both"}
 
 
-def test_what_is_gone_is_told_no_longer() -> None:
+def test_what_is_gone_is_reported_no_longer() -> None:
     store, metrics = Store(), Metrics()
     metrics.tell_of(store.members)
     resource = bert(scaling=ScalingStatus(replicas=1))

@@ -86,7 +86,7 @@ def test_a_new_spec_is_news() -> None:
     assert found.spec.version == 2
 
 
-def test_a_wrong_spec_leaves_the_last_valid_form() -> None:
+def test_a_wrong_spec_leaves_the_last_valid_revision() -> None:
     resources = Store()
     resources.put(parsed_body(model()))
     assert resources.put(parsed_body(model(generation=2, version=0))) == {"n/p"}
@@ -112,7 +112,7 @@ def test_a_wrong_spec_that_names_another_pool_does_not_move_what_is_served() -> 
     assert [each.name for each in resources.of_pool(PoolKey("n/q")).members] == ["m"]
 
 
-def test_a_pool_that_nobody_asks_for_any_more_is_forgotten() -> None:
+def test_a_pool_that_no_one_asks_for_any_more_is_forgotten() -> None:
     resources = Store()
     resources.put(parsed_body(model()))
     resources.put(parsed_body(model(generation=2, poolRef={"name": "q"})))
@@ -133,14 +133,14 @@ def test_a_spec_that_never_was_valid_has_a_name_and_its_problems(spec: dict[str,
     assert {problem.resource for problem in declared.problems} == {"InferenceModel n/m"}
 
 
-def test_a_namesake_made_anew_does_not_inherit_the_last_valid_form() -> None:
+def test_a_recreated_namesake_does_not_inherit_the_last_revision() -> None:
     resources = Store()
     resources.put(parsed_body(model()))
     resources.put(parsed_body(model(uid="another", version=0)))
     assert resources.of_pool(PoolKey("n/p")).members == ()
 
 
-def test_an_old_deletion_does_not_drop_a_namesake_made_anew() -> None:
+def test_an_old_deletion_does_not_drop_a_recreated_namesake() -> None:
     resources = Store()
     resources.put(parsed_body(model(uid="new")))
     assert resources.end("InferenceModel n/m", "old") == frozenset()
@@ -149,7 +149,7 @@ def test_an_old_deletion_does_not_drop_a_namesake_made_anew() -> None:
     assert resources.count == 0
 
 
-def test_a_late_word_does_not_bring_back_what_is_gone() -> None:
+def test_an_outdated_event_does_not_bring_back_what_is_gone() -> None:
     resources = Store()
     resources.put(parsed_body(model()))
     assert resources.end("InferenceModel n/m", "uid-m") == {"n/p"}
@@ -190,7 +190,7 @@ def recalled(*bodies: dict[str, Any]) -> Store:
     return found
 
 
-def test_the_last_valid_form_outlives_the_process() -> None:
+def test_the_last_valid_revision_outlives_the_process() -> None:
     second = recalled(pool(), model())
     assert second.pools == frozenset()
     second.put(parsed_body(pool()))
@@ -203,7 +203,7 @@ def test_the_last_valid_form_outlives_the_process() -> None:
     assert second.of_pool(PoolKey("n/p")).recalled["InferenceModel n/m"].spec == found.spec
 
 
-def test_a_form_that_is_right_by_itself_leaves_the_former_one_known() -> None:
+def test_a_valid_revision_leaves_the_former_one_restorable() -> None:
     resources = recalled(model())
     resources.put(parsed_body(model(generation=2, version=2)))
     (found,) = resources.of_pool(PoolKey("n/p")).members
@@ -213,13 +213,13 @@ def test_a_form_that_is_right_by_itself_leaves_the_former_one_known() -> None:
     assert former.spec.version == 1
 
 
-def test_the_form_that_is_declared_is_not_kept_twice() -> None:
+def test_the_revision_that_is_declared_is_not_retained_twice() -> None:
     resources = recalled(model())
     resources.put(parsed_body(model(generation=2, revisionHistoryLimit=3)))
     assert resources.of_pool(PoolKey("n/p")).recalled == {}
 
 
-def test_a_restored_form_is_not_used_for_a_namesake_or_a_valid_form() -> None:
+def test_a_restored_revision_replaces_no_namesake_or_valid_one() -> None:
     resources = recalled(model(), model("other"))
     resources.put(parsed_body(model(uid="another", version=0)))
     assert resources.of_pool(PoolKey("n/p")).members == ()
@@ -228,7 +228,7 @@ def test_a_restored_form_is_not_used_for_a_namesake_or_a_valid_form() -> None:
     assert found.spec.version == 2
 
 
-def test_a_former_form_that_is_valid_no_more_is_none() -> None:
+def test_a_former_revision_that_is_valid_no_more_is_none() -> None:
     resources = Store()
     resources.recall(parsed_body(model(version=0)))
     resources.put(parsed_body(model(generation=2, version=-1)))

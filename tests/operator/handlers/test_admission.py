@@ -167,7 +167,7 @@ async def test_a_certificate_that_comes_later_is_waited_for(
         assert (await served.review(model()))["allowed"] is True
 
 
-async def test_nothing_is_kept_of_the_resources_that_are_reviewed(
+async def test_nothing_is_retained_of_the_resources_that_are_reviewed(
     authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recalled: list[str] = []

@@ -76,7 +76,7 @@ def test_an_age_is_short(seconds: int) -> None:
     assert abs(int(shown[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[shown[-1]] - seconds) < 86400
 
 
-def test_columns_are_found_by_their_paths() -> None:
+def test_columns_are_detected_by_their_paths() -> None:
     document = {
         "metadata": {"name": "m", "creationTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {"poolRef": {"name": "p"}},
@@ -206,7 +206,7 @@ def pool_of(workspace: Any, runtime: str, rest: str = "") -> Any:
     return read_manifests(workspace.manifests).resources
 
 
-def test_a_pools_variables_reach_its_servers_and_what_cannot_is_said(workspace: Any) -> None:
+def test_a_pools_variables_reach_its_servers_and_what_cannot_is_reported(workspace: Any) -> None:
     secret = "{name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}"
     container = f"{{name: server, resources: {{limits: {{memory: 1Gi}}}}, env: [{{name: A, value: x}}, {secret}]}}"
     runtime = f"name: triton, image: x/y, podTemplate: {{spec: {{containers: [{container}]}}}}"
@@ -249,7 +249,7 @@ def test_what_is_written_is_read_again_with_its_history(workspace: Any, document
     assert pool.metadata.creation_timestamp == model.metadata.creation_timestamp == "2026-01-01T00:00:00Z"
 
 
-def test_a_state_folder_is_held_by_one(tmp_path: Path) -> None:
+def test_a_state_folder_has_one_owner(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path / "state")
     with folder.locked(), pytest.raises(StateInUseError, match=r"\(pid \d+\)"), folder.locked():
         pass
@@ -317,14 +317,14 @@ def test_problems_of_an_edit_stand_below_the_table_until_they_are_mended() -> No
     assert "there is none" not in console.export_text().split("said once")[-1]
 
 
-def test_what_may_go_to_zero_is_said_to_stay_here(workspace: Any, documents: Any) -> None:
+def test_what_may_go_to_zero_is_reported_to_stay_here(workspace: Any, documents: Any) -> None:
     workspace.write_model("double", 2.0)
     workspace.write(documents("one", 1, "double").replace("version: 1", "version: 1\n  minReplicas: 0", 1))
     (line,) = without_effect(read_manifests(workspace.manifests).resources)
     assert "spec.minReplicas: it does not go to zero" in line
 
 
-def test_a_models_secret_is_said_to_be_without_effect_here(workspace: Any, documents: Any) -> None:
+def test_a_models_secret_is_reported_to_be_without_effect_here(workspace: Any, documents: Any) -> None:
     workspace.write_model("double", 2.0)
     text = documents("one", 1, "double")
     workspace.write(text.replace("version: 1", "version: 1\n  storage: {secretName: team}", 1))
@@ -377,7 +377,7 @@ def test_an_engines_data_is_next_to_its_manifest_and_its_image_ignored(workspace
     assert pool.spec.storage.engine_cache.storage_uri == (workspace.root / "engines").as_uri()  # type: ignore[union-attr]
 
 
-def test_builds_are_told_by_phase_and_drawn_with_a_bar() -> None:
+def test_builds_are_identified_by_phase_and_drawn_with_a_bar() -> None:
     build = BuildRow("b", "small", "onnxruntime int8 amd64", "Building", "quantize", 45, "MatMul 3 of 9")
     with Console(record=True, width=120, force_terminal=False).capture() as _:
         console = Console(record=True, width=120)

@@ -31,7 +31,7 @@ class FakeSource:
         self.closed = True
 
 
-def test_servers_that_answer_are_asked_for_what_they_have_ready() -> None:
+def test_servers_that_answer_report_what_they_have_ready() -> None:
     bodies = (pool(), model(modelName="M-7"), model("b"), model("c", poolRef={"name": "q"}))
     resources = [parsed_body(body).newest for body in bodies]
     loaded = (LoadedModel("m", 1, LoadState.READY), LoadedModel("b", 1, LoadState.LOADING))

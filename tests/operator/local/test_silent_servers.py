@@ -86,7 +86,7 @@ async def test_the_last_word_of_a_server_that_hangs_stands_for_a_while(server: M
     assert await server.tallies() == ("tally",)
 
 
-async def test_that_it_hangs_is_said_until_it_answers(server: ManagedServer, answers: Answers) -> None:
+async def test_that_it_hangs_is_reported_until_it_answers(server: ManagedServer, answers: Answers) -> None:
     await server.observe(100.0)
     answers.goes.clear()
     await server.observe(100.0)
@@ -108,7 +108,7 @@ async def test_one_that_hangs_can_be_stopped(server: ManagedServer, answers: Ans
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_what_a_process_said_before_it_ended_does_not_count_for_the_next(
+async def test_a_process_s_report_does_not_count_for_the_next(
     server: ManagedServer, answers: Answers, tmp_path: Path
 ) -> None:
     (tmp_path / "server.log").write_text("Bus error\n")

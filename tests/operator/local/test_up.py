@@ -264,7 +264,7 @@ def test_manifests_that_are_wrong_from_the_start_start_nothing(
     assert servers() == []
 
 
-def test_a_right_pool_is_begun_beside_a_wrong_model(workspace: Any, up: Start, documents: Documents) -> None:
+def test_a_right_pool_is_begun_alongside_a_wrong_model(workspace: Any, up: Start, documents: Documents) -> None:
     workspace.write_model("double", 2.0)
     workspace.write()
     one = workspace.manifests / "one.yaml"
@@ -318,7 +318,7 @@ def test_a_second_server_takes_the_next_free_ports_and_keeps_them(
     assert len(servers()) == 2
 
 
-def test_a_state_folder_among_the_manifests_wakes_nobody(workspace: Any, up: Start, documents: Documents) -> None:
+def test_a_state_folder_among_the_manifests_wakes_no_one(workspace: Any, up: Start, documents: Documents) -> None:
     workspace.write_model("double", 2.0)
     workspace.write(documents("one", 1, "double"))
     (workspace.manifests / "kept.yaml").write_text("# nothing\n")

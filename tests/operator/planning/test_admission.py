@@ -145,7 +145,7 @@ def test_a_format_that_the_runtime_cannot_run_is_refused_at_once(made_of: str, r
         assert f"of pool 'p' does not have: use a pool with runtime.name {other}" in words
 
 
-def test_a_model_that_no_image_of_nvidias_has_beside_the_others_is_refused() -> None:
+def test_a_model_that_no_image_of_nvidias_can_serve_is_refused() -> None:
     documents = [model("llm", made_of="tensorrt_llm"), model("glue"), model("score", made_of="onnx")]
     assert said(pool("p", runtime="{name: triton}"), *documents) == [
         (
@@ -158,7 +158,7 @@ def test_a_model_that_no_image_of_nvidias_has_beside_the_others_is_refused() -> 
     assert said(pool("p", runtime="{name: triton}"), *documents[:2]) == []
 
 
-def test_an_engine_needs_a_place_to_be_kept_at() -> None:
+def test_an_engine_needs_storage() -> None:
     built = model("m", made_of="onnx", more=", engine: {builder: onnxruntime}")
     (words,) = said(pool("p"), built)
     assert words == (

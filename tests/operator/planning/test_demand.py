@@ -82,7 +82,7 @@ WITH_GPU = CurrentServer("p-0", "gone", (0,), {"m": (0,)})
         ({"maxGpusPerServer": 0}, [GPU_NODE], [], Footprint()),
     ],
 )
-def test_what_nobody_sized_has_a_gpu_of_its_own_in_a_pool_that_has_gpus(
+def test_what_no_one_sized_has_a_gpu_of_its_own_in_a_pool_that_has_gpus(
     spec: dict[str, Any], nodes: list[Node], current: list[CurrentServer], expected: Footprint
 ) -> None:
     (found,) = facts_of([pool(**spec), model("m")], nodes, {"default/p": current})
@@ -114,13 +114,13 @@ def test_an_ensemble_that_lacks_a_step_joins_nothing() -> None:
     assert grouped(model("a"), model("b"), ensemble("e", "a", "b", "missing")) == {"a": (["a"], 1), "b": (["b"], 1)}
 
 
-def test_each_model_keeps_the_replicas_it_asked_for_itself() -> None:
+def test_every_model_keeps_the_replicas_it_requested_itself() -> None:
     (group,) = facts(model("a", minReplicas=3), model("b", minReplicas=0), ensemble("e", "a", "b")).groups
     assert [demand.replicas for demand in group.demands] == [3, 1]
     assert group.replicas == 3
 
 
-def test_each_pool_gets_its_own() -> None:
+def test_every_pool_gets_its_own() -> None:
     known = [
         pool("p"),
         pool("q", memoryHeadroom="10%", maxGpusPerServer=2, minServers=1, maxServers=3, suspend=True),

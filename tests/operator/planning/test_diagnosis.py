@@ -168,7 +168,7 @@ def test_what_would_not_fit_without_others_either_still_names_them() -> None:
     assert "others hold 1: 1 by Pod a/x" in found.message
 
 
-def test_who_has_the_place_by_a_higher_priority_is_named() -> None:
+def test_the_model_of_higher_priority_on_the_gpu_is_named() -> None:
     def of(name: str, priority: int, replicas: int, minimum: int = 1) -> Group:
         group = lone(name, Footprint(gpus=1), replicas)
         return replace(group, priority=priority, minimum=minimum)
@@ -184,7 +184,7 @@ def test_who_has_the_place_by_a_higher_priority_is_named() -> None:
     assert found.message.startswith("low needs 1 GPU")
 
 
-def test_of_many_of_a_higher_priority_that_one_is_named_which_makes_room() -> None:
+def test_of_many_of_a_higher_priority_that_one_is_named_which_frees_memory() -> None:
     small = (replace(lone(f"small-{n}", Footprint(8 * GIB, 0), 2), priority=10, minimum=1) for n in range(40))
     large = replace(lone("large", Footprint(60 * GIB, 0)), priority=10)
     low = replace(lone("low", Footprint(60 * GIB, 0), 2), minimum=1)
@@ -192,7 +192,7 @@ def test_of_many_of_a_higher_priority_that_one_is_named_which_makes_room() -> No
     assert found.message.startswith("it gives way to large, whose priority is 10 and not 0: low needs 60 GiB")
 
 
-def test_who_has_a_higher_priority_but_not_the_place_is_not_named() -> None:
+def test_a_model_of_higher_priority_on_another_gpu_is_not_named() -> None:
     high = replace(lone("high", SMALL), priority=10)
     large = (lone(name, Footprint(60 * GIB, 100)) for name in ("one", "other", "third"))
     on_b = CurrentServer("p-0", "b", (0,), {"high": (0,)})

@@ -273,7 +273,7 @@ def test_an_ensemble_may_be_a_step() -> None:
     assert nesting_cycle({"inner": inner, "outer": outer}) == ()
 
 
-def test_ensembles_that_hold_each_other_are_found() -> None:
+def test_ensembles_that_hold_one_another_are_detected() -> None:
     one = ensemble([step("two", {"text": "text"}, {"vector": "vector"})], name="one")
     two = ensemble([step("one", {"text": "text"}, {"vector": "vector"})], name="two")
     assert nesting_cycle({"one": one, "two": two}) == ("one", "two")
@@ -285,7 +285,7 @@ def test_members_are_named_once() -> None:
 
 
 @given(st.dictionaries(st.integers(0, 6), st.lists(st.integers(0, 6), max_size=3).map(tuple), max_size=7))
-def test_a_found_cycle_is_one_and_none_means_an_order_exists(edges: dict[int, tuple[int, ...]]) -> None:
+def test_a_cycle_is_one_and_none_means_an_order_exists(edges: dict[int, tuple[int, ...]]) -> None:
     cycle = find_cycle(edges)
     for node, following in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True):
         assert following in edges[node]
@@ -310,7 +310,7 @@ def test_a_long_chain_needs_no_deep_stack() -> None:
         ("pytorch", [4], False),
     ],
 )
-def test_a_batch_that_only_the_files_tell_is_taken_either_way(model_format: str, dims: list[int], right: bool) -> None:
+def test_a_batch_that_only_the_files_say_is_taken_either_way(model_format: str, dims: list[int], right: bool) -> None:
     embed = model(
         "embed",
         {"ids": ("INT64", [-1])},

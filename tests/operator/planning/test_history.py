@@ -11,19 +11,19 @@ def of(**numbers: int) -> list[Revision]:
     return [Revision(name, number) for name, number in numbers.items()]
 
 
-def test_the_first_form_is_revision_1() -> None:
+def test_the_first_revision_is_revision_1() -> None:
     assert revised([], "a", 10) == History(Revision("a", 1), frozenset())
 
 
-def test_a_new_form_comes_after_all_others() -> None:
+def test_a_new_revision_comes_after_all_others() -> None:
     assert revised(of(a=1, b=5), "c", 10) == History(Revision("c", 6), frozenset())
 
 
-def test_the_same_form_again_changes_nothing() -> None:
+def test_the_same_revision_again_changes_nothing() -> None:
     assert revised(of(a=1, b=2), "b", 10) == History(Revision("b", 2), frozenset())
 
 
-def test_an_earlier_form_that_comes_back_is_the_latest_again() -> None:
+def test_an_earlier_revision_that_comes_back_is_the_latest_again() -> None:
     assert revised(of(a=1, b=2), "a", 10) == History(Revision("a", 3), frozenset())
 
 
@@ -36,12 +36,12 @@ def test_the_oldest_beyond_the_limit_go() -> None:
     assert revised(of(a=1, b=2, c=3), "a", 1) == History(Revision("a", 4), frozenset({"b"}))
 
 
-def test_without_any_earlier_ones_the_form_itself_is_kept() -> None:
+def test_without_any_earlier_ones_the_revision_itself_is_retained() -> None:
     assert revised(of(a=1, b=2), "b", 0) == History(Revision("b", 2), frozenset({"a"}))
 
 
 @given(st.lists(st.sampled_from("abcdef"), min_size=1), st.integers(0, 4))
-def test_a_history_has_the_latest_forms_in_order_of_their_last_use(forms: list[str], limit: int) -> None:
+def test_a_history_has_the_latest_revisions_in_order_of_their_last_use(forms: list[str], limit: int) -> None:
     kept: dict[str, int] = {}
     for form in forms:
         history = revised([Revision(*each) for each in kept.items()], form, limit)

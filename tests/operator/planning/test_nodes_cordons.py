@@ -37,7 +37,7 @@ def counts(errors: DeviceErrors) -> dict[tuple[str, int], int]:
     return {device: len(found) for device, found in errors.recent.items()}
 
 
-def test_each_attempt_counts_once_on_every_gpu_of_its_model() -> None:
+def test_every_attempt_counts_once_on_every_gpu_of_its_model() -> None:
     first, again = failed("both", 1), failed("both", 2)
     assert counts(seen((0, [first]), (1, [first]), (2, []), (3, [first]))) == {("a", 0): 1, ("a", 1): 1}
     assert counts(seen((0, [first]), (1, [again]))) == {("a", 0): 2, ("a", 1): 2}

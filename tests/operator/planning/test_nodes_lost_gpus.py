@@ -50,7 +50,7 @@ def test_a_node_with_as_many_gpus_as_servers_count_stays_as_it_is() -> None:
     assert without_lost((other,), GpuUse({("a", 3)}, set())) == (other,)
 
 
-def test_slices_of_gpus_are_not_counted_by_index() -> None:
+def test_slices_of_gpus_do_not_count_by_index() -> None:
     node = Node("a", (Gpu(0, GIB), Gpu(1, GIB, withheld_by="MIG (mig-1g.5gb)")))
     assert without_lost((node,), GpuUse({("a", 2)}, set())) == (node,)
 

@@ -14,7 +14,7 @@ def holders(node: Node) -> dict[int, str]:
     return {gpu.index: gpu.withheld_by for gpu in node.gpus if gpu.withheld_by}
 
 
-def test_gpus_of_pods_are_the_highest_that_nobody_of_ours_has() -> None:
+def test_gpus_of_pods_are_the_highest_that_no_one_of_ours_has() -> None:
     nodes = (gpu_node("a", 4), gpu_node("b", 4))
     first, second = reserved(
         nodes,
@@ -32,7 +32,7 @@ def test_more_gpus_of_pods_than_there_are_leave_what_runs() -> None:
     assert holders(node) == {0: "Pod team/x"}
 
 
-def test_what_another_pool_does_not_need_may_be_asked_for() -> None:
+def test_what_another_pool_does_not_need_may_be_requested() -> None:
     shrunken = CurrentServer("q-0", "a", (0, 1, 2), {"m": (1,), "cpu": ()})
     idle = CurrentServer("q-1", "a", (3,))
     (node,) = reserved([gpu_node("a", 5)], [], {"n/q": [shrunken, idle]})

@@ -63,7 +63,7 @@ def test_a_node_that_lost_its_label_is_left_once_its_servers_moved() -> None:
     assert closed(wants, [node]) == frozenset()
 
 
-def test_a_node_of_which_only_the_last_facts_are_known_closes_nothing() -> None:
+def test_a_node_of_which_only_the_last_facts_are_recorded_closes_nothing() -> None:
     node = gpu_node("a", schedulable=False, stale=True)
     assert closed(declared(), [node]) == frozenset()
     (found,) = selected(declared(nodeSelector={"zone": "x"}), [node], {"a"})

@@ -169,7 +169,7 @@ def test_a_new_server_takes_no_name_that_is_in_use() -> None:
     assert [server.name for server in plan.servers] == ["p-1"]
 
 
-def test_a_server_gives_back_the_gpus_that_nobody_needs() -> None:
+def test_a_server_gives_back_the_gpus_that_no_one_needs() -> None:
     here = CurrentServer("p-0", "a", (0, 1, 2), {"big": (0, 1), "x": (2,)})
     plan = pack(pool([node("a")], [lone("x", part(10))], current=(here,)))
     assert [(s.name, s.gpus) for s in plan.servers] == [("p-0", (2,))]
@@ -196,7 +196,7 @@ def test_fewer_replicas_leave_the_first_where_it_is() -> None:
     assert after.servers == before.servers[:1]
 
 
-def test_one_model_moves_to_make_room_for_two_gpus_side_by_side() -> None:
+def test_one_model_moves_to_free_memory_for_two_gpus_side_by_side() -> None:
     spread = (CurrentServer("p-0", "a", (0,), {"x": (0,)}), CurrentServer("p-1", "b", (1,), {"y": (1,)}))
     groups = [lone("x", part(10)), lone("y", part(10)), lone("big", whole(2))]
     plan = pack(pool([node("a", 2), node("b", 2)], groups, current=spread))
@@ -206,7 +206,7 @@ def test_one_model_moves_to_make_room_for_two_gpus_side_by_side() -> None:
     assert plan.gpus_used == 3
 
 
-def test_one_move_makes_room_in_a_pool_too_large_to_search_whole() -> None:
+def test_one_move_frees_memory_in_a_pool_too_large_to_search_completely() -> None:
     nodes = [node(f"n{i:02}", 2) for i in range(12)]
     current = tuple(CurrentServer(f"p-{i}", f"n{i:02}", (0,), {f"m{i:02}": (0,)}) for i in range(12))
     groups = [lone(f"m{i:02}", part(30)) for i in range(12)] + [lone("big", whole(2))]

@@ -41,7 +41,7 @@ SHRUNKEN = CurrentServer("q-0", "a", (0, 1, 2, 3), {"y": (0,)})
 """A server that lost models: it has four GPUs, and needs one."""
 
 
-def test_a_server_that_lost_models_keeps_its_gpus_while_nobody_wants_them() -> None:
+def test_a_server_that_lost_models_keeps_its_gpus_while_no_one_wants_them() -> None:
     plan = of(pack_fleet([facts("q", lone("y"), current=(SHRUNKEN,))]), "q")
     assert (held(plan), plan.gpus_used) == ([("q-0", (0, 1, 2, 3))], 4)
 
@@ -67,14 +67,14 @@ def test_a_pool_keeps_surplus_gpus_while_others_are_free() -> None:
     assert held(of(plan, "q")) == [("q-0", (0, 1, 2, 3))]
 
 
-def test_nothing_is_asked_for_that_would_not_help() -> None:
+def test_nothing_is_requested_that_would_not_help() -> None:
     plan = pack_fleet([facts("p", lone("x", 4)), facts("q", lone("y"), current=(SHRUNKEN,))])
     assert of(plan, "p").claims == frozenset()
     assert held(of(plan, "q")) == [("q-0", (0, 1, 2, 3))]
     assert [each.reason for each in of(plan, "p").unplaced] == ["NoFreeGpus"]
 
 
-def test_gpus_are_given_up_once_what_leaves_them_is_unloaded() -> None:
+def test_gpus_are_released_once_what_leaves_them_is_unloaded() -> None:
     claimed: list[Device] = [("a", 3)]
     theirs = facts("q", lone("y"), current=(SHRUNKEN,), loaded={"q-0": frozenset({"y", "gone"})})
     assert held(of(pack_fleet([theirs], claimed), "q")) == [("q-0", (0, 1, 2, 3))]
@@ -88,7 +88,7 @@ def test_an_idle_server_that_the_pool_wants_is_not_taken_from_it() -> None:
     assert (of(plan, "p").claims, [each.reason for each in of(plan, "p").unplaced]) == (frozenset(), ["NoFreeGpus"])
 
 
-def test_gpus_are_counted_whoever_holds_them() -> None:
+def test_gpus_count_whatever_uses_them() -> None:
     nodes = (replace(node(), gpus=(*node().gpus[:3], Gpu(3, 80 * GIB, withheld_by="Pod t/x"))),)
     plan = pack_fleet([facts("p", lone("x"), nodes=nodes), facts("q", lone("y"), nodes=nodes)])
     assert [(each.gpus_total, each.gpus_used, each.gpus_free, dict(each.withheld)) for each in plan.pools] == [
@@ -102,7 +102,7 @@ groups = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 2)), max_size=4)
 
 @given(st.lists(st.tuples(groups, groups), min_size=2, max_size=3), st.integers(1, 6), st.integers(0, 4))
 @examples(60)
-def test_no_gpu_is_ever_in_two_pools_or_kept_from_one_that_needs_it(
+def test_no_gpu_is_ever_in_two_pools_or_withheld_in_need(
     changes: list[tuple[list[tuple[int, int]], list[tuple[int, int]]]], gpus: int, lost: int
 ) -> None:
     """Pools change and a node may lose GPUs; within a few rounds nobody waits for what another holds without need."""

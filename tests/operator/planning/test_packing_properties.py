@@ -80,7 +80,7 @@ def test_no_gpu_holds_more_than_it_can(facts: PoolFacts) -> None:
 
 @given(pools())
 @examples(100)
-def test_gpus_of_others_are_counted_and_left_to_them(facts: PoolFacts) -> None:
+def test_gpus_of_others_count_and_are_left_to_them(facts: PoolFacts) -> None:
     plan = pack(facts)
     theirs = {(node.name, gpu.index) for node in facts.nodes for gpu in node.gpus if gpu.withheld_by}
     assert not theirs & {(server.node, gpu) for server in plan.servers for gpu in server.gpus}
@@ -91,7 +91,7 @@ def test_gpus_of_others_are_counted_and_left_to_them(facts: PoolFacts) -> None:
 
 @given(pools())
 @examples(150)
-def test_every_model_has_the_devices_it_asked_for(facts: PoolFacts) -> None:
+def test_every_model_has_the_devices_it_requested(facts: PoolFacts) -> None:
     nodes = {node.name: node for node in facts.nodes}
     needs = {demand.model: demand.footprint for group in facts.groups for demand in group.demands}
     for server in pack(facts).servers:
@@ -169,7 +169,7 @@ def seats(plan: PoolPlan) -> set[tuple[str, str, str, str, tuple[int, ...]]]:
 
 @given(pools())
 @examples(100)
-def test_a_plan_takes_no_fewer_gpus_than_the_bound_of_what_it_places(facts: PoolFacts) -> None:
+def test_a_plan_takes_no_fewer_gpus_than_the_bound_of_what_it_packs(facts: PoolFacts) -> None:
     plan = pack(facts)
     placed = replace(facts, groups=with_a_place(facts.groups, plan.servers))
     assert plan.unplaced or placed == facts
@@ -184,7 +184,7 @@ def test_a_small_pool_is_refused_only_what_fits_in_no_way(facts: PoolFacts) -> N
 
 @given(pools(most=5, nodes=2, gpus=2, models=1), st.data())
 @examples(150)
-def test_what_runs_makes_room_for_what_would_fit(facts: PoolFacts, data: st.DataObject) -> None:
+def test_what_runs_frees_memory_for_what_would_fit(facts: PoolFacts, data: st.DataObject) -> None:
     """Some groups go, which leaves holes, and others come: they are refused only if no packing has all."""
     names = [group.name for group in facts.groups]
     gone = set(data.draw(st.lists(st.sampled_from(names), max_size=3)))

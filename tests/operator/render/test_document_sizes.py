@@ -131,7 +131,7 @@ def test_what_scaling_decides_is_rendered_for_its_size_once(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("count", [1000, 5000])
-def test_many_small_models_are_spread_over_servers_whose_documents_fit(count: int) -> None:
+def test_many_small_models_go_to_servers_whose_documents_fit(count: int) -> None:
     models = [model(f"model-{number:05}", memory=0, storageUri=f"s3://b/{number:05}") for number in range(count)]
     outcome = planned([CPU_NODE], *models)
     (facts,), servers = outcome.facts, outcome.steps[KEY]
@@ -147,7 +147,7 @@ def test_many_small_models_are_spread_over_servers_whose_documents_fit(count: in
         assert sum(size(key) + size(value) for key, value in desired["metadata"]["annotations"].items()) < FULL / 4
 
 
-def test_what_no_server_has_room_for_says_so() -> None:
+def test_what_no_server_has_space_for_says_so() -> None:
     large = {"parameters": {"text": {"string_value": "x" * 400_000}}}
     models = [model(name, memory=0, config=large) for name in ("a", "b", "c")]
     outcome = planned([CPU_NODE], *models, maxServers=1)
@@ -158,7 +158,7 @@ def test_what_no_server_has_room_for_says_so() -> None:
     assert "add a" not in unplaced.message
 
 
-def test_where_another_server_needs_another_gpu_that_is_said() -> None:
+def test_where_another_server_needs_another_gpu_that_is_reported() -> None:
     large = {"parameters": {"text": {"string_value": "x" * 400_000}}}
     models = [model(name, memory=1, config=large) for name in ("a", "b", "c")]
     (unplaced,) = planned([gpu_node("a", 1)], *models).plan.pools[0].unplaced

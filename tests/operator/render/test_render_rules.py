@@ -149,7 +149,7 @@ def test_a_batch_size_that_is_left_to_the_files_is_absent_and_no_fault(backend: 
     assert check_rendered([unset]) == []
 
 
-def test_gpus_are_counted_from_the_servers_first() -> None:
+def test_gpus_count_from_the_servers_first() -> None:
     placement = Placement("m", 1, "m", (6, 4), 3, 0, 0)
     assert local_devices(placement, ServerPlan("s", "n", (4, 5, 6), (placement,))) == Devices((2, 0), 3)
 

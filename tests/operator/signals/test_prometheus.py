@@ -95,7 +95,7 @@ def done(found: PoolSignals) -> float:
     return 0.0 if signals is None else round((signals.completions or 0.0) * signals.window_s)
 
 
-async def test_prometheus_and_the_server_itself_tell_the_same(server: Server, prometheus: Prometheus) -> None:
+async def test_prometheus_and_the_server_itself_report_the_same(server: Server, prometheus: Prometheus) -> None:
     asked = pool(url=f"http://{server.metrics}/metrics")
     scraper, source = Scraper(), PrometheusSource(prometheus.url)
     try:
@@ -158,7 +158,7 @@ async def test_queries_have_one_value_or_say_why_not(prometheus: Prometheus) -> 
     assert "parse error" in troubles["wrong"]
 
 
-async def test_pods_that_it_does_not_know_are_told_with_what_it_has(prometheus: Prometheus) -> None:
+async def test_pods_that_it_does_not_know_are_reported_with_what_it_has(prometheus: Prometheus) -> None:
     source = PrometheusSource(prometheus.url)
     try:
         other_pod = await source.read(pool(pod="chat-9"), now())
@@ -189,7 +189,7 @@ async def test_an_empty_prometheus_says_what_it_should_scrape(tmp_path: Path) ->
     assert "nor of any other server: let it scrape their port 8002" in found.trouble
 
 
-async def test_between_two_scrapes_what_is_known_stands(server: Server, tmp_path: Path) -> None:
+async def test_between_two_scrapes_what_is_recorded_stands(server: Server, tmp_path: Path) -> None:
     with running(Prometheus(tmp_path, interval_s=5)) as slow:
         slow.scrape([Scraped([server.metrics], {"namespace": "team", "pod": POD})])
         source = PrometheusSource(slow.url)
@@ -283,7 +283,7 @@ async def test_credentials_are_sent(login: Login, let_in: bool) -> None:
     assert (found.trouble == refused) is not let_in
 
 
-async def test_without_its_credentials_nobody_is_asked() -> None:
+async def test_without_its_credentials_no_one_is_queried() -> None:
     def asked(handler: Handler) -> None:
         raise AssertionError
 
@@ -336,7 +336,7 @@ async def test_one_that_answers_too_slowly_holds_nothing_up() -> None:
             await source.close()
 
 
-async def test_one_that_says_nothing_is_given_up() -> None:
+async def test_one_that_says_nothing_is_abandoned() -> None:
     ended = threading.Event()
     with answering(lambda handler: ended.wait() and None) as url:
         source = PrometheusSource(url, timeout_s=1)

@@ -33,7 +33,7 @@ def test_samples_come_together_by_pod_and_time() -> None:
     assert [each.at for each in found["b"]] == [1.2]
 
 
-def test_where_two_jobs_scrape_a_pod_nothing_is_counted_twice() -> None:
+def test_where_two_jobs_scrape_a_pod_nothing_counts_twice() -> None:
     one, other = series("a", [(1.0, "3")], job="pods"), series("a", [(1.0, "3")], job="again")
     assert [each.models["m", 1].counted[Counted.ANSWERED] for each in readings([one, other])["a"]] == [3.0]
 

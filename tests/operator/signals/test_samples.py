@@ -38,7 +38,7 @@ def test_tritons_counters_are_read_in_seconds() -> None:
     assert found.counted == {Counted.QUEUE_S: 2.5, Counted.REJECTED: 3.0, Counted.OTHER_FAILED: 0.0}
 
 
-def test_a_histogram_is_read_as_a_whole() -> None:
+def test_a_histogram_is_read_in_full() -> None:
     histogram = read(HISTOGRAM % 5).models["m", 1].spread[Spread.LATENCY]
     assert (histogram.bounds, histogram.counts, histogram.total_s) == ((0.1, 1.0, inf), (4, 5, 6), 2.5)
 

@@ -80,7 +80,7 @@ async def test_members_have_what_servers_call_by_another_name(scraper: Scraper, 
     assert second.members["one"].at == NOW
 
 
-async def test_servers_are_asked_side_by_side(scraper: Scraper) -> None:
+async def test_servers_are_queried_side_by_side(scraper: Scraper) -> None:
     waiting = asyncio.Barrier(3)
 
     async def together(request: web.Request) -> web.StreamResponse:
@@ -121,7 +121,7 @@ async def _dripping(request: web.Request) -> web.StreamResponse:
         (_dripping, "within 0.5 s"),
     ],
 )
-async def test_a_server_that_does_not_tell_is_named_and_the_others_are_known(
+async def test_a_silent_server_is_named_and_the_others_are_read(
     scraper: Scraper, clock: Clock, answer: Answer, says: str
 ) -> None:
     async with serving(Counting().answer) as good, serving(answer) as bad:
@@ -134,7 +134,7 @@ async def test_a_server_that_does_not_tell_is_named_and_the_others_are_known(
     assert (found.members["one"].servers, found.members["one"].unmeasured) == (1, 1)
 
 
-async def test_a_server_that_is_gone_is_known_for_a_while_and_then_no_more(scraper: Scraper, clock: Clock) -> None:
+async def test_a_server_that_is_gone_is_recorded_for_a_while_and_then_no_more(scraper: Scraper, clock: Clock) -> None:
     async with serving(Counting().answer) as url:
         await scraper.read(pool(url), NOW)
         clock.now = 5.0

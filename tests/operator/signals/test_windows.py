@@ -73,7 +73,7 @@ def test_with_readings_further_apart_than_the_window_the_last_two_count() -> Non
     assert of(window).window_s == 60
 
 
-def test_each_server_has_its_own_queue() -> None:
+def test_every_server_has_its_own_queue() -> None:
     one = after([reading(0, success=0, pending=1), reading(30, success=3, pending=7)])
     other = after([reading(0, success=0, pending=0), reading(30, success=3, pending=2)])
     unknown = after([reading(0, success=0), reading(30, success=3)])
@@ -86,7 +86,7 @@ def test_one_reading_tells_nothing() -> None:
     assert pool(after([reading(0, success=5)])).members == {}
 
 
-def test_a_counter_that_begins_anew_is_counted_from_zero() -> None:
+def test_a_counter_that_restarts_counts_from_zero() -> None:
     window = after([reading(0, success=1000), reading(5, success=1010), reading(10, success=4)])
     assert of(window).completions == pytest.approx(14 / 10)
 
@@ -110,18 +110,18 @@ def test_an_older_reading_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("value", [nan, -1.0, inf])
-def test_what_cannot_be_is_not_known(value: float) -> None:
+def test_what_cannot_be_is_unknown(value: float) -> None:
     window = after([reading(0, success=1, rows=1), reading(5, success=2, rows=value), reading(10, success=3, rows=3)])
     signals = of(window)
     assert signals.completions == pytest.approx(0.2)
     assert signals.batch is None
 
 
-def test_a_share_above_one_is_not_known() -> None:
+def test_a_share_above_one_is_unknown() -> None:
     assert of(after([reading(0, kv=0.5), reading(5, kv=1.7)])).kv_cache is None
 
 
-def test_what_is_stale_is_not_known_and_its_server_is_counted() -> None:
+def test_what_is_stale_is_unknown_and_its_server_counts() -> None:
     old = after([reading(0, success=0), reading(5, success=5)])
     fresh = after([reading(100, success=0), reading(105, success=10)])
     found = pool(fresh, old).members["m"]
@@ -129,7 +129,7 @@ def test_what_is_stale_is_not_known_and_its_server_is_counted() -> None:
     assert pool(old, clock=3600).members == {}
 
 
-def test_readings_far_in_the_future_are_not_known() -> None:
+def test_readings_far_in_the_future_are_unknown() -> None:
     assert pool(after([reading(0, success=0), reading(5, success=5)]), clock=-3600).members == {}
 
 
@@ -158,13 +158,13 @@ def test_the_busy_share_is_of_all_instances() -> None:
     assert of(one, other).busy == pytest.approx(0.4)
 
 
-def test_where_a_server_does_not_tell_a_sum_is_not_known() -> None:
+def test_a_sum_without_one_of_its_servers_is_unknown() -> None:
     one = after([reading(0, success=0, instances=1), reading(10, success=10, instances=1)])
     other = after([reading(0, success=0), reading(10, success=10)])
     assert of(one, other).instances is None
 
 
-def test_versions_are_told_apart_and_together() -> None:
+def test_versions_are_distinguished_and_together() -> None:
     def both(at: float) -> Exposed:
         second = exposed([Sample("nv_inference_request_success", {"model": "m", "version": "2"}, 3 * at)], at)
         first = reading(at, success=at)
@@ -236,7 +236,7 @@ def test_of_nothing_there_is_no_percentile() -> None:
     assert distribution(Histogram(BOUNDS, (0.0,) * 5)).p99 is None
 
 
-def test_the_newest_arrivals_are_told_apart_from_those_of_the_whole_window() -> None:
+def test_the_newest_arrivals_are_apart_from_the_full_window() -> None:
     steady = [reading(at, success=at * 2) for at in (0, 5, 10, 15, 20, 25, 30)]
     found = of(after([*steady, reading(35, success=160, pending=0), reading(40, success=260, pending=0)]))
     assert found.recent == pytest.approx(20)

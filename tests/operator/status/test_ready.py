@@ -141,7 +141,7 @@ def test_a_time_changes_only_when_the_status_flips() -> None:
     assert settled == third
 
 
-def test_an_ensemble_is_ready_when_it_is_loaded_beside_its_steps() -> None:
+def test_an_ensemble_is_ready_when_it_is_loaded_alongside_its_steps() -> None:
     resources = [pool(), model("x"), model("y"), ensemble("e", {"model": "x"}, {"model": "y"})]
     models = [loaded("x"), loaded("y")]
     waiting = of_ensemble(statuses(decided_round(resources, [report("p-0", *models)])))
@@ -198,7 +198,7 @@ def test_what_no_request_reaches_is_not_ready() -> None:
         assert (status.available_replicas, status.versions[0].available_replicas) == (0, 0)
 
 
-def test_what_an_old_report_says_is_not_known() -> None:
+def test_what_an_old_report_says_is_unknown() -> None:
     silent = replace(report("p-0", loaded("m"), loaded("e")), expired=True)
     found = statuses(decided_round([pool(), model(), ensemble("e", {"model": "m"})], [silent]))
     for status in (of_model(found), of_ensemble(found)):
@@ -218,7 +218,7 @@ def test_what_an_old_report_says_is_not_known() -> None:
     assert said(status, "Ready")[0] == "False", "that a Pod is not Ready is known"
 
 
-def test_what_a_full_report_has_no_room_for_is_not_known() -> None:
+def test_what_a_full_report_has_no_space_for_is_unknown() -> None:
     full = replace(report("p-0", loaded("m"), loaded("e")), unsaid=frozenset({"m"}))
     found = statuses(decided_round([pool(), model(), ensemble("e", {"model": "m"})], [full]))
     assert said(of_model(found), "Available") == ("Unknown", "ReportIncomplete")

@@ -29,7 +29,7 @@ def test_what_fits_nowhere_is_stalled_with_the_reason() -> None:
     assert status.scaling.desired == 1
 
 
-def test_some_replicas_without_a_place_are_said() -> None:
+def test_some_replicas_without_a_server_are_reported() -> None:
     resources = [pool(), model(minReplicas=3)]
     found = statuses(decided_round(resources, [report("p-0", loaded("m")), report("p-1", loaded("m"))]))
     assert said(of_model(found), "Placed") == ("False", "PartiallyPlaced")
@@ -39,7 +39,7 @@ def test_some_replicas_without_a_place_are_said() -> None:
     assert [each.name for each in of_pool(found).unplaced] == ["m"]
 
 
-def test_nothing_wanted_and_nothing_running_is_as_asked() -> None:
+def test_nothing_desired_and_nothing_running_is_as_requested() -> None:
     zero = of_model(statuses(decided_round([pool(), model(minReplicas=0)])))
     assert said(zero, "Ready") == ("True", "ScaledToZero")
     found = statuses(decided_round([pool(suspend=True), model()]))
@@ -95,7 +95,7 @@ def test_a_model_without_a_footprint_names_the_field_to_set() -> None:
     assert [(each.gpu_memory, each.gpus) for each in footprints if each] == [(None, 1), (4 * GIB, 0), (None, 0)]
 
 
-def test_what_nobody_sized_and_finds_no_gpu_is_told_what_to_declare() -> None:
+def test_what_no_one_sized_and_finds_no_gpu_names_the_field_to_declare() -> None:
     status = of_model(statuses(decided_round([pool(), model(minReplicas=3, footprint={})])))
     assert said(status, "Placed") == ("False", "PartiallyPlaced")
     assert "footprint.gpuMemory would tell" in condition_of(status, "Placed").message

@@ -71,7 +71,7 @@ def test_a_pools_settings_without_effect_are_named() -> None:
     assert "spec.cache" not in condition_of(status, "Valid").message
 
 
-def test_a_rate_limiter_that_no_server_heeds_is_told() -> None:
+def test_a_rate_limiter_that_no_server_heeds_is_reported() -> None:
     limited = model(rateLimiter={"priority": 2})
     triton = {"runtime": {"name": "triton"}}
     limits = {"rateLimit": {"resources": [{"name": "r", "count": 1}]}}

@@ -26,7 +26,7 @@ def test_blocks_count_before_memory() -> None:
     assert sized(num_blocks="3", kv_cache_memory="1GiB", page_size="8").tokens == 24
 
 
-def test_memory_is_what_is_given_or_less() -> None:
+def test_memory_is_what_is_set_or_less() -> None:
     assert sized(kv_cache_memory="1MiB").num_blocks == 2**20 // (1024 * 32)
 
 

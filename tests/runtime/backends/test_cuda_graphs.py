@@ -42,7 +42,7 @@ def test_the_default_covers_every_batch(batch: int, extra: str, expected: list[t
     assert all(bucket.shapes == {"A": (3,)} for bucket in found)
 
 
-def test_no_graphs_unless_asked_for_and_none_of_shapes_that_vary() -> None:
+def test_no_graphs_unless_requested_and_none_of_shapes_that_vary() -> None:
     assert buckets(config("graphs: false")) == []
     assert buckets(config("graphs: true", dims="[ -1 ]")) == []
 

@@ -110,7 +110,7 @@ def test_page_locked_memory_goes_with_the_last_array_over_it(driver: FakeDriver)
     assert driver.told == ["allocate 256 1", "free"]
 
 
-def test_what_the_driver_refuses_is_told(driver: FakeDriver) -> None:
+def test_what_the_driver_refuses_is_reported(driver: FakeDriver) -> None:
     stream = cuda.CudaStream(2)
     driver.full = True
     with pytest.raises(ServingError, match=r"CUDA's cuMemHostAlloc failed with 2: out of memory"):

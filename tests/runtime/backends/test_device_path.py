@@ -112,7 +112,7 @@ def test_a_batch_goes_there_once_and_comes_home_once(load: Any, responder: Any, 
         assert counted.to_host == 1
 
 
-def test_what_is_kept_stays_until_somebody_looks(load: Any, responder: Any) -> None:
+def test_what_is_retained_stays_until_somebody_looks(load: Any, responder: Any) -> None:
     instance = load()
     with copies() as counted:
         instance.execute([ask(host_tensor([1, 2]), keep=True), ask(host_tensor([3, 4]), keep=True)], responder)

@@ -19,7 +19,7 @@ class Allocator:
         return np.zeros(size, np.uint8)
 
 
-def test_it_grows_after_the_batch_that_wanted_more_and_is_used_again() -> None:
+def test_it_grows_after_a_batch_that_needs_more_and_is_used_again() -> None:
     allocate = Allocator()
     buffer = Staging(allocate)
     assert buffer.take(100) is None

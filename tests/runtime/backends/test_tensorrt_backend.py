@@ -70,7 +70,7 @@ def test_memory_of_the_device_is_used_again(load: Any, responder: Any, gpu: Any)
     assert gpu.allocations == 2, "one block for the input, one for the output"
 
 
-def test_what_is_kept_stays_on_the_device_until_somebody_looks(load: Any, responder: Any) -> None:
+def test_what_is_retained_stays_on_the_device_until_somebody_looks(load: Any, responder: Any) -> None:
     instance = load(plan(doubling(2), **WIDE))
     with copies() as counted:
         instance.execute([ask(rows([1, 2]), keep=True), ask(rows([3, 4]), keep=True)], responder)
@@ -304,7 +304,7 @@ def test_instances_of_a_gpu_share_the_engine_and_not_the_stream(
     assert result(responder.only()) == [[2, 4]]
 
 
-def test_all_memory_is_given_back(backend: Any, model_folder: Any, host: Any, responder: Any, gpu: Any) -> None:
+def test_all_memory_is_returned(backend: Any, model_folder: Any, host: Any, responder: Any, gpu: Any) -> None:
     folder = model_folder(CONFIG.format(batch=8, dims="2", group="", more="optimization { cuda { graphs: true } }"))
     (folder.version_dir / "model.plan").write_bytes(plan(doubling(2), **WIDE))
     instance = backend.load(folder.spec(kind="KIND_GPU"), host)
@@ -318,7 +318,7 @@ def test_all_memory_is_given_back(backend: Any, model_folder: Any, host: Any, re
     assert gpu.graphs == {}
 
 
-def test_a_gpu_without_room(load: Any, responder: Any, gpu: Any) -> None:
+def test_a_gpu_without_space(load: Any, responder: Any, gpu: Any) -> None:
     instance = load(plan(doubling(2), **WIDE))
     gpu.room = 0
     instance.execute([ask(rows([1, 2]))], responder)

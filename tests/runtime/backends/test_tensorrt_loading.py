@@ -53,7 +53,7 @@ def test_a_plan_that_does_not_fit_says_why_and_what_to_do(load: Any, content: An
     assert said in error.message
 
 
-def test_plans_that_may_run_elsewhere(load: Any, responder: Any) -> None:
+def test_plans_that_may_run_on_other_gpus(load: Any, responder: Any) -> None:
     more = 'parameters { key: "VERSION_COMPATIBLE" value { string_value: "true" } }'
     load(plan(doubling(2), "10.13.3.9", host_code=True, **WIDE), more=more)
 
@@ -158,7 +158,7 @@ def test_shape_tensors_and_scalars_are_filled_in(backend: Any, model_folder: Any
     ]
 
 
-def test_a_scalar_of_each_row_is_filled_in(backend: Any, model_folder: Any) -> None:
+def test_a_scalar_of_every_row_is_filled_in(backend: Any, model_folder: Any) -> None:
     flat = model([node("Add", ["X", "X"], ["Y"])], [info("X", HALF, "b")], [info("Y", HALF, "b")])
     found = complete(backend, model_folder, plan(flat, profiles=[ranges(1, 1, 4)]), "")
     assert list(found.input[0].dims) == [1]

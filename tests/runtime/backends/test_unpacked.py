@@ -54,7 +54,7 @@ def test_it_stays_until_the_last_user_is_gone(temporary: Path, archive: Path) ->
     assert not list(temporary.iterdir())
 
 
-def test_an_archive_that_has_changed_is_unpacked_anew(temporary: Path, archive: Path) -> None:
+def test_an_archive_that_has_changed_is_unpacked_again(temporary: Path, archive: Path) -> None:
     before = unpack(archive)
     os.utime(archive, (1, 1))
     after = unpack(archive)
@@ -142,7 +142,7 @@ def test_what_another_user_put_there_stays(temporary: Path, archive: Path, anoth
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])
-def test_a_link_or_file_of_another_user_is_told_as_such(
+def test_a_link_or_file_of_another_user_is_reported_as_such(
     temporary: Path, archive: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = os.getuid()

@@ -108,7 +108,7 @@ def test_a_piece_is_gone_with_the_last_array_over_it(sides):
     assert writer.outgoing.is_empty
 
 
-def test_what_is_kept_is_never_written_over(sides):
+def test_what_is_retained_is_never_written_over(sides):
     writer, reader = sides
     kept = reader.incoming.lend(writer.outgoing.put(b"k" * PAGE), PAGE)
     for number in range(100):
@@ -119,7 +119,7 @@ def test_what_is_kept_is_never_written_over(sides):
     assert bytes(kept) == b"k" * PAGE
 
 
-def test_there_is_no_room_where_nothing_was_given_back(sides):
+def test_no_memory_is_free_where_nothing_was_returned(sides):
     outgoing = sides[0].outgoing
     assert [outgoing.put(b"x" * 8 * PAGE) for _ in range(3)] == [0, 8 * PAGE, -1]
     assert outgoing.give_back(0)
@@ -129,7 +129,7 @@ def test_there_is_no_room_where_nothing_was_given_back(sides):
 @pytest.mark.parametrize(
     ("begin", "size"), [(0, SIZE + 1), (SIZE, 1), (1, SIZE), (-1, 5), (0, 0), (0, -1), (1 << 63, 1)]
 )
-def test_a_place_outside_is_none(sides, begin, size):
+def test_a_location_outside_is_none(sides, begin, size):
     assert sides[0].incoming.lend(begin, size) is None
     assert not sides[0].incoming.any_lent
 
@@ -142,7 +142,7 @@ def test_its_size_is_fixed(memory):
         fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
 
 
-def test_memory_outlives_its_arena_while_a_view_is_kept(memory):
+def test_memory_outlives_its_arena_while_a_view_is_retained(memory):
     server, model = Arena(memory, server=True), Arena(memory, server=False)
     kept = server.incoming.lend(model.outgoing.put(b"k" * PAGE), PAGE)
     del server, model

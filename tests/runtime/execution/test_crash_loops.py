@@ -45,7 +45,7 @@ async def come_back(bench: Bench, row: int) -> None:
     await settle()
 
 
-async def test_the_pauses_grow_with_each_end_without_an_answer(bench):
+async def test_the_pauses_grow_with_every_end_without_an_answer(bench):
     for row in range(1, 12):
         await end(bench)
         await come_back(bench, row)

@@ -106,7 +106,7 @@ async def test_what_answers_bring_in_goes_together():
     assert bench.made[0].ids() == [["after b", "after c"]]
 
 
-async def test_a_client_that_cannot_take_its_answer_harms_nobody():
+async def test_a_client_that_cannot_take_its_answer_harms_no_one():
     bench = await Bench().start()
     broken, other = Client(), Client()
 
@@ -139,7 +139,7 @@ async def test_a_batch_that_cannot_be_handed_over_fails_and_the_next_one_goes():
     assert bench.statistics.failures[FailureReason.BACKEND] == 1
 
 
-async def test_outputs_are_those_that_were_asked_for_in_their_order():
+async def test_outputs_are_those_that_were_requested_in_their_order():
     bench = await Bench(merge=False).start()
     some, every = bench.ask(requested_outputs=("Z",)), bench.ask()
     swapped = bench.ask(requested_outputs=("Z", "Y"))
@@ -149,7 +149,7 @@ async def test_outputs_are_those_that_were_asked_for_in_their_order():
     assert named == [["Z"], ["Y", "Z"], ["Z", "Y"]]
 
 
-async def test_order_is_kept_where_it_is_to_be():
+async def test_order_is_retained_where_it_is_to_be():
     bench = await Bench(2, ordered=True, merge=False).start()
     a, b = bench.ask("a"), bench.ask("b")
     bench.made[1].finish()
@@ -295,7 +295,7 @@ async def test_closing_ends_with_its_grace():
     assert bench.statistics.pending == 0
 
 
-async def test_warm_up_is_counted_and_comes_before_any_request():
+async def test_warm_up_counts_and_comes_before_any_request():
     bench = await Bench().start([ask("warm"), ask("warm")])
     waiting = bench.ask("a")
     assert bench.made[0].ids() == [["warm", "warm"]]

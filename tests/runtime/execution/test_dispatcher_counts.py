@@ -126,7 +126,7 @@ async def test_running_requests_are_those_of_batches_until_their_last_response()
     assert bench.dispatcher.running == 1
 
 
-async def test_a_full_queue_and_a_timeout_in_it_are_told_apart():
+async def test_a_full_queue_and_a_timeout_in_it_are_distinguished():
     policies = QueuePolicies(QueuePolicy(max_size=1, timeout_ns=50 * US), {})
     bench = await Bench(merge=False, policies=policies).start()
     bench.ask("runs"), bench.ask("waits"), bench.ask("refused")

@@ -118,7 +118,7 @@ async def test_a_client_that_cannot_take_a_response_keeps_nothing_from_its_end(c
     assert "a response of ensemble 'e' could not be delivered" in caplog.text
 
 
-async def test_a_request_goes_through_its_steps_and_is_counted_once():
+async def test_a_request_goes_through_its_steps_and_counts_once():
     bench = Bench(CHAIN)
     bench.ask()
     assert bench.models.held == 1
@@ -142,7 +142,7 @@ def test_steps_may_answer_while_they_are_submitted():
     assert bench.client.over
 
 
-def test_a_cancelled_request_is_answered_and_its_open_steps_are_told():
+def test_a_cancelled_request_is_answered_and_its_open_steps_are_reported():
     bench = Bench(FORK)
     request = bench.ask()
     bench.asked[0].answer("Y")
@@ -156,7 +156,7 @@ def test_a_cancelled_request_is_answered_and_its_open_steps_are_told():
     assert bench.statistics.failures[FailureReason.CANCELED] == 1
 
 
-def test_an_error_of_a_step_is_the_answer_and_its_siblings_are_told():
+def test_an_error_of_a_step_is_the_answer_and_its_siblings_are_reported():
     bench = Bench(FORK)
     bench.ask()
     bench.asked[0].answer(error=internal("no"))
@@ -166,7 +166,7 @@ def test_an_error_of_a_step_is_the_answer_and_its_siblings_are_told():
 
 
 @pytest.mark.parametrize("at_once", [["Y", unavailable("gone")], [unavailable("gone")]], ids=["second", "first"])
-def test_a_step_that_is_refused_is_told_with_the_ensemble(at_once: list[ServingError | str]):
+def test_a_step_that_is_refused_is_reported_with_the_ensemble(at_once: list[ServingError | str]):
     bench = Bench(FORK)
     bench.models.at_once = list(at_once)
     request = bench.ask()

@@ -90,7 +90,7 @@ async def test_a_load_that_fails_ends_its_siblings_and_what_was_coming_back():
     assert len(bench.made) == 3
 
 
-async def test_a_load_that_is_given_up_leaves_nothing():
+async def test_a_load_that_is_abandoned_leaves_nothing():
     bench = Bench(2)
     await settle()
     bench.made[0].load()
@@ -228,7 +228,7 @@ class Heard:
         """Do nothing."""
 
 
-async def test_more_take_batches_only_once_all_are_warm_and_it_is_said():
+async def test_more_take_batches_only_once_all_are_warm_and_it_is_reported():
     bench = await started(warm_up=1)
     bench.made[0].finish()
     await bench.starting
@@ -256,7 +256,7 @@ async def test_of_more_all_or_none_come_and_the_others_serve_on():
     assert bench.group.has(1)
 
 
-async def test_more_that_are_given_up_leave_nothing():
+async def test_more_that_are_abandoned_leave_nothing():
     bench, loading = await one_more_of_two()
     loading.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -265,7 +265,7 @@ async def test_more_that_are_given_up_leave_nothing():
     assert bench.group.has(1)
 
 
-async def test_what_was_loaded_and_is_not_wanted_is_released():
+async def test_what_was_loaded_and_is_not_desired_is_released():
     bench = await started()
     await bench.starting
     loading = asyncio.create_task(bench.group.load([bench.factory]))

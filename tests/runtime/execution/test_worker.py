@@ -78,7 +78,7 @@ def taken(worker: Worker) -> WorkerRun:
     return run
 
 
-def test_nothing_is_kept_of_a_batch_that_is_over(worker, server):
+def test_nothing_is_retained_of_a_batch_that_is_over(worker, server):
     worker._decoupled = True
     server.execute(7, 2)
     run = taken(worker)
@@ -127,7 +127,7 @@ def test_a_response_to_a_slow_client_waits_until_it_has_caught_up(worker, server
     assert server.received().subject == 1
 
 
-def test_whoever_reads_reads_for_all(ends):
+def test_who_reads_reads_for_all(ends):
     came: list[int] = []
     inbox = Inbox(ends[1], lambda frame: came.append(frame.subject))
     waiting = [

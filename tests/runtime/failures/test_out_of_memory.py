@@ -93,7 +93,7 @@ def test_where_all_cgroups_are_seen_the_own_one_counts(tmp_path: Path, line: str
     assert oom_kills(tmp_path, own) == 1
 
 
-def test_as_many_deaths_are_the_kernels_as_it_counted():
+def test_as_many_deaths_are_the_kernels_as_it_reports():
     counts = iter([5, 5, 7, 7, 7])
     kills = OomKills(lambda: next(counts))
     assert [kills.one_more() for _ in range(4)] == [False, True, True, False]

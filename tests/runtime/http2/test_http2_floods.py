@@ -96,7 +96,7 @@ def test_a_flood_ends_the_connection(flood: "type[Iterator[bytes]]") -> None:
     assert not play.server.streams
 
 
-def test_what_is_remembered_of_a_client_is_bounded() -> None:
+def test_what_is_recorded_of_a_client_is_bounded() -> None:
     limits = Limits(cached_blocks=10, streams=20)
     play = Play(limits=limits)
     play.exchange()

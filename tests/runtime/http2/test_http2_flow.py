@@ -49,7 +49,7 @@ def test_nothing_is_sent_while_the_transport_takes_no_more() -> None:
     assert body(play.exchange(), stream_id) == b"hello"
 
 
-def test_a_producer_is_told_to_wait_and_when_to_go_on() -> None:
+def test_a_producer_is_paused_and_resumed() -> None:
     play = Play()
     play.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 1000})
     play.exchange()
@@ -84,7 +84,7 @@ def test_credit_comes_back_only_as_the_receiver_takes_data() -> None:
     assert play.client.local_flow_control_window(stream_id) > 40_000
 
 
-def test_padding_counts_for_windows_and_is_given_back() -> None:
+def test_padding_counts_for_windows_and_is_returned() -> None:
     play = begun(limits=Limits(stream_window=2000))
     stream_id = play.ask(body=None)
     for _ in range(40):

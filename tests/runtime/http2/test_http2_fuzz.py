@@ -119,7 +119,7 @@ class Client:
 
 @given(st.integers(0, 1 << 32))
 @examples(120)
-def test_every_request_is_answered_whole_whatever_the_order(seed: int) -> None:
+def test_every_request_is_answered_completely_whatever_the_order(seed: int) -> None:
     client = Client(seed)
     for _ in range(client.random.randrange(1, 15)):
         client.ask()

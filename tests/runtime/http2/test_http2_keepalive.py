@@ -22,38 +22,38 @@ def looks(keepalive: KeepAlive, until: float, busy: bool, now: float = 0.0) -> l
     return done
 
 
-def test_a_silent_client_with_requests_is_asked_and_then_given_up() -> None:
+def test_a_silent_client_with_requests_is_pinged_and_then_abandoned() -> None:
     assert looks(KeepAlive(RULES, 0.0), 120.0, busy=True) == [(100.0, Action.PING), (120.0, Action.GIVE_UP)]
 
 
-def test_a_client_that_answers_is_kept() -> None:
+def test_a_client_that_answers_stays_connected() -> None:
     keepalive = KeepAlive(RULES, 0.0)
     assert looks(keepalive, 110.0, busy=True) == [(100.0, Action.PING)]
     keepalive.heard(111.0)
     assert looks(keepalive, 220.0, busy=True, now=111.0) == [(211.0, Action.PING)]
 
 
-def test_a_client_without_requests_is_sent_away_and_asked_nothing() -> None:
+def test_a_client_without_requests_is_sent_away_without_a_ping() -> None:
     assert looks(KeepAlive(RULES, 0.0), 500.0, busy=False) == [(400.0, Action.SEND_AWAY)]
 
 
-def test_where_permitted_it_is_asked_too() -> None:
+def test_where_permitted_it_is_pinged_too() -> None:
     rules = KeepAliveRules(time=100.0, permit_without_calls=True)
     assert looks(KeepAlive(rules, 0.0), 110.0, busy=False) == [(100.0, Action.PING)]
 
 
-def test_an_old_connection_is_sent_away_and_given_up_after_its_grace() -> None:
+def test_an_old_connection_is_sent_away_and_abandoned_after_its_grace() -> None:
     rules = KeepAliveRules(max_age=50.0, max_age_grace=10.0)
     assert looks(KeepAlive(rules, 0.0), 70.0, busy=True) == [(50.0, Action.SEND_AWAY), (60.0, Action.GIVE_UP)]
 
 
-def test_a_client_that_does_not_begin_is_given_up() -> None:
+def test_a_client_that_does_not_begin_is_abandoned() -> None:
     keepalive = KeepAlive(RULES, 0.0)
     assert keepalive.check(0.0, False, None, False) == (Action.NOTHING, 5.0)
     assert keepalive.check(5.0, False, None, False)[0] is Action.GIVE_UP
 
 
-def test_a_frame_that_does_not_end_is_told_from_many_that_do() -> None:
+def test_a_frame_that_does_not_end_is_distinguished_from_many_that_do() -> None:
     keepalive = KeepAlive(RULES, 0.0)
     for turn in range(10):
         now = 25.0 * turn

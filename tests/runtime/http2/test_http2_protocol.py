@@ -92,7 +92,7 @@ async def test_requests_over_a_socket() -> None:
         assert await client.ask(b"x" * 60_000) == b"x" * 60_000
 
 
-async def test_a_lost_client_is_told_of_once() -> None:
+async def test_a_lost_client_is_reported_once() -> None:
     async with serving() as server:
         server.application.waits = True
         async with connected(server) as client:
@@ -111,7 +111,7 @@ async def test_a_client_that_does_not_begin_is_closed() -> None:
         writer.close()
 
 
-async def test_a_silent_client_is_asked_and_closed() -> None:
+async def test_a_silent_client_is_pinged_and_closed() -> None:
     rules = KeepAliveRules(time=0.3, timeout=0.3, permit_without_calls=True)
     async with serving(rules) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -153,9 +153,9 @@ async def test_a_client_that_never_reads_is_cut_off() -> None:
 
 SCENARIOS = [
     test_requests_over_a_socket,
-    test_a_lost_client_is_told_of_once,
+    test_a_lost_client_is_reported_once,
     test_a_client_that_does_not_begin_is_closed,
-    test_a_silent_client_is_asked_and_closed,
+    test_a_silent_client_is_pinged_and_closed,
     test_an_idle_client_is_sent_away,
     test_a_client_that_never_reads_is_cut_off,
 ]

@@ -66,7 +66,7 @@ def test_the_connections_window_is_not_filled_up_while_requests_wait() -> None:
     assert play.client.outbound_flow_control_window > 100_000
 
 
-def test_a_request_that_waits_can_be_given_up() -> None:
+def test_a_request_that_waits_can_be_abandoned() -> None:
     play = deaf(unsent_pause=1)
     play.ask(body=ANSWER)
     stream_id = play.ask(body=ANSWER)
@@ -88,7 +88,7 @@ def test_what_waits_of_a_stream_that_is_reset_counts_no_more() -> None:
     assert play.server.output.unsent == len(b"second")
 
 
-def test_answers_to_what_was_asked_before_are_given_up_beyond_the_limit() -> None:
+def test_answers_to_earlier_requests_are_abandoned_beyond_the_limit() -> None:
     play = deaf(waits=True, unsent_limit=25_000)
     for _ in range(6):
         play.ask(body=ANSWER)
@@ -141,7 +141,7 @@ def test_requests_go_on_once_less_is_unsent_though_nothing_was_sent() -> None:
     assert play.application.opened[1].body == [b"second"]
 
 
-def test_an_answer_for_which_no_room_is_made_is_given_up_in_time() -> None:
+def test_an_answer_for_which_no_space_is_made_is_abandoned_in_time() -> None:
     play = deaf()
     slow, silent = play.ask(body=ANSWER), play.ask(body=ANSWER)
     play.exchange()
@@ -154,7 +154,7 @@ def test_an_answer_for_which_no_room_is_made_is_given_up_in_time() -> None:
     assert [receiver.resets for receiver in play.application.opened] == [0, 1]
 
 
-def test_all_answers_may_be_given_up_at_once() -> None:
+def test_all_answers_may_be_abandoned_at_once() -> None:
     play = deaf(wasted_frames=10)
     for _ in range(50):
         play.ask(body=b"x")

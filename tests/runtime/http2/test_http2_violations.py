@@ -65,7 +65,7 @@ def test_what_ends_the_connection(sent: bytes, code: ErrorCode) -> None:
     "greeting",
     [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nXX", frames.PREFACE + frames.ping(bytes(8))],
 )
-def test_what_is_no_http2_client_is_told_so(greeting: bytes) -> None:
+def test_what_is_no_http2_client_is_answered_so(greeting: bytes) -> None:
     play = Play()
     play.feed(greeting)
     assert goaway_code(play) == ErrorCode.PROTOCOL_ERROR

@@ -179,7 +179,7 @@ def test_host_policies_and_group_indices() -> None:
     ]
 
 
-def test_a_machine_not_yet_known_leaves_the_kind_open() -> None:
+def test_a_machine_not_yet_chosen_leaves_the_kind_open() -> None:
     group = normalize(parse_text("backend: 'python' instance_group {}"), "m").instance_group[0]
     assert (group.name, group.kind, group.count) == ("m_0", 0, 0)
 

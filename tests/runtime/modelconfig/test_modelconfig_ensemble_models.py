@@ -105,7 +105,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("models", "path", "message"), CASES.values(), ids=CASES)
-def test_each_mismatch(models: dict[str, str], path: str, message: str) -> None:
+def test_every_mismatch(models: dict[str, str], path: str, message: str) -> None:
     assert Violation(path, message) in checked(**models)
 
 
@@ -164,7 +164,7 @@ def test_responses_of_two_decoupled_models_cannot_be_paired() -> None:
 
 
 @pytest.mark.parametrize("join", [JOIN, JOIN + DECOUPLED], ids=["once", "decoupled"])
-def test_each_response_of_a_decoupled_model_goes_with_what_is_there_once(join: str) -> None:
+def test_every_response_of_a_decoupled_model_goes_with_what_is_there_once(join: str) -> None:
     text = FORK.replace(
         'output { name: "OUT"', 'output { name: "b" data_type: TYPE_FP32 dims: 1 } output { name: "OUT"'
     )

@@ -108,7 +108,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
-def test_each_rule_of_the_flow(text: str, expected: Violation) -> None:
+def test_every_rule_of_the_flow(text: str, expected: Violation) -> None:
     assert expected in violations(text)
 
 

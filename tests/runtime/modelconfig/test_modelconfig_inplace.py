@@ -28,7 +28,7 @@ def config(text: str = "", base: str = BASE) -> ModelConfig:
         "version_policy { all { } }",
     ],
 )
-def test_what_changes_in_place(text):
+def test_what_changes_inplace(text):
     assert suits(config(), config(text))
     assert suits(config(text), config())
 
@@ -43,7 +43,7 @@ def test_what_changes_in_place(text):
         "optimization { cuda { graphs: true } }",
     ],
 )
-def test_what_is_loaded_anew(text):
+def test_what_is_reloaded(text):
     assert not suits(config(), config(text))
 
 
@@ -56,7 +56,7 @@ def test_a_batch_may_be_as_large_as_the_instances_were_loaded_for(loaded, wanted
     assert suits(one, other) is bool(fits)
 
 
-def test_sequences_lie_in_the_places_of_a_batch():
+def test_sequences_lie_in_the_slots_of_a_batch():
     smaller = config("sequence_batching { }")
     smaller.max_batch_size = 4
     assert not suits(config("sequence_batching { }"), smaller)
@@ -93,7 +93,7 @@ def test_a_smaller_batch_is_preferred_where_the_largest_was():
         ("max_batch_size: 4", ""),
     ],
 )
-def test_what_only_the_models_files_can_tell(declared, wanted):
+def test_what_only_the_models_files_can_say(declared, wanted):
     base = 'backend: "onnxruntime"'
     assert completed_like(config(declared, base), config(), config(wanted, base)) is None
 
@@ -111,7 +111,7 @@ def test_more_and_fewer():
     assert exchanged(three, one) == ([], [1, 2])
 
 
-def test_other_instances_come_beside_those_that_go():
+def test_other_instances_come_alongside_those_that_go():
     added, removed = exchanged(placements(2), placements(2, extra='host_policy: "x"'))
     assert len(added) == 2
     assert removed == [0, 1]
@@ -137,7 +137,7 @@ counts = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 
 @given(before=counts, after=counts)
-def test_afterwards_there_is_what_is_wanted(before, after):
+def test_afterwards_there_is_what_is_desired(before, after):
     held, wanted = placements(*before), placements(*after)
     added, removed = exchanged(held, wanted)
     left = [place for index, place in enumerate(held) if index not in removed]

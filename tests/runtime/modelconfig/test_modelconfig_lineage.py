@@ -42,7 +42,7 @@ def test_who_holds_itself(steps):
         assert (nesting.circle(name, steps) is not None) == (name in inside(steps, name))
 
 
-def test_what_is_said_of_a_circle():
+def test_what_is_reported_of_a_circle():
     steps = {"a": ["b"], "b": ["x", "a"], "c": ["a"], "d": ["d"]}
     assert nesting.circle("a", steps) == "circular dependency between ensembles: a -> ... -> b -> a"
     assert nesting.circle("d", steps) == "circular dependency between ensembles: d -> ... -> d -> d"
@@ -53,7 +53,7 @@ flows = st.lists(st.tuples(st.frozensets(names, max_size=3), st.frozensets(names
 
 
 @given(flows, st.frozensets(names, max_size=2))
-def test_each_wave_has_what_it_needs_and_nobody_waits_in_vain(flow, first):
+def test_every_wave_has_what_it_needs_and_no_one_waits_in_vain(flow, first):
     found = waves(range(len(flow)), lambda item: flow[item][0], lambda item: flow[item][1], first)
     ready = set(first)
     for wave in found:
@@ -92,7 +92,7 @@ def test_a_decoupled_step_within_a_stream_opens_one_below():
     assert (found.streams, found.output, found.mixed) == ({0: None, 1: 0, 2: 1}, 1, ())
 
 
-def test_streams_that_do_not_stem_from_each_other_are_mixed():
+def test_streams_that_do_not_stem_from_one_another_are_mixed():
     steps = (("s1", "in", "a"), ("s2", "in", "b"))
     found = lineage(*steps, ("m", "a b", "out"))
     assert [step.model_name for step in found.mixed if step is not None] == ["m"]

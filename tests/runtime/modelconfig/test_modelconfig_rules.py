@@ -43,7 +43,7 @@ def test_a_good_configuration_breaks_no_rule() -> None:
 
 
 @pytest.mark.parametrize(("change", "path", "message"), CASES.values(), ids=CASES)
-def test_each_rule(change: str, path: str, message: str) -> None:
+def test_every_rule(change: str, path: str, message: str) -> None:
     found = broken(change)
     assert Violation(path, message) in found
     assert len(found) <= 2

@@ -28,7 +28,7 @@ def test_compatible_shapes(left: list[int], right: list[int], fits: bool) -> Non
     assert shapes.compatible(right, left) is fits
 
 
-def test_an_unexpected_shape_is_told_with_the_batch() -> None:
+def test_an_unexpected_shape_is_reported_with_the_batch() -> None:
     said = shapes.check_input_shape("INPUT0", "m", [16], 8, [1, 3])
     assert said is not None
     assert said.startswith("unexpected shape for input 'INPUT0' for model 'm'. Expected [-1,16], got [1,3]. " + NOTE)
@@ -39,7 +39,7 @@ def test_an_unexpected_shape_of_a_model_without_batching_gets_no_note() -> None:
     assert said == "unexpected shape for input 'I' for model 'm'. Expected [16,-1], got [16]. "
 
 
-def test_variable_dimensions_take_any_size_but_must_be_given() -> None:
+def test_variable_dimensions_take_any_size_but_must_be_set() -> None:
     assert shapes.check_input_shape("I", "m", [-1, 4], 8, [1, 0, 4]) is None
     assert shapes.check_input_shape("I", "m", [-1], 8, [1, -1]) == (
         "All input dimensions should be specified for input 'I' for model 'm', got [1,-1]"
@@ -117,7 +117,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("changes", "message"), CASES.values(), ids=CASES)
-def test_each_way_a_request_is_wrong(changes: dict[str, tuple[str, list[int]] | None], message: str) -> None:
+def test_every_way_a_request_is_wrong(changes: dict[str, tuple[str, list[int]] | None], message: str) -> None:
     assert request(changes) == message
 
 

@@ -33,12 +33,12 @@ def test_a_wrong_text_names_the_line_and_the_way_out(text: str, message: str) ->
     assert message in str(caught.value)
 
 
-def test_a_name_like_nothing_known_gets_no_suggestion() -> None:
+def test_a_name_like_nothing_valid_gets_no_suggestion() -> None:
     with pytest.raises(ConfigError, match=re.escape('no field named "zzzzqq".') + "$"):
         parse_text("zzzzqq: 1")
 
 
-def test_comments_and_both_list_forms_are_read() -> None:
+def test_comments_and_both_list_syntaxes_are_read() -> None:
     one = parse_text('# c\ninput [ { name: "a" dims: [ 1, 2 ] }, { name: "b" } ]')
     two = parse_text('input { name: "a" dims: 1 dims: 2 } input { name: "b" }')
     assert one == two

@@ -49,7 +49,7 @@ def test_null_is_as_good_as_left_out() -> None:
     assert decode({"text": "a", "parameters": None}).parameters == {}
 
 
-def test_a_list_of_outputs_names_those_that_are_wanted() -> None:
+def test_a_list_of_outputs_names_those_that_are_desired() -> None:
     request = decode({"text": "a", "outputs": ["y", "x", "y"]})
     assert (request.requested_outputs, request.parameters) == (("y", "x"), {})
 

@@ -152,7 +152,7 @@ def test_the_third_of_a_kind_is_looked_up() -> None:
     assert third.request.template is fourth.request.template
 
 
-def test_what_is_remembered_of_requests_is_bounded() -> None:
+def test_what_is_recorded_of_requests_is_bounded() -> None:
     decoder = RequestDecoder()
     for size in range(3000):
         for _ in range(2):

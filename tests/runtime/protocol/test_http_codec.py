@@ -193,7 +193,7 @@ def test_null_is_as_good_as_left_out() -> None:
     assert not encoding.is_binary("anything")
 
 
-def test_a_number_that_no_double_holds_is_told() -> None:
+def test_a_number_that_no_double_holds_is_reported() -> None:
     with pytest.raises(ServingError, match=r"Number too big to be stored in double\. at 31"):
         decode(b'{"inputs":[],"parameters":{"a":1e400}}')
 

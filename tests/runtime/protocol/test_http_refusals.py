@@ -122,7 +122,7 @@ def test_binary_refusals(body: tuple[bytes, int], told: str) -> None:
     assert (raised.value.kind, raised.value.message) == (ErrorKind.INVALID_ARG, told)
 
 
-def test_an_input_given_twice_is_refused() -> None:
+def test_an_input_set_twice_is_refused() -> None:
     item = {"name": "T", "datatype": "INT32", "shape": [1], "data": [1]}
     with pytest.raises(ServingError, match="input 'T' already exists in request"):
         decode(orjson.dumps({"inputs": [item, item]}))

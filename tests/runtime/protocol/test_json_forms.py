@@ -50,7 +50,7 @@ def test_statistics_print_every_counter(count: int) -> None:
     assert printed["batch_stats"][0]["compute_infer"] == {"count": 0, "ns": count}
 
 
-def test_index_leaves_out_what_is_not_known() -> None:
+def test_index_leaves_out_what_is_unknown() -> None:
     index = pb.RepositoryIndexResponse()
     index.models.add(name="a", version="1", state="UNAVAILABLE", reason="broken")
     index.models.add(name="b")

@@ -53,7 +53,7 @@ def test_what_changed_a_moment_ago_is_listed_again(tmp_path):
     assert catalog.names() == {"a", "b"}, "the clock of a file system may not tell two changes apart"
 
 
-def test_a_link_is_followed_each_time(tmp_path):
+def test_a_link_is_followed_every_time(tmp_path):
     repository, target = tmp_path / "models", tmp_path / "target"
     repository.mkdir()
     (repository / "m").symlink_to(target)

@@ -25,7 +25,7 @@ def test_added_and_removed_are_sorted() -> None:
     assert found
 
 
-def test_a_changed_file_and_a_changed_configuration_are_told_apart() -> None:
+def test_a_changed_file_and_a_changed_configuration_are_distinguished() -> None:
     before = scan(folder("config"), folder("files"))
     after = scan(folder("config", "f2"), folder("files", "f2", "c2"))
     assert changes(before, after) == Changes(modified=("config", "files"), config_only=frozenset({"config"}))

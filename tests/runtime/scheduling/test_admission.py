@@ -69,7 +69,7 @@ def test_bad_requests_are_refused_in_tritons_words(bad, message):
         (request(A=A, outputs=("OUT", "NOPE")), "unexpected inference output 'NOPE' for model 'm'"),
     ],
 )
-def test_unknown_names_are_told_without_the_request(bad, message):
+def test_unknown_names_are_reported_without_the_request(bad, message):
     with pytest.raises(ServingError) as caught:
         Admission(config()).check(bad)
     assert caught.value.message == message
@@ -144,7 +144,7 @@ def test_requests_of_one_plan_are_checked_once():
         admission.admit(RequestTemplate(request(A=A)).request("3", raw[:1]))
 
 
-def test_so_many_plans_are_remembered_and_no_more():
+def test_so_many_plans_are_recorded_and_no_more():
     admission = Admission(config(0))
     templates = [RequestTemplate(request(A=np.zeros(n, np.float32), B=B[0])) for n in range(TEMPLATES + 1)]
     raw = [b"", b""]

@@ -162,7 +162,7 @@ def test_reject_expires_even_while_every_instance_is_busy():
     assert step.wake_at == 80 * US
 
 
-def test_delay_sends_the_late_behind_the_others():
+def test_delay_sends_the_overdue_behind_the_others():
     scheduler = batcher(2, policies=policy(timeout_ns=50 * US, delay_on_timeout=True), merge=False)
     late, fresh = queued(arrived=0), queued(arrived=30 * US)
     submit(scheduler, late, fresh)
@@ -313,7 +313,7 @@ def test_what_waits_is_not_refused_by_a_shorter_queue_or_timeout():
     assert (ran(step), refused(step)) == ([waiting], [])
 
 
-def test_what_waits_is_at_the_level_that_it_asked_for_under_other_levels():
+def test_what_waits_is_at_the_level_that_it_requested_under_other_levels():
     scheduler = batcher(merge=False)
     low, high = queued(priority=2), queued(priority=1)
     submit(scheduler, low, high)

@@ -121,7 +121,7 @@ def test_every_answer_of_a_decoupled_step_runs_the_steps_behind_it():
     assert run.done
 
 
-def test_what_was_made_once_is_known_as_repeated_from_its_second_answer_on():
+def test_a_repeated_step_is_recognized_from_its_second_answer_on():
     run, progress = start(STREAM)
     stream, side = progress.calls
     answer(run, side, "y", value=9)
@@ -163,7 +163,7 @@ def test_the_last_answer_of_a_stream_is_final_where_nothing_is_open():
     assert response.final
 
 
-def test_optional_inputs_that_nobody_writes_are_left_out():
+def test_optional_inputs_that_no_one_writes_are_left_out():
     config = ensemble(("a", {"x": "in", "maybe": "extra"}, {"y": "out"}), inputs=("in", "extra"))
     _, progress = start(config)
     assert list(progress.calls[0].request.inputs) == ["x"]

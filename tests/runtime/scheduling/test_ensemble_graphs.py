@@ -105,7 +105,7 @@ def response(value: float, final: bool, raw: bool) -> InferResponse:
 
 
 @given(graphs(), st.booleans(), st.data())
-def test_every_step_runs_for_each_answer_that_drives_it(graph: Graph, raw: bool, data: st.DataObject):
+def test_every_step_runs_for_every_answer_that_drives_it(graph: Graph, raw: bool, data: st.DataObject):
     try:
         steps = EnsembleSteps.of(graph.config, graph.model)
     except ServingError:

@@ -47,7 +47,7 @@ async def test_a_load_that_fails_answers_at_once(repository, serve):
         await failure(plane, "bad")
 
 
-async def test_initialize_that_hangs_holds_nobody_up(repository, serve):
+async def test_initialize_that_hangs_holds_no_one_up(repository, serve):
     repository.add("good")
     repository.add("stuck", initialize="time.sleep(600)")
     plane = await serve(load_timeout=600)

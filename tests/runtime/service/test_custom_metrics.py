@@ -69,7 +69,7 @@ async def test_what_died_has_no_metrics_and_what_comes_back_goes_on(repository, 
 
 
 @both
-async def test_a_metric_made_in_each_execute_loses_no_count(repository, serve, isolation):
+async def test_a_metric_made_in_every_execute_loses_no_count(repository, serve, isolation):
     execute = MAKE.replace("self.calls", "calls") + COUNT.replace("self.calls", "calls") + "\ndel calls"
     repository.add("m", execute=execute, config=CONFIG + isolation)
     plane = await serve()
@@ -86,7 +86,7 @@ async def test_a_model_that_fails_to_load_leaves_no_metric(repository, serve, is
     assert await series(plane) == {}
 
 
-async def test_wrong_names_are_exceptions_in_the_model_and_leave_the_text_whole(repository, serve):
+async def test_wrong_names_are_exceptions_in_the_model_and_leave_the_text_intact(repository, serve):
     execute = """
     made = []
     for name, labels in (("a b", {}), ("calls", {"a-b": 1}), ("calls", {"__name__": "x"}), ("nv_inference_count", {})):

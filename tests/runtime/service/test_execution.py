@@ -190,7 +190,7 @@ ensemble_scheduling { step [ { model_name: "m" model_version: -1
 
 
 @pytest.mark.parametrize("templated", [False, True])
-async def test_an_ensembles_own_reshape_stands_around_its_steps(repository, serve, templated):
+async def test_an_ensembles_own_reshape_surrounds_its_steps(repository, serve, templated):
     repository.add("m", execute="assert x.shape == (2, 1); y = x + 1")
     repository.write("e", {"1/.keep": ""}, RESHAPING)
     plane = await serve()

@@ -92,7 +92,7 @@ async def test_a_death_is_noticed_where_what_has_the_socket_has_left_the_group(r
             os.kill(stray, signal.SIGKILL)
 
 
-async def test_a_load_that_is_given_up_leaves_nothing_of_a_model(repository, serve, pids):
+async def test_a_load_that_is_abandoned_leaves_nothing_of_a_model(repository, serve, pids):
     repository.add("m", initialize=START.format(pids=str(pids)) + "time.sleep(10000)")
     plane = await serve()
     loading = asyncio.create_task(plane.load("m", None, {}))

@@ -135,7 +135,7 @@ async def test_of_several_versions_all_change_or_none(repository, serve, tmp_pat
     assert [await value(plane, "m", 0, version=v) for v in ("1", "2")] == [1, 2]
 
 
-async def test_the_window_the_limits_and_the_order_change_in_place(repository, serve, loads):
+async def test_the_window_the_limits_and_the_order_change_inplace(repository, serve, loads):
     rows = "y = x * 0 + sum(r.inputs()[0].as_numpy().shape[0] for r in requests)"
     repository.add("m", log(loads), rows, CONFIG)
     plane = await serve()
@@ -209,7 +209,7 @@ async def test_instances_of_another_kind_come_before_the_others_go(repository, s
     assert await value(plane, "m", 4) == 4
 
 
-async def test_a_wrong_count_is_told_and_changes_nothing(repository, serve):
+async def test_a_wrong_count_is_reported_and_changes_nothing(repository, serve):
     repository.add("m", execute="y = x", config=(INSTANCES % 1))
     plane = await serve()
     await plane.load("m", None, {})

@@ -21,7 +21,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 @both
-async def test_without_decoupling_each_request_has_one_answer(
+async def test_without_decoupling_every_request_has_one_answer(
     repository: Repository, serve: Serve, saved: dict[str, bytes], isolation: str
 ) -> None:
     repository.write("lm", dict(saved), pbtxt(decoupled=False, ISOLATION=isolation))

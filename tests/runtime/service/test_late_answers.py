@@ -98,7 +98,7 @@ async def test_a_model_that_is_not_decoupled_may_answer_later(repository, serve,
 
 
 @both
-async def test_one_that_never_answers_is_told_of(repository, serve, isolation):
+async def test_one_that_never_answers_is_reported(repository, serve, isolation):
     config = CONFIG.replace("dynamic_batching { }", "") + isolation
     repository.write("m", {"1/model.py": IN_PAIRS}, config)
     plane = await serve()

@@ -39,7 +39,7 @@ async def served(plane, name: str) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_a_load_goes_on_when_who_asked_for_it_has_gone(repository, serve, gate):
+async def test_a_load_goes_on_when_who_requested_it_has_gone(repository, serve, gate):
     repository.add("m", initialize=gate.code)
     plane = await serve()
     loading = asyncio.create_task(plane.load("m", None, {}))
@@ -56,7 +56,7 @@ async def test_a_load_goes_on_when_who_asked_for_it_has_gone(repository, serve, 
     assert await value(plane, "m", 3) == 3
 
 
-async def test_a_load_that_fails_after_who_asked_for_it_has_gone_tells_the_index(repository, serve, gate):
+async def test_a_load_that_fails_after_who_requested_it_has_gone_tells_the_index(repository, serve, gate):
     repository.add("m", initialize=f"{gate.code}; raise ValueError('no weights')")
     plane = await serve()
     loading = asyncio.create_task(plane.load("m", None, {}))
@@ -135,7 +135,7 @@ async def test_the_end_of_the_server_while_it_starts(repository, serve, gate):
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), MemoryError("too much"), KeyError("x")])
-async def test_what_nobody_foresaw_is_told_like_any_failure(repository, serve, monkeypatch, error):
+async def test_what_no_one_foresaw_is_reported_like_any_failure(repository, serve, monkeypatch, error):
     repository.add("m")
     plane = await serve()
 
@@ -284,7 +284,7 @@ async def test_a_warm_up_of_no_requests_is_left_out(repository, serve):
     assert await value(plane, "m", 3) == 3
 
 
-async def test_a_request_that_an_unload_leaves_behind_is_told_of_the_unload(repository, serve, tmp_path):
+async def test_a_request_left_behind_by_an_unload_learns_of_it(repository, serve, tmp_path):
     gate = Gate(tmp_path / "stuck")
     repository.add("m", execute=gate.code)
     plane = await serve(unload_grace=0.1)
@@ -301,7 +301,7 @@ async def test_a_request_that_an_unload_leaves_behind_is_told_of_the_unload(repo
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
-async def test_both_protocols_tell_of_the_unload(repository, serve, tmp_path):
+async def test_both_protocols_report_the_unload(repository, serve, tmp_path):
     gate = Gate(tmp_path / "stuck")
     repository.add("m", execute=gate.code)
     plane = await serve(unload_grace=0.1)
@@ -359,7 +359,7 @@ async def test_a_configuration_that_is_completed_in_a_thread_for_too_long(reposi
     assert await value(plane, "m", 3) == 3
 
 
-async def test_what_a_completion_in_a_thread_raises_is_told(repository, serve):
+async def test_what_a_completion_in_a_thread_raises_is_reported(repository, serve):
     thread = 'parameters { key: "ISOLATION" value { string_value: "thread" } }'
     repository.write("m", {"1/model.py": COMPLETING.format(gate="raise KeyError('shape')")}, CONFIG + thread)
     plane = await serve()

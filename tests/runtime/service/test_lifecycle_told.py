@@ -20,7 +20,7 @@ IGNORED = {
 
 
 @pytest.mark.parametrize(("text", "setting"), IGNORED.items(), ids=IGNORED.values())
-async def test_a_setting_without_effect_is_told(repository, serve, caplog, text, setting):
+async def test_a_setting_without_effect_is_reported(repository, serve, caplog, text, setting):
     repository.add("m", config=CONFIG + text)
     repository.add("plain")
     plane = await serve()

@@ -92,7 +92,7 @@ def placed(kind: str, isolation: str) -> str:
 
 
 @pytest.mark.parametrize("isolation", ["process", "thread"])
-async def test_an_instance_with_a_device_error_is_loaded_anew(repository, serve, isolation, caplog):
+async def test_an_instance_with_a_device_error_is_reloaded(repository, serve, isolation, caplog):
     log = repository.path.parent / "log"
     initialize = f"""
     with open({str(log)!r}, "a") as log:

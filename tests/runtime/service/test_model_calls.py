@@ -220,7 +220,7 @@ async def test_a_model_that_dies_leaves_no_call_open(repository, serve, tmp_path
         await asyncio.sleep(0.005)
 
 
-async def test_models_that_load_others_do_not_wait_for_each_other(repository, serve):
+async def test_models_that_load_others_do_not_wait_for_one_another(repository, serve):
     for name in ("one", "two"):
         repository.add(name, initialize=f"pb_utils.load_model('under {name}')", config=FLOATS)
         repository.add(f"under {name}", config=FLOATS)

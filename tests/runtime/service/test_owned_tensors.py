@@ -122,7 +122,7 @@ WRITES = "x = x.copy() if not x.flags.writeable else x; y = x; x -= x.mean()"
     [("torch", "", 1 << 15), ("torch", THREAD, ROWS), ("python", "", 1 << 15), ("python", THREAD, ROWS)],
     ids=["torch behind a process", "torch behind a thread", "python behind a process", "python behind a thread"],
 )
-async def test_a_step_that_works_in_place_changes_nothing_of_the_others(repository, serve, writer, source, size):
+async def test_a_step_that_works_inplace_changes_nothing_of_the_others(repository, serve, writer, source, size):
     wide_config = CONFIG.replace("[ 1 ]", f"[ {size} ]").replace("dynamic_batching { }", "")
     repository.add("source", execute="y = x + 1", config=wide_config + source)
     repository.add("reader", execute="y = x * 1", config=wide_config + THREAD)

@@ -32,7 +32,7 @@ def test_a_metric_is_there_while_one_of_its_owners_is():
     assert text(metrics) == ""
 
 
-def test_each_time_that_an_owner_has_a_metric_counts():
+def test_every_time_that_an_owner_has_a_metric_counts():
     metrics = CustomMetrics()
     metrics.act(1, COUNTER, A, "create", 0)
     metrics.act(1, COUNTER, A, "create", 0)

@@ -20,7 +20,7 @@ def test_tokens_of_all_that_ever_were_add_up():
     assert (engines.generated_tokens, engines.prompt_tokens) == (30 + 4 + 5, 2 * 39)
 
 
-def test_what_a_lost_one_said_last_is_over():
+def test_what_a_lost_one_reported_last_is_over():
     engines = EngineStatistics()
     engines.told("m_0", state(waiting=3, running=2, cache=0.5))
     engines.told("m_1", state(waiting=1, running=4, cache=0.75))

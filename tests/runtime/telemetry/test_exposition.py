@@ -35,7 +35,7 @@ def test_letters_that_have_to_be_escaped():
 
 
 @given(labels, st.lists(st.integers(0, 5), min_size=4, max_size=4), st.integers(0, 10**12))
-def test_a_histogram_has_each_bucket_with_those_below_it(told, counts, total):
+def test_a_histogram_has_every_bucket_with_those_below_it(told, counts, total):
     family = Family("h", "Durations", "histogram")
     family.add_buckets(told, bound_texts((0.1, 2, 2.5)), counts, total)
     buckets = zip(("0.1", "2", "2.5", "+Inf"), accumulate(counts), strict=True)

@@ -60,7 +60,7 @@ def test_an_execution_counts_once_and_for_triton_once_a_request(statistics):
     assert (values["argosy_batch_rows_sum"], values["argosy_batch_rows_count"]) == (5, 1)
 
 
-def test_a_batch_above_all_bounds_is_counted(statistics):
+def test_a_batch_above_all_bounds_counts(statistics):
     statistics.ran(1, 5000, ExecutionTimes(0, 1, 0))
     values = told(statistics)
     assert (values["argosy_batch_rows_bucket 1024"], values["argosy_batch_rows_bucket +Inf"]) == (1, 2)
@@ -77,7 +77,7 @@ def test_instances_and_how_busy_they_are_now(statistics):
     assert values["argosy_max_queue_delay_seconds"] == 0.0005
 
 
-def test_of_a_model_that_answers_later_no_busy_time_is_told(statistics):
+def test_of_a_model_that_answers_later_no_busy_time_is_reported(statistics):
     statistics.answers_later = True
     assert not {name for name in told(statistics) if "busy" in name or "execution" in name}
 
@@ -119,7 +119,7 @@ def test_an_ensemble_has_no_instances_and_an_unready_model_failures(statistics):
     assert names == {"argosy_request_failures", "argosy_model_load_failure_count"}
 
 
-def test_engines_are_told_where_there_are_any(statistics):
+def test_engines_are_reported_where_there_are_any(statistics):
     assert not {name for name in told(statistics) if "engine" in name or "tokens" in name}
     statistics.engines.told("m_0", EngineState(1, 2, None, 30, 40))
     service = InService(1, 1, True, 0, 0, statistics.engines.load(["m_0"]))

@@ -33,7 +33,7 @@ def test_bounds_rise_and_are_close_where_budgets_lie():
 
 
 @given(durations, durations)
-def test_two_add_up_to_what_one_would_have_counted(some: list[int], others: list[int]):
+def test_two_add_up_to_what_one_would_have_measured(some: list[int], others: list[int]):
     both, one = counted(some).with_all(counted(others)), counted(some + others)
     assert (both.counts, both.ns) == (one.counts, one.ns)
 

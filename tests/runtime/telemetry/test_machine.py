@@ -61,7 +61,7 @@ class Driver:
         return ask
 
 
-def test_gpus_are_told_by_their_uuid_in_tritons_units(monkeypatch):
+def test_gpus_are_identified_by_their_uuid_in_tritons_units(monkeypatch):
     driver = Driver(monkeypatch)
     reader = GpuReader(GPUS)
     assert values(reader.read())["nv_energy_consumption GPU-a"] == 0
@@ -77,7 +77,7 @@ def test_gpus_are_told_by_their_uuid_in_tritons_units(monkeypatch):
     assert driver.opened == 1
 
 
-def test_which_gpu_is_which_is_told(monkeypatch):
+def test_which_gpu_is_which_is_reported(monkeypatch):
     Driver(monkeypatch)
     info = GpuReader(GPUS).read()[0]
     assert [sample.labels for sample in info.samples] == [
@@ -86,7 +86,7 @@ def test_which_gpu_is_which_is_told(monkeypatch):
     ]
 
 
-def test_what_the_driver_does_not_tell_is_left_out(monkeypatch):
+def test_what_the_driver_does_not_report_is_left_out(monkeypatch):
     driver = Driver(monkeypatch)
     driver.silent = {"UtilizationRates", "TotalEnergyConsumption"}
     driver.lost = {"GPU-b"}
@@ -96,7 +96,7 @@ def test_what_the_driver_does_not_tell_is_left_out(monkeypatch):
     assert [name for name in told if "GPU-b" in name] == ["argosy_gpu_info GPU-b"]
 
 
-def test_without_gpus_the_driver_is_not_asked(monkeypatch):
+def test_without_gpus_the_driver_is_not_queried(monkeypatch):
     monkeypatch.setattr(pynvml, "nvmlInit", lambda: pytest.fail("asked"))
     assert values(GpuReader(()).read()) == {}
 
@@ -144,7 +144,7 @@ class Played:
         return cpu_families(total=self.count)
 
 
-def test_a_reader_that_fails_is_told_once_and_its_last_values_grow_old(caplog):
+def test_a_reader_that_fails_is_reported_once_and_its_last_values_grow_old(caplog):
     now, reader = [0.0], Played()
     sampling = MachineSampling([(reader, cpu_families())], 2.0, lambda: now[0])
     assert values(sampling.families()) == {}

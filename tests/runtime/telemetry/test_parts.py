@@ -66,7 +66,7 @@ def test_the_text_is_that_of_all_at_once(models, others):
     assert text == exposition([*families_of(series), *more()])
 
 
-def test_pieces_are_neither_the_whole_nor_crumbs():
+def test_pieces_are_neither_everything_nor_crumbs():
     text = PartedText(families_of(()))
     for number in range(120):
         text.add(families_of([model(number, counted([5]))]))
@@ -99,7 +99,7 @@ async def test_other_work_is_done_between_any_two_parts_and_pieces():
     assert all("other" in pair for pair in pairwise(done))
 
 
-async def test_what_is_told_of_a_model_is_of_one_moment():
+async def test_what_is_reported_of_a_model_is_of_one_moment():
     """While it is read requests are answered, of every model, each of which counts in several families."""
     models = [model(number, counted([])) for number in range(20)]
 

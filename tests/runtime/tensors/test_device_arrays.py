@@ -76,7 +76,7 @@ def test_admission_and_reshape_leave_it_on_the_device(memory: FakeMemory) -> Non
     assert memory.reads == []
 
 
-def test_copies_are_counted_and_told() -> None:
+def test_transfers_are_summed_and_reported() -> None:
     copies = DeviceCopies()
     copies.fetched(100)
     copies.fetched(20)

@@ -18,7 +18,7 @@ def test_what_is_written_is_read(elements: list[bytes]) -> None:
 
 
 @given(ELEMENTS.filter(bool), st.data())
-def test_bytes_that_end_within_an_element_are_told(elements: list[bytes], data: st.DataObject) -> None:
+def test_bytes_that_end_within_an_element_are_reported(elements: list[bytes], data: st.DataObject) -> None:
     whole = join_strings(elements)
     ends = [len(join_strings(elements[:count])) for count in range(len(elements) + 1)]
     cut = data.draw(st.integers(0, len(whole)).filter(lambda at: at not in ends))
@@ -31,7 +31,7 @@ def test_bytes_that_end_within_an_element_are_told(elements: list[bytes], data: 
         assert (error.value.left, error.value.length) == (cut - begun - 4, len(elements[ends.index(begun)]))
 
 
-def test_no_more_is_read_than_one_beyond_what_is_wanted() -> None:
+def test_no_more_is_read_than_one_beyond_what_is_desired() -> None:
     assert split_strings(join_strings([b"a"] * 100), most=2) == [b"a"] * 3
 
 

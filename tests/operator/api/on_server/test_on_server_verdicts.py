@@ -43,7 +43,7 @@ def verdicts() -> list[tuple[str, dict[str, Any], bool]]:
     ]
 
 
-def test_each_wrong_body_has_the_verdict_that_our_own_checks_have(
+def test_every_wrong_body_has_the_verdict_that_our_own_checks_have(
     server: Asking, body: Callable[..., Body], verdicts: list[tuple[str, dict[str, Any], bool]]
 ) -> None:
     """The CRDs refuse some of what the models refuse: the API server exactly that."""

@@ -212,7 +212,7 @@ OF_OTHERS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("engine", "spec", "said"), OF_LLM)
-def test_a_mistake_in_tensorrt_llms_options_is_said_alone(
+def test_a_mistake_in_tensorrt_llms_options_is_reported_alone(
     engine: dict[str, Any], spec: dict[str, Any], said: str
 ) -> None:
     (found,) = problems("tensorrt_llm", engine, **spec)
@@ -221,7 +221,7 @@ def test_a_mistake_in_tensorrt_llms_options_is_said_alone(
 
 
 @pytest.mark.parametrize(("builder", "engine", "said"), OF_OTHERS)
-def test_a_mistake_in_the_others_options_is_said_alone(builder: str, engine: dict[str, Any], said: str) -> None:
+def test_a_mistake_in_the_others_options_is_reported_alone(builder: str, engine: dict[str, Any], said: str) -> None:
     (found,) = problems(builder, engine)
     assert said in found
 
@@ -235,7 +235,7 @@ def test_an_engine_of_tensorrt_llm_is_one_for_all_versions() -> None:
     assert problems("tensorrt_llm", {}, rollout={"strategy": "Recreate"}) == []
 
 
-def test_all_mistakes_are_said_together() -> None:
+def test_all_mistakes_are_reported_together() -> None:
     found = problems(
         "tensorrt_llm",
         {"precision": "fp8", "accuracy": None, "options": {"max_input_len": 0, "tp_size": 2, "max_batch_size": 1}},
@@ -325,7 +325,7 @@ def test_no_value_makes_the_rules_raise(table: str) -> None:
                 assert all(fault.message for fault in option_faults(builder, precision, options, calibrated))
 
 
-def test_a_build_is_not_asked_for_what_only_the_server_reads() -> None:
+def test_a_build_is_not_required_to_have_what_only_the_server_reads() -> None:
     options = {"max_seq_len": 8, "cuda_graph_mode": True, "kv_cache_free_gpu_mem_fraction": 0.5, "gemm_plugin": "auto"}
     assert build_options("tensorrt_llm", options) == {"max_seq_len": 8, "gemm_plugin": "auto"}
     assert build_options("onnxruntime", {"per_channel": True}) == {"per_channel": True}

@@ -29,7 +29,7 @@ from argosy.cluster.client.errors import (
 from argosy.cluster.client.kinds import Kind
 
 
-async def test_a_pool_is_made_kept_and_taken_down(
+async def test_a_pool_is_made_retained_and_taken_down(
     connection: Connection, cluster: Cluster, declared: Declared, requests: Requests, namespace: str
 ) -> None:
     async with watching(connection, namespace) as watched:

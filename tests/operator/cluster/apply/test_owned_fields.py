@@ -146,7 +146,7 @@ def test_a_value_that_was_changed_differs(path: tuple[Any, ...], to: Any) -> Non
         (("f:metadata", "f:finalizers"), {"i:0": {}}),  # no list here has its members by their places
     ],
 )
-def test_fields_that_are_not_those_wanted_differ(path: tuple[Any, ...], to: Any) -> None:
+def test_fields_that_are_not_those_desired_differ(path: tuple[Any, ...], to: Any) -> None:
     assert not is_applied(DESIRED, live(fields=changed(FIELDS, path, to)), "argosy")
 
 

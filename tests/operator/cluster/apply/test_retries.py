@@ -66,7 +66,7 @@ def test_one_that_fails_holds_up_no_other(retries: Retries) -> None:
     assert waits(retries, "n") == 0.0
 
 
-def test_another_content_does_not_wait_unless_the_server_asked_for_it(retries: Retries) -> None:
+def test_another_content_does_not_wait_unless_the_server_requested_it(retries: Retries) -> None:
     fail(retries)
     assert waits(retries, content="b") == 0.0
     assert fail(retries, asked=7.0) == 7.0

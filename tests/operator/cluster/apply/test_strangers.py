@@ -61,7 +61,7 @@ async def test_a_stranger_with_our_labels_is_not_deleted(
     assert "ConfigMap theirs" in versions(cluster, namespace)
 
 
-async def test_an_object_made_anew_behind_our_back(
+async def test_an_object_recreated_behind_our_back(
     connection: Connection, cluster: Cluster, declared: Declared, namespace: str
 ) -> None:
     async with watching(connection, namespace) as watched:
@@ -93,5 +93,5 @@ async def test_an_object_made_anew_behind_our_back(
         (ConflictError(409, "Conflict", "the object has been modified"), False),
     ],
 )
-def test_another_object_is_told_by_its_uid(error: ApiError, another: bool) -> None:
+def test_another_object_is_identified_by_its_uid(error: ApiError, another: bool) -> None:
     assert _is_another(error) is another

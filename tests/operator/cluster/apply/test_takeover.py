@@ -101,7 +101,7 @@ async def test_what_others_added_is_no_difference(
         assert requests.changes() == []
 
 
-async def test_a_field_that_is_wanted_no_more_goes(
+async def test_a_field_that_is_desired_no_more_goes(
     connection: Connection, cluster: Cluster, declared: Declared, requests: Requests, namespace: str
 ) -> None:
     objects = declared.objects("pool-0")

@@ -173,7 +173,7 @@ async def test_a_failure_is_final_until_the_next_up(builds: LocalBuilds, model: 
     await again.stop()
 
 
-async def test_what_nobody_asks_for_any_more_is_ended_and_removed(
+async def test_what_no_one_asks_for_any_more_is_ended_and_removed(
     builds: LocalBuilds, model: Path, tmp_path: Path
 ) -> None:
     one, loop = planned(model, hold="/never"), Loop(builds)
@@ -209,7 +209,7 @@ async def test_a_builder_that_a_killed_up_left_is_ended(builds: LocalBuilds, mod
     assert found.state is BuildState.READY
 
 
-async def test_files_that_change_under_a_ready_engine_build_it_anew(builds: LocalBuilds, model: Path) -> None:
+async def test_files_that_change_under_a_ready_engine_rebuild_it(builds: LocalBuilds, model: Path) -> None:
     one, loop = planned(model), Loop(builds)
     await loop.until(is_over(one), one)
     edit(model)
@@ -218,7 +218,7 @@ async def test_files_that_change_under_a_ready_engine_build_it_anew(builds: Loca
     assert (await loop.until(is_over(one), one))[one.name].state is BuildState.READY
 
 
-async def test_files_that_change_while_they_are_read_begin_it_anew(
+async def test_files_that_change_while_they_are_read_restart_it(
     builds: LocalBuilds, model: Path, tmp_path: Path
 ) -> None:
     hold = tmp_path / "go"
@@ -230,7 +230,7 @@ async def test_files_that_change_while_they_are_read_begin_it_anew(
     await builds.stop()
 
 
-async def test_an_engine_that_somebody_removed_is_built_anew(builds: LocalBuilds, model: Path) -> None:
+async def test_an_engine_that_somebody_removed_is_rebuilt(builds: LocalBuilds, model: Path) -> None:
     one, loop = planned(model), Loop(builds)
     await loop.until(is_over(one), one)
     remove(one)

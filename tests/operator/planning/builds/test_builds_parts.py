@@ -85,7 +85,7 @@ def test_every_failure_begins_with_its_word_and_has_a_way_out(failure: BuildFail
     assert said == f"{failure}: it stood still. {WAYS_OUT[failure]}."
 
 
-def test_a_job_that_failed_without_a_word_is_told_by_what_it_met() -> None:
+def test_a_job_that_failed_without_a_word_is_identified_by_what_it_met() -> None:
     build = ObservedBuild(
         "b", job=JobState.FAILED, trouble="not in the registry", failure=BuildFailure.IMAGE_UNAVAILABLE
     )
@@ -112,7 +112,7 @@ def test_a_final_report_is_the_last_word(job: JobState, report: BuildReport | No
     assert ObservedBuild("b", report, job).state is state
 
 
-def test_models_take_turns_and_a_build_that_runs_keeps_its_place() -> None:
+def test_models_take_turns_and_a_build_that_runs_keeps_its_slot() -> None:
     fleet = Fleet((hopper(gpus=2),), stuck=True)
     many = [{"version": n, "storageUri": f"s3://b/a/{n}"} for n in (1, 2, 3)]
     old = built("a", None, versions=many, storageUri=None, metadata={"creationTimestamp": "2026-01-01T00:00:00Z"})  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ def test_a_build_of_several_gpus_goes_to_the_node_that_is_left_with_least() -> N
     assert "needs 2 GPUs of compute capability 9.0 on one node, and 1 can be had" in outcome.builds[POOL][0].waits
 
 
-def test_a_build_whose_node_is_gone_begins_elsewhere() -> None:
+def test_a_build_whose_node_is_gone_begins_on_others() -> None:
     fleet = Fleet((hopper("a"), hopper("b")), stuck=True)
     resources = [pool(), built("m")]
     (build,) = fleet.tick(resources).builds[POOL]
@@ -192,7 +192,7 @@ def test_what_fails_on_one_architecture_serves_on_the_other() -> None:
     assert "version 1 for 8.0" in condition(outcome, ConditionType.ENGINE_READY).message
 
 
-def test_what_no_longer_fits_beside_a_form_that_is_held_back_gives_way_too() -> None:
+def test_what_no_longer_fits_with_a_deferred_revision_gives_way_too() -> None:
     tensors = {"inputs": [{"name": "Z", "dataType": "TYPE_FP32", "dims": [1]}]}
     before = accept([pool(), built("m"), declared.ensemble("e", "m")], [], {}, check_together)
     last: dict[str, Resource] = {each.identity: each for each in before.valid}
@@ -204,7 +204,7 @@ def test_what_no_longer_fits_beside_a_form_that_is_held_back_gives_way_too() -> 
     assert (set(held.held), set(held.still)) == ({"InferenceModel default/m"}, {"Ensemble default/e"})
 
 
-def test_a_form_that_fits_no_longer_is_not_gone_back_to() -> None:
+def test_a_revision_that_fits_no_longer_is_not_gone_back_to() -> None:
     last: dict[str, Resource] = {each.identity: each for each in (built("m"),)}
     now = accept([declared.pool(), declared.model("m", 2)], [], last, check_together)
     held = hold_back(now, ["InferenceModel default/m"], last, check_together)
@@ -212,7 +212,7 @@ def test_a_form_that_fits_no_longer_is_not_gone_back_to() -> None:
     assert held.valid == now.valid
 
 
-def test_a_build_whose_gpu_somebody_took_before_it_had_it_goes_elsewhere() -> None:
+def test_a_build_whose_gpu_somebody_took_before_it_had_it_goes_on_others() -> None:
     fleet = Fleet((hopper("a"), hopper("b")), stuck=True)
     resources = [pool(), built("m")]
     (build,) = fleet.tick(resources).builds[POOL]
@@ -225,7 +225,7 @@ def test_a_build_whose_gpu_somebody_took_before_it_had_it_goes_elsewhere() -> No
     assert {build.node, moved.node} == {"a", "b"}
 
 
-def test_a_build_whose_pod_is_counted_withholds_its_gpus_once() -> None:
+def test_a_build_whose_pod_counts_withholds_its_gpus_once() -> None:
     nodes = (hopper("a", 2),)
     fleet = Fleet(nodes, stuck=True)
     (build,) = fleet.tick([pool(), built("m")]).builds[POOL]
@@ -244,7 +244,7 @@ def test_a_build_whose_pod_is_counted_withholds_its_gpus_once() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["hf", "oci", "http", "https"])
-def test_engines_are_not_kept_where_nothing_can_be_written(scheme: str) -> None:
+def test_engines_are_not_retained_where_nothing_can_be_written(scheme: str) -> None:
     cache = {"engineCache": {"storageUri": f"{scheme}://b/e"}}
     body = {"apiVersion": "argosy.dev/v1alpha1", "kind": "ServingPool", "metadata": {"name": "p"}}
     _, (problem,) = parse_body({**body, "spec": {"storage": cache}})
@@ -267,7 +267,7 @@ def test_a_status_with_many_engines_stays_small() -> None:
     assert len(written.model_dump_json(by_alias=True, exclude_none=True)) < 256 * 1024
 
 
-def test_a_build_is_known_by_the_name_of_its_request() -> None:
+def test_a_build_is_identified_by_the_name_of_its_request() -> None:
     fleet = Fleet((hopper(),))
     fleet.settle([pool(), built("m")])
     (engine,) = fleet.tick([pool(), built("m")]).statuses["InferenceModel default/m"].engines  # type: ignore[union-attr]

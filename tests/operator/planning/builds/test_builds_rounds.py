@@ -86,7 +86,7 @@ def test_a_failed_build_leaves_what_serves_serving() -> None:
     assert status(outcome).ready
 
 
-def test_what_failed_without_a_former_form_is_not_placed() -> None:
+def test_what_failed_without_a_former_revision_is_not_placed() -> None:
     fleet = Fleet((hopper(),), fails={"s3://b/m/1": failed(BuildFailure.UNSUPPORTED_MODEL, "no kernel for NonZero")})
     outcome = fleet.settle([pool(), built("m")])
     assert says(outcome, PLACED) == ("False", "BuildFailed")
@@ -170,7 +170,7 @@ def test_a_model_that_is_deleted_while_it_builds_is_built_no_further() -> None:
     assert fleet.jobs == {}
 
 
-def test_an_engine_that_is_wanted_no_more_gives_way_to_the_files() -> None:
+def test_an_engine_that_is_desired_no_more_gives_way_to_the_files() -> None:
     fleet = Fleet((hopper(gpus=2),))
     fleet.settle([pool(), built("m")])
     outcome = fleet.settle([pool(), declared.model("m")])
@@ -211,7 +211,7 @@ def test_a_new_architecture_gets_its_engine_before_models_are_placed_there() -> 
     assert status(outcome).ready
 
 
-def test_a_newer_image_builds_anew_while_the_former_engine_serves() -> None:
+def test_a_newer_image_builds_again_while_the_former_engine_serves() -> None:
     fleet, resources = Fleet((hopper(gpus=2),)), [pool(), built("m")]
     fleet.settle(resources)
     before = uris(fleet)

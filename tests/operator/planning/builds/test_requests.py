@@ -13,7 +13,7 @@ FULL = {
 }
 
 
-def test_all_that_the_spec_says_of_the_engine_is_asked() -> None:
+def test_all_that_the_spec_says_of_the_engine_is_requested() -> None:
     model = built(
         "m",
         engine=FULL,

@@ -49,7 +49,7 @@ def admitted(
     return budget
 
 
-def test_what_fits_beside_all_that_is_loaded_is_let_in() -> None:
+def test_what_fits_alongside_all_that_is_loaded_is_let_in() -> None:
     assert admitted([new(placed("m", 30))], there("x", 50)).blocked == {}
     assert admitted([update(placed("m", 40), there("m", 40))]).blocked == {}
 
@@ -63,7 +63,7 @@ def test_what_leaves_another_gpu_is_not_waited_for() -> None:
     assert admitted([new(placed("m", 80))], there("x", 50, 1), gpus=2).blocked == {}
 
 
-def test_a_change_too_large_next_to_its_former_form_fits_after_it() -> None:
+def test_a_change_too_large_next_to_its_former_revision_fits_after_it() -> None:
     (blocked,) = admitted([update(placed("m", 50), there("m", 50))]).blocked.values()
     assert blocked.shortage is not None
     found = blocked.shortage
@@ -71,7 +71,7 @@ def test_a_change_too_large_next_to_its_former_form_fits_after_it() -> None:
     assert (blocked.blockers, blocked.fits_alone) == (frozenset(), True)
 
 
-def test_a_change_that_others_make_room_for_is_short_of_nothing() -> None:
+def test_a_change_that_others_free_memory_for_is_short_of_nothing() -> None:
     (blocked,) = admitted([update(placed("m", 30), there("m", 30))], there("x", 40)).blocked.values()
     assert (blocked.blockers, blocked.shortage, blocked.fits_alone) == ({"x"}, None, True)
 
@@ -89,7 +89,7 @@ def test_what_has_begun_goes_before_what_is_larger_and_what_failed_after(first: 
     assert admitted([begun, update(n, there("n", 30))]).blocked.keys() == blocked
 
 
-def test_what_waits_for_room_that_comes_is_not_forestalled() -> None:
+def test_what_waits_for_space_that_comes_is_not_forestalled() -> None:
     """m waits for x; n would fit now, and would then stand in the way of m."""
     changes = [update(placed("m", 30), there("m", 30)), new(placed("n", 10))]
     assert admitted(changes, there("x", 30)).blocked.keys() == {"m", "n"}
@@ -109,13 +109,13 @@ def test_one_that_declares_no_memory_and_must_be_alone_takes_all() -> None:
     assert (blocked.shortage.need, blocked.shortage.free, blocked.fits_alone) == (80 * GIB, 0, True)
 
 
-def test_what_nothing_will_make_room_for_is_tried() -> None:
+def test_what_nothing_will_free_memory_for_is_tried() -> None:
     """More than planned of it comes back after a server was lost: to wait would be to wait for nothing."""
     settled = {"x": there("x", 50)}
     assert admitted([new(placed("m", 20), memory=40)], settled=settled).blocked == {}
 
 
-def test_what_is_on_the_cpu_needs_no_room() -> None:
+def test_what_is_on_the_cpu_needs_no_space() -> None:
     cpu = Placement("m", 1, "m", (), 1, 0, 0)
     assert admitted([new(cpu)], there("x", 80)).blocked == {}
 
@@ -160,7 +160,7 @@ def test_no_gpu_is_promised_more_than_it_has(drawn: tuple[list[Change], list[Occ
 
 
 @given(servers())
-def test_whoever_waits_waits_for_somebody_or_is_told_what_lacks(
+def test_what_waits_has_a_blocker_or_names_what_lacks(
     drawn: tuple[list[Change], list[Occupant], dict[str, Occupant]],
 ) -> None:
     changes, surplus, settled = drawn

@@ -42,7 +42,7 @@ def test_of_two_that_swap_servers_one_leaves_early() -> None:
     assert notes["p-1", "m"].message == "it left p-0 before it was loaded here, because others waited for its room"
 
 
-def test_without_a_circle_nobody_leaves_early() -> None:
+def test_without_a_circle_no_one_leaves_early() -> None:
     m, n = model("m", memory=50), model("n", memory=50)
     runs = [running(server("p-0", on(m, 0)), [m]), running(server("p-1", node="b", gpus=(0,)), [])]
     state = pool_state([m, n], [server("p-0", on(n, 0)), server("p-1", on(m, 0), node="b")], runs)
@@ -82,7 +82,7 @@ def test_what_is_declared_to_surge_gives_way_to_nothing(surging: str, recreated:
 
 
 @pytest.mark.parametrize(("crowded", "lacks"), [(True, "ConfigMap"), (False, "footprint.gpuMemory")])
-def test_what_surges_in_a_circle_is_told_what_it_lacks(crowded: bool, lacks: str) -> None:
+def test_what_surges_in_a_circle_reports_what_it_lacks(crowded: bool, lacks: str) -> None:
     declared = [model(name, version=2, memory=50, rollout={"strategy": "Surge"}) for name in "mn"]
     state = pool_state(declared, [server("p-0", *(on(each, 0) for each in declared))], [])
     m, n = ("p-0", "m"), ("p-0", "n")

@@ -52,29 +52,29 @@ def drains(
     ],
     ids=["not there", "reachable", "silent", "unrouted", "not Ready", "loading", "in another form"],
 )
-def test_a_model_that_moves_waits_until_requests_reach_its_declared_form(new: Running | None, expected: Drain) -> None:
+def test_a_move_waits_until_requests_reach_the_declared_revision(new: Running | None, expected: Drain) -> None:
     assert drain_of(moving(new), BINDING) is expected
 
 
-def test_a_model_waits_for_every_new_place() -> None:
+def test_a_model_waits_for_every_new_server() -> None:
     third = server("p-2", on(M, 0), node="c")
     runs = [running(OLD, [M]), running(NEW, [M])]
     assert drain_of(pool_state([M], [NEW], runs), BINDING) is Drain.AFTER_HANDOVER
     assert drain_of(pool_state([M], [NEW, third], runs), BINDING) is Drain.NOT_YET
 
 
-def test_a_model_waits_for_a_new_place_whose_server_is_still_to_start_anew() -> None:
+def test_a_model_waits_for_a_new_server_that_is_still_to_restart() -> None:
     """Its Pod answers until it ends, which a rolling update may put off: what it serves goes with it."""
     grown = server("p-1", on(M, 0), node="b", gpus=(0, 1))
     state = pool_state([M], [grown], [running(OLD, [M]), running(NEW, [M])])
     assert drain_of(state, BINDING) is Drain.NOT_YET
 
 
-def test_what_nobody_declares_any_more_goes_at_once() -> None:
+def test_what_no_one_declares_any_more_goes_at_once() -> None:
     assert drain_of(pool_state([], [], [running(OLD, [M])]), BINDING) is Drain.AT_ONCE
 
 
-def test_an_ensemble_goes_at_once_with_a_model_that_nobody_declares() -> None:
+def test_an_ensemble_goes_at_once_with_a_model_that_no_one_declares() -> None:
     e = ensemble("e", "m")
     state = pool_state([e], [], [running(OLD, [M, e])])
     assert drain_of(state, ("p-0", "e")) is Drain.AT_ONCE
@@ -85,11 +85,11 @@ def test_what_another_pool_is_to_serve_waits_until_it_is_reached_there(reached: 
     assert drain_of(pool_state([], [], [running(OLD, [M])], elsewhere={"m": reached}), BINDING) is expected
 
 
-def test_what_has_no_valid_form_stays() -> None:
+def test_what_has_no_valid_revision_stays() -> None:
     assert drain_of(pool_state([], [], [running(OLD, [M])], broken=[M]), BINDING) is Drain.NOT_YET
 
 
-def test_what_found_no_place_stays_and_what_wants_none_goes() -> None:
+def test_what_fits_nowhere_stays_and_what_wants_no_gpu_goes() -> None:
     assert drain_of(pool_state([M], [], [running(OLD, [M])], unplaced=["m"]), BINDING) is Drain.NOT_YET
     assert drain_of(pool_state([M], [], [running(OLD, [M])]), BINDING) is Drain.AT_ONCE
 
@@ -117,14 +117,14 @@ def test_what_does_not_answer_has_nothing_to_drain() -> None:
     assert drains(moving(ready=False), Drain.AT_ONCE).kept == {}
 
 
-def test_the_drain_begins_anew_where_the_route_was_not_taken() -> None:
+def test_the_drain_restarts_where_the_route_was_not_taken() -> None:
     """The Pod's label could not be removed: requests still come."""
     late = NOON + 3 * PERIOD
     found = drains(moving(), Drain.AT_ONCE, late, {BINDING: NOON})
     assert (found.drain_since, found.kept) == ({BINDING: late}, {"p-0": {"m"}})
 
 
-def test_what_has_to_stay_again_begins_anew_later() -> None:
+def test_what_has_to_stay_again_restarts_later() -> None:
     found = drains(moving(), Drain.NOT_YET, NOON, {BINDING: NOON - PERIOD})
     assert (found.kept, found.unrouted, found.drain_since, found.wake) == ({"p-0": {"m"}}, {}, {}, None)
 

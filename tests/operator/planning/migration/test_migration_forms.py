@@ -76,7 +76,7 @@ class TestReloadKeys:
         assert model_key(keys, **spec).config != model_key(keys).config
 
     @pytest.mark.parametrize("spec", [{"instances": 2}, {"batching": {"maxQueueDelayMicroseconds": 9}}])
-    def test_what_changes_in_place_is_no_reload(self, keys: ReloadKeys, spec: dict[str, Any]) -> None:
+    def test_what_changes_inplace_is_no_reload(self, keys: ReloadKeys, spec: dict[str, Any]) -> None:
         assert model_key(keys, **spec).reload == model_key(keys).reload
 
     @pytest.mark.parametrize("spec", [{"maxBatchSize": 8}, {"config": {"metric_tags": {"a": "b"}}}])
@@ -88,7 +88,7 @@ class TestReloadKeys:
         assert ensemble_key(keys, pin=2) != ensemble_key(keys)
 
 
-def test_nvidia_s_server_changes_instances_in_place_but_not_batching() -> None:
+def test_nvidia_s_server_changes_instances_inplace_but_not_batching() -> None:
     keys = RenderedKeys(in_place=OF_TRITON)
     assert model_key(keys, instances=2).reload == model_key(keys).reload
     assert model_key(keys, batching={"maxQueueDelayMicroseconds": 9}).reload != model_key(keys).reload
@@ -108,9 +108,9 @@ KEYED = Form("m", {1: ONE}, (0,), "r", config_key="c", instances=1)
     ],
     ids=["another count", "one configuration", "another", "another GPU", "no keys"],
 )
-def test_what_stays_loaded_under_another_form(form: Form, stays: bool) -> None:
+def test_what_stays_loaded_under_another_revision(form: Form, stays: bool) -> None:
     assert form.stays_loaded(KEYED) is stays
 
 
-def test_without_any_key_nothing_is_known_to_stay() -> None:
+def test_without_any_key_nothing_is_recorded_to_stay() -> None:
     assert not Form("m", {1: ONE}).stays_loaded(Form("m", {1: ONE}))

@@ -87,7 +87,7 @@ def test_the_drain_of_something_whose_server_vanished_is_forgotten() -> None:
     assert migrate(pool_state([M], [planned], [running(planned, [M])]), before, NOON) == Migration()
 
 
-def test_a_server_that_vanished_and_comes_back_begins_its_drain_anew() -> None:
+def test_a_server_that_vanished_and_comes_back_begins_its_drain_again() -> None:
     state = pool_state([], [], [running(server("p-0", on(M, 0)), [M])])
     assert migrate(state, {("p-0", "m"): NOON - DRAIN_PERIOD}, NOON).drain_since == {("p-0", "m"): NOON}
 
@@ -106,7 +106,7 @@ def test_what_is_recreated_hands_over_drains_and_is_then_loaded() -> None:
     assert (gone.kept, gone.deferred, gone.former) == ({}, {"p-0": {"m"}}, {"p-1": {"m"}})
 
 
-def test_what_a_change_waits_for_is_told_with_a_few_names() -> None:
+def test_what_a_change_waits_for_is_reported_with_a_few_names() -> None:
     others = [model(f"x{at}", memory=10) for at in range(5)]
     old = server("p-0", *(on(each, 0) for each in others))
     state = pool_state([M, *others], [server("p-0", on(M, 0))], [running(old, others)], unplaced=["x0"])

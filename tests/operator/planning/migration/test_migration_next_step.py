@@ -32,7 +32,7 @@ def test_what_does_not_answer_is_not_routed() -> None:
     assert (step.routes, step.served) == ({"m"}, {"m": (1,)})
 
 
-def test_what_drains_is_held_and_not_routed_and_says_since_when() -> None:
+def test_what_drains_is_loaded_unrouted_and_says_since_when() -> None:
     m, n = model("m"), model("n")
     state = pool_state([m], [server("p-0", on(m, 0))], [running(server("p-0", on(m, 0), on(n, 0)), [m, n])])
     found = Migration(kept={"p-0": {"n"}}, unrouted={"p-0": {"n"}}, drain_since={("p-0", "n"): NOON})
@@ -53,7 +53,7 @@ def test_a_server_without_gpus_is_left_out_and_a_draining_one_is_last() -> None:
     ]
 
 
-def test_a_former_form_stays_with_its_text_also_where_a_new_one_is_alike() -> None:
+def test_a_former_revision_keeps_its_text_where_a_new_one_is_alike() -> None:
     """Of what is settled the text is written anew: only what stays in its former form keeps its own."""
     m = model("m")
     planned = server("p-0", on(m, 0))
@@ -79,7 +79,7 @@ def test_an_ensemble_goes_over_when_all_its_steps_are_ready() -> None:
     assert (moves.forms["e"].steps, moves.as_loaded) == ({"m": 1, "n": 1}, frozenset())
 
 
-def test_an_ensemble_goes_on_while_a_further_step_waits_for_room() -> None:
+def test_an_ensemble_goes_on_while_a_further_step_waits_for_space() -> None:
     a, x, b = model("a", memory=10), model("x", memory=45), model("b", memory=40)
     before = [a, x, ensemble("e", "a"), ensemble("outer", "e")]
     now = [a, b, ensemble("e", "a", "b", version=2), ensemble("outer", "e")]
@@ -90,7 +90,7 @@ def test_an_ensemble_goes_on_while_a_further_step_waits_for_room() -> None:
     assert step.as_loaded == {"x", "e", "outer"}
 
 
-def test_an_ensemble_drains_with_the_step_that_makes_room_for_its_next_one() -> None:
+def test_an_ensemble_drains_with_the_step_that_frees_memory() -> None:
     m, n = model("m", memory=50), model("n", memory=50)
     before = [m, ensemble("e", "m"), ensemble("outer", "e")]
     now = [n, ensemble("e", "n", version=2), ensemble("outer", "e")]
@@ -125,7 +125,7 @@ def test_no_request_notices_that_a_new_step_waits_for_a_model_that_leaves() -> N
     assert cluster.routed().keys() == {"a", "b", "e"}
 
 
-def test_what_a_replacement_takes_over_is_said_to_be_served() -> None:
+def test_what_a_replacement_takes_over_is_reported_to_be_served() -> None:
     """The server that had it is gone; until the new one is ready it stands for what served."""
     m = model("m")
     state = pool_state(

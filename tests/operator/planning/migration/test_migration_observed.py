@@ -40,19 +40,19 @@ def test_a_server_that_is_not_ready_says_nothing_and_may_still_be_routed() -> No
     assert found.unserved("m")
 
 
-def test_a_former_form_answers_though_the_new_one_loads() -> None:
+def test_a_former_revision_answers_though_the_new_one_loads() -> None:
     found = Observed.of([replace(REPORT, models=(replace(M, state=LoadState.LOADING, former=True),))])
     assert found.serves("p-0", "m")
     assert not found.has_ready("p-0", "m", 1)
 
 
-def test_a_form_that_is_outdated_is_ready_and_not_as_it_should_be() -> None:
+def test_a_revision_that_is_outdated_is_ready_and_not_as_it_should_be() -> None:
     found = replace(Observed.of([REPORT]), outdated=frozenset({("p-0", "m")}))
     assert found.has_ready("p-0", "m", 1)
     assert not found.is_ready("p-0", "m", 1)
 
 
-def test_a_server_that_nobody_knows_has_nothing() -> None:
+def test_a_server_that_no_one_knows_has_nothing() -> None:
     found = Observed.of([REPORT])
     assert (found.routed("p-1", "m"), found.reachable("p-1", "m"), found.held("p-1")) == (False, False, {})
 

@@ -22,7 +22,7 @@ def test_versions_add_up_and_one_of_unknown_size_counts_as_declared() -> None:
     assert Occupant.of("m", sizes, (0,), MEMBERS) == Occupant("m", (0,), 25 * GIB)
 
 
-def test_one_of_unknown_size_that_nobody_declares_may_take_all() -> None:
+def test_one_of_unknown_size_that_no_one_declares_may_take_all() -> None:
     assert Occupant.of("gone", [VersionSource()], (0,), MEMBERS).alone
 
 
@@ -36,7 +36,7 @@ def test_one_that_is_alone_leaves_nothing_to_others() -> None:
     assert taken([alone, shared], {0: 80, 1: 80, 2: 80}) == {0: 100, 1: 20, 2: 0}
 
 
-def test_indexes_of_a_form_are_the_server_s_own() -> None:
+def test_indexes_of_a_revision_are_the_server_s_own() -> None:
     assert node_gpus(Form("m", {}, gpus=(0, 1)), (4, 6)) == (4, 6)
 
 
@@ -78,13 +78,13 @@ def test_of_a_new_version_only_that_one_comes() -> None:
     )
 
 
-def test_another_configuration_loads_every_version_anew() -> None:
+def test_another_configuration_loads_every_version_again() -> None:
     """Version 1 stays until 2 is ready, and so it is there twice for a while."""
     change = only(changes(2, running(PLAN, [model("m")]), maxBatchSize=8))
     assert (change.coming.memory, change.before) == (40 * GIB, Occupant("m", (1,), 20 * GIB))
 
 
-def test_a_form_without_keys_is_loaded_anew() -> None:
+def test_a_revision_without_keys_is_reloaded() -> None:
     """Nothing tells that it is the one that should be there."""
     runs = running(PLAN, [model("m")])
     assert (
@@ -136,7 +136,7 @@ def test_another_size_is_no_change_and_counts_at_once() -> None:
     assert changes(1, running(PLAN, [model("m", memory=30)])).loaded["m"].memory == 20 * GIB
 
 
-def test_what_is_on_another_gpu_is_counted_there() -> None:
+def test_what_is_on_another_gpu_counts_there() -> None:
     before = running(server("p-0", on(model("m"), 0), gpus=(0, 1)), [model("m")])
     change = only(changes(1, before))
     assert (change.coming.gpus, change.before) == ((1,), Occupant("m", (0,), 20 * GIB))

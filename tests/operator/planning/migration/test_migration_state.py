@@ -14,7 +14,7 @@ def test_an_ensemble_is_where_all_its_models_are() -> None:
     assert bindings.names == {"p-0": {"m", "n", "e", "outer"}, "p-1": {"m"}}
 
 
-def test_an_ensemble_with_a_model_that_has_no_place_has_none_either() -> None:
+def test_an_ensemble_whose_model_does_not_fit_does_not_fit_either() -> None:
     bindings = pool_state([M, N, ensemble("e", "m", "n")], [server("p-0", on(M, 0))], unplaced=["n"]).bindings
     assert bindings.unschedulable == {"n", "e"}
 
@@ -46,5 +46,5 @@ def test_a_server_that_moves_restarts_and_has_no_surplus() -> None:
     assert pool_state([M, N], [OLD], runs).keeps_its_gpus(OLD)
 
 
-def test_a_server_that_does_not_run_yet_starts_anew() -> None:
+def test_a_server_that_does_not_run_yet_starts_again() -> None:
     assert not pool_state([M, N], [OLD]).keeps_its_gpus(OLD)

@@ -26,12 +26,12 @@ def found(
     return surges(state, budgets_of(state, occupants_of(state)), begun)
 
 
-def test_what_fits_beside_the_old_one_surges() -> None:
+def test_what_fits_alongside_the_old_one_surges() -> None:
     small = model("m", version=2, memory=30)
     assert found([small], [server("p-0", on(small, 0))], [running(FIRST, [OLD])]) == Surges()
 
 
-def test_the_only_replica_keeps_its_form_and_says_why() -> None:
+def test_the_only_replica_keeps_its_revision_and_says_why() -> None:
     changes = found([NEW], [FIRST], [running(FIRST, [OLD])])
     assert (changes.recreated, changes.deferred) == (set(), {})
     assert changes.stuck == {
@@ -65,7 +65,7 @@ def test_what_is_declared_to_surge_is_not_recreated_and_says_what_to_do() -> Non
     assert "rollout.strategy is Surge, so it waits for that room: set it to Auto" in changes.stuck["p-0", "m"]
 
 
-def test_what_is_declared_to_surge_does_so_where_there_is_room() -> None:
+def test_what_is_declared_to_surge_does_so_where_there_is_space() -> None:
     small = model("m", version=2, memory=30, rollout={"strategy": "Surge"})
     assert found([small], [server("p-0", on(small, 0))], [running(FIRST, [OLD])]) == Surges()
 
@@ -81,7 +81,7 @@ def test_no_replica_goes_while_another_is_not_reached(lacks: dict[str, object]) 
     assert found([NEW], [FIRST, SECOND], [running(FIRST, [OLD]), other]).recreated.isdisjoint({("p-0", "m")})
 
 
-def test_an_ensemble_goes_with_its_model_and_must_be_reached_elsewhere_too() -> None:
+def test_an_ensemble_goes_with_its_model_and_must_be_reached_on_others_too() -> None:
     e = ensemble("e", "m")
     both = [running(FIRST, [OLD, e]), running(SECOND, [OLD, e])]
     assert found([NEW, e], [FIRST, SECOND], both).recreated == {("p-0", "m"), ("p-0", "e")}
@@ -89,13 +89,13 @@ def test_an_ensemble_goes_with_its_model_and_must_be_reached_elsewhere_too() -> 
     assert ("p-0", "m") not in found([NEW, e], [FIRST, SECOND], lacks).recreated
 
 
-def test_an_ensemble_that_nobody_declares_any_more_holds_nothing_up() -> None:
+def test_an_ensemble_that_no_one_declares_any_more_holds_nothing_up() -> None:
     e = ensemble("e", "m")
     runs = [running(FIRST, [OLD, e]), running(SECOND, [OLD])]
     assert found([NEW], [FIRST, SECOND], runs).recreated == {("p-0", "m"), ("p-0", "e")}
 
 
-def test_what_others_make_room_for_is_deferred() -> None:
+def test_what_others_free_memory_for_is_deferred() -> None:
     old, new, x = model("m", memory=30), model("m", version=2, memory=30), model("x", memory=40)
     before = server("p-0", on(old, 0), on(x, 0))
     changes = found([new], [server("p-0", on(new, 0))], [running(before, [old, x])])

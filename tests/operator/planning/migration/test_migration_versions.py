@@ -39,7 +39,7 @@ def held(*numbers: int, failed: int = 0) -> Running:
     return found.holding(form).reported(others=bad)
 
 
-def test_a_new_version_stands_beside_the_old_one_until_it_is_ready() -> None:
+def test_a_new_version_stands_alongside_the_old_one_until_it_is_ready() -> None:
     new = model("m", version=2)
     assert versions(pool_state([new], [PLAN])) == {2}
     assert versions(pool_state([new], [PLAN], [held(1)])) == {1, 2}
@@ -92,7 +92,7 @@ def test_a_version_that_an_ensemble_runs_or_names_stays() -> None:
     assert versions(pool_state([new, named], [PLAN], [runs])) == {1, 2}
 
 
-def test_what_served_is_to_come_again_on_a_new_server_while_nobody_serves() -> None:
+def test_what_served_is_to_come_again_on_a_new_server_while_no_one_serves() -> None:
     new, other = model("m", version=2), server("p-1", on(model("m"), 0), node="b")
     state = pool_state([new], [other], [held(1).reported(ready=False)])
     assert set(state.targets["p-1"]["m"].versions) == {1, 2}
@@ -109,7 +109,7 @@ def test_the_declared_source_of_a_version_replaces_the_loaded_one() -> None:
     assert state.observed.has_ready("p-0", "m", 1)
 
 
-def test_another_version_beside_the_declared_one_is_not_outdated() -> None:
+def test_another_version_alongside_the_declared_one_is_not_outdated() -> None:
     assert pool_state([model("m", version=2)], [PLAN], [held(1, 2)]).observed.outdated == frozenset()
 
 

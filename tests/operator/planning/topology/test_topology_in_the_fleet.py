@@ -39,7 +39,7 @@ def language_model(**spec: Any) -> Any:
         ),
     ],
 )
-def test_what_nobody_measured_takes_what_its_shape_gives(
+def test_what_no_one_measured_takes_what_its_shape_gives(
     spec: dict[str, Any], known: ModelShape | None, expected: Footprint
 ) -> None:
     assert footprint_of(language_model(**spec), shape=known) == expected
@@ -81,13 +81,13 @@ def test_what_suits_has_no_advice() -> None:
     assert valid(round_of({"traffic": {"promptTokens": 500, "outputTokens": 500}})) == ("True", "Valid", "")
 
 
-def test_traffic_of_a_model_whose_shape_nobody_knows_has_no_effect() -> None:
+def test_traffic_of_a_model_whose_shape_no_one_knows_has_no_effect() -> None:
     status, reason, message = valid(round_of({"traffic": {"promptTokens": 5, "outputTokens": 5}}, known=None))
     assert (status, reason) == ("True", "SettingWithoutEffect")
     assert "spec.traffic: nothing tells the model's shape" in message
 
 
-def test_advice_and_a_setting_without_effect_are_both_said() -> None:
+def test_advice_and_a_setting_without_effect_are_both_reported() -> None:
     spec = {"parallelism": {"tensor": 8}, "traffic": {"promptTokens": 1, "outputTokens": 9}}
     spec["rollout"] = {"paused": True}
     _, reason, message = valid(round_of(spec))

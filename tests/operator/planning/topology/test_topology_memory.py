@@ -36,7 +36,7 @@ MODELS = ["llama-3-8b", "llama-3-70b", "mixtral-8x7b", "qwen2.5-7b", "qwen2.5-0.
         ("llama-3-8b", Split(weight_bits=4), 5.31),
     ],
 )
-def test_weights_of_each_gpu(model: str, split: Split, gib: float) -> None:
+def test_weights_of_every_gpu(model: str, split: Split, gib: float) -> None:
     assert weights(shape(model), split) / GIB == pytest.approx(gib, rel=0.01)
 
 
@@ -72,19 +72,19 @@ def test_nothing_is_left_of_a_gpu_that_is_too_small() -> None:
     assert found.needed > 131 * GIB
 
 
-def test_an_engines_own_size_counts_where_it_is_known() -> None:
+def test_an_engines_own_size_counts_where_it_is_recorded() -> None:
     built = replace(shape("llama-3-70b"), weight_bytes=72 * GIB)
     assert weights(built, Split(tensor=2)) == 36 * GIB
 
 
-def test_the_fullest_stage_is_counted() -> None:
+def test_the_fullest_stage_counts() -> None:
     """80 layers over 3 stages: the first has 27 and a table."""
     llama = shape("llama-3-70b")
     layer = (llama.parameters - llama.embedding_parameters) / 80
     assert weights(llama, Split(pipeline=3)) == pytest.approx(2 * (27 * layer + 128256 * 8192), rel=1e-6)
 
 
-def test_a_mixture_is_held_whole_and_passed_in_part() -> None:
+def test_a_mixture_is_stored_in_full_and_passed_in_part() -> None:
     """Mixtral's authors give 12.9 billion active parameters, Qwen3-30B-A3B's 3.3 billion."""
     assert active_parameters(shape("mixtral-8x7b")) == pytest.approx(12.9e9, rel=0.01)
     assert active_parameters(shape("qwen3-30b-a3b")) == pytest.approx(3.35e9, rel=0.01)
@@ -103,7 +103,7 @@ def test_workspace_shrinks_with_the_tokens_of_a_step_and_with_gpus() -> None:
     bits=st.sampled_from([4, 8, 16]),
     more=st.integers(1, 8),
 )
-def test_more_gpus_never_take_more_of_each(model: str, tensor: int, pipeline: int, bits: int, more: int) -> None:
+def test_more_gpus_never_take_more_of_any(model: str, tensor: int, pipeline: int, bits: int, more: int) -> None:
     one, split = shape(model), Split(tensor, pipeline, bits, length=4096)
     wider = replace(split, tensor=tensor + more)
     assert weights(one, wider) <= weights(one, split)

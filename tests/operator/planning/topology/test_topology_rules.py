@@ -102,7 +102,7 @@ def test_a_rule_keeps_silent_where_all_is_well(rule: str) -> None:
     assert [rule in said(found) for found in SUITS[rule]] == [False] * len(SUITS[rule])
 
 
-def test_what_refuses_is_said_alone() -> None:
+def test_what_refuses_is_reported_alone() -> None:
     found = advice(deployment("llama-3-70b", tensor=3, traffic=(100, 900)))
     assert [(each.rule, each.refuses) for each in found] == [("HeadsNotDivided", True)]
 
@@ -177,7 +177,7 @@ def test_a_split_that_contradicts_the_shape_is_a_problem_of_its_file() -> None:
 
 
 @pytest.mark.parametrize(("precision", "bits"), [(None, 16), ("bf16", 16), ("tf32", 32), ("fp32", 32)])
-def test_weights_are_kept_in_as_many_bits_as_the_precision_says(precision: str | None, bits: int) -> None:
+def test_weights_are_retained_in_as_many_bits_as_the_precision_says(precision: str | None, bits: int) -> None:
     engine = {"builder": "tensorrt", **({"precision": precision} if precision else {})}
     found = Deployment.of(model("m", engine=engine), shape("llama-3-8b"))  # type: ignore[arg-type]
     assert found.split.weight_bits == bits

@@ -30,7 +30,7 @@ def test_prometheus_reads_every_query(tmp_path: Path) -> None:
 
 
 @ALL
-def test_panels_have_a_place_each(dashboard: Dashboard) -> None:
+def test_every_panel_has_its_own_position(dashboard: Dashboard) -> None:
     panels = body(dashboard)["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     taken: set[tuple[int, int]] = set()

@@ -82,7 +82,7 @@ def test_what_is_recorded_is_looked_at() -> None:
     assert {record.name for record in RECORDS} <= used
 
 
-def test_a_name_that_nobody_exports_would_be_found() -> None:
+def test_a_name_that_no_one_exports_would_be_detected() -> None:
     assert asked({'sum(rate(nv_inference_foo{a="argosy_bar"}[5m]))'}) == {"nv_inference_foo"}
     assert not exists("nv_inference_foo")
     assert not exists("argosy_request_duration_seconds")

@@ -27,7 +27,7 @@ def pdb_version(cluster: Cluster) -> str:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_object_is_taken_and_given_back_unchanged(cluster: Cluster, name: str) -> None:
+def test_every_object_is_taken_and_returned_unchanged(cluster: Cluster, name: str) -> None:
     objects = read_case(name).objects(pdb_version(cluster))
     words = ("apply", "--server-side", "--field-manager=argosy", "--dry-run=server", "-o", "json", "-f", "-")
     answer = json.loads(cluster.kubectl(*words, stdin=as_text(objects), timeout_s=120))
@@ -37,7 +37,7 @@ def test_every_object_is_taken_and_given_back_unchanged(cluster: Cluster, name: 
         assert differences(each, found[object_identity(each)], object_identity(each)) == []
 
 
-def test_an_activators_objects_are_taken_and_given_back_unchanged(cluster: Cluster) -> None:
+def test_an_activators_objects_are_taken_and_returned_unchanged(cluster: Cluster) -> None:
     objects = tuple(activators_objects(60, pdb_version=pdb_version(cluster)).values())
     words = ("apply", "--server-side", "--field-manager=argosy", "--dry-run=server", "-o", "json", "-f", "-")
     answer = json.loads(cluster.kubectl(*words, stdin=as_text(objects), timeout_s=120))

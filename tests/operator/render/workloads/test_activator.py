@@ -81,14 +81,14 @@ def test_who_waits_when_it_is_to_end_may_wait_as_long_as_any_may(timeouts_s: tup
 
 
 @pytest.mark.parametrize("name", ["p", "x" * 63, "a." * 100 + "b"])
-def test_names_are_short_enough_and_nobody_elses(name: str) -> None:
+def test_names_are_short_enough_and_unique(name: str) -> None:
     found = activator_name(name)
     assert len(state_name(found)) <= LONGEST
     assert found != activator_name(name + "x")
     assert all(len(each.partition(" ")[2]) <= LONGEST for each in activators_objects(1, name=name))
 
 
-def test_many_members_are_told_in_several_configmaps_that_it_may_read() -> None:
+def test_many_members_are_reported_in_several_configmaps_that_it_may_read() -> None:
     found = activators_objects(*[60.0] * 20_000)
     name = activator_name("gpus")
     parts = [each for each in found if each.startswith(f"ConfigMap {name}") and not each.endswith("-state")]

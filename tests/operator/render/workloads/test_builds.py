@@ -147,7 +147,7 @@ def test_a_mount_that_would_hide_the_builds_own_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", BUILD_CASES)
-def test_a_build_is_told_what_it_is_asked_and_may_write_its_report_alone(name: str) -> None:
+def test_a_build_reads_its_request_and_may_write_its_report_alone(name: str) -> None:
     case = read_build_case(name)
     maps = {each["metadata"]["name"]: each for each in case.of_kind("ConfigMap")}
     roles = {each["metadata"]["name"]: each["rules"] for each in case.of_kind("Role")}
@@ -193,7 +193,7 @@ def test_the_hash_tells_what_a_job_cannot_change() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"node": "n"}', '{"node": "n", "gpus": ["x"]}', "no JSON"])
-def test_a_place_edited_by_hand_is_none(text: str) -> None:
+def test_a_location_edited_by_hand_is_none(text: str) -> None:
     assert parse_build_place(text) == ("", ())
 
 

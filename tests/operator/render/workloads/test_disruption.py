@@ -13,7 +13,7 @@ from argosy.render.workloads import Cluster, pool_objects
         (Cluster(evicts_unready=False), {"maxUnavailable": 1}),
     ],
 )
-def test_what_is_not_ready_may_be_evicted_where_that_is_known(cluster: Cluster, spec: dict[str, object]) -> None:
+def test_what_is_not_ready_may_be_evicted_where_that_is_recorded(cluster: Cluster, spec: dict[str, object]) -> None:
     case = read_case("gpu_pool")
     objects = pool_objects(case.pool, case.servers, case.members, IMAGES, cluster)
     (budget,) = (each for each in objects if each["kind"] == "PodDisruptionBudget")

@@ -25,7 +25,7 @@ def test_golden(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_no_two_objects_are_one_and_each_comes_before_what_needs_it(name: str) -> None:
+def test_no_two_objects_are_one_and_every_one_comes_before_what_needs_it(name: str) -> None:
     objects = read_case(name).objects()
     identities = [object_identity(each) for each in objects]
     assert len(set(identities)) == len(identities)
@@ -34,7 +34,7 @@ def test_no_two_objects_are_one_and_each_comes_before_what_needs_it(name: str) -
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_object_has_an_owner_that_is_told_when_it_is_refused(name: str) -> None:
+def test_every_object_has_an_owner_that_reports_its_refusal(name: str) -> None:
     case = read_case(name)
     uids = {each.identity: each.metadata.uid for each in (case.pool, *case.members)}
     told = owners(case.objects())

@@ -70,7 +70,7 @@ def test_a_servers_objects_are_never_anothers_state(one: str, n: int, other: str
 
 
 @pytest.mark.parametrize("name", ["bert", "a", "llama-3-8b", "x" * 63, "pool", "state"])
-def test_a_name_that_fits_is_kept(name: str) -> None:
+def test_a_name_that_fits_is_retained(name: str) -> None:
     assert (label(name), service_name(name), object_name(name)) == (name, name, name)
 
 

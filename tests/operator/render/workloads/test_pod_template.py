@@ -217,7 +217,7 @@ def test_the_runtime_takes_its_flags_and_stays_ready_during_loads(tmp_path: Path
     assert options.without_effect == ()
 
 
-def test_each_pod_makes_a_control_token_for_its_server_and_agent(tmp_path: Path) -> None:
+def test_every_pod_makes_a_control_token_for_its_server_and_agent(tmp_path: Path) -> None:
     found = template()
     (maker,) = found["spec"]["initContainers"]
     assert maker["command"] == ["python", "-m", "argosy_agent.controltoken", control.TOKEN_FILE]
@@ -242,7 +242,7 @@ def test_two_pods_have_two_tokens_which_only_their_users_read(tmp_path: Path) ->
     assert (tmp_path / "one").stat().st_mode & 0o777 == 0o440
 
 
-def test_a_server_has_the_time_to_wait_for_quiet_and_to_answer_what_it_has(tmp_path: Path) -> None:
+def test_a_server_has_the_time_to_become_idle_and_to_answer(tmp_path: Path) -> None:
     ours = flags.parse(server_arguments(template(), tmp_path))
     assert "lifecycle" not in server(template())
     assert ours.drain.period_s > 0
@@ -280,7 +280,7 @@ def test_an_agent_may_read_the_folder_of_the_pools_own_engines() -> None:
     assert "--allowed-folder=/engines" in agent(template(spec))["args"]
 
 
-def test_pools_with_other_credentials_share_no_copies() -> None:
+def test_pools_with_other_credentials_share_no_cache() -> None:
     spec = {"storage": {"secretName": "s", "serviceAccountName": "a"}}
     assert "--storage-identity=secret/s,serviceaccount/a" in agent(template(spec))["args"]
     assert not any("--storage-identity" in each for each in agent(template())["args"])

@@ -63,7 +63,7 @@ def test_only_the_agent_has_a_token_and_credentials(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_mount_is_of_a_volume_and_each_volume_is_used(name: str) -> None:
+def test_every_mount_is_of_a_volume_and_every_volume_is_used(name: str) -> None:
     for spec in specs(name):
         mounts = [mount for container in spec["containers"] for mount in container["volumeMounts"]]
         assert {mount["name"] for mount in mounts} == {volume["name"] for volume in spec["volumes"]}
@@ -71,7 +71,7 @@ def test_each_mount_is_of_a_volume_and_each_volume_is_used(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_container_has_a_root_that_stays_and_a_place_to_write(name: str) -> None:
+def test_every_container_has_a_root_that_stays_and_a_location_to_write(name: str) -> None:
     for container in (container for spec in specs(name) for container in spec["containers"][:2]):
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         writable = {mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")}

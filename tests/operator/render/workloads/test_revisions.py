@@ -26,14 +26,14 @@ def revision(resource: Resource, number: int) -> dict[str, Any]:
     return controller_revision(POOL, resource, Revision(form_name(resource), number))
 
 
-def test_equal_forms_have_one_name_and_others_another() -> None:
+def test_equal_revisions_have_one_name_and_others_another() -> None:
     assert form_name(model()) == form_name(model())
     assert form_name(model()).startswith("m-")
     different = [model(), model(version=2), model(uid="u2"), model(minReplicas=2)]
     assert len({form_name(each) for each in different}) == len(different)
 
 
-def test_what_scales_a_model_or_bounds_its_history_makes_no_other_form() -> None:
+def test_what_scales_a_model_or_bounds_its_history_makes_no_other_revision() -> None:
     assert form_name(model(revisionHistoryLimit=3)) == form_name(model())
 
 
@@ -58,7 +58,7 @@ def latest_forms(revisions: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_form_is_read_back_as_it_was(name: str) -> None:
+def test_every_revision_is_read_back_as_it_was(name: str) -> None:
     case = read_case(name)
     for resource in (case.pool, *case.members):
         (body,) = latest_forms([controller_revision(case.pool, resource, Revision("r", 1))])
@@ -79,7 +79,7 @@ def test_a_null_that_was_declared_is_read_back() -> None:
     assert body["spec"]["runtime"]["podTemplate"]["spec"] == {"securityContext": {"runAsUser": None}}
 
 
-def test_of_each_resource_the_newest_form_counts() -> None:
+def test_of_every_resource_the_newest_revision_counts() -> None:
     bodies = latest_forms([revision(model(version=2), 10), revision(model(version=1), 9), revision(model("u2"), 1)])
     assert [(each["metadata"]["uid"], each["spec"]["version"]) for each in bodies] == [("u1", 2), ("u2", 1)]
 
@@ -88,7 +88,7 @@ def test_of_each_resource_the_newest_form_counts() -> None:
     "change",
     [{"data": None}, {"data": {}}, {"data": "text"}, {"metadata": {"name": "x", "namespace": "n"}}],
 )
-def test_what_is_no_form_of_ours_is_passed_over(change: dict[str, Any]) -> None:
+def test_what_is_no_revision_of_ours_is_passed_over(change: dict[str, Any]) -> None:
     assert latest_forms([{**revision(model(), 1), **change}]) == []
     stranger = revision(model(), 1)
     stranger["metadata"]["ownerReferences"][0]["kind"] = "StatefulSet"

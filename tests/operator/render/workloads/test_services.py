@@ -39,7 +39,7 @@ def services(case: Case, members: bool) -> list[Mapping[str, Any]]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_new_pod_is_asked_for_nothing(name: str) -> None:
+def test_a_new_pod_is_queried_for_nothing(name: str) -> None:
     case = read_case(name)
     assert len(services(case, members=True)) == len(case.members)
     for service in services(case, members=True):
@@ -47,7 +47,7 @@ def test_a_new_pod_is_asked_for_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_pod_is_asked_for_what_its_routes_say_and_nothing_else(name: str) -> None:
+def test_a_pod_is_queried_for_what_its_routes_say_and_nothing_else(name: str) -> None:
     case = read_case(name)
     names = [member.name for member in case.members]
     subsets = chain.from_iterable(combinations(names, n) for n in range(len(names) + 1))
@@ -73,7 +73,7 @@ def test_the_pools_service_budget_and_policy_are_of_all_its_servers(name: str) -
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_pools_policy_is_about_ports_whoever_asks(name: str) -> None:
+def test_the_pools_policy_is_about_ports_whatever_the_client(name: str) -> None:
     """A request by the host's network, a load balancer or the API server's proxy comes from no Pod's address."""
     (policy,) = read_case(name).of_kind("NetworkPolicy")
     (rule,) = policy["spec"]["ingress"]

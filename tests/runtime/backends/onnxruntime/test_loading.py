@@ -105,7 +105,7 @@ def test_a_gpu_without_its_provider_is_refused(model_folder: Callable[[str], Any
     assert "onnxruntime-gpu" in raised.value.message
 
 
-def test_a_model_that_is_given_gpus_to_span_is_refused(model_folder: Callable[[str], Any], host: Any) -> None:
+def test_a_model_that_gets_gpus_to_span_is_refused(model_folder: Callable[[str], Any], host: Any) -> None:
     folder = model_folder(ADD_SUB + parameter("gpu_device_ids", "0,1"))
     add_sub(folder.version_dir / "model.onnx")
     with pytest.raises(ServingError, match=r"cannot span GPUs 0, 1; give it an instance group of KIND_GPU"):

@@ -45,7 +45,7 @@ def test_all_sessions_share_no_more_threads_than_the_limit(tmp_path: Any, limit:
         (None, {"inter_op_thread_count": "5"}, (0, 5)),
     ],
 )
-def test_without_a_pool_each_session_has_the_limit_or_its_model_s(
+def test_without_a_pool_every_session_has_the_limit_or_its_model_s(
     model_folder: Callable[[str], Any],
     monkeypatch: pytest.MonkeyPatch,
     limit: int | None,

@@ -9,7 +9,7 @@ from tests.runtime.backends.python.sources import ECHO, request
 from argosy_runtime.errors import ErrorKind
 
 
-def test_every_request_of_a_batch_is_answered_in_its_place(loaded: Any, responder: Any) -> None:
+def test_every_request_of_a_batch_is_answered_in_its_order(loaded: Any, responder: Any) -> None:
     times = loaded(ECHO).execute([request(1, id="a"), request(5, id="b")], responder)
     assert times is not None
     assert times.compute_infer_ns >= 0
@@ -83,7 +83,7 @@ def test_a_wrong_return_is_named(loaded: Any, responder: Any, body: str, expecte
     assert expected in responder.only().error.message
 
 
-def test_a_model_without_execute_is_told_so(loaded: Any, responder: Any) -> None:
+def test_a_model_without_execute_is_reported(loaded: Any, responder: Any) -> None:
     loaded("class TritonPythonModel: pass").execute([request()], responder)
     assert "does not implement `execute` method." in responder.only().error.message
 

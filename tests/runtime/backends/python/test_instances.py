@@ -12,7 +12,7 @@ from argosy_runtime.backends import python
 from argosy_runtime.errors import ServingError
 
 
-def test_initialize_is_told_everything_as_strings(loaded: Any, responder: Any) -> None:
+def test_initialize_gets_everything_as_strings(loaded: Any, responder: Any) -> None:
     source = """
     import json, numpy as np, triton_python_backend_utils as pb
     class TritonPythonModel:

@@ -63,7 +63,7 @@ def test_another_file_name(model_folder: Callable[[str], Any], host: Any, respon
     instance.close()
 
 
-def test_isolation_must_be_known(model_folder: Callable[[str], Any], host: Any) -> None:
+def test_isolation_must_be_valid(model_folder: Callable[[str], Any], host: Any) -> None:
     folder = model_folder(CONFIG + THREAD.replace("thread", "vm"))
     (folder.version_dir / "model.py").write_text(ECHO)
     with pytest.raises(ServingError, match="ISOLATION is 'vm'"):

@@ -44,7 +44,7 @@ def test_a_decoupled_model_sends_from_its_own_thread_after_execute(loaded: Any, 
         assert responses[3].is_empty
 
 
-def test_a_request_kept_for_later_has_no_times_yet(loaded: Any, responder: Any) -> None:
+def test_a_request_retained_for_later_has_no_times_yet(loaded: Any, responder: Any) -> None:
     source = (
         SENDER
         + """

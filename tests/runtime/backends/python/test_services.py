@@ -78,7 +78,7 @@ def test_a_decoupled_call_iterates_and_starts_over(loaded: Any, responder: Any, 
     assert host.decoupled is True
 
 
-def test_responses_that_nobody_will_read_are_cancelled(loaded: Any, responder: Any, host: Any) -> None:
+def test_responses_that_no_one_will_read_are_cancelled(loaded: Any, responder: Any, host: Any) -> None:
     host.answers = [InferResponse("other", "3", outputs=[Tensor("OUT", "FP32", np.zeros((1, 1), np.float32))])] * 9
     body = """it = call.exec(decoupled=True); next(it); del it
         return [pb_utils.InferenceResponse([])]"""
@@ -151,7 +151,7 @@ def test_what_the_server_refuses_is_an_exception(loaded: Any, host: Any, call: s
     assert raised.value.message.startswith("TritonModelException: ")
 
 
-def test_responses_that_are_many_bytes_are_not_kept(loaded: Any, responder: Any, host: Any) -> None:
+def test_responses_that_are_many_bytes_are_not_retained(loaded: Any, responder: Any, host: Any) -> None:
     large = np.zeros((1, KEPT_BYTES // 16), np.float32)
     host.answers = [InferResponse("other", "3", outputs=[Tensor("OUT", "FP32", large)], final=False) for _ in range(9)]
     host.answers.append(InferResponse("other", "3"))

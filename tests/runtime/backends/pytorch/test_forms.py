@@ -46,7 +46,7 @@ def test_an_exported_program(loaded: Any, responder: Any, inputs: list[str], out
     assert list(results(responder.only(1)).values()) == [[[9] * 3], [[21] * 3], [[4] * 3]]
 
 
-def test_an_archive_is_found_without_being_named(loaded: Any, responder: Any) -> None:
+def test_an_archive_is_detected_without_being_named(loaded: Any, responder: Any) -> None:
     loaded(config(["x", "options_u", "k"], ["RESULT[a]"]), exported)
 
 
@@ -90,7 +90,7 @@ def test_source_without_weights(loaded: Any, responder: Any) -> None:
     assert responder.only().error is None
 
 
-def test_source_is_compiled_when_asked(loaded: Any, responder: Any) -> None:
+def test_source_is_compiled_on_request(loaded: Any, responder: Any) -> None:
     compiled = parameter("TORCH_COMPILE_OPTIONAL_PARAMETERS", '{\\"backend\\": \\"eager\\"}')
     instance = loaded(config(["IN"], ["OUT"], RUNTIME + compiled), from_source(weights=[10, 1]))
     instance.execute([request(IN=[[2, 3]])], responder)

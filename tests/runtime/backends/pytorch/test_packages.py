@@ -53,7 +53,7 @@ def test_a_package_of_another_kind_of_machine(monkeypatch: pytest.MonkeyPatch) -
     assert "compiled for s390x" in str(error)
 
 
-def test_a_package_is_known_by_what_is_in_it(tmp_path: Path) -> None:
+def test_a_package_is_identified_by_what_is_in_it(tmp_path: Path) -> None:
     for name, entry in (("package.pt", "model/data/aotinductor/model/a.so"), ("script.pt", "archive/constants.pkl")):
         with zipfile.ZipFile(tmp_path / name, "w") as archive:
             archive.writestr(entry, "")

@@ -25,7 +25,7 @@ from argosy_runtime.messages import InferRequest, Tensor
 Loader = Callable[..., Any]
 
 
-def test_requests_of_a_batch_get_what_each_alone_would(
+def test_requests_of_a_batch_get_what_one_alone_would(
     shared: Loader, responder: Any, reference: Callable[..., list[int]]
 ) -> None:
     prompts = [(1, 2, 3), (9,), tuple(range(20))]
@@ -38,7 +38,7 @@ def test_requests_of_a_batch_get_what_each_alone_would(
         assert (response.id, response.model_version) == ("r", "1")
 
 
-def test_streaming_sends_each_token_once(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
+def test_streaming_sends_every_token_once(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
     shared().execute([request(5, 6, new=5, streaming=True)], responder)
     responder.wait_for_final(0)
     responses = responder.of(0)
@@ -46,7 +46,7 @@ def test_streaming_sends_each_token_once(shared: Loader, responder: Any, referen
     assert [token for response in responses for token in output(response)] == reference(5, 6, new=5)
 
 
-def test_one_answer_each_where_the_model_is_not_decoupled(
+def test_one_answer_per_request_where_the_model_is_not_decoupled(
     shared: Loader, responder: Any, reference: Callable[..., list[int]]
 ) -> None:
     instance = shared(pbtxt(decoupled=False))
@@ -61,7 +61,7 @@ def test_one_answer_each_where_the_model_is_not_decoupled(
     )
 
 
-def test_a_slow_client_gets_all_and_keeps_nobody_waiting(
+def test_a_slow_client_gets_all_and_keeps_no_one_waiting(
     shared: Loader, responder: Any, reference: Callable[..., list[int]]
 ) -> None:
     responder.paused.add(0)
@@ -98,7 +98,7 @@ def test_the_end_id_ends(shared: Loader, responder: Any, reference: Callable[...
     assert output(responder.only(1)) == whole
 
 
-def test_nothing_asked_is_answered_at_once(shared: Loader, responder: Any) -> None:
+def test_nothing_requested_is_answered_at_once(shared: Loader, responder: Any) -> None:
     shared().execute([request(1, new=0)], responder)
     assert output(responder.only()) == []
     assert output(responder.only(), "sequence_length") == [0]
@@ -114,7 +114,7 @@ def test_int64_ids_are_as_good(shared: Loader, responder: Any, reference: Callab
     assert [tensor.name for tensor in responder.only().outputs] == ["output_ids"]
 
 
-def test_sampling_is_each_requests_own(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
+def test_sampling_is_every_requests_own(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
     requests = [
         request(1, 2, new=8),
         request(1, 2, new=8, temperature=0.0),
@@ -187,7 +187,7 @@ def test_more_requests_than_the_cache_holds_take_turns(
     assert [output(responder.only(index)) for index in range(4)] == [reference(n, new=40) for n in range(4)]
 
 
-def test_how_the_engine_gets_on_is_told(own: Any, host: Any, responder: Any) -> None:
+def test_how_the_engine_gets_on_is_reported(own: Any, host: Any, responder: Any) -> None:
     own.execute([request(1, 2, new=5), request(3, new=40)], responder)
     responder.wait_for_final(0, 1)
     own.close()

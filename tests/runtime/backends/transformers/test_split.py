@@ -161,7 +161,7 @@ def _gone(processes: list[psutil.Process]) -> bool:
     return psutil.wait_procs(processes, timeout=PATIENCE_S)[1] == []
 
 
-def test_a_split_model_answers_as_a_whole_one_and_ends_with_its_ranks(start: Start) -> None:
+def test_a_split_model_answers_as_an_unsplit_one_and_ends_with_its_ranks(start: Start) -> None:
     whole, split = start("cpu"), start("cpu", "cpu")
     assert (len(whole.ranks), len(split.ranks)) == (0, 1)
     assert "runs on cpu, cpu, each with a share of every layer" in split.first

@@ -64,7 +64,7 @@ def test_characters_of_several_bytes_are_not_torn(text):
 
 
 @given(st.lists(st.integers(0, len(BYTES) - 1)), st.data())
-def test_the_pieces_of_any_bytes_are_the_whole(tokens, data):
+def test_the_pieces_of_any_bytes_are_complete(tokens, data):
     check(BYTE_LEVEL, tokens, data)
 
 

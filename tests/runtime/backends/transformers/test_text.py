@@ -70,6 +70,6 @@ def test_wrong_sampling_parameters_are_named(shared: Loader, responder: Any, sam
     assert expected in responder.only().error.message
 
 
-def test_decoding_must_be_known(shared: Loader) -> None:
+def test_decoding_must_be_valid(shared: Loader) -> None:
     with pytest.raises(ServingError, match="parameter 'decoding' is 'beam', expected sampling or greedy"):
         shared(pbtxt(decoding="beam"))

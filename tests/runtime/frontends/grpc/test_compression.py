@@ -109,7 +109,7 @@ async def _check_order(kinds: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("method", "messages"), [("ModelInfer", 1), ("ModelStreamInfer", 2)])
-async def test_what_is_given_up_while_it_is_decompressed_is_not_run(
+async def test_what_is_abandoned_while_it_is_decompressed_is_not_run(
     raw: Raw, stub: Any, plane: Plane, noted: Zlib, method: str, messages: int
 ) -> None:
     noted.may_go_on.clear()

@@ -90,7 +90,7 @@ def log_change(name: str, **value: Any) -> pb.LogSettingsRequest:
     return pb.LogSettingsRequest(settings={name: pb.LogSettingsRequest.SettingValue(**value)})
 
 
-def test_log_settings_change_and_are_told(stub: Any, running: Running) -> None:
+def test_log_settings_change_and_are_reported(stub: Any, running: Running) -> None:
     changed = stub.LogSettings(log_change("log_verbose_level", uint32_param=2))
     assert changed.settings["log_verbose_level"].uint32_param == 2
     assert changed.settings["log_file"].WhichOneof("parameter_choice") == "string_param"
@@ -198,7 +198,7 @@ def test_stream_tells_errors_in_the_response(stub: Any) -> None:
     assert final(responses[1])
 
 
-def test_stream_closes_with_a_status_when_asked(stub: Any) -> None:
+def test_stream_closes_with_a_status_on_request(stub: Any) -> None:
     for model, code in (("fails", CODE.INTERNAL), ("none", CODE.NOT_FOUND)):
         stream = stub.ModelStreamInfer(iter([message(model, "FP32", F)]), metadata=(("triton_grpc_error", "true"),))
         with pytest.raises(grpc.RpcError) as raised:

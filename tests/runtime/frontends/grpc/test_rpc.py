@@ -37,7 +37,7 @@ def framed(message: bytes, compressed: bool, encoding: bytes) -> bytes:
 
 
 @given(MESSAGES, st.sampled_from([b"gzip", b"deflate"]), st.data())
-def test_messages_come_out_whole_however_they_come_in(
+def test_messages_come_out_complete_however_they_come_in(
     messages: list[tuple[bytes, bool]], encoding: bytes, data: st.DataObject
 ) -> None:
     stream = b"".join(framed(message, compressed, encoding) for message, compressed in messages)
@@ -52,7 +52,7 @@ def test_messages_come_out_whole_however_they_come_in(
     assert reader.is_empty
 
 
-def test_a_message_alone_is_told_from_others() -> None:
+def test_a_message_alone_is_distinguished_from_others() -> None:
     one = prefix(3) + b"abc"
     assert is_one_message(one)
     assert not any(map(is_one_message, (b"", one[:4], one[:-1], one + b"x", b"\x01" + one[1:], one + one)))

@@ -51,7 +51,7 @@ def test_compression_both_ways(client: httpx.Client, encoding: str, pack: Any) -
     assert reply.json()["outputs"][0]["data"] == [1.5, 2.0]
 
 
-def test_unknown_encoding_names_the_known_ones(client: httpx.Client) -> None:
+def test_unknown_encoding_names_the_supported_ones(client: httpx.Client) -> None:
     reply = client.post("/v2/models/echo/infer", content=GOOD, headers={"content-encoding": "br"})
     assert (reply.status_code, reply.headers["accept-encoding"]) == (501, "gzip, deflate")
     assert reply.json() == {"error": "Unsupported compression type"}

@@ -27,7 +27,7 @@ async def test_a_head_is_read_once() -> None:
     assert len(app.made) == 1
 
 
-async def test_no_more_heads_are_remembered_than_a_server_can_bear() -> None:
+async def test_no_more_heads_are_recorded_than_a_server_can_bear() -> None:
     app = EchoApp()
     wire = Wire(app)
     for number in (*range(1025), 1, 0):
@@ -81,7 +81,7 @@ def chunked(body: bytes, sizes: list[int]) -> bytes:
     return sent + b"0\r\n\r\n"
 
 
-async def test_a_long_body_is_read_to_its_place_and_the_next_request_follows() -> None:
+async def test_a_long_body_is_read_to_its_slot_and_the_next_request_follows() -> None:
     app = EchoApp()
     body = bytes(range(256)) * 400
     wire = Wire(app, max_body=len(body))
@@ -108,7 +108,7 @@ async def test_what_comes_meanwhile_waits_its_turn_and_no_more_is_read() -> None
     assert wire.written == b"".join(OK + b"1\r\n\r\n%d" % number for number in (1, 2, 3))
 
 
-async def test_a_long_body_without_a_header_of_its_own_is_counted_and_not_kept() -> None:
+async def test_a_long_body_without_its_own_header_is_not_retained() -> None:
     class TooLong(EchoApp):
         def begin(self, context: RequestContext) -> None:
             self.bodies.append(b"%d %d" % (context.size, len(context.data)))
@@ -184,7 +184,7 @@ async def test_a_body_that_no_memory_holds_is_refused() -> None:
     assert wire.closed
 
 
-async def test_an_error_nobody_foresaw_is_an_answer() -> None:
+async def test_an_error_no_one_foresaw_is_an_answer() -> None:
     wire = Wire(EchoApp())
     wire.feed(post("/fails", b"") + post("/echo", b"x"))
     assert wire.written.startswith(b"HTTP/1.1 500 ")

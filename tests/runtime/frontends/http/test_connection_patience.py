@@ -101,7 +101,7 @@ async def test_requests_of_a_client_that_does_not_read_wait_unanswered(at_once: 
 
 
 @pytest.mark.parametrize("size", [100, 100_000])
-async def test_a_client_that_leaves_a_whole_answer_unread_is_cut_off(size: int) -> None:
+async def test_a_client_that_leaves_a_full_answer_unread_is_cut_off(size: int) -> None:
     wire = FullWire(EchoApp())
     wire.feed(post("/echo", b"a" * size))
     assert wire.connection.phase is Phase.WRITING

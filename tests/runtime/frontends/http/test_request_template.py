@@ -254,7 +254,7 @@ def test_a_tensor_may_be_called_id() -> None:
     assert plane.templated == 1
 
 
-def test_no_more_plans_are_remembered_than_a_server_can_bear() -> None:
+def test_no_more_plans_are_recorded_than_a_server_can_bear() -> None:
     plane = EchoPlane(templates=True)
     sent = []
     for number in (*range(1025), 1, 0):
@@ -288,7 +288,7 @@ def test_what_the_head_asks_for_besides_takes_the_ordinary_way(headers: str) -> 
     assert isinstance(app.handler(Head("POST", "/v2/models/echo/infer", head | fields)), InferHandler)
 
 
-def test_an_error_of_a_planned_request_is_told_as_any() -> None:
+def test_an_error_of_a_planned_request_is_reported_as_any() -> None:
     class Failing(EchoPlane):
         def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
             raise internal("full")

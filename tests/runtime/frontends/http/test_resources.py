@@ -24,7 +24,7 @@ def test_percent_encoded_names_are_decoded(client: httpx.Client) -> None:
     assert reply.json() == {"error": "Request for unknown model: 'my model/x' is not found"}
 
 
-def test_log_settings_change_and_are_told(client: httpx.Client, running: Running) -> None:
+def test_log_settings_change_and_are_reported(client: httpx.Client, running: Running) -> None:
     everything = {
         "log_file": "",
         "log_info": True,

@@ -152,7 +152,7 @@ async def test_a_model_waits_for_a_client_that_does_not_read(impatient: tuple[St
     assert flow.delivered < count
 
 
-async def test_a_slow_stream_comes_whole(served: tuple[StreamPlane, HttpListener]) -> None:
+async def test_a_slow_stream_arrives_complete(served: tuple[StreamPlane, HttpListener]) -> None:
     plane, listener = served
     plane.answers = [Tensor("OUT", "FP32", np.ones(LARGE // 4, np.float32))] * 1000
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=1 << 12)
@@ -178,7 +178,7 @@ async def _pieces(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
         (b"", b""),
     ],
 )
-async def test_a_client_that_says_no_more_is_given_up(
+async def test_a_client_that_says_no_more_is_abandoned(
     impatient: tuple[StreamPlane, HttpListener], sent: bytes, told: bytes
 ) -> None:
     back = await ask(impatient[1].port, sent)
