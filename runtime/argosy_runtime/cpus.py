@@ -23,7 +23,7 @@ def cpu_limit() -> int | None:
 def limit_threads() -> None:
     """Have OpenMP and the BLAS libraries of this process and its children start no more threads than the limit.
 
-    A number that the environment has stays.
+    A number that the environment sets is kept.
     """
     limit = cpu_limit()
     if limit is not None:
@@ -31,7 +31,7 @@ def limit_threads() -> None:
 
 
 def cpus_within(affinity: int, root: Path) -> int:
-    """Return the smaller of an affinity's processors and the quota, rounded up, that the files below `root` tell of."""
+    """Return the smaller of an affinity's processors and the quota, rounded up, in the files below `root`."""
     return max(1, min([affinity, *(math.ceil(quota) for quota in _quotas(root))]))
 
 
@@ -58,7 +58,7 @@ def _groups(file: Path) -> Iterator[tuple[list[str], str]]:
 
 
 def _upwards(mount: Path, group: str) -> Iterator[Path]:
-    """Yield the group's folder and those above it. A container may see its own group as the root, by another path."""
+    """Yield the group's folder and those above it. In a container its own group may be the root, at another path."""
     folder = mount / group.strip("/")
     while folder != mount:
         yield folder

@@ -1,4 +1,4 @@
-"""What every front end calls: inference, model control, metadata, statistics. One method, one question."""
+"""The interface of all front ends: inference, model control, metadata, statistics. And that of running models."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ from .telemetry.log_settings import LogSettings, Setting
 from .telemetry.machine.sampling import MachineSampling
 from .telemetry.parts import in_parts
 from .telemetry.triton_families import triton_families
-from .tensors.device_arrays import DEVICE_COPIES
+from .tensors.device_arrays import DEVICE_TRANSFERS
 
 SERVER_NAME = "argosy"
 EXTENSIONS = (
@@ -48,9 +48,9 @@ _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.I
 
 
 class DataPlane:
-    """The server's whole service, without a protocol. All methods run on the event loop.
+    """The server's service without a protocol, as `frontends.port` declares it. All methods run on the event loop.
 
-    `gpus` are those it may use: ordinal to compute capability, such as "9.0". `machine` is measured by whoever made it.
+    `gpus` are those it may use: ordinal to compute capability, such as "9.0". The caller starts and stops `machine`.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class DataPlane:
             lambda prepared, version: ServedModel(prepared, version, gpus, calls, options),
         )
         self.requests = 0
-        """Inference requests that ever came and could be read, whatever became of them."""
+        """The number of inference requests that were decoded since the start."""
         self._accepting = True
         self._draining = False
         self._started = False
@@ -84,7 +84,7 @@ class DataPlane:
         self._custom = CustomMetrics([family.name for family in (*self._model_families([]), *self._own_families())])
 
     async def start(self) -> dict[str, ServingError]:
-        """Load what the control mode asks for; the failures by model."""
+        """Load the models that the control mode requires. Return the failures by model."""
         if self._options.control_mode is ControlMode.EXPLICIT:
             self._startup_failures = await self._load_named(await self.registry.names())
         else:
@@ -93,9 +93,9 @@ class DataPlane:
         self._started = True
         return self._startup_failures
 
-    async def _load_named(self, known: Iterable[str]) -> dict[str, ServingError]:
-        wanted = self._options.startup_models
-        names = sorted(known) if "*" in wanted else list(dict.fromkeys(wanted))
+    async def _load_named(self, existing: Iterable[str]) -> dict[str, ServingError]:
+        requested = self._options.startup_models
+        names = sorted(existing) if "*" in requested else list(dict.fromkeys(requested))
         loads = [self.registry.load(name, None, {}) for name in names]
         results = await asyncio.gather(*loads, return_exceptions=True)
         failures = {}
@@ -107,39 +107,38 @@ class DataPlane:
         return failures
 
     async def poll(self) -> None:
-        """Follow what changed in the repositories since the last look."""
+        """Load and unload the models that changed in the repositories since the last poll."""
         try:
             folders = await asyncio.to_thread(self.registry.scan)
         except ServingError as error:
             _log.error("cannot look into the model repository: %s", error.message)
             return
-        found = changes(self._seen, folders)
+        changed = changes(self._seen, folders)
         self._seen = folders
-        for name in found.removed:
+        for name in changed.removed:
             await self.registry.unload(name, unload_dependents=False)
-        await self.registry.load_many(folders[name] for name in (*found.added, *found.modified))
+        await self.registry.load_many(folders[name] for name in (*changed.added, *changed.modified))
 
     def drain(self) -> None:
-        """No longer ready, so that nobody new is sent here; requests that come are answered all the same."""
+        """Report not ready, so that no new clients are sent here, and go on answering requests."""
         self._draining = True
 
     def stop_accepting(self) -> None:
-        """No longer ready; requests that come from outside are refused, calls of models that run are not."""
+        """Report not ready, and refuse requests of clients; calls of running models go on."""
         self._accepting = False
 
     async def close(self, grace: float) -> None:
-        """Answer what has been accepted, within `grace` seconds, and release every model."""
+        """Answer the accepted requests, within `grace` seconds, and release every model."""
         self.stop_accepting()
         end = monotonic() + grace
         await self.registry.answered(grace)
         await self.registry.close(max(0.0, end - monotonic()))
 
     def live(self) -> bool:
-        """See `frontends.port.DataPlane`."""
         return True
 
     def ready(self) -> bool:
-        """Every wanted model serves and none is on its way."""
+        """Return whether every requested model serves and none is being loaded or unloaded."""
         if self._draining or not (self._started and self._accepting):
             return False
         if not self._strict_readiness:
@@ -148,7 +147,7 @@ class DataPlane:
         return not self._startup_failures_now() and not any(record.busy for record in records)
 
     def _startup_failures_now(self) -> list[str]:
-        """Models that failed at start and have not been loaded or unloaded since."""
+        """Return the models that failed at start and have not been loaded or unloaded since."""
         records = self.registry.records
         return [
             name
@@ -157,7 +156,6 @@ class DataPlane:
         ]
 
     def model_ready(self, name: str, version: str) -> bool:
-        """See the port."""
         try:
             return self.registry.find(name, version).ready
         except ServingError as error:
@@ -166,26 +164,21 @@ class DataPlane:
             raise
 
     def server_metadata(self) -> pb.ServerMetadataResponse:
-        """See the port."""
         return pb.ServerMetadataResponse(
             name=self._server_id, version=distribution_version("argosy"), extensions=EXTENSIONS
         )
 
     def model_metadata(self, name: str, version: str) -> pb.ModelMetadataResponse:
-        """See the port."""
         served = self.registry.find(name, version)
         return describing.metadata(served, self.registry.records[name])
 
     def model_config(self, name: str, version: str) -> ModelConfig:
-        """See the port."""
         return self.registry.find(name, version).config
 
     def labels(self, name: str, version: str, output: str) -> Sequence[str]:
-        """See the port."""
         return self.registry.find(name, version).labels.get(output, ())
 
     def statistics(self, name: str, version: str) -> pb.ModelStatisticsResponse:
-        """See the port."""
         return describing.statistics(self._records(name), name, version)
 
     def _records(self, name: str = "") -> list[ModelRecord]:
@@ -193,13 +186,12 @@ class DataPlane:
         return [records[key] for key in sorted(records) if name in ("", key)]
 
     async def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
-        """See the port."""
         names = frozenset[str]() if ready_only else await self.registry.names()
         records = self.registry.records
         return self._index.message(records, records.keys() | names, ready_only)
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes], for_model: bool = False) -> None:
-        """See the port; `for_model` as `Registry.load`."""
+        """Load or reload a model; `for_model`: a running model requests it, which may override files."""
         self._require_explicit("load", name)
         if (config is not None or files) and not (for_model or self._options.overrides):
             raise unsupported(
@@ -209,7 +201,6 @@ class DataPlane:
         await self.registry.load(name, config, files, for_model)
 
     async def unload(self, name: str, unload_dependents: bool) -> None:
-        """See the port."""
         self._require_explicit("unload", name)
         await self.registry.unload(name, unload_dependents)
 
@@ -221,7 +212,6 @@ class DataPlane:
             raise unavailable(f"explicit model load / unload is not allowed if {mode}: cannot {what} '{name}'")
 
     def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
-        """See the port."""
         self.requests += 1
         served = self.registry.find(request.model_name, request.model_version)
         if single and served.decoupled:
@@ -231,20 +221,17 @@ class DataPlane:
         return served.submit(request, deliver)
 
     def submit_call(self, request: InferRequest, deliver: Deliver) -> Submission:
-        """A request that a running model makes: whoever waits for that model was accepted before. As `submit`."""
+        """Start a request of a running model, also while requests of clients are refused. Otherwise as `submit`."""
         self.requests += 1
         return self.registry.find(request.model_name, request.model_version).submit(request, deliver)
 
     def log_settings(self) -> dict[str, Setting]:
-        """See the port."""
         return self._log_settings.values()
 
     def change_log_settings(self, changes: Mapping[str, Setting]) -> None:
-        """See the port."""
         self._log_settings.change(changes)
 
     def metrics(self) -> AsyncIterator[bytes]:
-        """See the port."""
         return in_parts(self._records(), self._model_families, self._other_families)
 
     def _model_families(self, records: Sequence[ModelRecord]) -> list[Family]:
@@ -256,7 +243,7 @@ class DataPlane:
 
     def _own_families(self) -> list[Family]:
         machine = self._machine.families() if self._machine is not None else []
-        return [*device_families(DEVICE_COPIES), *machine]
+        return [*device_families(DEVICE_TRANSFERS), *machine]
 
     @property
     def custom_metrics(self) -> CustomMetrics:
@@ -265,13 +252,13 @@ class DataPlane:
 
 
 class ModelCalls:
-    """The data plane as running models see it (`execution.calls.ServerCalls`)."""
+    """The data plane for running models (business logic scripting), which answers as to a client."""
 
     def __init__(self, plane: DataPlane) -> None:
         self._plane = plane
 
     def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> Submission:
-        """Every response. Raises ServingError, in Triton's words to a model, where the request may not enter."""
+        """Start a request. Raises ServingError, with Triton's messages for models, where it may not enter."""
         name, version = request.model_name, request.model_version
         if not self._is_ready(name, version):
             raise unavailable(f"Failed for execute the inference request. Model '{name}' is not ready.")
@@ -285,7 +272,7 @@ class ModelCalls:
         return self._plane.submit_call(request, deliver)
 
     async def do(self, what: ServerCall, owner: int) -> bool | float | None:
-        """As a client's request to load, unload, ask or log. Raises ServingError."""
+        """Load, unload, log, or change or look something up, as a client would. Raises ServingError."""
         match what:
             case Log(level, message):
                 _model_log.log(_LEVELS.get(level, logging.INFO), "%s", message)
@@ -300,7 +287,7 @@ class ModelCalls:
         return None
 
     def forget(self, owner: int) -> None:
-        """The metrics of an instance that is gone."""
+        """Remove an instance that has ended from the owners of its metrics."""
         self._plane.custom_metrics.forget(owner)
 
     def _is_ready(self, name: str, version: str) -> bool:

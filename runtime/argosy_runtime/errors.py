@@ -1,14 +1,14 @@
-"""What can go wrong while serving, said once.
+"""The errors of serving.
 
 Every front end maps an `ErrorKind` to its own status in one table; domain code never names an HTTP or gRPC code.
 
     ServingError
      ├─ kind     which of Triton's error codes it is (TRITONSERVER_Error_Code)
      ├─ message  what the client reads
-     ├─ reason   as what metrics count the failure; None where a model answered with an error of its own, which is an
-     │           answer and counts as one
+     ├─ reason   under which metrics count the failure; None where a model answered with an error of its own, which
+     │           counts as an answer
      └─ device_error
-                 a framework's words where its device met an error, after which nothing works in the process that met it
+                 a framework's message about an error of its device, after which its process cannot use the device
 """
 
 from enum import StrEnum
@@ -28,7 +28,7 @@ class ErrorKind(StrEnum):
 
 
 class FailureReason(StrEnum):
-    """Why a request failed, as argosy_request_failures_total labels it: Triton's reasons, and two that it has not.
+    """The reasons of failures that label argosy_request_failures_total: Triton's, and two that it does not have.
 
     REJECTED: the queue was full. TIMEOUT: it waited longer than it may. OUT_OF_MEMORY: the model had not enough.
     """
@@ -42,7 +42,7 @@ class FailureReason(StrEnum):
 
 
 class ServingError(Exception):
-    """An error a client or an operator is told of, with its kind."""
+    """An error that is reported to a client or an operator, with its kind."""
 
     def __init__(
         self,
@@ -59,14 +59,14 @@ class ServingError(Exception):
 
 
 class DecoupledModelError(ServingError):
-    """Exactly one response was asked of a model that sends any number. The front ends put their own names before it."""
+    """A request for exactly one response to a model that sends any number. The front ends prepend their names."""
 
     def __init__(self) -> None:
         super().__init__(ErrorKind.UNSUPPORTED, "doesn't support models with decoupled transaction policy")
 
 
 def invalid(message: str) -> ServingError:
-    """Return the error of a request or a configuration that is wrong."""
+    """Return the error of an invalid request or configuration."""
     return ServingError(ErrorKind.INVALID_ARG, message)
 
 

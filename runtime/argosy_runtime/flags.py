@@ -18,7 +18,7 @@ from .repository.backend_settings import BackendSetting
 from .repository.options import ControlMode, RepositoryOptions
 from .telemetry.log_settings import DEFAULT_FORMAT, FORMATS, LogSettings
 
-# tritonserver's flags that may stand on a command line and change nothing here; each is told when the server starts.
+# tritonserver's flags that are accepted and change nothing here; the server logs them when it starts.
 WITHOUT_EFFECT = frozenset(
     (
         "backend-directory",
@@ -65,16 +65,16 @@ _SWITCHES = {
     "allow-vertex-ai": "Vertex AI front end",
     "model-namespacing": "namespaces of models: give each model a name of its own",
 }
-"""Of those flags the ones that may only switch off, and what is not there to be switched on."""
+"""Those of the flags that may only switch something off, and what this server lacks."""
 _GRPC_HEADER_PREFIX = "triton-grpc-protocol-"
 _GROUPS = tuple(api for api in Api if api is not Api.MODEL_INDEX)
-"""The groups as Triton has them: the index is a part of the model repository."""
+"""Triton's groups, in which the index is a part of the model repository."""
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Everything the command line says. Times in seconds; a port of None turns its front end off."""
+    """The options of the command line. Times in seconds; a port of None turns its front end off."""
 
     repository: RepositoryOptions
     server_id: str
@@ -108,43 +108,43 @@ class ServerOptions:
 def parse(arguments: Sequence[str]) -> ServerOptions:
     """Read a command line; argparse ends the process with a message where it is wrong."""
     parser = argument_parser()
-    given, rest = parser.parse_known_args(arguments)
+    values, rest = parser.parse_known_args(arguments)
     without_effect = _without_effect(parser, rest)
     return ServerOptions(
-        repository=_repository_options(parser, given),
-        server_id=given.id,
-        http_address=given.http_address,
-        http_port=given.http_port if given.allow_http else None,
-        grpc_address=given.grpc_address,
-        grpc_port=given.grpc_port if given.allow_grpc else None,
-        grpc_keepalive=keepalive_rules(given),
-        grpc_tls=tls_files(parser, given),
-        grpc_compression=COMPRESSION[given.grpc_infer_response_compression_level],
-        metrics_address=given.metrics_address or given.http_address,
-        metrics_port=given.metrics_port if given.allow_metrics else None,
-        cpu_metrics=given.allow_metrics and given.allow_cpu_metrics,
-        gpu_metrics=given.allow_metrics and given.allow_gpu_metrics,
-        metrics_interval=given.metrics_interval_ms / 1000,
-        max_input_size=given.http_max_input_size,
+        repository=_repository_options(parser, values),
+        server_id=values.id,
+        http_address=values.http_address,
+        http_port=values.http_port if values.allow_http else None,
+        grpc_address=values.grpc_address,
+        grpc_port=values.grpc_port if values.allow_grpc else None,
+        grpc_keepalive=keepalive_rules(values),
+        grpc_tls=tls_files(parser, values),
+        grpc_compression=COMPRESSION[values.grpc_infer_response_compression_level],
+        metrics_address=values.metrics_address or values.http_address,
+        metrics_port=values.metrics_port if values.allow_metrics else None,
+        cpu_metrics=values.allow_metrics and values.allow_cpu_metrics,
+        gpu_metrics=values.allow_metrics and values.allow_gpu_metrics,
+        metrics_interval=values.metrics_interval_ms / 1000,
+        max_input_size=values.http_max_input_size,
         http_timeouts=Timeouts(
-            given.http_header_timeout_secs, given.http_body_timeout_secs, given.http_idle_timeout_secs
+            values.http_header_timeout_secs, values.http_body_timeout_secs, values.http_idle_timeout_secs
         ),
-        drain=QuietPeriod(given.drain_quiet_secs, given.drain_timeout_secs),
-        exit_timeout=given.exit_timeout_secs,
-        exit_on_error=given.exit_on_error,
-        strict_readiness=given.strict_readiness,
-        reuse_http_port=given.reuse_http_port,
-        reuse_grpc_port=given.reuse_grpc_port,
-        header_forward_pattern=given.http_header_forward_pattern,
-        without_effect=(*without_effect, *without_effect_on_backends(given.backend_config)),
-        http_restricted=_with_control(parser, given.http_restricted_api, given.control_token_file),
-        grpc_restricted=_with_control(parser, given.grpc_restricted_protocol, given.control_token_file),
-        log=_log_settings(given),
+        drain=QuietPeriod(values.drain_quiet_secs, values.drain_timeout_secs),
+        exit_timeout=values.exit_timeout_secs,
+        exit_on_error=values.exit_on_error,
+        strict_readiness=values.strict_readiness,
+        reuse_http_port=values.reuse_http_port,
+        reuse_grpc_port=values.reuse_grpc_port,
+        header_forward_pattern=values.http_header_forward_pattern,
+        without_effect=(*without_effect, *without_effect_on_backends(values.backend_config)),
+        http_restricted=_with_control(parser, values.http_restricted_api, values.control_token_file),
+        grpc_restricted=_with_control(parser, values.grpc_restricted_protocol, values.control_token_file),
+        log=_log_settings(values),
     )
 
 
 def _without_effect(parser: argparse.ArgumentParser, rest: Sequence[str]) -> tuple[str, ...]:
-    """Return what argparse did not know, which must be flags that change nothing here."""
+    """Return the flags that argparse did not parse, which must be among those that change nothing here."""
     idle, unknown = sort_out(rest)
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -154,41 +154,41 @@ def _without_effect(parser: argparse.ArgumentParser, rest: Sequence[str]) -> tup
     return tuple(dict.fromkeys(f"--{name}" for name, _ in idle))
 
 
-def _repository_options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> RepositoryOptions:
-    if given.load_model and given.model_control_mode != ControlMode.EXPLICIT:
+def _repository_options(parser: argparse.ArgumentParser, values: argparse.Namespace) -> RepositoryOptions:
+    if values.load_model and values.model_control_mode != ControlMode.EXPLICIT:
         parser.error("--load-model can only be used with --model-control-mode=explicit")
-    overrides = given.allow_override_files
+    overrides = values.allow_override_files
     return RepositoryOptions(
-        paths=tuple(Path(path) for path in given.model_repository),
-        control_mode=ControlMode(given.model_control_mode),
-        startup_models=tuple(given.load_model),
-        poll_seconds=given.repository_poll_secs,
-        autocomplete=not given.disable_auto_complete_config,
-        config_name=given.model_config_name,
-        load_timeout=given.model_load_timeout_secs,
-        unload_grace=given.exit_timeout_secs,
-        parallel_loads=given.model_load_thread_count,
-        backend_settings=tuple(given.backend_config),
-        overrides=not given.control_token_file if overrides is None else overrides,
+        paths=tuple(Path(path) for path in values.model_repository),
+        control_mode=ControlMode(values.model_control_mode),
+        startup_models=tuple(values.load_model),
+        poll_seconds=values.repository_poll_secs,
+        autocomplete=not values.disable_auto_complete_config,
+        config_name=values.model_config_name,
+        load_timeout=values.model_load_timeout_secs,
+        unload_grace=values.exit_timeout_secs,
+        parallel_loads=values.model_load_thread_count,
+        backend_settings=tuple(values.backend_config),
+        overrides=not values.control_token_file if overrides is None else overrides,
     )
 
 
-def _log_settings(given: argparse.Namespace) -> LogSettings:
+def _log_settings(values: argparse.Namespace) -> LogSettings:
     return LogSettings(
-        log_info=given.log_info,
-        log_warning=given.log_warning,
-        log_error=given.log_error,
-        log_verbose_level=given.log_verbose,
-        log_format=given.log_format,
-        log_file=given.log_file or "",
+        log_info=values.log_info,
+        log_warning=values.log_warning,
+        log_error=values.log_error,
+        log_verbose_level=values.log_verbose,
+        log_format=values.log_format,
+        log_file=values.log_file or "",
     )
 
 
 def _with_control(
-    parser: argparse.ArgumentParser, given: Sequence[Restrictions], control: Restrictions
+    parser: argparse.ArgumentParser, declared: Sequence[Restrictions], control: Restrictions
 ) -> Restrictions:
     """Return the restrictions of the flags and those of the control token; no group can have both."""
-    restrictions = merged(given)
+    restrictions = merged(declared)
     if twice := sorted(control.keys() & restrictions.keys()):
         parser.error(f"'{twice[0]}' is restricted by {CONTROL_TOKEN_FLAG}: take it out of the other restrictions")
     return {**restrictions, **control}
@@ -203,8 +203,8 @@ def argument_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--id", default="argosy", help="the server's name in its metadata")
     add("--exit-timeout-secs", type=float, default=30.0, help="how long accepted requests may take at the end")
-    quiet = "once told to end, go on answering until no request has come for so long; 0 ends at once"
-    add("--drain-quiet-secs", type=seconds, default=0.0, help=quiet)
+    drain = "once told to end, go on answering until no request has come for so long; 0 ends at once"
+    add("--drain-quiet-secs", type=seconds, default=0.0, help=drain)
     add("--drain-timeout-secs", type=seconds, default=60.0, help="for how long at most, if requests go on coming")
     add("--exit-on-error", type=boolean, default=True, help="end at start where a model fails to load")
     add("--strict-readiness", type=boolean, default=True, help="ready only when every wanted model is")
@@ -237,8 +237,8 @@ def _add_repository_flags(parser: argparse.ArgumentParser) -> None:
         dest="disable_auto_complete_config",
         help="the older name of the same",
     )
-    form = "<backend>,<setting>=<value>"
-    add("--backend-config", action="append", default=[], type=backend_setting, metavar=form)
+    usage = "<backend>,<setting>=<value>"
+    add("--backend-config", action="append", default=[], type=backend_setting, metavar=usage)
     add("--model-config-name", default="", help="use configs/<name>.pbtxt where it exists")
     add("--model-load-thread-count", type=int, default=4, help="how many models load at once")
     add("--model-load-timeout-secs", type=float, default=600.0, help="how long one instance may take to load")
@@ -263,9 +263,9 @@ def _add_endpoint_flags(parser: argparse.ArgumentParser) -> None:
     idle = "the same between two requests of a connection, and for a client that does not read its answer"
     add("--http-idle-timeout-secs", type=seconds, default=times.idle, help=idle)
     add("--http-header-forward-pattern", default="", help="headers that become request parameters")
-    form = "<api>,<api>…:<header>=<value>"
-    add("--http-restricted-api", action="append", default=[], type=http_restriction, metavar=form)
-    add("--grpc-restricted-protocol", action="append", default=[], type=grpc_restriction, metavar=form)
+    usage = "<api>,<api>…:<header>=<value>"
+    add("--http-restricted-api", action="append", default=[], type=http_restriction, metavar=usage)
+    add("--grpc-restricted-protocol", action="append", default=[], type=grpc_restriction, metavar=usage)
     secret = "only clients that send the token in this file load, unload, set logging and traces, or share memory"
     add(CONTROL_TOKEN_FLAG, default={}, type=control_token, metavar="FILE", help=secret)
     override = "whether loads may bring a configuration or files; true, but false with a control token"
@@ -273,27 +273,25 @@ def _add_endpoint_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def sort_out(rest: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return what argparse did not know: tritonserver's flags that change nothing here with their values, and all
-    else.
-    """
-    known: list[tuple[str, str]] = []
+    """Split what argparse did not parse into tritonserver's flags without effect, with their values, and the rest."""
+    idle: list[tuple[str, str]] = []
     unknown: list[str] = []
     takes_next = False
     for word in rest:
         name, equals, value = word.removeprefix("--").partition("=")
         if word.startswith("--") and name in WITHOUT_EFFECT:
-            known.append((name, value))
+            idle.append((name, value))
             takes_next = not equals
         elif takes_next and not word.startswith("--"):
-            known[-1] = (known[-1][0], word)
+            idle[-1] = (idle[-1][0], word)
             takes_next = False
         else:
             unknown.append(word)
-    return known, unknown
+    return idle, unknown
 
 
 def missing_here(name: str, value: str) -> str:
-    """Say what a flag asks for that this server does not have; empty where it asks for nothing."""
+    """Return the message for a flag that requests what this server does not have; empty where it requests nothing."""
     if name in _SWITCHES and value.lower() not in ("false", "0", "off"):
         return f"this server has no {_SWITCHES[name]}; leave the flag out, or set it to false"
     setting, _, level = value.rpartition("=") if name == "trace-config" else ("level", "", value)
@@ -303,7 +301,7 @@ def missing_here(name: str, value: str) -> str:
 
 
 def backend_setting(text: str) -> BackendSetting:
-    """`<backend>,<setting>=<value>`, or `<setting>=<value>` for all backends."""
+    """Parse `<backend>,<setting>=<value>`, or `<setting>=<value>` for all backends."""
     try:
         return BackendSetting.parse(text)
     except ValueError as error:
@@ -317,15 +315,15 @@ def without_effect_on_backends(settings: Sequence[BackendSetting]) -> list[str]:
 
 
 def http_restriction(text: str) -> Restrictions:
-    """`<api>,<api>…:<header>=<value>`: those groups of the API need that header."""
+    """Parse `<api>,<api>…:<header>=<value>`: those groups of the API require that header."""
     groups, colon, pair = text.partition(":")
     header, equals, value = pair.partition("=")
     if not (colon and equals and header):
         raise argparse.ArgumentTypeError(f"'{text}' is not of the form <api>,<api>:<header>=<value>")
-    known = [api.value for api in _GROUPS]
+    groups_here = [api.value for api in _GROUPS]
     names = [name.strip() for name in groups.split(",")]
-    if wrong := [name for name in names if name not in known]:
-        raise argparse.ArgumentTypeError(f"'{wrong[0]}' is no group of the API; they are {', '.join(known)}")
+    if wrong := [name for name in names if name not in groups_here]:
+        raise argparse.ArgumentTypeError(f"'{wrong[0]}' is no group of the API; they are {', '.join(groups_here)}")
     if Api.MODEL_REPOSITORY in names:
         names.append(Api.MODEL_INDEX)
     return {Api(name): Restriction(header, value) for name in names}
@@ -345,7 +343,7 @@ def control_token(text: str) -> Restrictions:
 
 
 def grpc_restriction(text: str) -> Restrictions:
-    """Return the same for gRPC, where the metadata's key is the header behind a prefix."""
+    """Parse the same for gRPC, where the metadata's key is a prefix and the header."""
     return {
         api: Restriction(_GRPC_HEADER_PREFIX + restriction.header, restriction.value)
         for api, restriction in http_restriction(text).items()
@@ -353,12 +351,12 @@ def grpc_restriction(text: str) -> Restrictions:
 
 
 def merged(restrictions: Sequence[Restrictions]) -> Restrictions:
-    """Return what several flags say together; the last one counts where two name one group."""
-    return {api: restriction for each in restrictions for api, restriction in each.items()}
+    """Merge the restrictions of several flags; where two name one group, the last one counts."""
+    return {api: restriction for of_flag in restrictions for api, restriction in of_flag.items()}
 
 
 def log_file(text: str) -> str:
-    """Return a file that lines can be added to."""
+    """Return a file's path once it can be opened for appending."""
     try:
         with Path(text).open("a", encoding="utf-8"):
             return text
@@ -367,14 +365,14 @@ def log_file(text: str) -> str:
 
 
 def milliseconds(text: str) -> int:
-    """Return a whole number of them, at least 1."""
+    """Parse a number of milliseconds, at least 1."""
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"'{text}' is no number of milliseconds above 0")
     return int(text)
 
 
 def boolean(text: str) -> bool:
-    """true/1/on and false/0/off, in any case, as tritonserver reads them."""
+    """Parse true/1/on and false/0/off, in any case, as tritonserver does."""
     lowered = text.lower()
     if lowered in ("true", "1", "on"):
         return True

@@ -1,4 +1,4 @@
-"""The one request and the one response that every front end, scheduler and backend speaks.
+"""The one request and the one response of all front ends, schedulers and backends.
 
 Nothing here knows a wire format. Where a model's `max_batch_size` is above 0 the first dimension is the batch.
 
@@ -18,7 +18,7 @@ Parameter = str | int | bool | float
 
 
 class RequestTemplate:
-    """What requests alike have in common: everything but id and data. Compared by identity, never changed.
+    """What equal requests have in common: everything but id and data. Compared by identity, never changed.
 
     `inputs` in the order in which their data comes. The other fields are `InferRequest`'s.
     """
@@ -51,9 +51,9 @@ class RequestTemplate:
         self.device_outputs = like.device_outputs
 
     def request(self, request_id: str, raw: Sequence[Data]) -> "InferRequest":
-        """Return a request like the others; `raw` are its inputs' bytes, one after the other as in `inputs`.
+        """Return a request like the others; `raw` are its inputs' bytes, in the order of `inputs`.
 
-        Whoever calls this has checked that they are as many as there should be.
+        The caller has checked their number and their sizes.
         """
         return InferRequest(
             self.model_name,
@@ -149,12 +149,12 @@ class InferRequest:
 
     @property
     def log_prefix(self) -> str:
-        """How Triton begins the messages about a request."""
+        """The begin of Triton's messages about a request."""
         return f"[request id: {self.id or '<id_unknown>'}] "
 
 
 class ResponseTemplate:
-    """What responses alike have in common: everything but whose they are and the data. Compared by identity."""
+    """What equal responses have in common: everything but model, id and data. Compared by identity."""
 
     __slots__ = ("names", "outputs", "parameters")
 
@@ -164,14 +164,14 @@ class ResponseTemplate:
         self.parameters = parameters
 
     def response(self, raw: Sequence[Data], final: bool = True) -> "InferResponse":
-        """Return a response like the others; `raw` are its outputs' bytes, as many as there should be."""
+        """Return a response like the others; `raw` are its outputs' bytes, of checked number and sizes."""
         return InferResponse("", "", "", None, self.parameters, None, final, _NONE_REPEATED, self, raw)
 
 
 class InferResponse:
     """One response. A decoupled model sends any number; `final` marks the last, which may hold no outputs.
 
-    Exactly one of `outputs` and `error` says something. `repeated` names the outputs that were made once for the whole
+    Exactly one of `outputs` and `error` is set. `repeated` names the outputs that were made once for the whole
     request and stood in an earlier response to it. `template` and `raw` as in a request.
     """
 
@@ -230,14 +230,14 @@ class InferResponse:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that its outputs take."""
+        """The size of its outputs in bytes."""
         if self.raw is not None:
             return sum([len(data) for data in self.raw])
         return sum([tensor.nbytes for tensor in self.outputs])
 
     @property
     def is_empty(self) -> bool:
-        """A bare final flag: nothing a client that did not ask for it should see."""
+        """Whether this is a bare final flag, which only clients that request it are sent."""
         return self.error is None and not (self._outputs if self.template is None else self.template.outputs)
 
 
@@ -252,20 +252,20 @@ def _tensors(specs: Sequence[TensorSpec], raw: Sequence[Data]) -> list[Tensor]:
 
 
 Deliver = Callable[[InferResponse], None]
-"""Takes the responses to one request, on the event loop; the last of them is final, and nothing follows it."""
+"""Takes the responses to one request, on the event loop; the last of them is final."""
 
 
 class Submission(Protocol):
-    """A request on its way, for whoever submitted it. On the event loop only; nothing does anything once it is over."""
+    """A submitted request. To be called on the event loop; once the request is over, all methods do nothing."""
 
     def cancel(self) -> None:
-        """The client has gone: the request is forgotten, or whoever runs it is told."""
+        """Cancel the request, because its client has gone."""
 
     def pause(self) -> None:
-        """Responses cannot be taken as fast as they come: whoever makes them shall wait before the next."""
+        """Have the model wait before its next response, because the client reads too slowly."""
 
     def resume(self) -> None:
-        """They can again."""
+        """Let the model go on."""
 
 
 __all__ = [

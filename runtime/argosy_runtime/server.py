@@ -32,7 +32,7 @@ from .telemetry.machine.sampling import MachineSampling, Reader
 
 _log = logging.getLogger("argosy.server")
 _Listener = HttpListener | GrpcListener
-_QUIET_POLL_S = 0.1
+_DRAIN_POLL_S = 0.1
 _MOST_FILES = 1 << 20
 # Requests make hardly any cycles; at Python's own thresholds each few hundred of them would pay for a collection.
 _GC_THRESHOLDS = (50_000, 20, 20)
@@ -57,10 +57,10 @@ class Server:
         self._poll: asyncio.Task[None] | None = None
 
     async def start(self) -> dict[str, ServingError]:
-        """Open the ports, then load the models; health answers meanwhile. Returns the models that failed."""
+        """Open the ports, then load the models; health answers meanwhile. Return the models that failed."""
         self._machine.start()
         await self._listen()
-        # What servers left behind that were killed goes meanwhile.
+        # Files that killed servers left behind are deleted meanwhile.
         failures, _ = await asyncio.gather(self.dataplane.start(), asyncio.to_thread(remove_unused))
         if self._options.repository.control_mode is ControlMode.POLL:
             self._poll = asyncio.get_running_loop().create_task(self._poll_forever())
@@ -95,10 +95,10 @@ class Server:
             self._listeners.append(await grpc.serve(self.dataplane, listen))
             _log.info("Started GRPCInferenceService at %s:%d", options.grpc_address, self._listeners[-1].port)
         if options.metrics_port is not None:
-            place = metrics.MetricsOptions(
+            scrape = metrics.MetricsOptions(
                 host=options.metrics_address, port=options.metrics_port, timeouts=options.http_timeouts
             )
-            self._listeners.append(await metrics.serve(self.dataplane, place))
+            self._listeners.append(await metrics.serve(self.dataplane, scrape))
             _log.info("Started Metrics Service at %s:%d", options.metrics_address, self._listeners[-1].port)
 
     async def _poll_forever(self) -> None:
@@ -110,19 +110,19 @@ class Server:
                 _log.exception("cannot look into the model repository; it is looked at again")
 
     async def drain(self) -> None:
-        """Not ready any more, go on answering until quiet has come. See `quiet`."""
+        """Report not ready, and go on answering until no request has come for `--drain-quiet-secs`."""
         self.dataplane.drain()
         for listener in self._listeners:
             listener.drain()
         loop = asyncio.get_running_loop()
-        quiet = Quiet(self._options.drain, self.dataplane.requests, loop.time())
+        idle = Quiet(self._options.drain, self.dataplane.requests, loop.time())
         while True:
-            if quiet.reached(self.dataplane.requests, loop.time()):
+            if idle.reached(self.dataplane.requests, loop.time()):
                 return
-            await asyncio.sleep(_QUIET_POLL_S)
+            await asyncio.sleep(_DRAIN_POLL_S)
 
     async def stop(self) -> None:
-        """Take no more, answer what has been accepted, release the models."""
+        """Refuse further requests, answer the accepted ones, release the models."""
         if self._poll is not None:
             self._poll.cancel()
         loop = asyncio.get_running_loop()
@@ -135,7 +135,7 @@ class Server:
 
 
 def _machine_sampling(options: ServerOptions, gpus: Sequence[GpuDevice]) -> MachineSampling:
-    """Of what the flags allow."""
+    """Return the sampling of what the flags allow."""
     readers: list[tuple[Reader, list[Family]]] = []
     if options.cpu_metrics:
         readers.append((CpuReader(), cpu_families()))
@@ -145,7 +145,7 @@ def _machine_sampling(options: ServerOptions, gpus: Sequence[GpuDevice]) -> Mach
 
 
 async def run(options: ServerOptions) -> int:
-    """Serve until SIGINT or SIGTERM, and then until quiet has come or a second one. The process' exit code."""
+    """Serve until SIGINT or SIGTERM, then drain unless a second one comes. Return the process' exit code."""
     stopping, hurrying = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
@@ -183,9 +183,9 @@ async def _done_before(event: asyncio.Event, work: "asyncio.Task[Any]") -> bool:
 
 
 def _freeze_code() -> None:
-    """What is imported stays: the collector need not look at it again, and only seldom at what comes and goes.
+    """Freeze the imported code, which the collector need not traverse again, and have it run less often.
 
-    Before any model is loaded: what is frozen is never collected, and models are unloaded.
+    To be called before any model is loaded: frozen objects are never collected, and models are unloaded.
     """
     gc.collect()
     gc.freeze()
@@ -204,14 +204,14 @@ def _report(options: ServerOptions, failures: dict[str, ServingError]) -> int:
 
 
 def _allow_many_clients() -> None:
-    """As many open files as this process may have: each connection is one, and the usual limit is for shells."""
+    """Raise the limit of open files, of which each connection is one, to the most that is allowed."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_FILES if most == resource.RLIM_INFINITY else min(most, _MOST_FILES)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    limit = _MOST_FILES if most == resource.RLIM_INFINITY else min(most, _MOST_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point."""
+    """Run the server with these arguments, or with those of the command line. Return the exit code."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     options.log.install(sys.stderr)
     _allow_many_clients()

@@ -62,6 +62,8 @@ IN_PROSE = {
     "nobody": "no client, nothing",
     "whoever": "the noun",
 }
+# Names of others, which are written as they write them: the error codes of gRPC and Triton.
+STANDARD = frozenset(("NOT_FOUND", "not_found"))
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PROSE = re.compile(rf"\b(?:{'|'.join(IN_PROSE)})\b", re.IGNORECASE)
 
@@ -96,7 +98,7 @@ def _in_names(path: Path) -> Iterator[Use]:
     for node in ast.walk(ast.parse(path.read_text())):
         for name in _defined(node):
             for part in _PARTS.findall(name):
-                if part.lower() in IN_NAMES and name not in seen:
+                if part.lower() in IN_NAMES and name not in seen and name not in STANDARD:
                     seen.add(name)
                     yield Use(path, getattr(node, "lineno", 1), name, IN_NAMES[part.lower()])
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -15,7 +15,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.messages import Array, Tensor
 from argosy_runtime.modelconfig.datatypes import element_size, numpy_dtype
-from argosy_runtime.tensors.device_arrays import DEVICE_COPIES, DeviceArray, DeviceMemory
+from argosy_runtime.tensors.device_arrays import DEVICE_TRANSFERS, DeviceArray, DeviceMemory
 
 from . import dlpack, staging
 from .batching import Output, joined_shape
@@ -51,7 +51,7 @@ class AddressedMemory(DeviceMemory):
     def read(self, offset: int, count: int) -> Array:
         """Copy elements to the host, and wait for them."""
         target = np.empty(count, self.dtype)
-        DEVICE_COPIES.fetched(target.nbytes)
+        DEVICE_TRANSFERS.fetched(target.nbytes)
         self._stream.copy(target.ctypes.data, self.address + offset * target.itemsize, target.nbytes)
         self._stream.synchronize()
         return target
@@ -136,7 +136,7 @@ class DeviceBatch:
         if pinned is not None:
             pinned[:] = source
             source = pinned
-        DEVICE_COPIES.sent(size)
+        DEVICE_TRANSFERS.sent(size)
         self._stream.copy(target, source.ctypes.data, size)
         return source
 
@@ -159,7 +159,7 @@ class DeviceBatch:
             size = output.size * memory.dtype.itemsize
             pinned = self._outgoing.take(size)
             target = np.empty(size, np.uint8) if pinned is None else pinned
-            DEVICE_COPIES.fetched(size)
+            DEVICE_TRANSFERS.fetched(size)
             self._stream.copy(target.ctypes.data, memory.address, size)
             (fetched if pinned is None else staged)[name] = target.view(memory.dtype).reshape(output.shape)
         self._stream.synchronize()

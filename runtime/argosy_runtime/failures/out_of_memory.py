@@ -1,7 +1,7 @@
-"""Whether something failed for want of memory, by the exceptions and the words of those who ran short of it.
+"""Recognizes failures for want of memory, by exceptions, by their messages, and by the kernel's counter.
 
-Frameworks have no exception in common for this, and some have none at all but their words; so both are looked at, and
-only words that mean nothing else.
+Frameworks have no exception in common for this, and some have a message alone; so both are looked at, and only messages
+that mean nothing else.
 """
 
 import re
@@ -24,82 +24,80 @@ HOST_WORDS: Final = (
 _WORDS = re.compile(f"{GPU_WORDS}|{HOST_WORDS}", re.IGNORECASE)
 
 _TYPE = "OutOfMemoryError"
-"""What torch calls it, and frameworks after it; none of them is imported to ask."""
+"""The name of torch's exception, which other frameworks use, too; none of them is imported for the check."""
 
 COUNTERS = (("0::", ".", "memory.events"), (":memory:", "memory", "memory.oom_control"))
-"""Of cgroups' version 2 and 1: how its line of /proc/self/cgroup begins, its folder, the file of the counter."""
+"""For cgroups of version 2 and 1: the mark in the lines of /proc/self/cgroup, the folder, the counter's file."""
 
 
 def is_out_of_memory(fault: BaseException) -> bool:
-    """Return whether this exception, or one that it came of, says so."""
-    return any(_says_so(each) for each in causes_of(fault))
+    """Return whether this exception, or one of its causes, is about memory."""
+    return any(_is_of_memory(cause) for cause in causes_of(fault))
 
 
 def reason_of(fault: BaseException) -> FailureReason:
-    """As what a request counts that failed for this exception of a model."""
+    """Return the reason to count for a request that failed for this exception of a model."""
     return FailureReason.OUT_OF_MEMORY if is_out_of_memory(fault) else FailureReason.BACKEND
 
 
 def with_reason(error: ServingError) -> ServingError:
-    """Return the error, counted as want of memory where a backend told of that as of any failure of its own."""
+    """Return the error, with the reason OUT_OF_MEMORY where a backend reported that as a failure of its own."""
     if error.reason is FailureReason.BACKEND:
         error.reason = reason_of(error)
     return error
 
 
 def says_out_of_memory(text: str) -> bool:
-    """Return whether a framework's words do."""
+    """Return whether a framework's message is about memory."""
     return _WORDS.search(text) is not None
 
 
 def causes_of(fault: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
-    """Yield an exception and those that it came of; with `contexts` also those that it was raised while handling."""
+    """Yield an exception and its causes; with `contexts` also those during whose handling it was raised."""
     seen: set[int] = set()
-    each: BaseException | None = fault
-    while each is not None and id(each) not in seen:
-        seen.add(id(each))
-        yield each
-        each = each.__cause__ or (each.__context__ if contexts else None)
+    cause: BaseException | None = fault
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or (cause.__context__ if contexts else None)
 
 
-def _says_so(fault: BaseException) -> bool:
+def _is_of_memory(fault: BaseException) -> bool:
     if isinstance(fault, MemoryError) or any(kind.__name__ == _TYPE for kind in type(fault).__mro__):
         return True
     return says_out_of_memory(str(fault))
 
 
 def oom_kills(cgroups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
-    """Return how often the kernel has killed for want of memory in this process' container: 0 where nobody counts."""
+    """Return how many processes of this container the kernel killed for want of memory; 0 without a counter."""
     for counter in (*_own_counters(cgroups, own), *(cgroups / folder / name for _, folder, name in COUNTERS)):
         try:
             text = counter.read_text()
         except OSError:
             continue
-        if found := re.search(r"^oom_kill (\d+)$", text, re.MULTILINE):
-            return int(found[1])
+        if match := re.search(r"^oom_kill (\d+)$", text, re.MULTILINE):
+            return int(match[1])
     return 0
 
 
 class OomKills:
-    """Tells of processes that were killed, one after the other, whether it was for want of memory: of as many as the
-    kernel has counted since the first question was prepared.
-    """
+    """Attributes killed processes to want of memory: as many of them as the kernel has counted since the start."""
 
     def __init__(self, count: Callable[[], int] = oom_kills) -> None:
         self._count = count
-        self._told = count()
+        self._reported = count()
 
     def one_more(self) -> bool:
         """Return whether the kernel's count of processes killed for want of memory rose since the last call."""
-        if self._count() <= self._told:
+        if self._count() <= self._reported:
             return False
-        self._told += 1
+        self._reported += 1
         return True
 
 
 def _own_counters(cgroups: Path, own: Path) -> list[Path]:
-    """Return where the whole machine's cgroups are mounted, those of this process; a container sees its own as the
-    root.
+    """Return the counters of this process's cgroups below those of the machine. A container, which sees its own as the
+    root, has none.
     """
     try:
         lines = own.read_text().splitlines()

@@ -1,7 +1,7 @@
-"""What an exception of a model means beyond its words: that memory ran short, or that its device met an error.
+"""Translates exceptions of models into serving errors: for want of memory, for an error of the device, or neither.
 
-An error of a device is told by the type of the exception that a framework raised, and its words are looked at only
-then: in what a model, or a client through it, says for itself everything may stand.
+An error of a device is recognized by the type of a framework's exception, and only then by its message: a message of a
+model, or of a client through it, may contain anything.
 """
 
 from types import TracebackType
@@ -20,28 +20,28 @@ _TYPES: Final = frozenset(
         *(f"{_ONNX_RUNTIME}.{name}" for name in ("DeviceReset", "EPFail", "EngineError", "Fail", "RuntimeException")),
     ]
 )
-"""What frameworks raise where a device fails, among other things; none of them is imported to ask."""
+"""Types that frameworks raise for device errors, among others; none of them is imported for the check."""
 _RAISERS: Final = ("torch", "argosy_runtime.backends.pytorch", "argosy_runtime.backends.transformers")
-"""Where a plain RuntimeError is torch's, which tells so of missing devices and of cuBLAS."""
+"""Modules whose plain RuntimeErrors are torch's, which it raises for missing devices and for cuBLAS."""
 
 
 def failure(message: str, fault: BaseException) -> ServingError:
-    """Return the error that requests are answered with which failed for this exception of a model."""
+    """Return the error of requests that failed for this exception of a model."""
     return internal(message, reason_of(fault), device_error(fault))
 
 
 def explained(error: ServingError) -> ServingError:
-    """Return the error, with what the exceptions mean that it came of."""
+    """Return the error with the reason and the device error of its causes."""
     error.device_error = error.device_error or device_error(error)
     return with_reason(error)
 
 
 def device_error(fault: BaseException) -> str:
-    """Return the line in which a framework told of an error of its device, empty where none did."""
-    for each in causes_of(fault, contexts=True):
-        if isinstance(each, ServingError) and each.device_error:
-            return each.device_error
-        if _is_of_framework(each) and (line := device_errors.line_of(str(each))):
+    """Return the line of a framework's message about an error of its device; empty where there is none."""
+    for cause in causes_of(fault, contexts=True):
+        if isinstance(cause, ServingError) and cause.device_error:
+            return cause.device_error
+        if _is_of_framework(cause) and (line := device_errors.line_of(str(cause))):
             return line
     return ""
 

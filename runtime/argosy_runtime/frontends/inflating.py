@@ -1,8 +1,8 @@
-"""Decompressing what clients send: never beyond a limit, and on the event loop only what takes a moment.
+"""Decompression of what clients send: never beyond a limit, and on the event loop only where it is short.
 
-How long it takes depends on both sizes, and how large something becomes is known only once it is there. So it is tried
-up to OFFLOAD_BYTES, and what becomes more is decompressed by a thread. These threads do nothing else: those that read
-files may hang with a disk.
+The time depends on both sizes, and the decompressed one is known only in the end. So up to OFFLOAD_BYTES are
+decompressed on the loop, and what becomes larger is decompressed again by a thread. These threads do nothing else, as
+those that read files may block on a disk.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ from argosy_runtime.cpus import cpu_limit
 from argosy_runtime.tensors import Data
 
 OFFLOAD_BYTES: Final = 1 << 18
-"""What has more bytes than this, compressed or not, is (de)compressed by a thread."""
+"""Larger bodies, compressed or not, are (de)compressed by a thread."""
 
 _THREADS: Final = ThreadPoolExecutor(cpu_limit() or os.cpu_count(), "compression")
 
 
 def in_thread(work: Callable[..., bytes], *arguments: Any) -> "asyncio.Future[bytes]":
-    """Return what (de)compresses something in a thread."""
+    """Run a (de)compression in a thread, and return its future."""
     return asyncio.get_running_loop().run_in_executor(_THREADS, work, *arguments)
 
 
 def inflated(packed: Data, window_bits: int, limit: int) -> bytes | None:
-    """Return what was compressed, None where that is more than `limit` bytes, of which no more are made.
+    """Return the decompressed bytes; None where they are more than `limit`, after which no more are made.
 
     `window_bits` are zlib's. Raises zlib.error, and EOFError where it is cut short.
     """

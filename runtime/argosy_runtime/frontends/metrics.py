@@ -25,13 +25,12 @@ class MetricsOptions:
 
 
 class MetricsApp:
-    """What answers on the metrics port."""
+    """The application of the metrics port."""
 
     def __init__(self, plane: DataPlane) -> None:
         self._plane = plane
 
     def handler(self, head: Head) -> Handler:
-        """See `Application`."""
         if head.method != "GET":
             return Fixed(message_reply(405, "Method Not Allowed"))
         if head.path not in ("/metrics", "/metrics/"):
@@ -39,11 +38,10 @@ class MetricsApp:
         return self
 
     def begin(self, context: RequestContext) -> None:
-        """See `Handler`."""
         context.run(self._answer(context))
 
     async def _answer(self, context: RequestContext) -> None:
-        """In pieces: to hand over ten megabytes at once takes long enough for a request to notice."""
+        """Send the metrics in pieces, because ten megabytes at once would delay requests."""
         async for piece in self._plane.metrics():
             if not context.started:
                 context.start(200, (("Content-Type", "text/plain; charset=utf-8"),))

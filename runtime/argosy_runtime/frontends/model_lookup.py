@@ -17,5 +17,5 @@ def model_view(plane: DataPlane, name: str, version: str) -> ModelView:
 
 
 def lazy_view(plane: DataPlane, name: str, version: str) -> Callable[[], ModelView]:
-    """Return the same, for codecs that seldom need it."""
+    """Return a function that looks the view up, for codecs that seldom need it."""
     return lambda: model_view(plane, name, version)

@@ -11,13 +11,13 @@ from argosy_runtime.telemetry.log_settings import Setting
 
 
 class DataPlane(Protocol):
-    """Everything a client can ask of a server. Every method raises ServingError where the answer is no.
+    """Everything that a client can request of a server. Every method raises ServingError where it cannot answer.
 
     A version "" means the one that the version policy decides.
     """
 
     def live(self) -> bool:
-        """Return whether the server answers at all."""
+        """Return whether the server is live."""
 
     def ready(self) -> bool:
         """Return whether the server is ready for inference."""
@@ -35,15 +35,13 @@ class DataPlane(Protocol):
         """Return a model's complete configuration."""
 
     def statistics(self, name: str, version: str) -> pb.ModelStatisticsResponse:
-        """Counters of a model's versions; of all models where `name` is empty."""
+        """Return the counters of a model's versions; of all models where `name` is empty."""
 
     def labels(self, name: str, version: str, output: str) -> Sequence[str]:
         """Return the classification labels of an output, in order; none where it has none."""
 
     async def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
-        """Return the models of the repository. While nothing changes, the same message each time: it is not to be
-        changed.
-        """
+        """Return the models of the repository: the same message while nothing changes, so it must not be modified."""
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:
         """Load or reload a model; `config` is JSON that overrides its file, `files` replace the
@@ -64,7 +62,7 @@ class DataPlane(Protocol):
         """Return what the server logs: Triton's names and values, in its order."""
 
     def change_log_settings(self, changes: Mapping[str, Setting]) -> None:
-        """Log otherwise from now on; `changes` have the types of `log_settings.KINDS`."""
+        """Change what is logged; `changes` have the types of `log_settings.KINDS`."""
 
     def metrics(self) -> AsyncIterator[bytes]:
         """Return all metrics in Prometheus' text format, in pieces; other work of the loop goes on between them."""

@@ -1,4 +1,4 @@
-"""The responses to one request for coroutines: in order, bounded, and cancelled when nobody takes them any more."""
+"""The responses to one request for coroutines: in order, bounded, and cancelled when the coroutine leaves."""
 
 import asyncio
 from collections import deque
@@ -9,12 +9,13 @@ from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submis
 
 Submit = Callable[[InferRequest, Deliver], Submission]
 
-# So many responses may wait before whoever makes them is told to wait; when half are taken, it goes on.
+# Responses that may wait before the model is paused; once half of them are taken, it is resumed.
 HIGH_WATER = 64
 
 
 class ResponseStream:
-    """An asynchronous iterator over the responses to `request`. Leaving its `async with` cancels what is not over.
+    """An asynchronous iterator over the responses to `request`. Leaving its `async with` cancels the request
+    unless it is over.
 
     Entering raises ServingError where the request may not enter.
     """
@@ -24,7 +25,7 @@ class ResponseStream:
         self._request = request
         self._waiting: deque[InferResponse] = deque()
         self._submission: Submission | None = None
-        self._wanted: asyncio.Future[None] | None = None
+        self._next: asyncio.Future[None] | None = None
         self._paused = False
         self._over = False
 
@@ -45,8 +46,8 @@ class ResponseStream:
         while not self._waiting:
             if self._over:
                 raise StopAsyncIteration
-            self._wanted = asyncio.get_running_loop().create_future()
-            await self._wanted
+            self._next = asyncio.get_running_loop().create_future()
+            await self._next
         response = self._waiting.popleft()
         if self._paused and len(self._waiting) <= HIGH_WATER // 2:
             self._paused = False
@@ -57,8 +58,8 @@ class ResponseStream:
     def _deliver(self, response: InferResponse) -> None:
         self._waiting.append(response)
         self._over = self._over or response.final
-        if self._wanted is not None and not self._wanted.done():
-            self._wanted.set_result(None)
+        if self._next is not None and not self._next.done():
+            self._next.set_result(None)
         if len(self._waiting) >= HIGH_WATER and not (self._paused or self._over) and self._submission is not None:
             self._paused = True
             self._submission.pause()

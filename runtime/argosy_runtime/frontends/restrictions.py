@@ -1,4 +1,4 @@
-"""Which groups of the API only clients with a secret header may use."""
+"""The groups of the API that only clients with a secret header may use."""
 
 import hmac
 from collections.abc import Mapping
@@ -26,19 +26,19 @@ class Restriction:
     """A header and the value it must have. Header names match in any case.
 
     `flag`: the flag to name where a request is refused as not authorized; empty for Triton's own restrictions, which
-    have words and a status of their own.
+    have a message and a status of their own.
     """
 
     header: str
     value: str = field(repr=False)
     flag: str = ""
 
-    def allows(self, given: str | None) -> bool:
-        """Return whether a header's value, one character a byte, is the right one, in a time that tells nothing."""
-        return given is not None and hmac.compare_digest(given.encode("latin-1"), self.value.encode())
+    def allows(self, value: str | None) -> bool:
+        """Return whether a header's value, one character a byte, is the right one. The time reveals nothing."""
+        return value is not None and hmac.compare_digest(value.encode("latin-1"), self.value.encode())
 
     def refusal(self, what: str) -> str:
-        """Return what a client without the value is answered; `what` is API or protocol, as Triton calls it."""
+        """Return the message for a client without the value; `what` is API or protocol, as Triton calls it."""
         if not self.flag:
             return f"This {what} is restricted, expecting header '{self.header}'"
         return (
@@ -51,7 +51,7 @@ Restrictions = Mapping[Api, Restriction]
 
 CONTROL_TOKEN_FLAG = "--control-token-file"
 _CONTROL = (Api.MODEL_REPOSITORY, Api.LOGGING, Api.TRACE, Api.SHARED_MEMORY)
-"""What changes a server. The index changes nothing, and stays open."""
+"""The groups that change a server. The index changes nothing, and stays open."""
 
 
 def control_restrictions(token: str) -> Restrictions:

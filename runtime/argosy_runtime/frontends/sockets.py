@@ -9,7 +9,7 @@ BACKLOG = 1024
 
 
 def cannot_listen(flag: str, port: int, reason: str) -> ServingError:
-    """Return the error of a port that cannot be had; names the flag that chooses it."""
+    """Return the error of a port that cannot be opened, naming the flag that chooses it."""
     return unavailable(f"{flag} {port} {reason}")
 
 

@@ -27,14 +27,14 @@ def classify(tensor: Tensor, count: int, model: ModelView) -> Tensor:
     if rows.shape[1] > MAX_ELEMENTS:
         raise invalid("classification output tensor too large")
     labels = model.labels(tensor.name)
-    kept = min(count, rows.shape[1])
-    result = np.empty((len(rows), kept), dtype=np.object_)
+    width = min(count, rows.shape[1])
+    result = np.empty((len(rows), width), dtype=np.object_)
     for row, best in zip(rows, result, strict=True):
         best[:] = [
             _entry(pattern % row[index], index, labels[index] if index < len(labels) else None)
-            for index in _descending(row)[:kept].tolist()
+            for index in _descending(row)[:width].tolist()
         ]
-    return Tensor(tensor.name, "BYTES", result if batch is not None else result.reshape(kept))
+    return Tensor(tensor.name, "BYTES", result if batch is not None else result.reshape(width))
 
 
 def _descending(row: Array) -> Array:

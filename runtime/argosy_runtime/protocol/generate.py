@@ -24,10 +24,10 @@ NOT_ONE_RESPONSE = (
 def decode(
     body: Data, model_name: str, model_version: str, model: ModelView, limit: int = DEFAULT_MAX_INPUT_SIZE
 ) -> InferRequest:
-    """Top-level keys that name inputs become tensors, `parameters` is one level of the same, the rest parameters.
+    """Decode a body: keys that name inputs become tensors, the others parameters; `parameters` nests both one level.
 
-    `outputs` with a list, which Triton refuses as a parameter, names the outputs that are wanted. A key whose value is
-    null is as good as left out, as clients write what they do not set.
+    `outputs` with a list, which Triton refuses as a parameter, names the requested outputs. A key with the value null
+    is ignored, because clients write it for what they do not set.
     """
     if len(body) > limit:
         raise invalid(too_long(len(body), limit))
@@ -77,8 +77,8 @@ class _Reader:
             try:
                 self.take(key, inner)
             except ServingError as error:
-                told = f"Converting keyword: 'parameters': {error.message}"
-                raise ServingError(error.kind, told, error.reason) from None
+                message = f"Converting keyword: 'parameters': {error.message}"
+                raise ServingError(error.kind, message, error.reason) from None
 
     def take(self, key: str, value: Any) -> None:
         declared = self._model.inputs.get(key)
@@ -134,7 +134,9 @@ def encode(response: InferResponse, without: frozenset[str] = frozenset()) -> by
 
     An output of one element stands without its list; those named in `without` are left out.
     """
-    fields: dict[str, Any] = {each.name: each for each in reversed(response.outputs) if each.name not in without}
+    fields: dict[str, Any] = {
+        output.name: output for output in reversed(response.outputs) if output.name not in without
+    }
     fields.update(response.parameters)
     fields["model_name"] = response.model_name
     fields["model_version"] = response.model_version
@@ -155,9 +157,9 @@ def event(payload: bytes) -> bytes:
 
 
 def encode_event(response: InferResponse) -> bytes:
-    """Return a response, or the error it carries, as one server-sent event; none where it has nothing new to say.
+    """Return a response, or its error, as one server-sent event; b"" where it has no new output.
 
-    What was made once for the whole request stands in its first event alone.
+    Outputs that were made once for the request are in its first event alone.
     """
     if response.error is not None:
         return event(encode_error(response.error.message))

@@ -1,4 +1,4 @@
-"""What a codec may know of a model."""
+"""A codec's view of a model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The bytes of a request's inputs as arrays, with Triton's words where they do not fit."""
+"""The bytes of a request's inputs as arrays, with Triton's messages where they do not fit."""
 
 from math import prod
 
@@ -24,7 +24,7 @@ class InputBytes:
         self._prefix = prefix
 
     def tensor(self, name: str, datatype: str, shape: tuple[int, ...], data: Data) -> Tensor:
-        """Return a tensor over `data`, of which there is as much as it must have; only BYTES are decoded."""
+        """Return a tensor over `data`, whose size is checked; only BYTES are decoded."""
         dtype = DTYPES.get(datatype)
         if dtype is None:
             raise invalid(f"invalid datatype for input {name}")
@@ -40,13 +40,11 @@ class InputBytes:
         return raw_tensor(name, datatype, shape, data)
 
     def array(self, name: str, datatype: str, shape: tuple[int, ...], data: Data) -> Array:
-        """Return the same as an array: no copy, unless the bytes lie where their type cannot be read, or are BYTES."""
+        """Return the same as an array: a copy only of unaligned bytes, and of BYTES."""
         return self.tensor(name, datatype, shape, data).array
 
     def strings(self, name: str, shape: tuple[int, ...], elements: list[bytes]) -> Array:
-        """Return a BYTES array of already separated elements; an error unless there are as many as the shape
-        says.
-        """
+        """Return a BYTES array of separated elements. Raises INVALID_ARG unless the shape has as many."""
         count = element_count(name, shape)
         of = f"for inference input '{name}' for model '{self._model}'"
         if len(elements) > count:
@@ -69,7 +67,7 @@ class InputBytes:
                 f"'{self._model}', expecting 4 bytes but only {error.left} bytes available. Please make sure the "
                 "string length indicator is in one buffer."
             )
-        # Triton tells this one in another place, where it knows neither request nor model.
+        # Triton reports this from a place that knows neither request nor model.
         return (
             f"incomplete string data for inference input '{name}', expecting string of length {error.length} "
             f"but only {error.left} bytes available"
@@ -77,7 +75,7 @@ class InputBytes:
 
 
 def element_count(name: str, shape: tuple[int, ...]) -> int:
-    """Return how many elements a shape holds. Raises INVALID_ARG for one that no tensor may have."""
+    """Return the number of elements of a shape. Raises INVALID_ARG for one that no tensor may have."""
     if problem := size_problem(shape):
         raise invalid(f"invalid shape for input '{name}': {problem}")
     return prod(shape)

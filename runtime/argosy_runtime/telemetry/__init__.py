@@ -1,4 +1,4 @@
-"""What a server tells about itself: statistics, metrics, logs.
+"""A server's telemetry: statistics, metrics, logs.
 
-Counting happens on the event loop and costs a few additions to a request; text is made only when somebody asks.
+Counting happens on the event loop and costs a request a few additions; text is made only when it is scraped.
 """

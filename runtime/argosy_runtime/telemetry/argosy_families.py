@@ -1,14 +1,14 @@
 """Argosy's own metrics of models (`argosy_*`), made from the statistics when they are scraped.
 
-What Triton does not tell, or not so that it can be added up over servers: durations as histograms, instances and how
-busy they are, batches by their rows, failures by all their reasons. Units are seconds; counters end in `_total`.
+What Triton does not expose, or not so that it can be added up over servers: durations as histograms, instances and
+how busy they are, batches by their rows, failures by all their reasons. Units are seconds; counters end in `_total`.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final
 
-from argosy_runtime.tensors.device_arrays import DeviceCopies
+from argosy_runtime.tensors.device_arrays import DeviceTransfers
 
 from .exposition import Family, bound_texts
 from .histogram import DURATION_BOUNDS, DurationHistogram
@@ -100,7 +100,7 @@ def _instances(models: list[tuple[ModelSeries, InService]], now: int) -> list[Fa
 
 
 def _rows(statistics: ModelStatistics) -> tuple[list[int], int]:
-    """Executions by their rows, and all rows together."""
+    """Return the executions by their rows, and the sum of all rows."""
     counts, total = [0] * (len(_ROWS) + 1), 0
     for rows, batch in statistics.batches.items():
         executions = batch.compute_infer.count
@@ -152,11 +152,11 @@ def _failed_loads(models: list[ModelSeries]) -> Family:
     return family
 
 
-def device_families(copies: DeviceCopies) -> list[Family]:
+def device_families(transfers: DeviceTransfers) -> list[Family]:
     """Return what the server's own process copied between hosts and devices."""
     count = Family("argosy_device_copy_count", "Number of arrays copied between host and device memory", "counter")
     size = Family("argosy_device_copy_bytes", "Bytes copied between host and device memory", "counter")
-    for direction, one_way in (("to_host", copies.to_host), ("to_device", copies.to_device)):
+    for direction, one_way in (("to_host", transfers.to_host), ("to_device", transfers.to_device)):
         count.add({"direction": direction}, one_way.arrays)
         size.add({"direction": direction}, one_way.bytes)
     return [count, size]

@@ -1,7 +1,7 @@
-"""Metrics that models define for themselves (`pb_utils.MetricFamily`), and who has which.
+"""Metrics that models define for themselves (`pb_utils.MetricFamily`), and the instances that own them.
 
-A metric is shown while an instance of a model has it. What a counter or a histogram has counted is remembered beyond
-that: its owner may be loaded anew, and a count must not go back while the server lives.
+A metric is exposed while an instance of a model owns it. The counts of a counter or a histogram are kept beyond that,
+because its owner may be loaded again, and a count must not decrease while the server runs.
 """
 
 from bisect import bisect_left
@@ -23,7 +23,7 @@ UNOWNED: Final = 4096
 
 @dataclass(slots=True)
 class _Metric:
-    """One labelled metric. `counts` per bucket, the last for +Inf; `owners`: how many times each has it."""
+    """One labelled metric. `counts` per bucket, the last for +Inf; `owners`: how often each instance created it."""
 
     buckets: tuple[float, ...]
     value: float = 0.0
@@ -40,12 +40,12 @@ class _Family:
 
     @property
     def is_owned(self) -> bool:
-        """Whether any of its metrics is shown."""
+        """Whether any of its metrics is exposed."""
         return any(metric.owners for metric in self.metrics.values())
 
 
 class CustomMetrics:
-    """Families by name; each acted upon from any model through its host. `reserved`: the server's own families."""
+    """Families by name, which models change through their hosts. `reserved`: the server's own families."""
 
     def __init__(self, reserved: Collection[str] = ()) -> None:
         self._reserved = frozenset(reserved)
@@ -53,7 +53,7 @@ class CustomMetrics:
         self._unowned = FifoCache[tuple[str, Labels], None](UNOWNED)
 
     def act(self, owner: int, family: MetricFamilySpec, labels: Mapping[str, str], action: str, value: float) -> float:
-        """Do `action` (create, increment, set, observe, value, remove) for an instance; the metric's value then.
+        """Do `action` (create, increment, set, observe, value, remove) for an instance. Return the metric's value.
 
         Raises ServingError.
         """
@@ -63,19 +63,19 @@ class CustomMetrics:
             return 0.0
         if action == "create":
             return self._create(owner, family, labels, key).value
-        known = self._families.get(family.name)
-        metric = known.metrics.get(key) if known is not None else None
-        if known is None or metric is None or owner not in metric.owners:
+        registered = self._families.get(family.name)
+        metric = registered.metrics.get(key) if registered is not None else None
+        if registered is None or metric is None or owner not in metric.owners:
             raise not_found(f"metric family '{family.name}' has no metric with labels {dict(labels)}")
-        self._change(known.spec, metric, action, value)
+        self._change(registered.spec, metric, action, value)
         return metric.value
 
     def forget(self, owner: int) -> None:
-        """An instance is no more: its metrics are shown no longer, unless another has them too."""
+        """Remove an instance from the owners of its metrics."""
         for name, family in list(self._families.items()):
             for key, metric in list(family.metrics.items()):
                 if metric.owners.pop(owner, 0) and not metric.owners:
-                    self._let_go(name, key)
+                    self._release(name, key)
 
     def _create(self, owner: int, family: MetricFamilySpec, labels: Mapping[str, str], key: Labels) -> _Metric:
         if family.name in self._reserved:
@@ -84,14 +84,14 @@ class CustomMetrics:
             check_labels(family, labels)
         except ValueError as error:
             raise invalid(str(error)) from None
-        known = self._families.get(family.name)
-        if known is None or (known.spec.kind != family.kind and not known.is_owned):
-            known = self._families[family.name] = _Family(family)
-        if known.spec.kind != family.kind:
-            raise invalid(f"metric family '{family.name}' is already registered as a {known.spec.kind}")
-        metric = known.metrics.get(key)
+        registered = self._families.get(family.name)
+        if registered is None or (registered.spec.kind != family.kind and not registered.is_owned):
+            registered = self._families[family.name] = _Family(family)
+        if registered.spec.kind != family.kind:
+            raise invalid(f"metric family '{family.name}' is already registered as a {registered.spec.kind}")
+        metric = registered.metrics.get(key)
         if metric is None or (metric.buckets != family.buckets and not metric.owners):
-            metric = known.metrics[key] = _Metric(family.buckets, counts=[0] * (len(family.buckets) + 1))
+            metric = registered.metrics[key] = _Metric(family.buckets, counts=[0] * (len(family.buckets) + 1))
         metric.owners[owner] = metric.owners.get(owner, 0) + 1
         self._unowned.remove((family.name, key))
         return metric
@@ -105,10 +105,10 @@ class CustomMetrics:
         if not metric.owners[owner]:
             del metric.owners[owner]
         if not metric.owners:
-            self._let_go(name, key)
+            self._release(name, key)
 
-    def _let_go(self, name: str, key: Labels) -> None:
-        """A metric has lost its last owner: a gauge is forgotten, other values only where they are many."""
+    def _release(self, name: str, key: Labels) -> None:
+        """Drop a gauge that has lost its last owner; keep other metrics until there are too many."""
         family = self._families[name]
         if family.spec.kind == "gauge":
             self._drop(name, key)
@@ -139,7 +139,7 @@ class CustomMetrics:
             raise _unsupported(spec, action)
 
     def families(self) -> list[Family]:
-        """Return all that have an owner, to be written out."""
+        """Return the families that have an owner."""
         return [_written(family) for family in self._families.values() if family.is_owned]
 
 

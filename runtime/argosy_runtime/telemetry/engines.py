@@ -1,4 +1,4 @@
-"""What engines inside of models tell: backends that batch by themselves, token by token, as language models do."""
+"""Statistics of engines inside of models: backends that batch by themselves, token by token, as language models do."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ class EngineLoad:
 
 
 class EngineStatistics:
-    """By instance what each said last, and the tokens of all that ever were. Counters never go back."""
+    """The last reported state of each instance, and the tokens of all instances. Counters never decrease."""
 
     def __init__(self) -> None:
-        self._said: dict[str, EngineState] = {}
+        self._states: dict[str, EngineState] = {}
         self.prompt_tokens = 0
         self.generated_tokens = 0
 
     @property
     def any(self) -> bool:
         """Whether there is an engine at all."""
-        return bool(self._said)
+        return bool(self._states)
 
-    def told(self, instance: str, state: EngineState) -> None:
-        """An instance's engine says where it stands; its totals begin anew with its process."""
-        before = self._said.get(instance)
-        self._said[instance] = state
+    def update(self, instance: str, state: EngineState) -> None:
+        """Take the state that an instance's engine reports; its totals begin again with its process."""
+        before = self._states.get(instance)
+        self._states[instance] = state
         prompts, generated = max(state.prompt_tokens, 0), max(state.generated_tokens, 0)
         if before is not None and before.prompt_tokens <= prompts and before.generated_tokens <= generated:
             prompts, generated = prompts - before.prompt_tokens, generated - before.generated_tokens
@@ -39,8 +39,8 @@ class EngineStatistics:
         self.generated_tokens += generated
 
     def load(self, instances: Collection[str]) -> EngineLoad:
-        """Of these instances, which are those that live; what a lost one said last is over."""
-        states = [state for name, state in self._said.items() if name in instances]
+        """Return the load of these instances, those that are alive; the states of others no longer count."""
+        states = [state for name, state in self._states.items() if name in instances]
         caches = [state.cache for state in states if state.cache is not None and 0 <= state.cache <= 1]
         return EngineLoad(
             waiting=sum(max(state.waiting, 0) for state in states),

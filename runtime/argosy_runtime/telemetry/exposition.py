@@ -11,11 +11,11 @@ from itertools import accumulate
 
 
 class Labels(dict[str, str]):
-    """Labels that many families share: their text is made once. Never changed."""
+    """Labels that many families share: their text is made once, so they must not be changed."""
 
     @cached_property
     def text(self) -> str:
-        """As it stands between the braces."""
+        """The text between the braces."""
         return _text(self)
 
 
@@ -27,7 +27,7 @@ class Sample:
     value: float
 
     def lines(self, name: str) -> list[str]:
-        """As the text has it."""
+        """Return the sample's line."""
         return [f"{name}{_braced(_labels(self.labels))} {_number(self.value)}"]
 
 
@@ -44,7 +44,7 @@ class Buckets:
     sum: float
 
     def lines(self, name: str) -> list[str]:
-        """As the text has it: each bucket with those below it, then the sum and the count."""
+        """Return the lines: each bucket with those below it, then the sum and the count."""
         labels = _labels(self.labels)
         before = f'{name}_bucket{{{labels},le="' if labels else f'{name}_bucket{{le="'
         total = sum(self.counts)
@@ -52,7 +52,7 @@ class Buckets:
             below = accumulate(self.counts)
             lines = [f'{before}{bound}"}} {count}' for bound, count in zip(self.bounds, below, strict=True)]
         else:
-            # Of a thousand models most are at rest, and this is the whole of their text.
+            # Of a thousand models most are idle, and this is all of their text.
             lines = [before + f'"}} 0\n{before}'.join(self.bounds) + '"} 0']
         braced = _braced(labels)
         return [*lines, f"{name}_sum{braced} {_number(self.sum)}", f"{name}_count{braced} {total}"]
@@ -74,7 +74,7 @@ class Family:
     def add_buckets(
         self, labels: Mapping[str, str], bounds: Sequence[str], counts: Sequence[int], total: float
     ) -> None:
-        """Append a histogram's values. See `Buckets`."""
+        """Append a histogram's values: as `Buckets`, with `total` as their sum."""
         self.samples.append(Buckets(labels, bounds, counts, total))
 
 
@@ -98,7 +98,7 @@ def lines(family: Family) -> list[str]:
 
 
 def bound_texts(bounds: Iterable[float]) -> tuple[str, ...]:
-    """Upper bounds of buckets as the text has them; the one above all is added."""
+    """Return the upper bounds of buckets as text, and +Inf."""
     return (*[f"{bound:g}" for bound in bounds], "+Inf")
 
 

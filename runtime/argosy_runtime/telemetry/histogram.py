@@ -1,8 +1,7 @@
-"""Durations counted in buckets, so that percentiles can be told over many servers.
+"""Durations counted in buckets, so that percentiles of many servers can be computed.
 
-One set of bounds for every duration and every model: only buckets that are alike can be added up. Where budgets of
-inference lie, from 1 ms to 10 s, a bound is at most twice the one below it: a percentile is read out of a bucket, and
-is then not far off.
+All durations of all models have the same bounds, because only equal buckets can be added up. Between 1 ms and 10 s,
+where latency budgets of inference lie, a bound is at most twice the one below it, which bounds a percentile's error.
 """
 
 from bisect import bisect_left
@@ -13,7 +12,7 @@ _BOUNDS_MS: Final = (
     *(1000, 1500, 2000, 3000, 5000, 7500, 10_000, 20_000, 30_000, 60_000),
 )
 DURATION_BOUNDS: Final[list[int]] = [round(bound * 1_000_000) for bound in _BOUNDS_MS]
-"""Upper bounds of the buckets in nanoseconds, each included in its own; a last bucket has what is above all of them."""
+"""Upper bounds of the buckets in nanoseconds, inclusive; a last bucket counts what is above all of them."""
 
 
 class DurationHistogram:
@@ -27,12 +26,12 @@ class DurationHistogram:
         self.ns = 0
 
     def add(self, ns: int) -> None:
-        """One more."""
+        """Count one duration."""
         self.counts[bisect_left(self.bounds, ns)] += 1
         self.ns += ns
 
     def with_all(self, other: "DurationHistogram") -> "DurationHistogram":
-        """Return one that has counted what either has, to be read only; the bounds have to be the same."""
+        """Return the sum of both, to be read only; the bounds have to be the same."""
         if not any(other.counts):
             return self
         both = DurationHistogram(self.bounds)
@@ -41,7 +40,7 @@ class DurationHistogram:
         return both
 
     def counts_in(self, bounds: list[int]) -> list[int]:
-        """Return the counts in fewer buckets; each of their bounds has to be one of this one's."""
+        """Return the counts in fewer buckets; each of their bounds has to be a bound of this histogram."""
         counts = [0] * (len(bounds) + 1)
         for bound, count in zip(self.bounds, self.counts, strict=False):
             counts[bisect_left(bounds, bound)] += count

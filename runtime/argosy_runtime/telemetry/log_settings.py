@@ -1,4 +1,4 @@
-"""Which lines the server logs, and how: set by its flags, and by clients while it runs (the logging extension)."""
+"""The server's log settings: set by its flags, and by clients while it runs (the logging extension)."""
 
 import logging
 import time
@@ -19,7 +19,7 @@ KINDS: Mapping[str, type] = {
     "log_verbose_level": int,
     "log_format": str,
 }
-"""What each setting that can be changed must be; `log_file` cannot."""
+"""The types of the settings that can be changed; `log_file` cannot."""
 
 
 def _utc_formatter() -> logging.Formatter:
@@ -72,12 +72,12 @@ class LogSettings:
         }
 
     def change(self, changes: Mapping[str, Setting]) -> None:
-        """Take new values, of the types in `KINDS`; unknown names mean nothing. All or none: raises ServingError."""
+        """Set new values, of the types in `KINDS`; ignore unknown names. Raises ServingError, and then sets none."""
         if "log_file" in changes:
             raise unsupported("log file location can not be updated through network protocol")
-        wanted = changes.get("log_format", self.log_format)
-        if wanted not in _FORMATTERS:
-            raise invalid(f"invalid argument for log_format, got: {wanted}")
+        log_format = changes.get("log_format", self.log_format)
+        if log_format not in _FORMATTERS:
+            raise invalid(f"invalid argument for log_format, got: {log_format}")
         for name in KINDS.keys() & changes.keys():
             setattr(self, name, changes[name])
         self._apply()
@@ -87,6 +87,6 @@ class LogSettings:
             return
         self._handler.setFormatter(_FORMATTERS[self.log_format])
         levels = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
-        # The root's level spares the making of lines that nobody reads.
+        # With the root's level no lines are formatted that would not be written.
         lowest = next((level for level in levels if self.lets_through(level)), logging.CRITICAL + 1)
         logging.getLogger().setLevel(lowest)

@@ -1,7 +1,7 @@
 """Metrics of many models, read some models at a time, so that requests go on between them.
 
-The text has one family after the other, so it is not whole before the last model was read. What is told of one model is
-of one moment; of two models it may be of two, as it is of two servers.
+The text has one family after the other, so it is complete only once the last model is read. The values of one model
+are of one moment; those of two models may be of two, as those of two servers are.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from .exposition import Family, exposition, head, lines
 
 MODELS_AT_ONCE: Final = 4
-"""A few tenths of a millisecond, which is what a request may wait for."""
+"""So many take a few tenths of a millisecond, which a request may wait."""
 PIECE_BYTES: Final = 1 << 17
 
 Model = TypeVar("Model")
@@ -23,7 +23,7 @@ async def in_parts(
     """Yield the text, in pieces, of the families of all models, which are the same ones for any of them, and of the
     `rest`.
 
-    Whatever else the loop has to do is done between parts.
+    Other tasks of the loop run between parts.
     """
     text = PartedText(families_of(()))
     for first in range(0, len(models), MODELS_AT_ONCE):
@@ -37,19 +37,19 @@ async def in_parts(
 
 
 class PartedText:
-    """The text of families each of which comes in parts. `families`: all of them, with what each has first."""
+    """The text of families that come in parts. `families`: all of them, with their first samples."""
 
     def __init__(self, families: Sequence[Family]) -> None:
         self._parts = [[_text([*head(family), *lines(family)])] for family in families]
 
     def add(self, families: Sequence[Family]) -> None:
-        """More samples of the same families."""
+        """Append samples of the same families."""
         for parts, family in zip(self._parts, families, strict=True):
             if family.samples:
                 parts.append(_text(lines(family)))
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the whole text, in pieces of about PIECE_BYTES."""
+        """Yield the text, in pieces of about PIECE_BYTES."""
         gathered: list[bytes] = []
         size = 0
         for parts in self._parts:

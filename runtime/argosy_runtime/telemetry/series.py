@@ -1,4 +1,4 @@
-"""One model version as the metrics have it."""
+"""One model version as the metrics describe it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +9,7 @@ from .statistics import ModelStatistics
 
 @dataclass(frozen=True, slots=True)
 class InService:
-    """What a version that serves is now. `instances` is None for an ensemble, which has none, `engine` where there is
-    none inside of the instances.
+    """The state of a version that serves. `instances` is None for an ensemble, `engine` for a model without one.
 
     `running`: requests that are being executed; `max_batch_size`: rows that requests are put together to, 0: it does
     not batch.
@@ -26,7 +25,7 @@ class InService:
 
 @dataclass(frozen=True, slots=True)
 class ModelSeries:
-    """One model version and its labels (`metric_tags` included); how many times it could not be loaded.
+    """One model version with its labels (`metric_tags` included) and the number of its failed loads.
 
     `service` is None where it does not serve.
     """

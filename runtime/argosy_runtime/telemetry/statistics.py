@@ -1,7 +1,7 @@
-"""Per-model counters, in the words of the statistics extension.
+"""Per-model counters, with the names of the statistics extension.
 
-All durations are nanoseconds. One `ModelStatistics` belongs to one version of one model. Whoever runs its requests says
-what becomes of them: they are `accepted` into a queue, leave it, are `answered`, and their batch is `executed`.
+All durations are nanoseconds. One `ModelStatistics` belongs to one version of one model. The dispatcher reports the
+events of its requests: they are `accepted` into a queue, leave it, are `answered`, and their batch is `executed`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _MILLISECOND = 1_000_000
 
 
 class Duration:
-    """How often, and how long in all."""
+    """A number of events, and their total duration."""
 
     __slots__ = ("count", "ns")
 
@@ -30,17 +30,17 @@ class Duration:
         self.ns = 0
 
     def add(self, ns: int, count: int = 1) -> None:
-        """One more (or `count` more, `ns` together)."""
+        """Count one event, or `count` events of `ns` together."""
         self.count += count
         self.ns += ns
 
     def message(self) -> pb.StatisticDuration:
-        """As the protocol has it."""
+        """Return the protocol's message."""
         return pb.StatisticDuration(count=self.count, ns=self.ns)
 
 
 class BatchStatistics:
-    """What executions of one batch size took."""
+    """The durations of executions of one batch size."""
 
     __slots__ = ("compute_infer", "compute_input", "compute_output")
 
@@ -51,12 +51,12 @@ class BatchStatistics:
 
 
 class ModelStatistics:
-    """Everything counted about one model version.
+    """The counters of one model version.
 
-    Of requests that succeeded: `queueing`, how long each waited; `single`, how long those took that had one response;
-    `streamed` those that had several. `first_response` is from a request to the first of several, `between_responses`
-    from one to the next. `busy` instances have a batch now. Once a model `answers_later` than its execution ends, that
-    end says nothing of how long it works.
+    Histograms of requests that succeeded: `queueing` of their time in the queue; `single` of the duration of those with
+    one response, `streamed` of those with several. `first_response` is from a request to the first of several, and
+    `between_responses` from one to the next. `busy` instances have a batch now. Where a model `answers_later` than its
+    execution returns, the execution's time does not measure its work.
     """
 
     def __init__(self) -> None:
@@ -84,36 +84,36 @@ class ModelStatistics:
         self._busy_ns = 0
 
     def accepted(self) -> None:
-        """A request waits for its turn."""
+        """Count a request that entered the queue."""
         self.pending += 1
 
     def left_queue(self, requests: int) -> None:
-        """So many wait no longer, whatever becomes of them."""
+        """Subtract the requests that left the queue, for whatever reason."""
         self.pending -= requests
 
     def instance_taken(self, now: int) -> None:
-        """An instance begins with a batch."""
+        """Count an instance that begins a batch."""
         self.busy += 1
         self._busy_ns -= now
 
     def instance_freed(self, now: int) -> None:
-        """It can take the next one, or is no more."""
+        """Subtract an instance that has finished its batch, or ended."""
         self.busy -= 1
         self._busy_ns += now
 
     def busy_ns(self, now: int) -> int:
-        """Return how long instances have had batches, all of them together."""
+        """Return how long all instances together have had batches."""
         return self._busy_ns + self.busy * now
 
     def responded(self, arrived: int, last: int, now: int) -> None:
-        """A response came that is not the last; the one before it at `last`, 0 where it is the first."""
+        """Record a response that is not final; the one before it came at `last`, 0 where it is the first."""
         if last:
             self.between_responses.add(now - last)
         else:
             self.first_response.add(now - arrived)
 
     def answered(self, queued: QueuedRequest, response: InferResponse, now: int, warm_up: bool = False) -> None:
-        """A request has its last response. One of a `warm_up` is in no histogram: no client waited for it."""
+        """Record the final response of a request. Requests of a `warm_up` are in no histogram."""
         reason = failure_reason(queued, response.error)
         if reason is not None:
             self.failed(now - queued.arrived, reason)
@@ -125,13 +125,13 @@ class ModelStatistics:
             self.took(now - queued.arrived, queued.responded, now, response.is_empty)
         self.succeeded(1, now - queued.arrived, waited, queued.size)
         if queued.executed:
-            # Its execution ended before it did, so the batch could not be charged with it.
+            # Its execution ended before the request, which was therefore not charged with the batch.
             self.charge(1, ExecutionTimes(0, now - queued.started, 0))
 
     def answered_together(
         self, batch: Sequence[QueuedRequest], responses: Sequence[InferResponse], times: ExecutionTimes, now: int
     ) -> None:
-        """The whole of a batch has its last responses, and has been executed."""
+        """Record a batch that was executed and whose requests all have their final responses."""
         succeeded = rows = rows_ran = spent = waited = 0
         for queued, response in zip(batch, responses, strict=True):
             rows_ran += queued.size
@@ -154,7 +154,7 @@ class ModelStatistics:
         self.ran(succeeded, rows_ran, times)
 
     def executed(self, batch: Sequence[QueuedRequest], times: ExecutionTimes | None, now: int) -> None:
-        """A batch has run; those of its requests that have succeeded are charged with it."""
+        """Record a batch that was executed. Its requests that have succeeded are charged with its times."""
         succeeded = rows = 0
         for queued in batch:
             queued.executed = True
@@ -165,9 +165,9 @@ class ModelStatistics:
         self.ran(succeeded, rows, times or ExecutionTimes(0, now - batch[0].started, 0))
 
     def took(self, total_ns: int, last: int, now: int, bare: bool) -> None:
-        """A request succeeded after `total_ns`; its response before the last came at `last`, 0 where there was none.
+        """Record the duration of a request that succeeded. Its last but one response came at `last`, 0 for none.
 
-        A `bare` last response says no more than that it is the last.
+        A `bare` final response has no outputs.
         """
         if not last:
             self.single.add(total_ns)
@@ -177,19 +177,19 @@ class ModelStatistics:
             self.between_responses.add(now - last)
 
     def succeeded(self, requests: int, total_ns: int, queue_ns: int, rows: int) -> None:
-        """Requests of `rows` rows together were answered; the times are sums too."""
+        """Count requests that succeeded, of `rows` rows together; the times are sums, too."""
         self.success.add(total_ns, requests)
         self.queue.add(queue_ns, requests)
         self.inference_count += rows
         self.last_inference_ms = time_ns() // _MILLISECOND
 
     def failed(self, total_ns: int, reason: FailureReason) -> None:
-        """A request was refused or failed."""
+        """Count a request that was refused or failed."""
         self.fail.add(total_ns)
         self.failures[reason] += 1
 
     def ran(self, requests: int, rows: int, times: ExecutionTimes) -> None:
-        """A batch of `rows` rows ran; `requests` of its requests succeeded, each charged the whole batch's time."""
+        """Count an execution of `rows` rows, of whose requests `requests` succeeded."""
         self.execution_count += 1
         self.charge(requests, times)
         batch = self.batches.get(rows)
@@ -200,13 +200,13 @@ class ModelStatistics:
         batch.compute_output.add(times.compute_output_ns)
 
     def charge(self, requests: int, times: ExecutionTimes) -> None:
-        """`requests` requests took these times, each of them."""
+        """Add these times once for each of so many requests."""
         self.compute_input.add(times.compute_input_ns * requests, requests)
         self.compute_infer.add(times.compute_infer_ns * requests, requests)
         self.compute_output.add(times.compute_output_ns * requests, requests)
 
     def execution_ns(self) -> int:
-        """Return how long all executions took, each counted once, whatever requests it had."""
+        """Return how long all executions took, each counted once."""
         return sum(
             [
                 batch.compute_input.ns + batch.compute_infer.ns + batch.compute_output.ns
@@ -215,15 +215,15 @@ class ModelStatistics:
         )
 
     def durations(self) -> DurationHistogram:
-        """From each request that succeeded to its last response."""
+        """Return the histogram from each request that succeeded to its final response."""
         return self.single.with_all(self.streamed)
 
     def first_responses(self) -> DurationHistogram:
-        """From each request to its first response, which is the last one of most."""
+        """Return the histogram from each request to its first response, which of most is the only one."""
         return self.single.with_all(self.first_response)
 
     def message(self, name: str, version: str) -> pb.ModelStatistics:
-        """As ModelStatistics of the protocol."""
+        """Return the protocol's ModelStatistics."""
         return pb.ModelStatistics(
             name=name,
             version=version,
@@ -250,7 +250,7 @@ class ModelStatistics:
 
 
 def failure_reason(queued: QueuedRequest, error: ServingError | None) -> FailureReason | None:
-    """As what a request failed, None where it did not: an error that the model itself answered with is an answer."""
+    """Return why a request failed; None where it did not. An error that the model itself returned is no failure."""
     if error is not None and error.reason is not None:
         return FailureReason.CANCELED if error.kind is ErrorKind.CANCELLED else error.reason
     return FailureReason.CANCELED if queued.cancelled else None

@@ -37,7 +37,7 @@ _DURATIONS = (
 
 
 def triton_families(models: list[ModelSeries]) -> list[Family]:
-    """Triton's families of all models' statistics."""
+    """Return Triton's families of all models' statistics."""
     families = [_success(models), _failure(models), *_counts(models), _first_response(models)]
     for name, text, attribute in _DURATIONS:
         family = Family(name, text, "counter")
@@ -89,7 +89,7 @@ def _counts(models: list[ModelSeries]) -> list[Family]:
 
 
 def _first_response(models: list[ModelSeries]) -> Family:
-    """Of decoupled models alone, as in Triton; `argosy_first_response_duration_seconds` is of all."""
+    """Return the histogram of decoupled models, as Triton does; `argosy_first_response_duration_seconds` has all."""
     family = Family(
         "nv_inference_first_response_histogram_ms",
         "Duration from request to first response in milliseconds",

@@ -1,7 +1,7 @@
-"""Arrays that stay in a device's memory from one model to the next, and how often one is copied there or back.
+"""Arrays that stay in a device's memory from one model to the next, and the counters of copies there and back.
 
-What is here can be read at once and from any stream: a model's work on it is over when the model answers. Another
-framework takes it without a copy by DLPack (https://dmlc.github.io/dlpack/latest/).
+An array can be read at once and from any stream, because a model's work on it is over when the model answers. Another
+framework uses it without a copy by DLPack (https://dmlc.github.io/dlpack/latest/).
 """
 
 import threading
@@ -16,52 +16,52 @@ Array = npt.NDArray[np.generic]
 
 
 @dataclass(slots=True)
-class Copies:
-    """How many arrays went one way, and their bytes."""
+class Transfers:
+    """The number of arrays copied in one direction, and their bytes."""
 
     arrays: int = 0
     bytes: int = 0
 
 
 @dataclass(slots=True)
-class DeviceCopies:
-    """What this process has copied between its own memory and its devices'. Safe to add to from any thread."""
+class DeviceTransfers:
+    """The copies of this process between its own memory and its devices'. Any thread may add to them."""
 
-    to_host: Copies = field(default_factory=Copies)
-    to_device: Copies = field(default_factory=Copies)
+    to_host: Transfers = field(default_factory=Transfers)
+    to_device: Transfers = field(default_factory=Transfers)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def fetched(self, size: int) -> None:
-        """An array of `size` bytes came to the host."""
+        """Count an array of `size` bytes that was copied to the host."""
         self._add(self.to_host, size)
 
     def sent(self, size: int) -> None:
-        """An array of `size` bytes went to a device."""
+        """Count an array of `size` bytes that was copied to a device."""
         self._add(self.to_device, size)
 
-    def _add(self, copies: Copies, size: int) -> None:
+    def _add(self, transfers: Transfers, size: int) -> None:
         with self._lock:
-            copies.arrays += 1
-            copies.bytes += size
+            transfers.arrays += 1
+            transfers.bytes += size
 
 
-DEVICE_COPIES = DeviceCopies()
+DEVICE_TRANSFERS = DeviceTransfers()
 
 
 class DeviceMemory(ABC):
-    """A block of one framework's memory, C-contiguous, kept for as long as somebody holds this."""
+    """A block of one framework's memory, C-contiguous, which lives as long as this object."""
 
     @abstractmethod
     def read(self, offset: int, count: int) -> Array:
-        """So many elements from `offset` on, as a flat array on the host; counted by whoever copies."""
+        """Return so many elements from `offset` on, as a flat array on the host. Counts the copy."""
 
     @abstractmethod
     def __dlpack__(self, *, stream: object = None) -> object:
-        """Return the whole block, as one tensor of any shape."""
+        """Return the block as one tensor of any shape."""
 
     @abstractmethod
     def __dlpack_device__(self) -> tuple[int, int]:
-        """DLPack's device type, and which of them."""
+        """Return DLPack's device type, and the device's index."""
 
 
 class DeviceArray:
@@ -81,7 +81,7 @@ class DeviceArray:
         return prod(self.shape)
 
     def __getitem__(self, rows: slice) -> "DeviceArray":
-        """Rows of the first dimension, over the same memory."""
+        """Return rows of the first dimension, over the same memory."""
         start, stop, step = rows.indices(self.shape[0])
         if step != 1:
             raise ValueError(f"rows are taken one after the other, not every {step}")
@@ -89,17 +89,17 @@ class DeviceArray:
         return DeviceArray(self.memory, (max(stop - start, 0), *inner), self.offset + start * prod(inner))
 
     def reshape(self, shape: tuple[int, ...]) -> "DeviceArray":
-        """Return the same elements in another shape. Raises ValueError where they are more or fewer."""
+        """Return the same elements in another shape. Raises ValueError where that has more or fewer."""
         if prod(shape) != self.size:
             raise ValueError(f"cannot reshape {self.size} elements into {list(shape)}")
         return DeviceArray(self.memory, shape, self.offset)
 
     def host(self) -> Array:
-        """On the host, where it is kept from then on."""
+        """Return the array on the host, to which it is copied once."""
         host = self._host
         if host is None:
             host = self._host = self.memory.read(self.offset, self.size).reshape(self.shape)
         return host
 
 
-__all__ = ["DEVICE_COPIES", "Copies", "DeviceArray", "DeviceCopies", "DeviceMemory"]
+__all__ = ["DEVICE_TRANSFERS", "DeviceArray", "DeviceTransfers", "DeviceMemory"]

@@ -14,9 +14,7 @@ _LENGTH = struct.Struct("<I")
 
 
 def string_elements(array: Array) -> list[bytes]:
-    """Return the elements of a BYTES array in row-major order, as Triton takes them: what is not bytes goes through
-    str.
-    """
+    """Return the elements of a BYTES array in row-major order; others than bytes go through str, as in Triton."""
     return [item if isinstance(item, bytes) else str(item).encode() for item in array.ravel().tolist()]
 
 
@@ -28,7 +26,7 @@ def string_array(elements: Sequence[bytes], shape: tuple[int, ...]) -> Array:
 
 
 def join_strings(elements: Iterable[bytes]) -> bytes:
-    """Elements of a BYTES tensor as the wire has them."""
+    """Return the elements of a BYTES tensor as the wire has them."""
     parts: list[bytes] = []
     for element in elements:
         parts.append(_LENGTH.pack(len(element)))
@@ -37,7 +35,7 @@ def join_strings(elements: Iterable[bytes]) -> bytes:
 
 
 class StringsError(ValueError):
-    """The bytes of a BYTES tensor end too early: `left` of them stand where a length or `length` more should."""
+    """The bytes of a BYTES tensor end too early: `left` of them remain where a length, or `length` bytes, are due."""
 
     def __init__(self, left: int, length: int | None) -> None:
         super().__init__("the bytes end within an element" if length is not None else "the bytes end within a length")
@@ -46,7 +44,7 @@ class StringsError(ValueError):
 
 
 def split_strings(data: Data, most: int | None = None) -> list[bytes]:
-    """Return the inverse of `join_strings`, up to one element more than `most`. Raises StringsError."""
+    """Split what `join_strings` joined, up to one element more than `most`. Raises StringsError."""
     elements: list[bytes] = []
     offset, size = 0, len(data)
     while offset < size and (most is None or len(elements) <= most):
@@ -62,7 +60,7 @@ def split_strings(data: Data, most: int | None = None) -> list[bytes]:
 
 
 def string_count(data: Data) -> int:
-    """Return how many elements a BYTES tensor's bytes hold; -1 where they end within one."""
+    """Return the number of elements in a BYTES tensor's bytes; -1 where they end within one."""
     count, offset, size = 0, 0, len(data)
     while offset < size:
         offset += _LENGTH.size

@@ -18,7 +18,7 @@ _COPY_BELOW = 4096
 
 
 class TensorSpec:
-    """A tensor less its data. `size` is in bytes; -1 for BYTES, whose elements differ in size.
+    """A tensor without its data. `size` is in bytes; -1 for BYTES, whose elements differ in size.
 
     `shape` has the batch first where there is one.
     """
@@ -33,7 +33,7 @@ class TensorSpec:
 
     @property
     def key(self) -> tuple[str, str, tuple[int, ...]]:
-        """Equal for equal specs."""
+        """A key that is equal for equal specs."""
         return (self.name, self.datatype, self.shape)
 
     def __repr__(self) -> str:
@@ -43,8 +43,8 @@ class TensorSpec:
 class Tensor:
     """A named array. `datatype` is its V2 name: BOOL, INT64, FP32, BYTES, BF16 …
 
-    Arrays are numpy; BYTES tensors are object arrays of `bytes`, BF16 uses `ml_dtypes.bfloat16`. `device` is what a
-    model left in a device's memory, which comes to the host when somebody asks for `array` or `data`.
+    Arrays are numpy; BYTES tensors are object arrays of `bytes`, BF16 uses `ml_dtypes.bfloat16`. `device` is set
+    for a tensor in a device's memory, which is copied to the host when `array` or `data` is read.
     """
 
     __slots__ = ("_array", "_data", "datatype", "device", "name", "shape")
@@ -59,13 +59,13 @@ class Tensor:
 
     @property
     def array(self) -> Array:
-        """The data as numpy has it; over the bytes it came as, where they lie where their type can be read."""
+        """The data as an array: over the bytes it came as, where these are aligned for their type."""
         array = self._array
         if array is None:
-            array = self._array = self._brought()
+            array = self._array = self._read()
         return array
 
-    def _brought(self) -> Array:
+    def _read(self) -> Array:
         if self.device is not None:
             return self.device.host()
         assert self._data is not None
@@ -81,22 +81,22 @@ class Tensor:
 
     @property
     def raw(self) -> Data | None:
-        """The data as the wire has it, if nobody has to make it so first."""
+        """The data as the wire has it, None where it would have to be encoded first."""
         return self._data
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes, as far as that is known of it as it is."""
+        """The size of the data in bytes, 0 for BYTES on a device."""
         if self._data is not None:
             return len(self._data)
         return self._array.nbytes if self._array is not None else max(0, byte_size(self.datatype, self.shape))
 
     def spec(self) -> TensorSpec:
-        """Return all of it but the data."""
+        """Return the tensor without its data."""
         return TensorSpec(self.name, self.datatype, self.shape)
 
     def renamed(self, name: str) -> "Tensor":
-        """Return the same data under another name (how an ensemble passes a tensor on: no copy)."""
+        """Return the same data under another name, without a copy; ensembles pass tensors on by it."""
         if name == self.name:
             return self
         other = raw_tensor(name, self.datatype, self.shape, b"")
@@ -104,7 +104,7 @@ class Tensor:
         return other
 
     def reshaped(self, shape: tuple[int, ...]) -> "Tensor":
-        """Return the same data in another shape: no copy. Raises ValueError where it does not fit."""
+        """Return the same data in another shape, without a copy. Raises ValueError where it does not fit."""
         if prod(shape) != prod(self.shape):
             raise ValueError(f"tensor '{self.name}' of shape {list(self.shape)} cannot have shape {list(shape)}")
         other = raw_tensor(self.name, self.datatype, shape, b"")
@@ -127,7 +127,7 @@ _NOTHING: Array = np.empty(0, np.uint8)
 
 
 def raw_tensor(name: str, datatype: str, shape: tuple[int, ...], data: Data) -> Tensor:
-    """Return a tensor of the bytes it came as: as many as its spec says, and for BYTES well-formed."""
+    """Return a tensor over its encoded bytes, which must be of its spec's size, and for BYTES well-formed."""
     tensor = Tensor(name, datatype, _NOTHING)
     tensor.shape, tensor._array, tensor._data = shape, None, data
     return tensor
@@ -141,7 +141,7 @@ def device_tensor(name: str, datatype: str, device: DeviceArray) -> Tensor:
 
 
 def byte_size(datatype: str, shape: tuple[int, ...]) -> int:
-    """Return how many bytes a tensor has; -1 for BYTES."""
+    """Return the size of a tensor in bytes; -1 for BYTES."""
     size = element_size(datatype)
     return -1 if size is None else prod(shape) * size
 
@@ -160,5 +160,5 @@ def _encoded(datatype: str, array: Array) -> Data:
         return join_strings(string_elements(array))
     if array.nbytes < _COPY_BELOW:
         return array.tobytes()
-    # As plain bytes, because numpy exports no buffer of the types it does not know itself, BF16 for one.
+    # As plain bytes, because numpy exports no buffer of types that are not its own, such as BF16.
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from argosy_runtime.backends.onnxruntime.binding import Device
-from argosy_runtime.tensors.device_arrays import DEVICE_COPIES
+from argosy_runtime.tensors.device_arrays import DEVICE_TRANSFERS
 
 CPU = (1, 0)
 """What DLPack calls it."""
@@ -54,8 +54,8 @@ class Counted:
 @contextmanager
 def copies() -> Iterator[Counted]:
     """Count the copies within the block."""
-    before = (DEVICE_COPIES.to_device.arrays, DEVICE_COPIES.to_host.arrays)
+    before = (DEVICE_TRANSFERS.to_device.arrays, DEVICE_TRANSFERS.to_host.arrays)
     counted = Counted()
     yield counted
-    counted.to_device = DEVICE_COPIES.to_device.arrays - before[0]
-    counted.to_host = DEVICE_COPIES.to_host.arrays - before[1]
+    counted.to_device = DEVICE_TRANSFERS.to_device.arrays - before[0]
+    counted.to_host = DEVICE_TRANSFERS.to_host.arrays - before[1]

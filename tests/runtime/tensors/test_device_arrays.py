@@ -11,7 +11,7 @@ from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.telemetry.argosy_families import device_families
 from argosy_runtime.telemetry.exposition import exposition
 from argosy_runtime.tensors import Tensor, device_tensor
-from argosy_runtime.tensors.device_arrays import DeviceArray, DeviceCopies, DeviceMemory
+from argosy_runtime.tensors.device_arrays import DeviceArray, DeviceMemory, DeviceTransfers
 
 
 class FakeMemory(DeviceMemory):
@@ -77,7 +77,7 @@ def test_admission_and_reshape_leave_it_on_the_device(memory: FakeMemory) -> Non
 
 
 def test_transfers_are_summed_and_reported() -> None:
-    copies = DeviceCopies()
+    copies = DeviceTransfers()
     copies.fetched(100)
     copies.fetched(20)
     copies.sent(8)

@@ -10,7 +10,7 @@ from torch.utils.dlpack import from_dlpack
 
 from argosy_runtime.errors import internal, invalid
 from argosy_runtime.messages import Array
-from argosy_runtime.tensors.device_arrays import DEVICE_COPIES, DeviceArray, DeviceMemory
+from argosy_runtime.tensors.device_arrays import DEVICE_TRANSFERS, DeviceArray, DeviceMemory
 
 TORCH_DTYPES: Final = {
     "BOOL": torch.bool,
@@ -39,7 +39,7 @@ class TorchMemory(DeviceMemory):
     def read(self, offset: int, count: int) -> Array:
         """See `DeviceMemory`."""
         part = self.tensor.reshape(-1)[offset : offset + count]
-        DEVICE_COPIES.fetched(part.nbytes)
+        DEVICE_TRANSFERS.fetched(part.nbytes)
         return to_numpy(part.cpu())
 
     def __dlpack__(self, *, stream: object = None) -> object:

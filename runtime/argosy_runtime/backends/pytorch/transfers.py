@@ -12,7 +12,7 @@ from argosy_runtime.backends import staging
 from argosy_runtime.backends.batching import Output, joined_shape
 from argosy_runtime.backends.contract import InstanceSpec
 from argosy_runtime.messages import Array, Tensor
-from argosy_runtime.tensors.device_arrays import DEVICE_COPIES, DeviceArray
+from argosy_runtime.tensors.device_arrays import DEVICE_TRANSFERS, DeviceArray
 
 from . import tensors
 
@@ -68,14 +68,14 @@ class PlainTransfers:
         host = tensors.from_numpy(np.array(arrays[0], order="C") if len(arrays) == 1 else np.concatenate(arrays))
         if self._device.type == "cpu":
             return host
-        DEVICE_COPIES.sent(host.nbytes)
+        DEVICE_TRANSFERS.sent(host.nbytes)
         return host.to(self._device)
 
     def output(self, value: torch.Tensor) -> Output:
         """See `Transfers`."""
         if value.device.type == "cpu":
             return tensors.to_numpy(value).copy()
-        DEVICE_COPIES.fetched(value.nbytes)
+        DEVICE_TRANSFERS.fetched(value.nbytes)
         return tensors.to_numpy(value.cpu())
 
     def synchronize(self) -> None:
@@ -142,7 +142,7 @@ class StreamTransfers:
         shape = joined_shape(given)
         dtype = tensors.TORCH_DTYPES[given[0].datatype]
         host = torch.from_numpy(buffer).view(dtype).reshape(shape)
-        DEVICE_COPIES.sent(size)
+        DEVICE_TRANSFERS.sent(size)
         return torch.empty(shape, dtype=dtype, device=self._device).copy_(host, non_blocking=True)
 
     def output(self, value: torch.Tensor) -> Output:
@@ -165,7 +165,7 @@ class StreamTransfers:
                 continue
             assert isinstance(output.memory, tensors.TorchMemory)
             tensor = output.memory.tensor
-            DEVICE_COPIES.fetched(tensor.nbytes)
+            DEVICE_TRANSFERS.fetched(tensor.nbytes)
             room = self._outgoing.take(tensor.nbytes)
             if room is None:
                 fetched[name] = tensors.to_numpy(tensor.cpu())

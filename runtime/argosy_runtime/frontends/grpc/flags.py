@@ -11,12 +11,12 @@ from .tls import TlsFiles
 
 # What gRPC takes for "no limit": the largest number it can hold.
 COMPRESSION: Final = {"none": 0, "low": 1, "medium": 6, "high": 9}
-"""Levels by tritonserver's words, as zlib counts them."""
+"""zlib's levels by tritonserver's names."""
 _UNLIMITED_MS: Final = 2**31 - 1
 
 
 def add_flags(parser: argparse.ArgumentParser, boolean: Callable[[str], bool]) -> None:
-    """Declare them; times in milliseconds, as gRPC has them."""
+    """Add the flags; times are in milliseconds, as gRPC has them."""
     add = parser.add_argument
     add("--grpc-keepalive-time", type=_seconds, default=7200.0, help="ms of silence before a client is asked")
     add("--grpc-keepalive-timeout", type=_seconds, default=20.0, help="ms in which it has to answer")
@@ -35,35 +35,33 @@ def add_flags(parser: argparse.ArgumentParser, boolean: Callable[[str], bool]) -
     add("--grpc-root-cert", default="", help="PEM file of those who sign clients' certificates")
 
 
-def keepalive_rules(given: argparse.Namespace) -> KeepAliveRules:
-    """Return what the flags say of keepalive."""
+def keepalive_rules(arguments: argparse.Namespace) -> KeepAliveRules:
+    """Return the keepalive rules of the flags."""
     return KeepAliveRules(
-        time=given.grpc_keepalive_time,
-        timeout=given.grpc_keepalive_timeout,
-        permit_without_calls=given.grpc_keepalive_permit_without_calls,
-        min_ping_interval=given.grpc_http2_min_recv_ping_interval_without_data,
-        max_ping_strikes=given.grpc_http2_max_ping_strikes,
-        max_age=given.grpc_max_connection_age,
-        max_age_grace=given.grpc_max_connection_age_grace,
+        time=arguments.grpc_keepalive_time,
+        timeout=arguments.grpc_keepalive_timeout,
+        permit_without_calls=arguments.grpc_keepalive_permit_without_calls,
+        min_ping_interval=arguments.grpc_http2_min_recv_ping_interval_without_data,
+        max_ping_strikes=arguments.grpc_http2_max_ping_strikes,
+        max_age=arguments.grpc_max_connection_age,
+        max_age_grace=arguments.grpc_max_connection_age_grace,
     )
 
 
-def tls_files(parser: argparse.ArgumentParser, given: argparse.Namespace) -> TlsFiles | None:
-    """Return what the flags say of TLS; None for plain text. Ends the process where a file that is needed is not
-    named.
-    """
-    if not (given.grpc_use_ssl or given.grpc_use_ssl_mutual):
+def tls_files(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> TlsFiles | None:
+    """Return the TLS files of the flags; None for plain text. Ends the process where a required file is missing."""
+    if not (arguments.grpc_use_ssl or arguments.grpc_use_ssl_mutual):
         return None
-    if not (given.grpc_server_cert and given.grpc_server_key):
+    if not (arguments.grpc_server_cert and arguments.grpc_server_key):
         parser.error("--grpc-use-ssl needs --grpc-server-cert and --grpc-server-key")
-    if given.grpc_use_ssl_mutual and not given.grpc_root_cert:
+    if arguments.grpc_use_ssl_mutual and not arguments.grpc_root_cert:
         parser.error("--grpc-use-ssl-mutual needs --grpc-root-cert")
-    root = given.grpc_root_cert if given.grpc_use_ssl_mutual else ""
-    return TlsFiles(certificate=given.grpc_server_cert, key=given.grpc_server_key, clients_root=root)
+    root = arguments.grpc_root_cert if arguments.grpc_use_ssl_mutual else ""
+    return TlsFiles(certificate=arguments.grpc_server_cert, key=arguments.grpc_server_key, clients_root=root)
 
 
 def _seconds(text: str) -> float:
-    """Milliseconds as seconds."""
+    """Return milliseconds as seconds."""
     try:
         milliseconds = int(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""grpc.health.v1: serving while the server is ready, whatever service is asked for.
+"""grpc.health.v1: serving while the server is ready, whatever the service.
 
 Its messages are so small that they are written here: a status is one number, a list is a map of one service.
 """
@@ -12,7 +12,7 @@ from argosy_runtime.http2 import Stream
 from .rpc.calls import UnaryCall
 from .rpc.metadata import CallHead
 
-# How often those who watch are looked after: readiness tells nobody of its changes.
+# Seconds between two looks at readiness, which announces no changes.
 _WATCH_S: Final = 0.5
 _SERVING: Final = b"\x08\x01"
 _NOT_SERVING: Final = b"\x08\x02"
@@ -33,7 +33,6 @@ class CheckCall(UnaryCall):
         self._plane = plane
 
     def message(self, data: bytes, start: int) -> None:
-        """See `UnaryCall`."""
         status = self.answer(_status(self._plane))
         self.respond((status,), len(status))
 
@@ -43,42 +42,39 @@ class CheckCall(UnaryCall):
 
 
 class ListCall(CheckCall):
-    """One List: the server as a whole, whose name is empty."""
+    """One List: the server itself, whose service name is empty."""
 
     __slots__ = ()
 
     def answer(self, status: bytes) -> bytes:
-        """See `CheckCall`."""
         entry = b"\x0a\x00\x12" + bytes((len(status),)) + status
         return b"\x0a" + bytes((len(entry),)) + entry
 
 
 class WatchCall(UnaryCall):
-    """One Watch: what is so, and what becomes so, until the client has enough."""
+    """One Watch: the status now, and each change of it, until the client cancels."""
 
-    __slots__ = ("_loop", "_plane", "_timer", "_told")
+    __slots__ = ("_loop", "_plane", "_sent", "_timer")
 
     def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop, plane: DataPlane) -> None:
         super().__init__(stream, head, loop)
         self._plane = plane
         self._loop = loop
-        self._told = b""
+        self._sent = b""
         self._timer: asyncio.TimerHandle | None = None
 
     def message(self, data: bytes, start: int) -> None:
-        """See `UnaryCall`."""
         self._look()
 
     def _look(self) -> None:
         status = _status(self._plane)
-        if status != self._told:
-            self._told = status
+        if status != self._sent:
+            self._sent = status
             self.send((status,), len(status))
         if not self.stream.closed:
             self._timer = self._loop.call_later(_WATCH_S, self._look)
 
     def cancelled(self) -> None:
-        """See `Call`."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -24,27 +24,27 @@ from .rpc.calls import UnaryCall
 from .rpc.metadata import CallHead
 
 _log: Final = logging.getLogger("argosy.grpc")
-# A call and its stream know each other: without this a call's tensors would wait for the collector when it is over.
+# A call and its stream refer to each other: without this a call's tensors would wait for the collector.
 _NO_REQUEST: Final = InferRequest("", {})
 
 
 class Inference:
-    """What calls that run models share: the data plane, what is remembered of messages, the headers to pass on."""
+    """What the calls that run models share: the data plane, the codecs with their caches, the headers to forward."""
 
     def __init__(self, plane: DataPlane, forward_pattern: str, compression: int = 0) -> None:
         self.plane = plane
         self.compression = compression
-        """How much responses are compressed, as zlib counts: 0 not at all, 9 the most."""
+        """zlib's level for responses, 0 for no compression."""
         self.decoder = RequestDecoder()
         self.encoder = ResponseEncoder()
         self._forward = re.compile(forward_pattern, re.IGNORECASE) if forward_pattern else None
 
     def from_template(self, head: CallHead, data: bytes, start: int) -> Decoded | None:
-        """Return the request, where it is like an earlier one and no headers become parameters of it."""
+        """Return a request that is made of a template; None where it has none, or headers become its parameters."""
         return None if self._forward is not None else self.decoder.from_template(data, start)
 
     def forward_headers(self, request: InferRequest, head: CallHead) -> None:
-        """Make parameters of the headers that are to be passed on. Raises INVALID_ARG for reserved names."""
+        """Add the headers that are to be forwarded to the parameters. Raises INVALID_ARG for reserved names."""
         if self._forward is None:
             return
         for name, value in head.metadata():
@@ -55,18 +55,18 @@ class Inference:
                 request.parameters[name] = value
 
     def encoded(self, response: InferResponse, request: InferRequest, options: GrpcOptions) -> list[Data]:
-        """Return a ModelInferResponse. Raises ServingError where it cannot be shown as wanted."""
+        """Return a ModelInferResponse. Raises ServingError where it cannot be encoded as requested."""
         return self.encoder.infer(response, options.classes, self.view(request, options))
 
     def view(self, request: InferRequest, options: GrpcOptions) -> Callable[[], ModelView]:
-        """Return what encoding may ask of the model."""
+        """Return the lookup of the model for the encoder."""
         if not options.classes:
-            return _unasked
+            return _no_view
         return lazy_view(self.plane, request.model_name, request.model_version)
 
 
-def _unasked() -> ModelView:
-    raise AssertionError("a model is asked for classification only")
+def _no_view() -> ModelView:
+    raise AssertionError("only classification reads the model")
 
 
 class InferCall(UnaryCall):
@@ -83,7 +83,6 @@ class InferCall(UnaryCall):
         self._options: GrpcOptions
 
     def message(self, data: bytes, start: int) -> None:
-        """See `UnaryCall`."""
         inference = self._inference
         decoded = inference.from_template(self.head, data, start)
         if decoded is None:
@@ -99,7 +98,7 @@ class InferCall(UnaryCall):
                 decoded = inference.decoder.decode(parsed, data, start)
                 inference.forward_headers(decoded.request, self.head)
             except ServingError:
-                # A model that is not there is told of before what is wrong with the request to it.
+                # A missing model is reported before what is wrong with the request.
                 inference.plane.model_config(parsed.model_name, parsed.model_version)
                 raise
         except ServingError as error:
@@ -138,7 +137,6 @@ class InferCall(UnaryCall):
         self.respond(parts, grpc_wire.total(parts))
 
     def cancelled(self) -> None:
-        """See `Call`."""
         submission, self._submission = self._submission, None
         self._request = _NO_REQUEST
         if submission is not None:

@@ -1,4 +1,4 @@
-"""The gRPC front end on a socket: who is connected, and how it ends."""
+"""The gRPC front end on a socket: its connections, and how they end."""
 
 import asyncio
 import contextlib
@@ -24,8 +24,8 @@ from .tls import TlsFiles, server_context
 PORT_FLAG: Final = "--grpc-port"
 _SERVICE: Final = "/inference.GRPCInferenceService/"
 _HEALTH: Final = "/grpc.health.v1.Health/"
-# How long clients have to take the last words of calls that were cancelled.
-_LAST_WORDS_S: Final = 0.5
+# Seconds in which clients may read the statuses of cancelled calls.
+_CANCEL_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class GrpcListenOptions:
 
 def methods(plane: DataPlane, inference: Inference, tasks: Tasks) -> dict[str, Method]:
     """Return every method by its path."""
-    known = {
+    all_methods = {
         _SERVICE + "ModelInfer": Method(Api.INFERENCE, partial(InferCall, inference=inference)),
         _SERVICE + "ModelStreamInfer": Method(Api.INFERENCE, partial(StreamCall, inference=inference)),
         _HEALTH + "Check": Method(Api.HEALTH, partial(CheckCall, plane=plane)),
@@ -57,8 +57,8 @@ def methods(plane: DataPlane, inference: Inference, tasks: Tasks) -> dict[str, M
     }
     for name, (api, kind, handler) in (Management(plane).methods() | shared_memory_methods()).items():
         begin = partial(MethodCall, handler=handler, request_type=kind, tasks=tasks)
-        known[_SERVICE + name] = Method(api, begin)
-    return known
+        all_methods[_SERVICE + name] = Method(api, begin)
+    return all_methods
 
 
 class GrpcListener:
@@ -99,9 +99,9 @@ class GrpcListener:
             self._empty.set()
 
     def drain(self) -> None:
-        """Go on answering, and have every client take its next requests elsewhere."""
+        """Go on answering, and have every client send its next requests on another connection."""
         self._draining = True
-        self._each(Http2Protocol.drain)
+        self._for_all(Http2Protocol.drain)
 
     async def stop(self, timeout_s: float) -> None:
         """Accept no more, let calls in flight finish for up to `timeout_s`, then cancel them."""
@@ -109,14 +109,14 @@ class GrpcListener:
             return
         self._server.close()
         self._server = None
-        self._each(Http2Protocol.finish)
+        self._for_all(Http2Protocol.finish)
         await self._until_empty(timeout_s)
         await self._tasks.stop()
-        self._each(_cancel)
-        await self._until_empty(_LAST_WORDS_S)
-        self._each(Http2Protocol.abort)
+        self._for_all(_cancel)
+        await self._until_empty(_CANCEL_S)
+        self._for_all(Http2Protocol.abort)
 
-    def _each(self, action: Callable[[Http2Protocol], None]) -> None:
+    def _for_all(self, action: Callable[[Http2Protocol], None]) -> None:
         for protocol in tuple(self._protocols):
             action(protocol)
 

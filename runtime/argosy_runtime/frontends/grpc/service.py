@@ -1,4 +1,4 @@
-"""GRPCInferenceService but for inference: each method decodes, asks the data plane, encodes."""
+"""GRPCInferenceService without inference: each method decodes, calls the data plane, encodes."""
 
 from typing import Any, NoReturn
 
@@ -99,7 +99,7 @@ class Management:
 
 
 def shared_memory_methods() -> Methods:
-    """Return the shared-memory extensions, of which there is nothing: none is registered, and none can be."""
+    """Return the methods of the shared-memory extensions: no region is registered, and none can be."""
     group = Api.SHARED_MEMORY
     return {
         "SystemSharedMemoryStatus": (group, pb.SystemSharedMemoryStatusRequest, _system_status),
@@ -138,7 +138,7 @@ def _no_trace_settings(request: pb.TraceSettingRequest) -> NoReturn:
 
 
 def _no_region(kind: str, name: str) -> None:
-    """All regions there are, none, can be told of; no single one can."""
+    """Raise NOT_FOUND for the name of a region; an empty name means all regions, of which there are none."""
     if name:
         raise no_such_region(kind, name)
 

@@ -12,18 +12,16 @@ _FIELDS: Mapping[type, tuple[str, str]] = {
     int: ("uint32_param", "int32"),
     str: ("string_param", "string"),
 }
-"""A setting's type → its field, and what Triton calls it."""
+"""A setting's type → its field, and Triton's name of the type."""
 
 
 def decode(request: pb.LogSettingsRequest) -> dict[str, Setting]:
-    """Return the changes that are asked for, those of unknown names too. Raises INVALID_ARG for a value of the wrong
-    type.
-    """
+    """Return the requested changes, those of unknown names too. Raises INVALID_ARG for a value of the wrong type."""
     changes: dict[str, Setting] = {}
     for name, value in request.settings.items():
-        given = value.WhichOneof("parameter_choice")
-        field, called = _FIELDS[KINDS[name]] if name in KINDS else (given, "")
-        if given != field:
+        kind = value.WhichOneof("parameter_choice")
+        field, called = _FIELDS[KINDS[name]] if name in KINDS else (kind, "")
+        if kind != field:
             raise invalid(f"expect {called} for '{name}'")
         changes[name] = getattr(value, field) if field else ""
     return changes

@@ -20,18 +20,18 @@ from .rpc.metadata import CallHead
 
 _log: Final = logging.getLogger("argosy.grpc")
 ERROR_CLOSES_STREAM: Final = "triton_grpc_error"
-# Requests of one stream that may be under way; the next ones wait at the client.
+# Requests of one stream that may be open; further ones wait at the client.
 MAX_OPEN: Final = 1024
 
 
-class _Asked:
+class _StreamedRequest:
     """One request of the stream. With `in_turn` its responses wait until all before it are answered."""
 
-    __slots__ = ("_call", "_held", "in_turn", "options", "over", "request", "submission")
+    __slots__ = ("_call", "_deferred", "in_turn", "options", "over", "request", "submission")
 
     def __init__(self, call: "StreamCall", request: InferRequest, options: GrpcOptions, in_turn: bool) -> None:
         self._call = call
-        self._held: list[list[Data]] = []
+        self._deferred: list[list[Data]] = []
         self.request = request
         self.options = options
         self.in_turn = in_turn
@@ -39,7 +39,6 @@ class _Asked:
         self.submission: Submission | None = None
 
     def deliver(self, response: InferResponse) -> None:
-        """See `Deliver`."""
         if response.final:
             self.over = True
             self.submission = None
@@ -49,14 +48,14 @@ class _Asked:
             _log.error("a response could not be encoded", exc_info=error)
             self._call.failed(error)
 
-    def hold(self, parts: list[Data]) -> None:
-        """Keep a response until its turn."""
-        self._held.append(parts)
+    def defer(self, parts: list[Data]) -> None:
+        """Keep a response until the request's turn."""
+        self._deferred.append(parts)
 
     def released(self) -> list[list[Data]]:
-        """Release the responses kept so far."""
-        held, self._held = self._held, []
-        return held
+        """Remove and return the deferred responses."""
+        responses, self._deferred = self._deferred, []
+        return responses
 
 
 class StreamCall(StreamingCall):
@@ -73,24 +72,21 @@ class StreamCall(StreamingCall):
         self._inference = inference
         self.compress(inference.compression)
         self._errors_close = head.value(ERROR_CLOSES_STREAM) == "true"
-        self._open: dict[_Asked, None] = {}
-        self._turns: deque[_Asked] = deque()
+        self._open: dict[_StreamedRequest, None] = {}
+        self._turns: deque[_StreamedRequest] = deque()
         self._paused = False
         self._requested = True
 
     # Requests
 
     def may_take(self) -> bool:
-        """See `StreamingCall`."""
         return not self._paused and len(self._open) < MAX_OPEN
 
     def no_more(self) -> None:
-        """See `StreamingCall`."""
         self._requested = False
         self._finish_if_answered()
 
     def message(self, data: bytes) -> None:
-        """See `StreamingCall`."""
         inference = self._inference
         decoded = inference.from_template(self.head, data, 0)
         if decoded is None:
@@ -99,7 +95,7 @@ class StreamCall(StreamingCall):
             self._begin(decoded)
 
     def _decode(self, data: bytes) -> None:
-        """A request that is like no other; what is wrong with it is told in its turn, if it has one."""
+        """Decode a request without a template, and begin it. An error is sent in the request's turn."""
         inference = self._inference
         request = InferRequest("", {})
         try:
@@ -109,73 +105,73 @@ class StreamCall(StreamingCall):
             decoded = inference.decoder.decode(parsed, data)
             inference.forward_headers(decoded.request, self.head)
         except ServingError as error:
-            self._refuse(self._asked(Decoded(request, GrpcOptions()), in_turn=True), error)
+            self._refuse(self._add(Decoded(request, GrpcOptions()), in_turn=True), error)
         else:
             self._begin(decoded)
 
     def _begin(self, decoded: Decoded) -> None:
         request, plane = decoded.request, self._inference.plane
-        asked: _Asked | None = None
+        entry: _StreamedRequest | None = None
         try:
             config = plane.model_config(request.model_name, request.model_version)
-            asked = self._asked(decoded, not config.model_transaction_policy.decoupled)
-            submission = plane.submit(request, asked.deliver)
+            entry = self._add(decoded, not config.model_transaction_policy.decoupled)
+            submission = plane.submit(request, entry.deliver)
         except ServingError as error:
-            self._refuse(asked or self._asked(decoded, in_turn=True), error)
+            self._refuse(entry or self._add(decoded, in_turn=True), error)
             return
-        if not asked.over:
-            asked.submission = submission
+        if not entry.over:
+            entry.submission = submission
             if self._paused:
                 submission.pause()
 
-    def _asked(self, decoded: Decoded, in_turn: bool) -> _Asked:
-        asked = _Asked(self, decoded.request, decoded.options, in_turn)
-        self._open[asked] = None
+    def _add(self, decoded: Decoded, in_turn: bool) -> _StreamedRequest:
+        entry = _StreamedRequest(self, decoded.request, decoded.options, in_turn)
+        self._open[entry] = None
         if in_turn:
-            self._turns.append(asked)
-        return asked
+            self._turns.append(entry)
+        return entry
 
-    def _refuse(self, asked: _Asked, error: ServingError) -> None:
-        asked.over = True
+    def _refuse(self, entry: _StreamedRequest, error: ServingError) -> None:
+        entry.over = True
         if self._errors_close:
             self._close(error)
             return
-        refusal = grpc_response.encode_refusal(asked.request.id, error.message)
-        self._answer(asked, [refusal.SerializeToString()])
+        refusal = grpc_response.encode_refusal(entry.request.id, error.message)
+        self._answer(entry, [refusal.SerializeToString()])
 
     # Responses
 
-    def delivered(self, asked: _Asked, response: InferResponse) -> None:
-        """A response to one of the requests."""
+    def delivered(self, entry: _StreamedRequest, response: InferResponse) -> None:
+        """Send a response to one of the requests, or defer it."""
         if self._errors_close and response.error is not None:
             self._close(response.error)
             return
-        if asked.in_turn:
-            wanted = not response.is_empty
-            # The one response says that it is final, whatever comes after it.
+        if entry.in_turn:
+            sends = not response.is_empty
+            # The one response is marked as final, whatever comes after it.
             response.final = True
         else:
-            wanted = not response.is_empty or asked.options.wants_empty_final
-        self._answer(asked, self._encoded(asked, response) if wanted else None)
+            sends = not response.is_empty or entry.options.wants_empty_final
+        self._answer(entry, self._encoded(entry, response) if sends else None)
 
-    def _encoded(self, asked: _Asked, response: InferResponse) -> list[Data]:
-        inference, request = self._inference, asked.request
-        view = inference.view(request, asked.options)
+    def _encoded(self, entry: _StreamedRequest, response: InferResponse) -> list[Data]:
+        inference, request = self._inference, entry.request
+        view = inference.view(request, entry.options)
         try:
-            return inference.encoder.stream(request, response, asked.options.classes, view)
+            return inference.encoder.stream(request, response, entry.options.classes, view)
         except ServingError as error:
             return [grpc_response.encode_refusal(request.id, error.message).SerializeToString()]
 
-    def _answer(self, asked: _Asked, parts: list[Data] | None) -> None:
-        """Send a response, or keep it for its turn; go on with what this lets go on."""
-        if not asked.in_turn:
+    def _answer(self, entry: _StreamedRequest, parts: list[Data] | None) -> None:
+        """Send a response, or defer it to its turn. Go on with the requests and responses that waited for it."""
+        if not entry.in_turn:
             if parts is not None:
                 self._send(parts)
-            if asked.over:
-                self._open.pop(asked, None)
+            if entry.over:
+                self._open.pop(entry, None)
         else:
             if parts is not None:
-                asked.hold(parts)
+                entry.defer(parts)
             self._send_in_turn()
         self.take()
         self._finish_if_answered()
@@ -183,28 +179,27 @@ class StreamCall(StreamingCall):
     def _send_in_turn(self) -> None:
         turns = self._turns
         while turns and not self.stream.closed:
-            asked = turns[0]
-            for parts in asked.released():
+            entry = turns[0]
+            for parts in entry.released():
                 self._send(parts)
-            if not asked.over:
+            if not entry.over:
                 return
             turns.popleft()
-            del self._open[asked]
+            del self._open[entry]
 
     def _send(self, parts: list[Data]) -> None:
         if not self.send(parts, grpc_wire.total(parts)) and not self._paused:
             self._paused = True
-            for asked in self._open:
-                if asked.submission is not None:
-                    asked.submission.pause()
+            for entry in self._open:
+                if entry.submission is not None:
+                    entry.submission.pause()
 
     def writable(self) -> None:
-        """See `Receiver`."""
         if self._paused:
             self._paused = False
-            for asked in tuple(self._open):
-                if asked.submission is not None:
-                    asked.submission.resume()
+            for entry in tuple(self._open):
+                if entry.submission is not None:
+                    entry.submission.resume()
             self.take()
 
     # The end
@@ -218,8 +213,7 @@ class StreamCall(StreamingCall):
         self.cancelled()
 
     def cancelled(self) -> None:
-        """See `Call`."""
-        submissions = [asked.submission for asked in self._open if asked.submission is not None]
+        submissions = [entry.submission for entry in self._open if entry.submission is not None]
         self._open.clear()
         self._turns.clear()
         for submission in submissions:

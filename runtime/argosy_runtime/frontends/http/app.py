@@ -52,7 +52,6 @@ class HttpApp:
         self._routes = Routes(_routes(inference, Generating(plane, limit), Management(plane, limit)))
 
     def handler(self, head: Head) -> Handler:
-        """See `Application`."""
         route = self._routes.find(head.path)
         if route is None:
             return Fixed(message_reply(404, "Not Found"))

@@ -24,7 +24,7 @@ class Generating:
         self._limit = limit
 
     async def generate(self, context: RequestContext, model: str, version: str = "") -> Reply:
-        """One plain JSON object in, one out. The status is that of the model's first response."""
+        """Answer one plain JSON object with another. The status is that of the model's first response."""
         request = self._decode(context, model, version)
         first: InferResponse | None = None
         count = 0
@@ -41,11 +41,11 @@ class Generating:
         return json_reply(generate.encode(first), status)
 
     async def generate_stream(self, context: RequestContext, model: str, version: str = "") -> None:
-        """One plain JSON object in, server-sent events out. The status is that of the first response."""
+        """Answer one plain JSON object with server-sent events. The status is that of the first response."""
         request = self._decode(context, model, version)
         async with ResponseStream(self._plane.submit, request) as responses:
             async for response in responses:
-                status, event = _told(response)
+                status, event = _status_and_event(response)
                 if not context.started:
                     context.start(status, _EVENT_HEADERS)
                 if event:
@@ -62,15 +62,15 @@ class Generating:
 
 
 def _status(response: InferResponse) -> int:
-    """Whatever a model says went wrong is 400 here, as in Triton; what the server refuses keeps its status."""
+    """Return a response's status: 400 for any error of the model, as in Triton; the server's own errors keep theirs."""
     if response.error is None:
         return 200
     return 400 if response.error.reason in _MODELS_OWN else STATUS[response.error.kind]
 
 
-def _told(response: InferResponse) -> tuple[int, bytes]:
-    """Return the status of a stream that begins with this response, and its event; one that JSON cannot carry is an
-    error.
+def _status_and_event(response: InferResponse) -> tuple[int, bytes]:
+    """Return the status of a stream that begins with this response, and its event, which is an error where JSON cannot
+    carry the response.
     """
     try:
         return _status(response), b"" if response.is_empty else generate.encode_event(response)

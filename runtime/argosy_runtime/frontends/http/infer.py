@@ -1,6 +1,6 @@
-"""The infer endpoint: one request in V2 JSON and binary, one response.
+"""The ordinary handler of the infer endpoint: one request in V2 JSON and binary, one response.
 
-All by callback; only a large compressed body has a task.
+It works by callbacks; only a large compressed body has a task.
 """
 
 import re
@@ -25,13 +25,13 @@ HEADER_LENGTH = http_request.HEADER_LENGTH.lower().encode()
 
 
 class HeaderForwarding:
-    """Which headers become parameters of a request; "" for none."""
+    """Chooses the headers that become parameters of a request; an empty pattern chooses none."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = re.compile(pattern, re.IGNORECASE) if pattern else None
 
     def of(self, head: Head) -> dict[str, str]:
-        """Return the headers of a request that do."""
+        """Return the headers of a request that become parameters."""
         if self._pattern is None:
             return {}
         decoded = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers.items()}
@@ -39,9 +39,7 @@ class HeaderForwarding:
 
 
 class InferHandler:
-    """Answers the inference requests that have the same head. `limit` is the most bytes of JSON, or of a body
-    decompressed.
-    """
+    """Handles the inference requests of one head. `limit`: the largest JSON, or decompressed body, in bytes."""
 
     def __init__(
         self, plane: DataPlane, limit: int, head: Head, forwarded: dict[str, str], model: str, version: str = ""
@@ -54,23 +52,22 @@ class InferHandler:
         self._refusal = next((refusal for name in forwarded if (refusal := cannot_forward(name))), None)
         self._view = lazy_view(plane, model, version)
         self._length_header = _text(head, HEADER_LENGTH)
-        self._packed = _text(head, b"content-encoding") or ""
+        self._content_encoding = _text(head, b"content-encoding") or ""
         self._accepted = compression.preferred(_text(head, b"accept-encoding"))
 
     @property
     def may_use_template(self) -> bool:
-        """Whether nothing in the head asks for more than the tensors' way through."""
-        plain = compression.is_identity(self._packed) and self._accepted is None and not self._forwarded
+        """Whether the head asks for nothing but tensors: no compression, no forwarded headers."""
+        plain = compression.is_identity(self._content_encoding) and self._accepted is None and not self._forwarded
         return plain and self._length_header is not None
 
     def begin(self, context: RequestContext) -> None:
-        """See `Handler`."""
         try:
             body = context.body(self._limit)
-            if not compression.is_identity(self._packed):
-                plain = compression.decompress_at_once(body, self._packed, self._limit)
+            if not compression.is_identity(self._content_encoding):
+                plain = compression.decompress_at_once(body, self._content_encoding, self._limit)
                 if plain is None:
-                    context.run(self._begin_packed(context, body))
+                    context.run(self._begin_compressed(context, body))
                     return
                 body = plain
         except ServingError as error:
@@ -78,9 +75,9 @@ class InferHandler:
         else:
             self._begin(context, body)
 
-    async def _begin_packed(self, context: RequestContext, packed: Data) -> None:
+    async def _begin_compressed(self, context: RequestContext, packed: Data) -> None:
         try:
-            body = await in_thread(compression.decompress, packed, self._packed, self._limit)
+            body = await in_thread(compression.decompress, packed, self._content_encoding, self._limit)
         except ServingError as error:
             self.refuse(context, error)
         else:
@@ -95,14 +92,14 @@ class InferHandler:
             self.submit(context, request, encoding)
 
     def decode(self, body: Data) -> tuple[InferRequest, OutputEncoding]:
-        """Return what a body asks for. Raises ServingError."""
+        """Return the request of a body, and the encoding of its response. Raises ServingError."""
         header_length = http_request.parse_header_length(self._length_header, len(body))
         if self._length_header is not None and header_length == 0:
             return http_request.decode_raw(body, self._model, self._version, self._view, self._limit)
         return http_request.decode(body, header_length, self._model, self._version, self._limit)
 
     def refuse(self, context: RequestContext, error: ServingError) -> None:
-        """Tell what is wrong with a request; that its model is not there is told before that."""
+        """Send the error of a request. That its model is missing takes precedence."""
         try:
             self._plane.model_config(self._model, self._version)
         except ServingError as first:
@@ -113,7 +110,7 @@ class InferHandler:
         context.reply(reply)
 
     def submit(self, context: RequestContext, request: InferRequest, encoding: OutputEncoding) -> None:
-        """Have a decoded request answered."""
+        """Submit a decoded request."""
         if self._refusal is not None:
             context.reply(error_reply(invalid(self._refusal)))
             return
@@ -121,7 +118,7 @@ class InferHandler:
         submit(self._plane, context, request, _Answer(self, context, encoding).deliver)
 
     def answer(self, context: RequestContext, response: InferResponse, encoding: OutputEncoding) -> None:
-        """Send what a model has answered."""
+        """Send the response of a model."""
         if context.answered:
             return
         if response.error is not None:
@@ -132,8 +129,8 @@ class InferHandler:
         except ServingError as error:
             context.reply(error_reply(error))
             return
-        except Exception as unforeseen:
-            context.fail(unforeseen)
+        except Exception as error:
+            context.fail(error)
             return
         if self._accepted is None:
             context.reply(Reply(200, encoded.chunks, _headers(encoded)))
@@ -146,10 +143,10 @@ class InferHandler:
         if len(body) <= OFFLOAD_BYTES:
             context.reply(Reply(200, (compression.compress(body, accepted),), headers))
         else:
-            context.run(_reply_packed(context, body, accepted, headers))
+            context.run(_reply_compressed(context, body, accepted, headers))
 
 
-async def _reply_packed(context: RequestContext, body: bytes, accepted: str, headers: Headers) -> None:
+async def _reply_compressed(context: RequestContext, body: bytes, accepted: str, headers: Headers) -> None:
     packed = await in_thread(compression.compress, body, accepted)
     context.reply(Reply(200, (packed,), headers))
 
@@ -165,12 +162,11 @@ class _Answer:
         self._encoding = encoding
 
     def deliver(self, response: InferResponse) -> None:
-        """See `messages.Deliver`."""
         self._infer.answer(self._context, response, self._encoding)
 
 
 def submit(plane: DataPlane, context: RequestContext, request: InferRequest, deliver: Deliver) -> None:
-    """Start a request whose one response `deliver` sends; an error is answered at once."""
+    """Submit a request whose one response `deliver` sends. An error is sent at once."""
     try:
         submission = plane.submit(request, deliver, True)
     except DecoupledModelError as decoupled:

@@ -9,7 +9,7 @@ from tritonclient.grpc import service_pb2 as pb
 from argosy_runtime.errors import ServingError, internal, invalid, not_found, unsupported
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.modelconfig import to_json
-from argosy_runtime.protocol.json import forms as json_forms
+from argosy_runtime.protocol.json import messages as json_messages
 from argosy_runtime.protocol.json.text import dumps, loads, typed, unsigned
 from argosy_runtime.telemetry.log_settings import KINDS, Setting
 
@@ -18,7 +18,7 @@ from .wire.request_context import RequestContext
 
 
 class Management:
-    """Handlers of requests that run no model. `limit` is the most bytes a body may have."""
+    """Handlers of the requests that run no model. `limit`: the longest body, in bytes."""
 
     def __init__(self, plane: DataPlane, limit: int) -> None:
         self._plane = plane
@@ -26,34 +26,34 @@ class Management:
         self._index: tuple[pb.RepositoryIndexResponse, bytes] | None = None
 
     async def live(self, context: RequestContext) -> Reply:
-        """200 or 400, empty."""
+        """Return 200 or 400 without a body."""
         return empty_reply(200 if self._plane.live() else 400)
 
     async def ready(self, context: RequestContext) -> Reply:
-        """200 or 400, empty."""
+        """Return 200 or 400 without a body."""
         return empty_reply(200 if self._plane.ready() else 400)
 
     async def model_ready(self, context: RequestContext, model: str, version: str = "") -> Reply:
-        """200 and empty, or 400 with why."""
+        """Return 200 without a body, or 400 with the reason."""
         if self._plane.model_ready(model, version):
             return empty_reply(200)
         return message_reply(400, "Model version not ready")
 
     async def server_metadata(self, context: RequestContext) -> Reply:
-        """Name, version and extensions."""
-        return json_reply(json_forms.message_json(self._plane.server_metadata()))
+        """Return name, version and extensions."""
+        return json_reply(json_messages.message_json(self._plane.server_metadata()))
 
     async def model_metadata(self, context: RequestContext, model: str, version: str = "") -> Reply:
-        """Versions, platform and tensors."""
-        return json_reply(json_forms.message_json(self._plane.model_metadata(model, version)))
+        """Return versions, platform and tensors."""
+        return json_reply(json_messages.message_json(self._plane.model_metadata(model, version)))
 
     async def model_config(self, context: RequestContext, model: str, version: str = "") -> Reply:
-        """Return the whole configuration."""
+        """Return the complete configuration."""
         return json_reply(dumps(to_json(self._plane.model_config(model, version))))
 
     async def statistics(self, context: RequestContext, model: str = "", version: str = "") -> Reply:
-        """Counters of one model, or of all."""
-        return json_reply(json_forms.statistics_json(self._plane.statistics(model, version)))
+        """Return the counters of one model, or of all."""
+        return json_reply(json_messages.statistics_json(self._plane.statistics(model, version)))
 
     async def index(self, context: RequestContext, repository: str = "") -> Reply:
         """Return the repository's models; a repository's name makes no difference, as in Triton."""
@@ -64,7 +64,7 @@ class Management:
         index = await self._plane.index(bool(ready))
         if self._index is None or self._index[0] is not index:
             # While nothing changes it is the same message, and with thousands of models its text is long.
-            self._index = (index, json_forms.index_json(index))
+            self._index = (index, json_messages.index_json(index))
         return json_reply(self._index[1])
 
     async def load(self, context: RequestContext, model: str) -> Reply:
@@ -83,22 +83,22 @@ class Management:
         return empty_json_reply()
 
     async def unload(self, context: RequestContext, model: str) -> Reply:
-        """Unload a model, and what depends on it if asked."""
+        """Unload a model, and the models that depend on it if requested."""
         parameters = _parameters(self._document(context))
         dependents = typed(parameters.get("unload_dependents", False), bool, "Unable to parse 'unload_dependents'")
         await self._plane.unload(model, dependents)
         return empty_json_reply()
 
     async def named_repository(self, context: RequestContext, repository: str, model: str) -> Reply:
-        """Load and unload know only one repository."""
+        """Refuse to load or unload in a named repository, as Triton does."""
         raise unsupported("'repository_name' specification is not supported")
 
     async def no_trace(self, context: RequestContext, model: str = "") -> Reply:
-        """Trace settings are fixed when the server starts."""
+        """Refuse the request: this server does not trace."""
         raise unsupported("trace settings are not supported over HTTP by this server")
 
     async def logging(self, context: RequestContext) -> Reply:
-        """Return what is logged; a POST changes it first."""
+        """Return the log settings; a POST changes them first."""
         if context.method == "POST":
             changes = {name: value for name, value in self._document(context).items() if value is not None}
             for name in KINDS.keys() & changes.keys():
@@ -107,17 +107,17 @@ class Management:
         return json_reply(dumps(self._plane.log_settings()))
 
     async def shared_memory_status(self, context: RequestContext, region: str = "", *, kind: str) -> Reply:
-        """No region ever is registered."""
+        """Return an empty list, because no region can be registered. Raises NOT_FOUND for a named one."""
         if region:
             raise no_such_region(kind, region)
         return json_reply(dumps([]))
 
     async def shared_memory_unregister(self, context: RequestContext, region: str = "", *, kind: str) -> Reply:
-        """There is nothing to forget, which Triton too takes for success."""
+        """Return success, as Triton does where nothing is registered."""
         return empty_json_reply()
 
     async def no_shared_memory(self, context: RequestContext, region: str = "", *, kind: str) -> Reply:
-        """This server takes tensors only in messages."""
+        """Refuse the request: this server reads tensors from messages only."""
         raise no_shared_memory()
 
     def _document(self, context: RequestContext) -> dict[str, Any]:
@@ -127,17 +127,17 @@ class Management:
 
 
 def no_shared_memory() -> ServingError:
-    """Return what every request about shared memory is answered with."""
+    """Return the error of every request that registers shared memory."""
     return unsupported("shared memory regions are not supported by this server")
 
 
 def no_such_region(kind: str, name: str) -> ServingError:
-    """`kind` is system or cuda."""
+    """Return the error of an unknown region; `kind` is system or cuda."""
     return not_found(f"Unable to find {kind} shared memory region: '{name}'")
 
 
 def empty_json_reply() -> Reply:
-    """200 and nothing, said to be JSON, as Triton answers load and unload."""
+    """Return 200 without a body but with the type of JSON, as Triton answers load and unload."""
     return Reply(200)
 
 

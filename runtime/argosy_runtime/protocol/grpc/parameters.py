@@ -13,7 +13,7 @@ _CUSTOM = ("int64_param", "bool_param", "string_param", "double_param")
 
 
 def apply(parameters: Mapping[str, pb.InferParameter], request: InferRequest) -> bool:
-    """Put a request's parameters where they belong; returns whether empty final responses are wanted."""
+    """Set a request's parameters. Return whether the client requests empty final responses."""
     wants_empty_final = False
     for name, parameter in parameters.items():
         kind = parameter.WhichOneof("parameter_choice")
@@ -51,9 +51,7 @@ _RESERVED: dict[str, tuple[tuple[str, ...], str, str]] = {
 
 
 def _steering(name: str, value: Parameter) -> Parameter:
-    """Identifiers and times are unsigned: a negative one is the same 64 bits, a negative priority an
-    error.
-    """
+    """Return an unsigned value: of a negative identifier or time the same 64 bits. Raises for a negative priority."""
     if isinstance(value, int) and value < 0:
         if name == "priority":
             raise invalid("invalid value for 'priority', expected value >= 0.")

@@ -14,18 +14,18 @@ from argosy_runtime.protocol.tensors import DTYPES, InputBytes, element_count
 from . import parameters as grpc_parameters
 
 ENDPOINT = "ModelInfer RPC"
-"""What messages call this endpoint."""
+"""The name of this endpoint in messages."""
 
 
 @dataclass(slots=True)
 class GrpcOptions:
-    """How a client wants its responses: `classes` maps an output to how many classes it asks for."""
+    """The options of a response: `classes` maps an output to the number of requested classes."""
 
     wants_empty_final: bool = False
     classes: dict[str, int] = field(default_factory=dict)
 
 
-# What each field of InferTensorContents may hold, its own type first.
+# The datatypes that each field of InferTensorContents may hold, its own type first.
 _CONTENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("bool_contents", ("BOOL",)),
     ("int_contents", ("INT32", "INT8", "INT16")),

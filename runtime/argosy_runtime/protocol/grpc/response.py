@@ -21,7 +21,7 @@ _LARGEST_HEAD: Final = 4096
 def encode(
     response: InferResponse, classes: Mapping[str, int], model: Callable[[], ModelView]
 ) -> pb.ModelInferResponse:
-    """Encode a response that is no error. `model` is asked only for classification."""
+    """Encode a response that is no error. `model` is called only for classification."""
     message = pb.ModelInferResponse(id=response.id)
     _fill(message, response, classes, model)
     return message
@@ -65,20 +65,20 @@ def encode_stream(
 
 
 def encode_refusal(request_id: str, message: str) -> pb.ModelStreamInferResponse:
-    """Return what a stream answers to a request that never began; its id tells the client which."""
+    """Return a stream's answer to a request that was refused, with the request's id."""
     refusal = pb.ModelStreamInferResponse(error_message=message)
     refusal.infer_response.id = request_id
     return refusal
 
 
 class ResponseEncoder:
-    """Responses as the parts of their messages. What responses alike have in common is encoded once."""
+    """Encodes responses as the parts of their messages. What equal responses have in common is encoded once."""
 
     def __init__(self) -> None:
         self._heads = FifoCache[Hashable, bytes](_CAPACITY)
 
     def infer(self, response: InferResponse, classes: Mapping[str, int], model: Callable[[], ModelView]) -> list[Data]:
-        """`encode`."""
+        """Encode a response as ModelInferResponse."""
         if classes or (response.template is None and response.parameters):
             return [encode(response, classes, model).SerializeToString()]
         return grpc_wire.response_parts(self._head(response), response.id, _raw(response))
@@ -90,7 +90,7 @@ class ResponseEncoder:
         classes: Mapping[str, int],
         model: Callable[[], ModelView],
     ) -> list[Data]:
-        """`encode_stream`."""
+        """Encode a response as ModelStreamInferResponse."""
         ordinary = response.template is not None or not response.parameters
         if classes or response.is_empty or response.error is not None or not ordinary:
             return [encode_stream(request, response, classes, model).SerializeToString()]
@@ -98,7 +98,7 @@ class ResponseEncoder:
         return grpc_wire.stream_parts(grpc_wire.response_parts(head, response.id, _raw(response)))
 
     def _head(self, response: InferResponse) -> bytes:
-        """Return all of a response but its id and its data."""
+        """Return the encoded response without its id and its data."""
         like: Hashable = response.template
         if like is None:
             like = tuple([(tensor.name, tensor.datatype, tensor.shape) for tensor in response.outputs])

@@ -1,4 +1,4 @@
-"""ModelInferRequests that are like earlier ones: decoded once, then looked up by their bytes."""
+"""ModelInferRequests that differ in id and data alone: the rest is decoded once, and looked up by its bytes."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ _LARGEST_KEY: Final = 4096
 
 
 class Decoded:
-    """A request, how its client wants the response; `known` says that it was made of a template."""
+    """A request, and the options of its response."""
 
     __slots__ = ("options", "request")
 
@@ -30,7 +30,7 @@ class Decoded:
 
 
 class RequestDecoder:
-    """Requests from the bytes of their messages.
+    """Decodes requests from the bytes of their messages.
 
     The second request with the same bytes, less id and data, leaves a template; those after it are made of that, and
     their data is not decoded. Requests that come only once leave none. BYTES inputs and explicit contents are always
@@ -42,7 +42,7 @@ class RequestDecoder:
         self._seen = FifoCache[bytes, None](_CAPACITY)
 
     def from_template(self, message: bytes, start: int = 0) -> Decoded | None:
-        """Return the request, where it is like an earlier one; None where it must be decoded."""
+        """Return the request made of its template; None where it has none and must be decoded."""
         parts = cut(message, start)
         if parts is None:
             return None
@@ -59,7 +59,7 @@ class RequestDecoder:
         return Decoded(template.request(request_id, parts.raw), options)
 
     def parse(self, message: bytes, start: int = 0) -> pb.ModelInferRequest:
-        """Return the message as protobuf has it. Raises INVALID_ARG where it is none."""
+        """Parse the message by protobuf. Raises INVALID_ARG where it is malformed."""
         try:
             parsed = pb.ModelInferRequest.FromString(message[start:])
         except DecodeError as error:

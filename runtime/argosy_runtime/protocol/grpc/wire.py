@@ -1,7 +1,7 @@
-"""ModelInferRequest and ModelInferResponse by their fields, for what differs between requests alike: id and data.
+"""ModelInferRequest and ModelInferResponse cut by their fields into id, data, and the rest.
 
-The rest of a request is a key: equal keys mean the same, so that it is decoded once. A message that is not laid out as
-clients' libraries do it is left to protobuf.
+The rest of a request is a key: equal keys mean the same, so it is decoded once. A message whose fields are not in the
+order of the client libraries is left to protobuf.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ _INFER_RESPONSE: Final = b"\x12"
 # model_name, model_version, parameters, inputs, outputs: their bytes are part of the key.
 _KEYED: Final = frozenset((0x0A, 0x12, 0x22, 0x2A, 0x32))
 _MAX_SHIFT: Final = 28
-# Smaller pieces are copied: cheaper than a view, and nothing keeps the whole message alive.
+# Smaller pieces are copied: cheaper than a view, and no piece keeps the whole message alive.
 _COPY_BELOW: Final = 1 << 15
 _SHORT: Final = 1 << 14
 
@@ -68,9 +68,7 @@ def _raw_contents(message: bytes, position: int, end: int) -> list[Data] | None:
 
 
 def _extent(message: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return where the bytes of a field whose length stands at `position` begin and end; an end below 0 where they
-    cannot.
-    """
+    """Return where the bytes of a field begin and end, whose length is at `position`; an end below 0 for a bad one."""
     size = shift = 0
     while position < end:
         byte = message[position]
@@ -85,7 +83,7 @@ def _extent(message: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def varint(value: int) -> bytes:
-    """Return a number as protobuf writes lengths."""
+    """Return a number as a protobuf varint."""
     if value < _SHORT:
         return _VARINTS[value]
     return _varint(value)
@@ -104,7 +102,7 @@ _VARINTS: Final = [_varint(value) for value in range(_SHORT)]
 
 
 def response_parts(head: bytes, request_id: str, raw: list[Data]) -> list[Data]:
-    """Return a ModelInferResponse of which `head` is all but the id and the raw contents."""
+    """Return a ModelInferResponse; `head` is all of it without the id and the raw contents."""
     parts: list[Data] = [head]
     if request_id:
         encoded = request_id.encode()
@@ -121,5 +119,5 @@ def stream_parts(inner: list[Data]) -> list[Data]:
 
 
 def total(parts: list[Data]) -> int:
-    """Their size in bytes."""
+    """Return the size of all parts in bytes."""
     return sum(map(len, parts))

@@ -16,11 +16,11 @@ from argosy_runtime.tensors import Data
 HEADER_LENGTH = "Inference-Header-Content-Length"
 DEFAULT_MAX_INPUT_SIZE = 1 << 26
 ENDPOINT = "HTTP end point"
-"""What messages call this endpoint."""
+"""The name of this endpoint in messages."""
 NO_SHARED_MEMORY = "shared memory regions are not supported by this server"
 _INT32 = (-(2**31), 2**31 - 1)
 _RAW_INPUT = "raw_input"
-"""What messages call an input whose name the client did not give."""
+"""The name in messages of an input that the client did not name."""
 _USE_FLAG = "Use --http-max-input-size to increase the limit."
 
 
@@ -42,9 +42,9 @@ def parse_header_length(header: str | None, content_length: int) -> int:
 
 
 def too_long(length: int, limit: int) -> str:
-    """Return what a client is told whose JSON exceeds the limit, both in bytes."""
-    told = f"request JSON size of {length} bytes exceeds the maximum allowed input size of {limit} bytes."
-    return f"{told} {_USE_FLAG}"
+    """Return the message for JSON that exceeds the limit; both in bytes."""
+    message = f"request JSON size of {length} bytes exceeds the maximum allowed input size of {limit} bytes."
+    return f"{message} {_USE_FLAG}"
 
 
 def decode(
@@ -56,13 +56,13 @@ def decode(
 ) -> tuple[InferRequest, OutputEncoding]:
     """Decode a body whose first `header_length` (> 0) bytes are JSON and the rest binary inputs in order.
 
-    Binary inputs are views of `body`, not decoded yet. `id`, `parameters` and `outputs` may be null, which is as good
-    as left out.
+    Binary inputs are views of `body`, not decoded yet. `id`, `parameters` and `outputs` may be null, which is the
+    same as missing.
     """
     if header_length > limit:
         raise invalid(too_long(header_length, limit))
-    whole = header_length == len(body)
-    document = loads(body if whole else memoryview(body)[:header_length])
+    only_json = header_length == len(body)
+    document = loads(body if only_json else memoryview(body)[:header_length])
     if type(document) is not dict:
         raise internal(f"Unable to parse 'inputs': {missing('inputs')}")
     request = InferRequest(model_name, {}, model_version)
@@ -81,7 +81,7 @@ def decode_raw(
     model: Callable[[], ModelView],
     limit: int = DEFAULT_MAX_INPUT_SIZE,
 ) -> tuple[InferRequest, OutputEncoding]:
-    """Decode a body that is the model's only input and nothing else; all outputs will be binary."""
+    """Decode a body that is the model's only input and nothing else; all outputs are to be binary."""
     if len(body) > limit:
         raise invalid(
             f"Raw input has a byte_size ({len(body)} bytes) that exceeds the maximum allowed value of "
@@ -131,7 +131,7 @@ def _raw_shape(
 
 
 class _Inputs:
-    """Reads `inputs` one by one, and takes the binary ones off the front of what follows the JSON."""
+    """Reads `inputs` one by one, and takes the binary ones from the bytes behind the JSON in their order."""
 
     __slots__ = ("_binary", "_limit", "_offset", "_read", "_request")
 
@@ -179,7 +179,7 @@ class _Inputs:
 
 
 def _check_content(item: Any) -> dict[str, Any]:
-    """Return the input's parameters, once it is sure that exactly one thing says where its data is."""
+    """Return the input's parameters. Raises INVALID_ARG unless exactly one field says where its data is."""
     holder = item if type(item) is dict else {}
     parameters = holder.get("parameters")
     parameters = parameters if type(parameters) is dict else {}
@@ -193,10 +193,10 @@ def _check_content(item: Any) -> dict[str, Any]:
         if present
     ]
     if len(set_fields) != 1:
-        told = " set" + "".join(f" '{field}'" for field in set_fields) if set_fields else " no field is set"
+        present_fields = " set" + "".join(f" '{field}'" for field in set_fields) if set_fields else " no field is set"
         raise invalid(
             "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', "
-            f"'shared_memory_region' in 'parameters'. But{told}"
+            f"'shared_memory_region' in 'parameters'. But{present_fields}"
         )
     return parameters
 

@@ -37,7 +37,7 @@ class EncodedResponse:
 
 
 def encode(response: InferResponse, encoding: OutputEncoding, model: Callable[[], ModelView]) -> EncodedResponse:
-    """Encode a response that is no error. `model` is asked only for classification."""
+    """Encode a response that is no error. `model` is called only for classification."""
     document: dict[str, Any] = {"id": response.id} if response.id else {}
     document["model_name"] = response.model_name
     document["model_version"] = response.model_version

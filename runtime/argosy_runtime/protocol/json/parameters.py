@@ -10,9 +10,9 @@ from .text import typed, unsigned
 
 
 def apply(parameters: Any, request: InferRequest) -> bool:
-    """Put a request's parameters where they belong; returns `binary_data_output`.
+    """Set a request's parameters. Return `binary_data_output`.
 
-    Reserved names steer the request, every `triton_*` is refused, all others are the model's own.
+    Reserved names set fields of the request, every `triton_*` is refused, all others are the model's own.
     """
     if type(parameters) is not dict:
         raise internal("failed to get request params.: attempt to get members for non-object")

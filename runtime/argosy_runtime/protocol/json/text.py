@@ -46,7 +46,7 @@ def _loads_with_nan(raw: bytes) -> Any:
 
 
 def _malformed(message: str, position: int) -> ServingError:
-    wording = next((said for sign, said in _PARSE_MESSAGES if sign in message), "Invalid value.")
+    wording = next((text for sign, text in _PARSE_MESSAGES if sign in message), "Invalid value.")
     return internal(f"failed to parse the request JSON buffer: {wording} at {position}")
 
 
@@ -65,14 +65,12 @@ def dumps(document: object, finite: bool = True) -> bytes:
 
 
 def missing(key: str) -> str:
-    """Return how a missing member is told."""
+    """Return the message for a missing member."""
     return f"attempt to access non-existing object member '{key}'"
 
 
 def member(holder: Any, key: str, kind: type, context: str) -> Any:
-    """`holder[key]`, which must be of JSON type `kind` (str, bool, list, dict); `context` begins the
-    message.
-    """
+    """Return `holder[key]`, which must be of JSON type `kind` (str, bool, list, dict); `context` begins the message."""
     if not isinstance(holder, dict) or key not in holder:
         raise internal(f"{context}: {missing(key)}")
     return typed(holder[key], kind, context)
@@ -82,20 +80,20 @@ _NAMES = {str: "string", bool: "boolean", list: "array", dict: "object"}
 
 
 def typed(value: Any, kind: type, context: str) -> Any:
-    """`value`, which must be of JSON type `kind`."""
+    """Return `value`, which must be of JSON type `kind`."""
     if type(value) is not kind:
         wrong_type(context, _NAMES[kind])
     return value
 
 
 def unsigned(value: Any, context: str) -> int:
-    """`value`, which must be an integer in [0, 2^64)."""
+    """Return `value`, which must be an integer in [0, 2^64)."""
     if type(value) is not int or not 0 <= value < 2**64:
         wrong_type(context, "unsigned-integer")
     return int(value)
 
 
 def wrong_type(context: str, name: str) -> NoReturn:
-    """Raise the error of a value that is not what it is read as."""
+    """Raise the error of a value of another type."""
     reason = f"attempt to access JSON non-{name} as {name}"
     raise internal(f"{context}: {reason}" if context else reason)

@@ -21,7 +21,7 @@ class InstanceCalls:
     async def do(self, what: ServerCall, owner: int) -> Value:
         """See `ServerCalls`."""
         if isinstance(what, EngineState):
-            self._engines.told(self._instance, what)
+            self._engines.update(self._instance, what)
             return None
         return await self._calls.do(what, owner)
 

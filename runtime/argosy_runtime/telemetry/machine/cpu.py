@@ -1,4 +1,4 @@
-"""Triton's metrics of CPUs and memory (`nv_cpu_*`), of the whole machine, as Linux tells them in /proc."""
+"""Triton's metrics of CPUs and memory (`nv_cpu_*`), of the whole machine, as Linux reports them in /proc."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _KIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class CpuTime:
-    """What all CPUs together have spent since the machine started, in the kernel's ticks."""
+    """The time of all CPUs together since the machine started, in the kernel's ticks."""
 
     busy: int
     total: int
@@ -25,34 +25,34 @@ class CpuTime:
 
 
 def cpu_time(stat: str) -> CpuTime:
-    """Return from the text of /proc/stat. Raises ValueError."""
-    found = re.match(r"cpu +([\d ]+)", stat)
-    if found is None:
+    """Parse the text of /proc/stat. Raises ValueError."""
+    match = re.match(r"cpu +([\d ]+)", stat)
+    if match is None:
         raise ValueError("/proc/stat does not begin with the time of all CPUs")
     # The last two, time of guests, are part of the first two.
-    user, nice, system, idle, io_wait, *others = [int(word) for word in found[1].split()][:8]
+    user, nice, system, idle, io_wait, *others = [int(word) for word in match[1].split()][:8]
     busy = user + nice + system + sum(others)
     return CpuTime(busy, busy + idle + io_wait)
 
 
 def memory(meminfo: str) -> tuple[int, int]:
-    """Total and used bytes from the text of /proc/meminfo; what can be freed at once is not used. Raises ValueError."""
-    found = dict(re.findall(r"^(MemTotal|MemAvailable): +(\d+) kB$", meminfo, re.MULTILINE))
-    if len(found) < 2:
+    """Return total and used bytes from the text of /proc/meminfo, cache not counted as used. Raises ValueError."""
+    fields = dict(re.findall(r"^(MemTotal|MemAvailable): +(\d+) kB$", meminfo, re.MULTILINE))
+    if len(fields) < 2:
         raise ValueError("/proc/meminfo does not tell MemTotal and MemAvailable")
-    total, available = int(found["MemTotal"]) * _KIB, int(found["MemAvailable"]) * _KIB
+    total, available = int(fields["MemTotal"]) * _KIB, int(fields["MemAvailable"]) * _KIB
     return total, total - available
 
 
 class CpuReader:
-    """Reads them; utilization is since the last reading, and is there from the second one on."""
+    """Reads the metrics. Utilization is since the last reading, and is missing in the first."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
         self._before: CpuTime | None = None
 
     def read(self) -> list[Family]:
-        """Return the families now. Raises OSError and ValueError where the system does not tell."""
+        """Return the families now. Raises OSError and ValueError where /proc cannot be read."""
         now = cpu_time((self._proc / "stat").read_text())
         utilization = None if self._before is None else now.utilization_since(self._before)
         self._before = now
@@ -60,7 +60,7 @@ class CpuReader:
 
 
 def cpu_families(utilization: float | None = None, total: int | None = None, used: int | None = None) -> list[Family]:
-    """Return the families with what is known."""
+    """Return the families with the values that are not None."""
     families = [
         Family("nv_cpu_utilization", "CPU utilization rate [0.0 - 1.0]", "gauge"),
         Family("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes", "gauge"),

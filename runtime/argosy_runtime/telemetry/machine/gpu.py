@@ -1,4 +1,4 @@
-"""Triton's metrics of GPUs (`nv_gpu_*`, `nv_energy_consumption`), by NVML, which every machine with the driver has."""
+"""Triton's metrics of GPUs (`nv_gpu_*`, `nv_energy_consumption`), read by NVML, a part of the driver."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _MILLI: Final = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU that the server may use: `index` as it counts them."""
+    """A GPU that the server may use: `index` is the server's own count."""
 
     index: int
     uuid: str
@@ -22,9 +22,9 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class GpuSample:
-    """What is measured of one: the share (0 to 1) of time that it worked, bytes, watts, joules since the server began.
+    """The measurements of one GPU: busy share (0 to 1), bytes, watts, joules since the server started.
 
-    None where the driver does not tell, as it does not of a part of a GPU (MIG) how much it works.
+    None where the driver reports nothing, as for the utilization of a part of a GPU (MIG).
     """
 
     utilization: float | None = None
@@ -36,7 +36,7 @@ class GpuSample:
 
 
 class GpuReader:
-    """Reads the GPUs of this server. NVML is opened for good: to open it takes longer than to ask it."""
+    """Reads the GPUs of this server. NVML stays open, because opening it takes longer than a reading."""
 
     def __init__(self, gpus: Iterable[Gpu]) -> None:
         self._gpus = list(gpus)
@@ -51,18 +51,18 @@ class GpuReader:
         return gpu_families([(gpu, self._sample(gpu)) for gpu in self._gpus])
 
     def _sample(self, gpu: Gpu) -> GpuSample:
-        handle = _told(pynvml.nvmlDeviceGetHandleByUUID, gpu.uuid)
+        handle = _queried(pynvml.nvmlDeviceGetHandleByUUID, gpu.uuid)
         if handle is None:
             return GpuSample()
-        rates = _told(pynvml.nvmlDeviceGetUtilizationRates, handle)
-        memory = _told(pynvml.nvmlDeviceGetMemoryInfo, handle)
+        rates = _queried(pynvml.nvmlDeviceGetUtilizationRates, handle)
+        memory = _queried(pynvml.nvmlDeviceGetMemoryInfo, handle)
         return GpuSample(
             utilization=None if rates is None else rates.gpu / 100,
             memory_total=None if memory is None else int(memory.total),
             memory_used=None if memory is None else int(memory.used),
-            power_usage=_thousandths(_told(pynvml.nvmlDeviceGetPowerUsage, handle)),
-            power_limit=_thousandths(_told(pynvml.nvmlDeviceGetPowerManagementLimit, handle)),
-            energy=self._energy(gpu, _thousandths(_told(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle))),
+            power_usage=_thousandths(_queried(pynvml.nvmlDeviceGetPowerUsage, handle)),
+            power_limit=_thousandths(_queried(pynvml.nvmlDeviceGetPowerManagementLimit, handle)),
+            energy=self._energy(gpu, _thousandths(_queried(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle))),
         )
 
     def _energy(self, gpu: Gpu, since_driver: float | None) -> float | None:
@@ -71,10 +71,10 @@ class GpuReader:
         return since_driver - self._energy_at_start.setdefault(gpu.uuid, since_driver)
 
 
-def _told(question: Callable[..., Any], about: Any) -> Any:
-    """Return the driver's answer, None where it has none to this."""
+def _queried(query: Callable[..., Any], argument: Any) -> Any:
+    """Return the driver's answer, None where it has none."""
     try:
-        return question(about)
+        return query(argument)
     except pynvml.NVMLError:
         return None
 
@@ -94,9 +94,7 @@ _FAMILIES: Final = (
 
 
 def gpu_families(samples: Iterable[tuple[Gpu, GpuSample]] = ()) -> list[Family]:
-    """Return the families with what is known. `argosy_gpu_info` says which GPU is which, since Triton's label is the
-    UUID.
-    """
+    """Return the families with the values that are not None. `argosy_gpu_info` relates indexes to Triton's UUIDs."""
     measured = list(samples)
     info = Family("argosy_gpu_info", "GPUs that the server may use, by the server's own count", "gauge")
     for gpu, _ in measured:

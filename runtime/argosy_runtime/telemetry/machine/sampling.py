@@ -1,4 +1,4 @@
-"""Measures the machine every few seconds, beside the event loop, and keeps what came of it until it is asked for."""
+"""Measures the machine every few seconds, in a thread of its own, and keeps the last readings."""
 
 import logging
 import threading
@@ -11,36 +11,36 @@ from argosy_runtime.telemetry.exposition import Family
 _log = logging.getLogger("argosy.telemetry")
 
 _STALE_INTERVALS = 5
-"""What is older than so many intervals is not told any more: who reads it would take it for now."""
+"""Readings older than so many intervals are not exposed, because a scraper would take them for current."""
 
 
 class Reader(Protocol):
-    """Measures one kind of thing."""
+    """Measures one part of the machine."""
 
     def read(self) -> list[Family]:
-        """Return its families now. Called by one thread; may raise anything."""
+        """Return the families now. Called by one thread; may raise any exception."""
 
 
-class _Kept:
-    """A reader, its families where nothing is known, and those of its last reading with the time of that."""
+class _Sampled:
+    """A reader, its families without values, and those of its last reading with their time."""
 
     def __init__(self, reader: Reader, none: list[Family]) -> None:
         self.reader = reader
         self.none = none
         self.last: tuple[float, list[Family]] | None = None
-        self._trouble = ""
+        self._error = ""
 
-    def failed(self, trouble: str) -> None:
-        """In the log, once for as long as it is the same."""
-        if trouble != self._trouble:
-            self._trouble = trouble
-            _log.warning("%s and what belongs to it cannot be measured: %s", self.none[0].name, trouble)
+    def failed(self, error: str) -> None:
+        """Log the error, unless it is the last one again."""
+        if error != self._error:
+            self._error = error
+            _log.warning("%s and what belongs to it cannot be measured: %s", self.none[0].name, error)
 
 
 class MachineSampling:
-    """Readers, each with its families where nothing is known; asked every `interval` seconds.
+    """Calls readers, each with its families without values, every `interval` seconds.
 
-    By a daemon thread, which nobody waits for: a driver may take its time, or never answer.
+    A daemon thread does, because a driver may take long, or never answer.
     """
 
     def __init__(
@@ -49,38 +49,38 @@ class MachineSampling:
         interval: float,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._kept = [_Kept(reader, none) for reader, none in readers]
+        self._sampled = [_Sampled(reader, none) for reader, none in readers]
         self._interval = interval
         self._clock = clock
         self._over = threading.Event()
 
     def start(self) -> None:
-        """Measure from now on."""
-        if self._kept:
+        """Start the thread."""
+        if self._sampled:
             threading.Thread(target=self._until_over, name="machine metrics", daemon=True).start()
 
     def stop(self) -> None:
-        """No more."""
+        """End the thread with its next reading."""
         self._over.set()
 
     def families(self) -> list[Family]:
-        """Return what was last measured, without what is too old to be told."""
+        """Return the last readings, without those that are too old."""
         oldest = self._clock() - _STALE_INTERVALS * self._interval
         families: list[Family] = []
-        for kept in self._kept:
-            last = kept.last
-            families += last[1] if last is not None and last[0] >= oldest else kept.none
+        for sampled in self._sampled:
+            last = sampled.last
+            families += last[1] if last is not None and last[0] >= oldest else sampled.none
         return families
 
     def sample(self) -> None:
-        """Ask every reader once."""
-        for kept in self._kept:
+        """Call every reader once."""
+        for sampled in self._sampled:
             try:
-                families = kept.reader.read()
+                families = sampled.reader.read()
             except Exception as error:
-                kept.failed(repr(error))
+                sampled.failed(repr(error))
             else:
-                kept.last = (self._clock(), families)
+                sampled.last = (self._clock(), families)
 
     def _until_over(self) -> None:
         self.sample()

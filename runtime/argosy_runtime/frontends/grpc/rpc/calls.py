@@ -30,9 +30,9 @@ _CUT_SHORT: Final = "The last request message was cut short"
 
 
 class Call:
-    """What all calls have. A subclass takes what is `received`; `cancelled` is called when nobody wants the answer.
+    """What all calls have in common. A subclass implements `received`; `cancelled` is called once the client gave up.
 
-    Large messages are (de)compressed in threads; what comes or goes behind them waits for them.
+    Large messages are (de)compressed in threads; the messages behind them wait for that.
     """
 
     __slots__ = ("_deadline", "_inflating", "_level", "_packing", "_reader", "head", "is_over", "stream")
@@ -51,17 +51,16 @@ class Call:
             self._deadline = loop.call_later(head.timeout, self._expire)
 
     def received(self, data: bytes, ended: bool) -> None:
-        """See `Receiver`."""
+        """Take a piece of the request; `ended`: it is the last."""
         raise NotImplementedError
 
     def cancelled(self) -> None:
         """Stop what works for the call: its client has given up, or its time is over."""
 
     def writable(self) -> None:
-        """See `Receiver`."""
+        """Do nothing: a unary call has no more to send."""
 
     def reset(self) -> None:
-        """See `Receiver`."""
         self._begin_end()
         packing, self._packing = self._packing, None
         if packing is not None:
@@ -69,16 +68,16 @@ class Call:
         self.cancelled()
 
     def failed(self, error: Exception) -> None:
-        """End the call for a fault of this server's; said as gRPC's Python servers say it."""
+        """End the call for an error of this server, with the message of gRPC's Python servers."""
         self.fail(Status.UNKNOWN, f"Unexpected {type(error)}: {error}")
         self.cancelled()
 
     def compress(self, level: int) -> None:
-        """Have responses compressed (zlib's levels, 0 for not at all), if the client can read them."""
+        """Compress responses (zlib's levels, 0 for not at all), if the client can read that."""
         self._level = level if self.head.accepts_gzip else 0
 
     def respond(self, parts: Sequence[Data], size: int) -> None:
-        """Send the one message of a call, of `size` bytes, and success."""
+        """Send the one message of a call, of `size` bytes, and end the call with success."""
         if self._level and size > OFFLOAD_BYTES:
             self.send(parts, size)
             self.finish()
@@ -191,7 +190,6 @@ class UnaryCall(Call):
         raise NotImplementedError
 
     def received(self, data: bytes, ended: bool) -> None:
-        """See `Receiver`."""
         if ended and self._reader is None and is_one_message(data):
             self.message(data, PREFIX_SIZE)
         else:
@@ -209,7 +207,7 @@ class UnaryCall(Call):
             reader.check()
             if not ended:
                 return
-            self._reader = None  # What it holds goes with the message, not with the call.
+            self._reader = None  # Its bytes are freed with the message, not with the call.
             message: bytes | None = self._only(reader)
             if message is not None and reader.compressed:
                 message = self.inflate(message)
@@ -221,7 +219,6 @@ class UnaryCall(Call):
                 self.message(message, 0)
 
     def inflated(self, message: bytes) -> None:
-        """See `Call`."""
         self.message(message, 0)
 
     @staticmethod
@@ -240,12 +237,12 @@ class StreamingCall(Call):
     A client whose messages are not taken may only send as far ahead as the stream's window lets it.
     """
 
-    __slots__ = ("_ended", "_held", "_taking")
+    __slots__ = ("_ended", "_taking", "_unreturned")
 
     def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(stream, head, loop)
         self._ended = False
-        self._held = 0
+        self._unreturned = 0
         self._taking = False
 
     def message(self, data: bytes) -> None:
@@ -257,15 +254,14 @@ class StreamingCall(Call):
         raise NotImplementedError
 
     def may_take(self) -> bool:
-        """Return whether the next message is wanted now."""
+        """Return whether the next message may be taken now."""
         raise NotImplementedError
 
     def received(self, data: bytes, ended: bool) -> None:
-        """See `Receiver`."""
         if self._reader is None:
             self._reader = MessageReader()
         self._reader.add(data)
-        self._held += len(data)
+        self._unreturned += len(data)
         self._ended = self._ended or ended
         self.take()
 
@@ -298,14 +294,13 @@ class StreamingCall(Call):
                 self.message(plain)
 
     def inflated(self, message: bytes) -> None:
-        """See `Call`."""
         self.message(message)
         self.take()
 
     def _return_credit(self) -> None:
-        """Nothing whole is left: what has come may come again, for the rest of a message too."""
-        held, self._held = self._held, 0
-        self.stream.consumed(held)
+        """Let the client send as many bytes as have come, because no complete message waits."""
+        size, self._unreturned = self._unreturned, 0
+        self.stream.consumed(size)
 
     def _end(self, reader: MessageReader) -> None:
         if not reader.is_empty:

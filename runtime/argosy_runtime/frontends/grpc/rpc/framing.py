@@ -1,4 +1,4 @@
-"""Messages on a stream: each with a byte that says whether it is compressed, and its length."""
+"""Messages on a stream: each begins with a byte that says whether it is compressed, and with its length."""
 
 import struct
 import zlib
@@ -19,12 +19,12 @@ ENCODINGS: Final = frozenset((b"identity", *_WINDOW_BITS))
 
 
 def prefix(size: int) -> bytes:
-    """Return what stands before a message of `size` bytes that is not compressed."""
+    """Return the prefix of a message of `size` bytes that is not compressed."""
     return _PREFIX.pack(0, size)
 
 
 def gzipped(parts: Sequence[bytes | memoryview], level: int) -> bytes:
-    """Return a message in parts, compressed (zlib's levels, 1 to 9), with what stands before it."""
+    """Return a message, given in parts, compressed (zlib's levels, 1 to 9) and with its prefix."""
     packer = zlib.compressobj(level, zlib.DEFLATED, _WINDOW_BITS[b"gzip"])
     packed = b"".join([*[packer.compress(part) for part in parts], packer.flush()])
     return _PREFIX.pack(1, len(packed)) + packed
@@ -39,7 +39,7 @@ def is_one_message(data: bytes) -> bool:
 
 
 def decompressed(message: bytes, encoding: bytes, limit: int) -> bytes:
-    """Return a compressed message as it was. Raises RpcError where that cannot be, or is more than `limit` bytes."""
+    """Return a message decompressed. Raises RpcError where that is impossible, or more than `limit` bytes."""
     plain = _decompressed(message, encoding, limit)
     if plain is None:
         raise RpcError(
@@ -51,7 +51,7 @@ def decompressed(message: bytes, encoding: bytes, limit: int) -> bytes:
 
 
 def decompressed_at_once(message: bytes, encoding: bytes, limit: int) -> bytes | None:
-    """Return a compressed message as it was, None where a thread is to decompress it, which takes longer.
+    """Return a message decompressed; None where that takes so long that a thread should do it.
 
     Raises RpcError as `decompressed`.
     """
@@ -75,16 +75,16 @@ def _decompressed(message: bytes, encoding: bytes, limit: int) -> bytes | None:
 
 
 class MessageReader:
-    """Puts messages together of the pieces in which they come; large ones are copied once."""
+    """Joins messages from the pieces in which they come; large ones are copied once."""
 
-    __slots__ = ("_pieces", "_size", "_wanted", "compressed")
+    __slots__ = ("_needed", "_pieces", "_size", "compressed")
 
     def __init__(self) -> None:
         self.compressed = False
         """Whether the message that `next` returned is."""
         self._pieces: list[bytes] = []
         self._size = 0
-        self._wanted = PREFIX_SIZE
+        self._needed = PREFIX_SIZE
 
     def add(self, data: bytes) -> None:
         """Take more bytes of the stream."""
@@ -103,21 +103,19 @@ class MessageReader:
         return not self._size
 
     def next(self) -> bytes | None:
-        """Return the next message as it was sent, None where it has not come whole. Raises RpcError where it is too
-        large.
-        """
-        if self._size < self._wanted:
+        """Return the next message as it was sent, None where it is incomplete. Raises RpcError for a too large one."""
+        if self._size < self._needed:
             return None
         if len(self._pieces[0]) < PREFIX_SIZE:
             self._pieces = [b"".join(self._pieces)]
         compressed, size = _READ_PREFIX(self._pieces[0], 0)
         if size > MAX_MESSAGE:
             raise _too_large(size, MAX_MESSAGE)
-        self._wanted = PREFIX_SIZE + size
-        if self._size < self._wanted:
+        self._needed = PREFIX_SIZE + size
+        if self._size < self._needed:
             return None
-        message = self._take(self._wanted)
-        self._wanted = PREFIX_SIZE
+        message = self._take(self._needed)
+        self._needed = PREFIX_SIZE
         self.compressed = bool(compressed)
         return message
 
@@ -127,11 +125,11 @@ class MessageReader:
             message, rest = first[PREFIX_SIZE:stop], first[stop:]
             self._pieces[0] = rest
         else:
-            whole = memoryview(b"".join(self._pieces)) if self._size > stop else None
-            if whole is None:
+            joined = memoryview(b"".join(self._pieces)) if self._size > stop else None
+            if joined is None:
                 message, rest = b"".join((memoryview(first)[PREFIX_SIZE:], *self._pieces[1:])), b""
             else:
-                message, rest = bytes(whole[PREFIX_SIZE:stop]), bytes(whole[stop:])
+                message, rest = bytes(joined[PREFIX_SIZE:stop]), bytes(joined[stop:])
             self._pieces = [rest]
         self._size -= stop
         if not rest:

@@ -24,7 +24,7 @@ _BINARY: Final = "-bin"
 
 class CallHead:
     """What calls with the same head have in common. `timeout` is in seconds, infinite where there is none; `limit` is
-    the most bytes that a compressed message may become.
+    the largest size of a decompressed message, in bytes.
     """
 
     __slots__ = ("_fields", "accepts_gzip", "encoding", "limit", "timeout")

@@ -14,8 +14,8 @@ from .framing import gzipped
 class Packing:
     """The messages of one call from a large one on, and its end behind them.
 
-    Those that wait count as unsent bytes of the stream. `done` is called once nothing waits, with what compressing
-    raised, if it did.
+    Those that wait count as unsent bytes of the stream. `done` is called once nothing waits, with the exception that
+    compressing raised, if any.
     """
 
     __slots__ = ("_done", "_level", "_running", "_size", "_stream", "_trailers", "_waiting")

@@ -1,4 +1,4 @@
-"""Where calls go: the path's method, or a refusal. Read once for each distinct head."""
+"""Routes calls to the method of their path, or to a refusal. Each distinct head is routed once."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -18,34 +18,33 @@ _POST: Final = b"POST"
 
 @dataclass(frozen=True)
 class Method:
-    """A method: the group of the API that it belongs to, and what begins a call of it."""
+    """A method: its group of the API, and the function that begins a call of it."""
 
     api: Api
     begin: Callable[[Stream, CallHead, asyncio.AbstractEventLoop], Call]
 
 
 class Refusal:
-    """A route, and the receiver of all its requests, that answers at once with one header block."""
+    """A route, and the receiver of all its requests, which answers at once with one header block."""
 
     def __init__(self, block: bytes) -> None:
         self._block = block
 
     def open(self, stream: Stream) -> "Refusal":
-        """See `Route`."""
         stream.end(self._block)
         return self
 
     def received(self, data: bytes, ended: bool) -> None:
-        """Nobody wants it."""
+        """Ignore the body: the request is answered."""
 
     def reset(self) -> None:
-        """See `Receiver`."""
+        """Do nothing: the request is answered."""
 
     def writable(self) -> None:
-        """See `Receiver`."""
+        """Do nothing: the request is answered."""
 
     def failed(self, error: Exception) -> None:
-        """Never called: nothing here raises."""
+        """Do nothing: no method here raises."""
 
 
 class MethodRoute:
@@ -57,7 +56,6 @@ class MethodRoute:
         self._loop = loop
 
     def open(self, stream: Stream) -> Call:
-        """See `Route`."""
         return self._begin(stream, self._head, self._loop)
 
 
@@ -77,7 +75,6 @@ class Router:
         self._loop = loop
 
     def route(self, head: RequestHead) -> Route:
-        """See `Application`."""
         if head.method != _POST:
             return Refusal(refused(405))
         if not is_grpc(dict(head.fields).get(b"content-type", b"")):

@@ -54,7 +54,7 @@ OK_GZIP: Final = PreparedResponse(
 
 
 class RpcError(Exception):
-    """A call that ends without its method having been asked."""
+    """A call that ends before its method has run."""
 
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(message)
@@ -72,12 +72,12 @@ def trailers(status: Status, message: str, alone: bool) -> bytes:
 
 
 def refused(code: int) -> bytes:
-    """Return the header block of an HTTP response to what is no gRPC request."""
+    """Return the header block of an HTTP response to a request that is not gRPC."""
     return encode(((b":status", b"%d" % code),))
 
 
 def percent_encoded(message: str) -> bytes:
-    """Return a message as `grpc-message` carries it; what is too long for clients is cut off."""
+    """Return a message encoded for `grpc-message`, cut off where it is too long for clients."""
     encoded: list[bytes] = []
     size = 0
     for character in message:

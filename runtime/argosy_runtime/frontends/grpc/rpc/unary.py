@@ -1,4 +1,4 @@
-"""Unary methods that are no inference: a message in, a message out; loading and unloading take their time."""
+"""Unary methods other than inference: one message in, one message out, at once or by a coroutine."""
 
 import asyncio
 import logging
@@ -18,18 +18,18 @@ _log: Final = logging.getLogger("argosy.grpc")
 
 
 Handler = Callable[[Any], Message | Awaitable[Message]]
-"""Of a request message; a response message, or a coroutine that makes it. Raises ServingError."""
+"""Takes a request message; returns a response message, or a coroutine that does. Raises ServingError."""
 
 
 class Tasks:
-    """Coroutines of calls. A call that its client gives up goes on: what it does is done for the server."""
+    """Coroutines of calls. They go on when a client gives up its call, because they change the server."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._running: set[asyncio.Task[None]] = set()
 
     def start(self, work: Awaitable[None]) -> None:
-        """Have it done."""
+        """Run a coroutine as a task."""
         task = self._loop.create_task(_as_coroutine(work))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -46,7 +46,7 @@ async def _as_coroutine(work: Awaitable[None]) -> None:
 
 
 class MethodCall(UnaryCall):
-    """A call of a method that is given as a handler."""
+    """A call of a method that a handler implements."""
 
     __slots__ = ("_handler", "_request_type", "_tasks")
 
@@ -65,7 +65,6 @@ class MethodCall(UnaryCall):
         self._tasks = tasks
 
     def message(self, data: bytes, start: int) -> None:
-        """See `UnaryCall`."""
         try:
             answer = self._handler(self._request_type.FromString(data[start:]))
         except DecodeError:

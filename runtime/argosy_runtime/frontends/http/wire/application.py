@@ -1,4 +1,4 @@
-"""What answers requests, as a connection sees it."""
+"""The interface between a connection and the application that answers its requests."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -11,17 +11,17 @@ from .request_context import RequestContext
 
 
 class Handler(Protocol):
-    """Answers all requests that have the same head."""
+    """Handles all requests that have the same head."""
 
     def begin(self, context: RequestContext) -> None:
         """Answer, now or later, or begin to. The request is complete."""
 
 
 class Application(Protocol):
-    """What is behind a listener."""
+    """The application behind a listener."""
 
     def handler(self, head: Head) -> Handler:
-        """Who answers requests with this head."""
+        """Return the handler of requests with this head."""
 
 
 class Fixed:
@@ -31,7 +31,6 @@ class Fixed:
         self._reply = reply
 
     def begin(self, context: RequestContext) -> None:
-        """See `Handler`."""
         context.reply(self._reply)
 
 
@@ -46,7 +45,6 @@ class ByCoroutine:
         self._captures = captures
 
     def begin(self, context: RequestContext) -> None:
-        """See `Handler`."""
         context.run(self._run(context))
 
     async def _run(self, context: RequestContext) -> None:

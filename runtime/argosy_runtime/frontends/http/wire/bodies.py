@@ -1,4 +1,4 @@
-"""Bodies on their way: of a length that is known, or in chunks, as RFC 9112 section 7.1 has them."""
+"""Bodies as they come: of a declared length, or in chunks (RFC 9112, section 7.1)."""
 
 from typing import Final
 
@@ -11,40 +11,40 @@ _SIZE, _CONTENT, _END, _TRAILER = range(4)
 
 
 class BodyError(Exception):
-    """The body is not in chunks as it should be."""
+    """The chunks of a body are malformed."""
 
 
 class Body:
-    """Takes a body's bytes as they come. `size` counts those that have come.
+    """Collects a body's bytes as they come. `size` counts them.
 
-    All of it is kept, or nothing where it is longer than `limit` bytes (-1: never).
+    A body longer than `limit` bytes (-1: no limit) is counted, and none of it is kept.
     """
 
-    __slots__ = ("_kept", "_limit", "_missing", "size")
+    __slots__ = ("_limit", "_missing", "_pieces", "size")
 
     def __init__(self, limit: int) -> None:
         self.size = 0
         self._limit = limit
-        self._kept: list[bytes] = []
+        self._pieces: list[bytes] = []
         self._missing = 0
 
     def feed(self, data: bytes) -> bytes | None:
-        """Take more; once the body is complete, what follows it. Raises BodyError."""
+        """Take more. Once the body is complete, return the bytes behind it. Raises BodyError."""
         raise NotImplementedError
 
     def content(self) -> bytes:
-        """Return what has been kept."""
-        return self._kept[0] if len(self._kept) == 1 else b"".join(self._kept)
+        """Return the body, empty where it was too long."""
+        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
     def _take(self, data: bytes, at: int) -> int:
-        """Take what there is of what is missing; where it ends."""
+        """Take the available part of the missing bytes. Return where it ends."""
         piece = data[at : at + self._missing]
         self._missing -= len(piece)
         self.size += len(piece)
         if 0 <= self._limit < self.size:
-            self._kept.clear()
+            self._pieces.clear()
         else:
-            self._kept.append(piece)
+            self._pieces.append(piece)
         return at + len(piece)
 
 
@@ -58,7 +58,6 @@ class SizedBody(Body):
         self._missing = length
 
     def feed(self, data: bytes) -> bytes | None:
-        """See `Body`."""
         at = self._take(data, 0)
         return None if self._missing else data[at:]
 
@@ -75,7 +74,6 @@ class ChunkedBody(Body):
         self._trailer = 0
 
     def feed(self, data: bytes) -> bytes | None:
-        """See `Body`."""
         data = self._rest + data if self._rest else data
         at = 0
         while True:
@@ -97,7 +95,7 @@ class ChunkedBody(Body):
                 return data[at:]
 
     def _is_last(self, line: bytes) -> bool:
-        """Take a line that is not content; whether it ends the body."""
+        """Take a line that is not content. Return whether it ends the body."""
         if self._state == _SIZE:
             self._missing = _size(line)
             self._state = _CONTENT if self._missing else _TRAILER

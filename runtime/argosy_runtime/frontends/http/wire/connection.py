@@ -15,9 +15,9 @@ from .request_context import RequestContext
 from .timeouts import Phase, Watch
 from .writer import Writer
 
-# More bytes than this that are still to come of a body are read to where they stay.
+# A body of which more bytes than this are missing is read into a buffer of its own.
 _LONG_BODY: Final = 1 << 16
-# A client that ends its side so soon after its request, in seconds, waits for the answer; later it has hung up.
+# Seconds after its request in which a client that ends its side still waits for the answer; later it has hung up.
 _HALF_CLOSE_S: Final = 0.25
 _EMPTY_LINES: Final = b"\r\n"
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -28,11 +28,10 @@ _NO_HTTP_HEAD: Final = Head("GET", "/", {}, keep_alive=False)
 
 
 class Connection(asyncio.Protocol):
-    """The server's side of a connection. It enters itself into `connections` and leaves in the end.
+    """The server's side of a connection. It adds itself to `connections`, and removes itself in the end.
 
-    What is under way is cancelled when the client hangs up. Bodies above `max_body` bytes are counted, not kept. What
-    comes while a request is being answered waits, and no more is read until then, nor while the client does not read.
-    `clock` tells seconds.
+    The request in flight is cancelled when the client hangs up. Bodies above `max_body` bytes are counted, not kept.
+    While a request is being answered, or the client does not read, nothing more is read. `clock` returns seconds.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class Connection(asyncio.Protocol):
         self._context: RequestContext | None = None
         self._ended = self._context_ended
         self._reading = False
-        self._held_back = False
+        self._paused = False
         # Bytes that belong to no request yet.
         self._ahead = b""
         # The request whose body is coming.
@@ -76,7 +75,7 @@ class Connection(asyncio.Protocol):
         self._connections.discard(self)
         self._writer.lost = True
         self._writer.resume()
-        self._forget()
+        self._drop()
         context, self._context = self._context, None
         if context is not None:
             context.cancel()
@@ -94,10 +93,10 @@ class Connection(asyncio.Protocol):
         self._read()
 
     def eof_received(self) -> bool:
-        """Keep the connection for the answers that are due, if the client still reads; whether it is kept.
+        """Return whether to keep the connection for the answer that is due, in case the client still reads.
 
-        Whether it does cannot be told: one that has closed its socket ends its side, too. Who waits for answers does so
-        with the last request. Transports say so again whenever reading goes on.
+        A client that has closed its socket ends its side just as one that still reads; the latter does so directly
+        after its last request. Transports call this again whenever reading goes on.
         """
         if self._half_closed:
             return self._context is not None
@@ -116,25 +115,25 @@ class Connection(asyncio.Protocol):
         self._read()
 
     def drain(self) -> None:
-        """Close with the next answer that no further request waits behind."""
+        """Close with the next answer, unless a further request waits behind it."""
         self._writer.draining = True
 
     def finish(self) -> None:
         """Close once the request in flight, if there is one, is answered."""
         self._writer.finishing = True
-        self._forget()
+        self._drop()
         if self._context is None:
             self._transport.close()
 
     def cancel(self) -> None:
-        """Cancel the request in flight, and say so to its client."""
+        """Cancel the request in flight, and answer that the server shuts down."""
         context = self._context
         if context is not None:
             context.cancel()
             context.stop()
 
     def abort(self) -> None:
-        """Cut the connection."""
+        """Abort the connection."""
         self._transport.abort()
 
     @property
@@ -156,7 +155,7 @@ class Connection(asyncio.Protocol):
         return self._transport.get_write_buffer_size()
 
     def give_up(self) -> None:
-        """What is waited for has not come in time."""
+        """End a connection that has waited for its client too long."""
         phase = self.phase
         if phase is Phase.WRITING or phase is Phase.HALF_CLOSED:
             self._transport.abort()
@@ -168,7 +167,7 @@ class Connection(asyncio.Protocol):
     # Reading.
 
     def _read(self) -> None:
-        """Begin the requests that are there, one after the other as they are answered."""
+        """Begin the requests that have come, one after the other as they are answered."""
         if self._reading:
             return
         self._reading = True
@@ -176,17 +175,17 @@ class Connection(asyncio.Protocol):
             if not self._read_one():
                 break
         self._reading = False
-        hold_back = self._writer.paused or bool(self._ahead and self._context is not None)
-        if hold_back == self._held_back or self._writer.lost or self._transport.is_closing():
+        pause = self._writer.paused or bool(self._ahead and self._context is not None)
+        if pause == self._paused or self._writer.lost or self._transport.is_closing():
             return
-        self._held_back = hold_back
-        if hold_back:
+        self._paused = pause
+        if pause:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
 
     def _read_one(self) -> bool:
-        """Take the next head off what is there, and of its body what is there; False where more must come."""
+        """Take the next head, and what has come of its body. Return False where more must come."""
         data = self._ahead
         if data[0] in _EMPTY_LINES:
             data = self._ahead = data.lstrip(_EMPTY_LINES)
@@ -213,7 +212,7 @@ class Connection(asyncio.Protocol):
         return True
 
     def _begin_body(self, routed: RoutedHead, begun: bytes) -> None:
-        """More of a body is still to come, or it is too long to be kept."""
+        """Begin a body that is incomplete, or too long to be kept."""
         head = routed.head
         limit = -1 if head.unbounded else self._max_body
         missing = head.length - len(begun)
@@ -238,7 +237,7 @@ class Connection(asyncio.Protocol):
             self._transport.set_protocol(body)
 
     def _feed(self, data: bytes) -> None:
-        """More of a body has come."""
+        """Take more of a body, and begin its request once it is complete."""
         routed, body = self._coming, self._body
         assert routed is not None
         assert body is not None
@@ -264,15 +263,15 @@ class Connection(asyncio.Protocol):
             self._coming = None
             self._begin(routed, body, 0, routed.head.length)
 
-    def _forget(self) -> None:
-        """What has come, and not begun to be answered."""
+    def _drop(self) -> None:
+        """Drop the bytes of requests that have not begun."""
         self._ahead = b""
         self._coming = self._body = None
 
     # Answering.
 
     def _begin(self, routed: RoutedHead, data: Data, begin: int, size: int) -> None:
-        """Have a complete request answered."""
+        """Have the handler answer a complete request."""
         self.progress += 1
         context = RequestContext(routed.head, data, begin, size, self._writer, self._ended)
         self._context = context
@@ -296,8 +295,8 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _refuse(self, status: int, message: str) -> None:
-        """Answer what is no request, or not all of one, and end."""
-        self._forget()
+        """Answer a malformed or incomplete request with an error, and close."""
+        self._drop()
         self._writer.finishing = True
         RequestContext(_NO_HTTP_HEAD, b"", 0, 0, self._writer, self._ended).reply(message_reply(status, message))
         self._transport.close()

@@ -6,15 +6,15 @@ from urllib.parse import urlsplit
 import httptools
 
 MAX_HEAD_BYTES: Final = 1 << 16
-# A body that says how it is made up may be longer than what is parsed at once.
+# A body with this header may be longer than what is parsed at once.
 _UNBOUNDED: Final = b"inference-header-content-length"
 
 
 class Head:
-    """What stands before a body. `headers` have lower-case names, of those given twice the last.
+    """The part of a request before its body. `headers` have lower-case names; of equal names the last counts.
 
-    `length` is the body's in bytes, unless it is `chunked`. `old` is HTTP/1.0. An `unbounded` body says how it is made
-    up.
+    `length` is the body's in bytes, unless it is `chunked`. `old` is HTTP/1.0. `unbounded`: a header says how long the
+    JSON in the body is.
     """
 
     __slots__ = (
@@ -46,7 +46,7 @@ class Head:
 
 
 class _Reader:
-    """What the parser calls."""
+    """The callbacks of the parser."""
 
     def __init__(self) -> None:
         self.url = b""
@@ -68,7 +68,7 @@ class _Reader:
 
 
 def read_head(data: bytes) -> Head | None:
-    """Return what a head says, its empty last line included; None where it is no HTTP."""
+    """Parse a head, its empty last line included; return None where it is not HTTP."""
     reader = _Reader()
     parser = reader.parser
     try:
@@ -93,5 +93,5 @@ def _path(url: bytes) -> str:
 
 
 def may_be_head(begin: bytes) -> bool:
-    """Return whether bytes without an empty line may yet become a head."""
+    """Return whether bytes without an empty line may be the begin of a head."""
     return len(begin) <= MAX_HEAD_BYTES and begin[:1].isalpha() and b"\n\n" not in begin

@@ -1,4 +1,4 @@
-"""The HTTP server on one listening socket: who is connected, and how it ends."""
+"""The HTTP server on one listening socket: its connections, and how they end."""
 
 import asyncio
 import contextlib
@@ -14,14 +14,14 @@ from .connection import Connection
 from .head_cache import HeadCache
 from .timeouts import Timeouts
 
-# How long cancelled requests have to say so before their connections are cut.
-LAST_WORDS_S = 0.5
+# Seconds in which cancelled requests may be answered before their connections are aborted.
+CANCEL_S = 0.5
 
 
 class HttpListener:
-    """An application being served over HTTP/1.1 on one socket.
+    """Serves an application over HTTP/1.1 on one socket.
 
-    `max_body` bounds in bytes the bodies that have no header of their own saying how they are made up.
+    `max_body` is the longest body, in bytes, of requests without the header that says how long their JSON is.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class HttpListener:
         self._draining = False
 
     async def start(self) -> None:
-        """Accept connections. Returns when it does."""
+        """Accept connections. Return once it does."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._connection, sock=self._socket, backlog=BACKLOG)
         if isfinite(self._timeouts.period):
@@ -48,7 +48,7 @@ class HttpListener:
         return Connection(self._heads, self._connections, self._max_body, self._draining, monotonic)
 
     def drain(self) -> None:
-        """Go on answering, and end every connection with its next answer: the client's next may lead elsewhere."""
+        """Go on answering, and end every connection with its next answer, so that clients connect to another server."""
         self._draining = True
         for connection in self._connections:
             connection.drain()
@@ -63,7 +63,7 @@ class HttpListener:
         await self._until_empty(timeout_s)
         for connection in tuple(self._connections):
             connection.cancel()
-        await self._until_empty(LAST_WORDS_S)
+        await self._until_empty(CANCEL_S)
         for connection in tuple(self._connections):
             connection.abort()
         if self._sweeping is not None:

@@ -1,4 +1,4 @@
-"""Whole replies, and the heads of responses."""
+"""Complete responses, and the heads of all responses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".en
 
 @dataclass
 class Reply:
-    """A whole response: its body in chunks, its headers less Content-Length and those about the connection."""
+    """A complete response: its body in chunks, its headers without Content-Length and those about the connection."""
 
     status: int
     chunks: Sequence[Data] = ()
@@ -33,26 +33,26 @@ class Reply:
 
 
 def head_bytes(status: int, headers: Headers, framing: bytes) -> bytes:
-    """Return a response's head; `framing` are the header lines that say where the body and the connection end."""
+    """Return a response's head; `framing` are the header lines about the length and the connection."""
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
     return b"%b%b%b\r\n" % (_STATUS_LINES[status], lines.encode("latin-1"), framing)
 
 
 def json_reply(body: bytes, status: int = 200) -> Reply:
-    """Return a JSON body."""
+    """Return a response with a JSON body."""
     return Reply(status, (body,))
 
 
 def empty_reply(status: int) -> Reply:
-    """Return a status and nothing more."""
+    """Return a response without body and headers."""
     return Reply(status, (), ())
 
 
 def message_reply(status: int, message: str) -> Reply:
-    """{"error": message}"""
+    """Return a response with the body {"error": message}."""
     return Reply(status, (encode_error(message),))
 
 
 def error_reply(error: ServingError) -> Reply:
-    """Return the reply that tells of an error."""
+    """Return the response of an error."""
     return message_reply(STATUS[error.kind], error.message)

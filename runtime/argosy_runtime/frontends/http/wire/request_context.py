@@ -20,16 +20,16 @@ _CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
 
 
 class Work(Protocol):
-    """What is under way for a request: a task or a submission."""
+    """The work on a request: a task or a submission."""
 
     def cancel(self) -> object:
-        """Nobody waits for it any more."""
+        """Stop: the client has gone."""
 
 
 class RequestContext:
-    """A request and its one answer: `reply`, `send`, or `start`, `write` … and `end`.
+    """A request and its one response: by `reply`, by `send`, or by `start`, `write` … and `end`.
 
-    The body is `data` from `begin` on; `size` is its length in bytes even where it was too long to be kept. `work` is
+    The body is `data` from `begin` on; `size` is its length in bytes, even where it was too long to be kept. `work` is
     cancelled when the client hangs up.
     """
 
@@ -73,15 +73,13 @@ class RequestContext:
         return None if value is None else value.decode("latin-1")
 
     def body(self, limit: int) -> Data:
-        """Return the whole body. Raises INVALID_ARG where it was too long to be kept, naming `limit`, in bytes."""
+        """Return the body. Raises INVALID_ARG where it was too long to be kept, naming `limit`, in bytes."""
         if self.size != len(self.data) - self.begin:
             raise invalid(too_long(self.size, limit))
         return memoryview(self.data)[self.begin :] if self.begin else self.data
 
     def framing(self) -> bytes:
-        """Return the header lines about the connection that an answer beginning now must have. Decides whether it goes
-        on.
-        """
+        """Begin the response: return its header lines about the connection, and decide whether that stays open."""
         self.started = True
         head = self.head
         self.keep_alive = head.keep_alive and not self._writer.is_last
@@ -90,12 +88,12 @@ class RequestContext:
         return _KEEP_ALIVE if head.old else b""
 
     def send(self, pieces: list[Data], size: int) -> None:
-        """Send a whole response of about `size` bytes, head and all; `framing` has been called for it."""
+        """Send a complete response of about `size` bytes, with its head, for which `framing` was called."""
         self._writer.put(pieces, size)
         self._end()
 
     def reply(self, reply: Reply) -> None:
-        """Send a whole response; where one has begun, the connection is cut, so that the client sees no end of it."""
+        """Send a complete response. Where one has begun, close the connection, so that it is seen to be cut short."""
         if self.answered:
             return
         if self.started:
@@ -109,7 +107,7 @@ class RequestContext:
         self.send([head] if self.head.only_head else [head, *reply.chunks], size)
 
     def start(self, status: int, headers: Headers) -> None:
-        """Begin a stream: chunked, or to an HTTP/1.0 client until the connection closes."""
+        """Begin a streamed response: chunked, or for an HTTP/1.0 client until the connection closes."""
         self._chunked = not self.head.old
         framing = self.framing()
         if self._chunked:
@@ -119,7 +117,7 @@ class RequestContext:
         self._writer.write(head_bytes(status, headers, framing))
 
     async def write(self, chunk: bytes) -> None:
-        """Send a piece of the stream; waits while the client reads slower than it is written."""
+        """Send a piece of the stream, and wait while the client reads more slowly than it is written."""
         pieces: list[Data] = [b"%x\r\n" % len(chunk), chunk, b"\r\n"] if self._chunked else [chunk]
         self._writer.put(pieces, len(chunk))
         await self._writer.drained()
@@ -143,17 +141,17 @@ class RequestContext:
             self.fail(error)
 
     def cancel(self) -> None:
-        """Cancel what is under way."""
+        """Cancel the work on the request."""
         work, self.work = self.work, None
         if work is not None:
             work.cancel()
 
     def stop(self) -> None:
-        """Answer that the server will not."""
+        """Answer that the server is shutting down."""
         self.reply(message_reply(503, "the server is shutting down"))
 
     def fail(self, error: Exception) -> None:
-        """Answer after an error that nobody foresaw."""
+        """Answer after an unexpected error, and log it."""
         _log.error("%s %s failed", self.head.method, self.head.path, exc_info=error)
         self.reply(message_reply(500, f"unexpected {type(error).__name__} in the HTTP front end"))
 

@@ -1,6 +1,6 @@
 """How long a connection may wait for its client.
 
-One sweep looks at all connections now and then, so that no request costs a timer.
+One sweep checks all connections periodically, so that no request needs a timer.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True)
 class Timeouts:
-    """In seconds; 0 is for ever. `head`: from a request's first byte to its last header. `body`: between two pieces of
+    """In seconds; 0 is no limit. `head`: from a request's first byte to its last header. `body`: between two pieces of
     a body, and for an answer to begin once its client has ended its side. `idle`: between two requests, and for a
     client that reads nothing of an answer.
 
@@ -55,7 +55,7 @@ class Timeouts:
 
 
 class Watch:
-    """What one connection was last seen waiting for, and since when."""
+    """The phase in which one connection was last seen, and since when."""
 
     __slots__ = ("_phase", "_progress", "_since", "_unread")
 

@@ -1,4 +1,4 @@
-"""The way out of one connection: what is written, whether the client keeps up, and when it ends."""
+"""The sending side of one connection: what is written, whether the client keeps up, and when it ends."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ JOIN_BYTES: Final = 1 << 16
 
 
 class Writer:
-    """Where the answers on a connection go, one after the other.
+    """Writes the responses of a connection, one after the other.
 
     `more` is whether a further request has come already. `finishing`: the answer now being made is the last.
     `draining`: it is unless `more`. `lost`: the client has gone, and nothing is written any more.
@@ -46,25 +46,25 @@ class Writer:
         else:
             self._transport.writelines(pieces)
 
-    def write(self, whole: bytes) -> None:
-        """Write bytes as they are."""
+    def write(self, data: bytes) -> None:
+        """Write bytes."""
         if not self.lost:
-            self._transport.write(whole)
+            self._transport.write(data)
 
     def close(self) -> None:
-        """Close once all is written."""
+        """Close once everything is written."""
         self._transport.close()
 
     def abort(self) -> None:
-        """Cut the connection."""
+        """Abort the connection."""
         self._transport.abort()
 
     def pause(self) -> None:
-        """The client is behind with reading."""
+        """Note that the client reads too slowly."""
         self._writable = asyncio.Event()
 
     def resume(self) -> None:
-        """The client has caught up, or gone."""
+        """Note that the client has caught up, or gone."""
         if self._writable is not None:
             self._writable.set()
             self._writable = None

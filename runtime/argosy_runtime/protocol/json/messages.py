@@ -46,19 +46,17 @@ def _single(field: Any, value: Any, fill: bool) -> Any:
 
 
 def message_json(message: Message) -> bytes:
-    """Server metadata, model metadata or a model's configuration."""
+    """Return server metadata, model metadata or a model's configuration."""
     return dumps(message_document(message))
 
 
 def statistics_json(statistics: pb.ModelStatisticsResponse) -> bytes:
-    """Statistics of models, every counter printed."""
+    """Return the statistics of models, with every counter."""
     return dumps(message_document(statistics, fill=True))
 
 
 def index_json(index: pb.RepositoryIndexResponse) -> bytes:
-    """Return the repository's models. What is not known of one is left out: a model never loaded is its name
-    alone.
-    """
+    """Return the repository's models. Empty fields are left out: a model never loaded has its name alone."""
     return dumps(
         [
             {
