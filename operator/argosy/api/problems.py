@@ -16,6 +16,7 @@ from argosy.api.servingpool import WEB
 from argosy.api.values.meta import LABEL, MODEL_NAME, SUBDOMAIN
 from argosy.api.values.storage import ABSOLUTE_FOLDER, DIGEST, RELATIVE_PATH
 from argosy_common.nearest import did_you_mean
+from argosy_common.shortening import shortened
 
 _SHOWN = 80
 PATTERNS = {
@@ -131,8 +132,7 @@ def _hint(value: Any, names: list[str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return shortened(repr(value), _SHOWN)
 
 
 def _unknown_field(location: tuple[str | int, ...], model: type[BaseModel]) -> str:

@@ -10,6 +10,8 @@ from prometheus_api_client import PrometheusApiClientException, PrometheusConnec
 from requests.auth import HTTPBasicAuth
 from urllib3.util.retry import Retry
 
+from argosy_common.shortening import shortened
+
 from .login import Login
 
 _STATUS = re.compile(r"HTTP Status Code (\d+) \((.*)\)", re.DOTALL)
@@ -55,7 +57,9 @@ class PrometheusConnection:
         except requests.exceptions.InvalidJSONError as error:
             raise PrometheusError(f"{self._url} answers no JSON, as a Prometheus does; is the URL right?") from error
         except ValueError as error:
-            raise PrometheusError(f"{self._url} is no URL that could be asked: {_shortened(str(error))}") from error
+            raise PrometheusError(
+                f"{self._url} is no URL that could be asked: {shortened(str(error), _WORDS_MOST)}"
+            ) from error
         except requests.RequestException as error:
             raise PrometheusError(f"Prometheus {self._url} cannot be reached: {_deepest(error)}") from error
         except (KeyError, TypeError, AttributeError) as error:
@@ -93,7 +97,7 @@ def _auth(login: Login) -> Any:
 def _reason(body: str) -> str:
     """What Prometheus says, out of a body as `repr` shows it. Of what is no Prometheus nothing is passed on."""
     try:
-        return _shortened(str(json.loads(ast.literal_eval(body))["error"]))
+        return shortened(str(json.loads(ast.literal_eval(body))["error"]), _WORDS_MOST)
     except (ValueError, SyntaxError, KeyError, TypeError):
         return "it does not say why"
 
@@ -105,8 +109,4 @@ def _deepest(error: BaseException) -> str:
     said, cause = "", error
     while (cause := cause.__cause__ or cause.__context__) is not None:  # type: ignore[assignment]
         said = getattr(cause, "strerror", None) or said
-    return _shortened(said or str(error))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _WORDS_MOST else f"{text[:_WORDS_MOST]}…"
+    return shortened(said or str(error), _WORDS_MOST)

@@ -6,8 +6,9 @@ from datetime import datetime
 
 from argosy.api import Condition, ConditionStatus, ConditionType, Reason
 from argosy.api.values.times import timestamp
+from argosy_common.shortening import shortened
 
-_LONGEST, _CUT = 4096, " … (cut)"
+_LONGEST = 4096
 """Characters of a message: a status stays far below the size that the API server takes, whatever there is to say."""
 
 
@@ -48,7 +49,7 @@ def conditions(
 
 def bounded(message: str, most: int = _LONGEST) -> str:
     """Return the message, cut where it has more characters than a status has room for."""
-    return message if len(message) <= most else f"{message[: most - len(_CUT)]}{_CUT}"
+    return shortened(message, most)
 
 
 def _since(before: Condition | None, finding: Finding, now: datetime) -> str:

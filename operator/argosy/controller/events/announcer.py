@@ -19,6 +19,7 @@ from argosy.controller.events.bottleneck_events import bottleneck_events
 from argosy.controller.events.build_events import NORMAL, WARNING, build_events
 from argosy.controller.events.cordon_events import cordon_events
 from argosy.controller.events.scaling_events import scaling_events
+from argosy_common.shortening import shortened
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class Recorder:
     async def _again(self, resource: Resource, message: str, said: _Said, now: datetime) -> bool:
         """Count the Event up. Whether it was still there: the API server keeps Events for an hour or so."""
         said.at = now.timestamp()
-        change = {"count": said.count, "lastTimestamp": timestamp(now), "message": _cut(message)}
+        change = {"count": said.count, "lastTimestamp": timestamp(now), "message": shortened(message, _MESSAGE)}
         try:
             await self._connection.merge(EVENT, (resource.namespace, said.name), change, manager=COMPONENT)
         except NotFoundError:
@@ -96,7 +97,7 @@ class Recorder:
             "involvedObject": {name: value for name, value in about.items() if value},
             "type": type_,
             "reason": reason,
-            "message": _cut(message),
+            "message": shortened(message, _MESSAGE),
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "reportingInstance": self._instance,
@@ -131,10 +132,6 @@ class Announcer:
         if not stuck and _is(now, ConditionType.RECONCILING):
             return  # on its way: how it ends is what people should notice
         await self._recorder.record(resource, WARNING if stuck else NORMAL, str(ready.reason), ready.message)
-
-
-def _cut(message: str) -> str:
-    return message if len(message) <= _MESSAGE else f"{message[: _MESSAGE - 1]}…"
 
 
 def _name(resource: Resource, key: tuple[str, str, str], now: datetime) -> str:

@@ -18,6 +18,7 @@ from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import Cluster, Images, KubernetesObject, activator_objects
 from argosy.render.workloads.services import GRPC_PORT, HTTP_PORT
 from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint
+from argosy_common.shortening import shortened
 
 LONGEST_REASON = 300
 """Characters of why a model is nowhere: what the activator is told of all of them has to fit into a ConfigMap."""
@@ -111,5 +112,4 @@ def _answers(pod: PodView) -> bool:
 
 def _reason(status: Status | None) -> str:
     ready = status.condition(ConditionType.READY) if status is not None else None
-    words = ready.message if ready is not None else ""
-    return words if len(words) <= LONGEST_REASON else words[: LONGEST_REASON - 1] + "…"
+    return shortened(ready.message if ready is not None else "", LONGEST_REASON)

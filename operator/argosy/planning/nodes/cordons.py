@@ -13,6 +13,7 @@ from argosy.api.values.times import parse_time, timestamp
 from argosy.planning.amounts import listed
 from argosy.planning.facts import Device, Gpu, Node
 from argosy.planning.nodes.device_errors import DeviceError, DeviceErrors
+from argosy_common.shortening import shortened
 
 LEAST_ERRORS = 3
 LEAST_SPAN = timedelta(minutes=1)
@@ -96,8 +97,7 @@ def _cordon(
     pool: ServingPool, device: Device, errors: tuple[DeviceError, ...], node: Node, now: datetime
 ) -> CordonedGpu:
     models = sorted({error.model for error in errors})
-    words = " ".join(errors[-1].words.split())
-    words = words if len(words) <= _WORDS else f"{words[:_WORDS]} …"
+    words = shortened(" ".join(errors[-1].words.split()), _WORDS)
     count, of = len(errors), listed(models, _MODELS, ", ")
     return CordonedGpu(
         node=node.name,

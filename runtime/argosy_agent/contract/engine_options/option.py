@@ -9,6 +9,7 @@ from typing import Any
 
 from argosy_common.nearest import did_you_mean
 from argosy_common.quantity import parse_bytes
+from argosy_common.shortening import shortened
 
 _LONGEST_SHOWN = 80
 INT32_MAX = 2**31 - 1
@@ -124,8 +125,7 @@ def fields(description: str, options: Mapping[str, Option], **more: Any) -> Opti
 
 def _shown(value: Any) -> str:
     """Return a value as errors show it."""
-    text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    return shortened(repr(value), _LONGEST_SHOWN)
 
 
 def _whole(option: Option, value: Any, path: tuple[str | int, ...]) -> Iterator[Fault]:

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from argosy_common.shortening import shortened
+
 _USUAL = ("ContainerCreating", "PodInitializing")
 """What a container waits for at first."""
 _SHOWN = 300
@@ -74,12 +76,8 @@ def _end(ended: Mapping[str, Any] | None) -> str:
         return ""
     code, reason, message = ended.get("exitCode"), ended.get("reason"), str(ended.get("message") or "").strip()
     why = f" ({reason})" if reason and reason not in ("Error", "Completed") else ""
-    return f", ended with exit code {code}{why}" + (f": {_short(message)}" if message else "")
+    return f", ended with exit code {code}{why}" + (f": {shortened(message, _SHOWN)}" if message else "")
 
 
 def _said(what: str, reason: object, message: object) -> str:
-    return ": ".join(_short(str(part)) for part in (what, reason, message) if part)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return ": ".join(shortened(str(part), _SHOWN) for part in (what, reason, message) if part)
