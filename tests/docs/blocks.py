@@ -24,6 +24,7 @@ EXCUSES = {
     r"(\S*python3? -m )?pip install ": "changes the environment the tests run in",
     r"git clone ": "needs a network",
     r"kubectl ": "needs a cluster: e2e/test_documents.py runs those of the pages about Kubernetes on one",
+    r"curl localhost:8000/v2/models/minilm/": "needs a cluster: tests/examples/test_cluster_example.py sends it",
     r"helm install ": "needs a cluster: e2e/ installs the chart by Helm's own code",
     r"docker build ": "e2e/ builds the same files, by buildah",
     r"python -m e2e\.cluster": "needs root and a minute; tests/cluster_tools run it",
