@@ -1,4 +1,4 @@
-"""The architecture names what is there: every module, and every stop of a resource on its way."""
+"""The architecture names what is there: every module, and every stop of a resource and of a request on their way."""
 
 import ast
 import re
@@ -9,7 +9,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
-STOPS = re.findall(r"^\| (\d+) \| `([\w/.]+\.py)` `([\w.]+)` \|", TEXT, re.MULTILINE)
+REQUEST = "### One request on its way"
+RESOURCE_STOPS, REQUEST_STOPS = (
+    re.findall(r"^\| (\d+) \| `([\w/.]+\.py)` `([\w.]+)` \|", part, re.MULTILINE) for part in TEXT.split(REQUEST)
+)
 ROOTS = (ROOT, ROOT / "operator" / "argosy", ROOT / "runtime" / "argosy_runtime", ROOT / "runtime" / "argosy_agent")
 
 
@@ -18,12 +21,13 @@ def found(module: str) -> Path | None:
     return next((root / module for root in ROOTS if (root / module).is_file()), None)
 
 
-def test_a_resource_makes_at_most_25_stops() -> None:
-    assert [int(number) for number, _, _ in STOPS] == list(range(1, len(STOPS) + 1))
-    assert 15 <= len(STOPS) <= 25
+@pytest.mark.parametrize(("stops", "most"), [(RESOURCE_STOPS, 25), (REQUEST_STOPS, 18)], ids=["resource", "request"])
+def test_a_walk_has_few_stops(stops: list[tuple[str, str, str]], most: int) -> None:
+    assert [int(number) for number, _, _ in stops] == list(range(1, len(stops) + 1))
+    assert 15 <= len(stops) <= most
 
 
-@pytest.mark.parametrize(("module", "name"), [stop[1:] for stop in STOPS])
+@pytest.mark.parametrize(("module", "name"), [stop[1:] for stop in RESOURCE_STOPS + REQUEST_STOPS])
 def test_every_stop_is_there(module: str, name: str) -> None:
     file = found(module)
     assert file is not None, module
