@@ -3,38 +3,65 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 from threading import Event, Thread
 from typing import TypeVar
 
 Result = TypeVar("Result")
 
 
-def in_thread(work: Callable[[], Result]) -> asyncio.Future[Result]:
-    """Return what `work` returns or raises. An executor's threads would be joined at the end, however long a server
-    takes.
+class Worker:
+    """A thread that does one piece of work after the other. A process that ends does not wait for it, as it would for
+    an executor's threads, however long a server takes.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Result] = loop.create_future()
 
-    def settle(result: Result | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
+    def __init__(self) -> None:
+        self._queue = SimpleQueue[Callable[[], None] | None]()
+        self._started = False
 
-    def run() -> None:
-        result: Result | None = None
-        error: BaseException | None = None
-        try:
-            result = work()
-        except BaseException as raised:  # whatever it is, it is told to whoever waits
-            error = raised
-        with suppress(RuntimeError):  # the loop may be closed by now
-            loop.call_soon_threadsafe(settle, result, error)
+    def do(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
+        """Return what `work` returns or raises, once all work before it is done."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
 
-    Thread(target=run, daemon=True).start()
+        def settle(result: Result | None, error: BaseException | None) -> None:
+            if future.done():
+                return
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)  # type: ignore[arg-type]
+
+        def run() -> None:
+            result: Result | None = None
+            error: BaseException | None = None
+            try:
+                result = work()
+            except BaseException as raised:  # whatever it is, the future raises it
+                error = raised
+            with suppress(RuntimeError):  # the loop may be closed by now
+                loop.call_soon_threadsafe(settle, result, error)
+
+        self._queue.put(run)
+        if not self._started:
+            self._started = True
+            Thread(target=self._run, daemon=True).start()
+        return future
+
+    def close(self) -> None:
+        """End the thread once its work is done."""
+        self._queue.put(None)
+
+    def _run(self) -> None:
+        while (run := self._queue.get()) is not None:
+            run()
+
+
+def in_thread(work: Callable[[], Result]) -> asyncio.Future[Result]:
+    """Return what `work` returns or raises, done in a thread of its own; see `Worker`."""
+    worker = Worker()
+    future = worker.do(work)
+    worker.close()
     return future
 
 

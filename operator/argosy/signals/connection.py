@@ -1,21 +1,24 @@
-"""One Prometheus, asked one question after another, each of which blocks: prometheus-api-client over requests."""
+"""One Prometheus, asked one query after another by a thread of its own: prometheus-api-client over requests."""
 
-import ast
-import json
-import re
-from typing import Any
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import requests
-from prometheus_api_client import PrometheusApiClientException, PrometheusConnect
+from prometheus_api_client import PrometheusConnect
 from requests.auth import HTTPBasicAuth
 from urllib3.util.retry import Retry
 
+from argosy_agent.threads import Worker
 from argosy_common.shortening import shortened
 
 from .login import Login
 
-_STATUS = re.compile(r"HTTP Status Code (\d+) \((.*)\)", re.DOTALL)
-_WORDS_MOST = 300
+Result = TypeVar("Result")
+Ask = Callable[[str], object]
+"""Sends one query and returns its result. Raises PrometheusError."""
+_LONGEST_REASON = 300
+"""Characters of a server's own words that a message has."""
 
 
 class PrometheusError(Exception):
@@ -38,54 +41,64 @@ class _Token:
 
 
 class PrometheusConnection:
-    """Keeps its connections open between questions."""
+    """A connection that stays open between queries, with its thread."""
 
     def __init__(self, url: str, login: Login, timeout_s: int) -> None:
         self._url, self._login, self._timeout_s = url.rstrip("/"), login, timeout_s
         self._connect: PrometheusConnect | None = None
+        self._worker = Worker()
 
-    def ask(self, query: str) -> Any:
-        """Return the answer's `result`, now. Raises PrometheusError."""
+    def submit(self, work: Callable[[Ask], Result]) -> asyncio.Future[Result]:
+        """Return what `work`, which may send queries, returns or raises in the connection's thread."""
+        return self._worker.do(lambda: work(self._query))
+
+    def close(self) -> None:
+        """Close the connection, once what is under way has ended."""
+        self._worker.do(self._disconnect)
+        self._worker.close()
+
+    def _query(self, query: str) -> object:
         try:
             if self._connect is None:
                 self._connect = self._opened()
             return self._connect.custom_query(query)
-        except PrometheusApiClientException as error:
-            raise self._refused(str(error)) from error
         except requests.Timeout as error:
             raise PrometheusError(f"{self._url} does not answer within {self._timeout_s} s") from error
         except requests.exceptions.InvalidJSONError as error:
             raise PrometheusError(f"{self._url} answers no JSON, as a Prometheus does; is the URL right?") from error
         except ValueError as error:
             raise PrometheusError(
-                f"{self._url} is no URL that could be asked: {shortened(str(error), _WORDS_MOST)}"
+                f"{self._url} is no URL that could be asked: {shortened(str(error), _LONGEST_REASON)}"
             ) from error
         except requests.RequestException as error:
             raise PrometheusError(f"Prometheus {self._url} cannot be reached: {_deepest(error)}") from error
         except (KeyError, TypeError, AttributeError) as error:
             raise PrometheusError(f"{self._url} answers JSON that no Prometheus does; is the URL right?") from error
 
-    def close(self) -> None:
-        """Let its connections go."""
+    def _disconnect(self) -> None:
         if self._connect is not None:
             self._connect.close()
 
     def _opened(self) -> PrometheusConnect:
-        # It is asked again soon by itself: to repeat a question at once would only make a burdened one slower.
+        session = requests.Session()
+        session.hooks["response"].append(self._check)
+        # It is asked again soon by itself: a retry at once would only make a burdened server slower.
         retry = Retry(total=0, redirect=3)
         return PrometheusConnect(
-            self._url, auth=_auth(self._login), retry=retry, timeout=self._timeout_s, method="POST"
+            self._url, auth=_auth(self._login), retry=retry, session=session, timeout=self._timeout_s, method="POST"
         )
 
-    def _refused(self, text: str) -> PrometheusError:
-        match = _STATUS.match(text)
-        status, body = (match[1], match[2]) if match else ("", text)
-        if status in ("401", "403"):
+    def _check(self, response: requests.Response, **_: Any) -> None:
+        """Raise PrometheusError for an HTTP error, before the client makes a text of its body."""
+        status = response.status_code
+        if status == requests.codes.ok or response.is_redirect:
+            return
+        if status in (401, 403):
             field = "spec.monitoring.prometheus.secretName"
-            return PrometheusError(f"{self._url} does not let us in ({status}); check the Secret that {field} names")
-        if status in ("400", "422"):
-            return PrometheusError(f"{self._url} does not take the query: {_reason(body)}", reachable=True)
-        return PrometheusError(f"{self._url} answers {status or 'an error'}: {_reason(body)}")
+            raise PrometheusError(f"{self._url} does not let us in ({status}); check the Secret that {field} names")
+        if status in (400, 422):
+            raise PrometheusError(f"{self._url} does not take the query: {_reason(response)}", reachable=True)
+        raise PrometheusError(f"{self._url} answers {status}: {_reason(response)}")
 
 
 def _auth(login: Login) -> Any:
@@ -94,11 +107,11 @@ def _auth(login: Login) -> Any:
     return HTTPBasicAuth(login.username, login.password) if login.username else None
 
 
-def _reason(body: str) -> str:
-    """What Prometheus says, out of a body as `repr` shows it. Of what is no Prometheus nothing is passed on."""
+def _reason(response: requests.Response) -> str:
+    """Return Prometheus's own error. Nothing of a body that is not Prometheus's is passed on."""
     try:
-        return shortened(str(json.loads(ast.literal_eval(body))["error"]), _WORDS_MOST)
-    except (ValueError, SyntaxError, KeyError, TypeError):
+        return shortened(str(response.json()["error"]), _LONGEST_REASON)
+    except (ValueError, KeyError, TypeError):
         return "it does not say why"
 
 
@@ -109,4 +122,4 @@ def _deepest(error: BaseException) -> str:
     said, cause = "", error
     while (cause := cause.__cause__ or cause.__context__) is not None:  # type: ignore[assignment]
         said = getattr(cause, "strerror", None) or said
-    return shortened(said or str(error), _WORDS_MOST)
+    return shortened(said or str(error), _LONGEST_REASON)

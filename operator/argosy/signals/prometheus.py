@@ -8,16 +8,14 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 from argosy.autoscaling.metrics.gathering import STALE_S, is_fresh, pool_signals
 from argosy.autoscaling.metrics.series import Exposed
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.metrics.targets import PoolTargets
 from argosy.autoscaling.metrics.windows import ServerWindow
-from argosy_agent.threads import in_thread
 
-from .connection import PrometheusConnection, PrometheusError
+from .connection import Ask, PrometheusConnection, PrometheusError
 from .login import Login
 from .promql import ANY_QUERY, AnswerError, batches, filled_in, newest_query, only_value, readings, series_query
 
@@ -33,13 +31,6 @@ PODS_AT_ONCE = 10
 """An answer has all samples of these Pods, and a question is part of a URL, which may not become long."""
 
 QueryKey = tuple[str, str]
-
-
-class Ask(Protocol):
-    """One question: PrometheusConnection's `ask`."""
-
-    def __call__(self, query: str) -> object:
-        """The answer's result. Raises PrometheusError."""
 
 
 @dataclass(slots=True)
@@ -93,7 +84,7 @@ class PrometheusSource:
             known = {t.pod: self._windows[t.server].latest.at for t in pool.targets if t.server in self._windows}
             questions = list(self._questions(pool, known, now))
             nothing = all(now.timestamp() - at > STALE_S for at in known.values())
-            self._running = in_thread(lambda: _asked(self._connection.ask, pool, questions, nothing))
+            self._running = self._connection.submit(lambda ask: _asked(ask, pool, questions, nothing))
         done, _ = await asyncio.wait({self._running}, timeout=self._all_s)
         if not done:
             return _Answers(trouble=f"{self._url} has not answered all questions within {self._all_s:g} s")

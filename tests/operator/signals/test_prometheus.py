@@ -299,7 +299,9 @@ async def test_without_its_credentials_no_one_is_queried() -> None:
     ("status", "body", "says"),
     [
         (500, {"status": "error", "error": "out of disk"}, "answers 500: out of disk"),
-        (503, b"busy", "answers 503"),
+        (500, {"status": "error", "error": 'it\'s "full"'}, 'answers 500: it\'s "full"'),
+        (400, {"status": "error", "error": "no such function"}, "does not take the query: no such function"),
+        (503, b"busy", "answers 503: it does not say why"),
         (404, b"<html>", "answers 404"),
         (200, b"<html>hello</html>", "is the URL right?"),
         (200, {"hello": "world"}, "is the URL right?"),
@@ -314,6 +316,21 @@ async def test_answers_that_are_none_say_so(status: int, body: object, says: str
         await source.close()
     assert says in found.trouble
     assert found.members == {}
+
+
+async def test_all_queries_of_a_source_are_sent_by_one_thread() -> None:
+    threads = set[threading.Thread]()
+    empty = {"status": "success", "data": {"resultType": "vector", "result": []}}
+    with answering(lambda handler: handler.say(200, empty)) as url:
+        source = PrometheusSource(url)
+        query = source._connection._query
+        source._connection._query = lambda text: (threads.add(threading.current_thread()), query(text))[1]  # type: ignore[method-assign]
+        for _ in range(3):
+            await source.read(pool(("q", "vector(1)")), now())
+        await source.close()
+    (thread,) = threads
+    await asyncio.to_thread(thread.join)
+    assert not thread.is_alive()
 
 
 async def test_one_that_answers_too_slowly_holds_nothing_up() -> None:
