@@ -13,7 +13,7 @@ from argosy.autoscaling.load import Load, seconds, to_come, within
 from argosy.autoscaling.memory import Memory
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.policy import Policy
-from argosy.autoscaling.settings import CONFIDENCE, MARGIN, MOST_CACHE, MOST_FACTOR, WORTH
+from argosy.autoscaling.settings import CONFIDENCE, MARGIN, MOST_CACHE, MOST_FACTOR
 from argosy.planning.amounts import counted
 
 
@@ -54,13 +54,9 @@ def recommended(
     options: tuple[Option, ...],
     queries: Mapping[str, float],
     now: datetime,
-    *,
-    on_trial: bool,
 ) -> Recommended | None:
-    """Return what the targets ask for; None where nothing that was measured says anything of replicas. `on_trial`: one
-    more instance is tried, or about to be, which may be enough for a little more load.
-    """
-    needs = list(_needs(policy, allocation, signals, memory, load, options, now, WORTH if on_trial else 1.0))
+    """Return what the targets ask for; None where nothing that was measured says anything of replicas."""
+    needs = list(_needs(policy, allocation, signals, memory, load, options, now))
     needs += _by_queries(policy, allocation, queries)
     if not needs:
         return None
@@ -93,7 +89,6 @@ def _needs(
     load: Load,
     options: tuple[Option, ...],
     now: datetime,
-    patience: float,
 ) -> Iterator[Need]:
     stood = has_stood(policy, memory, signals.window_s, now)
     for target in _MEASURED:
@@ -104,7 +99,7 @@ def _needs(
             early = target in _OF_LATENCY and not stood
             yield structs.replace(need, up=min(need.up, allocation.replicas)) if early else need
     if options and memory.forecast.readings and signals.arrivals is not None:
-        yield _by_rate(policy, allocation, signals, memory, load, options, patience)
+        yield _by_rate(policy, allocation, signals, memory, load, options)
     elif not signals.execution and signals.tokens is None and signals.busy is not None and signals.servers:
         yield _by_busy(policy, signals.servers * signals.busy, signals.busy)
 
@@ -116,14 +111,13 @@ def _by_rate(
     memory: Memory,
     load: Load,
     options: tuple[Option, ...],
-    patience: float,
 ) -> Need:
     """Return what comes over what one replica holds: more replicas once it is certain that these do not hold it, and
     then, as before fewer are enough, so many as certainly do.
     """
     best, replicas, target = options[-1], allocation.replicas, within(policy, signals, memory)
     least, most = (load.rate - CONFIDENCE * load.error) / best.rate, (load.rate + CONFIDENCE * load.error) / best.rate
-    up = ceiling(most) if least > (1.0 if load.waiting else patience) * replicas else min(replicas, ceiling(most))
+    up = ceiling(most) if least > replicas else min(replicas, ceiling(most))
     down = max(most, MARGIN * load.rate / best.rate)
     high = policy.targets.busy_high
     limit = f"within {target.name} {seconds(target.limit)}" if target.name else f"at {high:.0%}"

@@ -70,12 +70,8 @@ class Part(Struct, frozen=True):
         if self.signals is None:
             asked = unserved(self.present, self.memory, self.load, options)
             return structs.replace(self, options=options, recommended=asked)
-        part = structs.replace(self, options=options)
-        on_trial = bool(options) and (self._is_on_trial(self.memory) or part._untried(self.memory) is not None)
-        asked = recommended(
-            self.policy, self.present, self.signals, self.memory, self.load, options, queries, now, on_trial=on_trial
-        )
-        return structs.replace(part, recommended=asked)
+        asked = recommended(self.policy, self.present, self.signals, self.memory, self.load, options, queries, now)
+        return structs.replace(self, options=options, recommended=asked)
 
     def set(self, replicas: int, memory: Memory, *, down: bool) -> Allocation:
         """Return the allocation with so many replicas, of which only those that were measured take requests now.

@@ -42,7 +42,7 @@ def test_down_comes_after_a_whole_stabilisation_window_only() -> None:
 
 def test_instances_come_before_replicas() -> None:
     member = bounded(max_instances=4)
-    for rate, instances in ((120, 1), (160, 2), (400, 3)):
+    for rate, instances in ((120, 1), (160, 2), (345, 3)):
         member.under(rate, 60)
         assert (member.allocation.replicas, member.allocation.instances) == (1, instances)
 

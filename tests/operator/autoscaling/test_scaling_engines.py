@@ -152,7 +152,7 @@ def test_engines_that_fill_are_followed_to_where_a_new_replica_would_be_ready(
 
 def asked(policy: Policy, allocation: Allocation, signals: Signals) -> Recommended:
     """Return what targets ask for of an engine of which nothing else is known."""
-    found = recommended(policy, allocation, signals, Memory(), Load(), (), {}, START, on_trial=False)
+    found = recommended(policy, allocation, signals, Memory(), Load(), (), {}, START)
     assert found is not None
     return found
 
