@@ -8,7 +8,7 @@ import pytest
 from tests.docs.blocks import DOCUMENTS, ROOT
 
 LINES = 250
-LONG = {"docs/architecture.md", "docs/scaling.md"}
+LONG = {"docs/architecture.md"}
 INDEX = ROOT / "docs" / "README.md"
 PAGES = sorted(ROOT.glob("docs/**/*.md"))
 

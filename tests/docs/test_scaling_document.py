@@ -1,4 +1,4 @@
-"""docs/scaling.md names the rules, the alerts and the operator's metrics that there are."""
+"""The pages on bottlenecks and monitoring name the rules, the alerts and the operator's metrics that there are."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,8 @@ from argosy.controller.metrics import Metrics
 from argosy.render.monitoring.alerts import ALERTS
 from argosy.render.monitoring.rules import Alert
 
-TEXT = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text()
+PAGES = ("explanation/bottlenecks.md", "reference/monitoring.md")
+TEXT = "\n".join((Path(__file__).parents[2] / "docs" / page).read_text() for page in PAGES)
 
 
 def rows(beginning: str) -> list[list[str]]:

@@ -116,7 +116,7 @@ def _by_rate(
     then, as before fewer are enough, so many as certainly do.
     """
     best, replicas, target = options[-1], allocation.replicas, within(policy, signals, memory)
-    least, most = (load.rate - CONFIDENCE * load.error) / best.rate, (load.rate + CONFIDENCE * load.error) / best.rate
+    least, most = (load.rate - load.error) / best.rate, (load.rate + CONFIDENCE * load.error) / best.rate
     up = ceiling(most) if least > replicas else min(replicas, ceiling(most))
     down = max(most, MARGIN * load.rate / best.rate)
     high = policy.targets.busy_high

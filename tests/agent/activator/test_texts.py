@@ -110,7 +110,7 @@ def test_servers_take_turns_and_one_set_aside_is_tried_a_while_later() -> None:
 
 
 def test_metrics_are_reported_by_their_names_and_kinds() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "scaling.md").read_text()
+    text = (Path(__file__).parents[3] / "docs/how-to/scale-to-zero.md").read_text()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", Metrics().text(), re.MULTILINE):
         assert re.search(rf"`{name}` \({kind}\b", " ".join(text.split())), name
 
