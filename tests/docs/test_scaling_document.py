@@ -8,7 +8,7 @@ from argosy.controller.metrics import Metrics
 from argosy.render.monitoring.alerts import ALERTS
 from argosy.render.monitoring.rules import Alert
 
-PAGES = ("explanation/bottlenecks.md", "reference/monitoring.md")
+PAGES = ("explanation/bottlenecks.md", "monitoring.md")
 TEXT = "\n".join((Path(__file__).parents[2] / "docs" / page).read_text() for page in PAGES)
 
 
