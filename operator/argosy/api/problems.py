@@ -100,7 +100,7 @@ def _message(detail: ErrorDetails, location: tuple[str | int, ...], model: type[
     if kind == "too_short":
         context = {**context, "actual_length": len(detail["input"])}
     if kind in _MESSAGES:
-        return _MESSAGES[kind].format(found=value, **context)
+        return _MESSAGES[kind].format(found=value, **context) + _way_out(detail, location, model)
     return f"{detail['msg'][0].lower()}{detail['msg'][1:]}; found {value}"
 
 
@@ -124,6 +124,15 @@ _MESSAGES = {
     "too_short": "must have {min_length} or more entries; found {actual_length}",
     "too_long": "must have at most {max_length} entries; found {actual_length}",
 }
+
+
+def _way_out(detail: ErrorDetails, location: tuple[str | int, ...], model: type[BaseModel]) -> str:
+    """Return how to write a value of the wrong type that is close to a valid one."""
+    value = detail["input"]
+    if detail["type"] == "int_type" and isinstance(value, str) and value.isdecimal():
+        return f"; write it without quotes: {value}"
+    target = _model_at(location, model) if detail["type"] == "model_type" and isinstance(value, str) else None
+    return f"; write {{name: {value}}}" if target is not None and "name" in target.model_fields else ""
 
 
 def _hint(value: Any, names: list[str]) -> str:

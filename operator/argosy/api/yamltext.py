@@ -79,7 +79,8 @@ def read_documents(text: str) -> Iterator[Document]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         message = " ".join(part for part in (error.context, error.problem) if part)
-        raise YamlTextError(mark.line + 1 if mark else 1, f"not YAML: {message}") from None
+        hint = "; indent with spaces" if "'\\t'" in message else ""
+        raise YamlTextError(mark.line + 1 if mark else 1, f"not YAML: {message}{hint}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise YamlTextError(line, f"not YAML: character {error.character!r} may not stand in it") from None

@@ -11,8 +11,10 @@ import typer
 import yaml
 from rich.console import Console
 
-Filename = Annotated[Path, typer.Option("--filename", "-f", help="A manifest, or a folder of them.", exists=True)]
-"""The option of commands that read one manifest or folder."""
+Filenames = Annotated[
+    list[Path], typer.Option("--filename", "-f", help="A manifest, or a folder of them; may be repeated.")
+]
+"""The option of commands that read manifests. A file that does not exist is an error of the input."""
 
 
 class Output(StrEnum):

@@ -8,9 +8,14 @@ from pathlib import Path
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.folder.placing import place_model
+from argosy_agent.transfer.errors import StorageError
 
 MARKER = ".argosy-rendered"
 """A file that marks a folder which may be replaced."""
+
+
+class ExportError(Exception):
+    """A model's files cannot be fetched."""
 
 
 class NotOursError(Exception):
@@ -25,7 +30,7 @@ class NotOursError(Exception):
 def export(repositories: Sequence[RenderedRepository], output: Path, with_files: bool = True) -> None:
     """Write `<output>/<server>/<model>/…` with each version's files, and replace an earlier export.
 
-    Without files nothing is fetched, and version folders stay empty. Raises NotOursError or StorageError, and leaves
+    Without files nothing is fetched, and version folders stay empty. Raises NotOursError or ExportError, and leaves
     `output` unchanged then.
     """
     output = output.absolute()
@@ -50,7 +55,10 @@ def _write(repositories: Sequence[RenderedRepository], staging: Path, with_files
         (new / repository.server).mkdir()
         for model in repository.models:
             sources = {v: s for v, s in model.versions.items() if with_files and s.uri}
-            files = {version: storage.fetch(source.uri, source.digest) for version, source in sources.items()}
+            try:
+                files = {version: storage.fetch(source.uri, source.digest) for version, source in sources.items()}
+            except StorageError as error:
+                raise ExportError(f"{model.name}: {error}") from error
             place_model(model, files, new / repository.server / model.name)
 
 

@@ -205,7 +205,7 @@ def test_no_store(tmp_path: Path) -> None:
         (["list", "--store", "https://host/x"], "cannot be written to: spec.storage.engineCache.storageUri is one of"),
         (["list", "--store", "pvc://claim/engines"], "there are no claims outside a cluster"),
         (["gc", "--store", "file:/x", "--older-than", "soon"], "--older-than: 'soon' is no time span"),
-        (["gc", "-f", "nothing.yaml", "--store", "file:/x"], "nothing.yaml: cannot be read"),
+        (["gc", "-f", "nothing.yaml", "--store", "file:/x"], "nothing.yaml: there is no such file or folder"),
     ],
 )
 def test_bad_input(tmp_path: Path, arguments: list[str], words: str) -> None:

@@ -167,5 +167,5 @@ def test_a_file_without_nodes_says_how_to_get_them(tmp_path: Path) -> None:
     file.write_text("kind: [Node")
     with pytest.raises(NodesError, match=r"nodes.yaml: line \d"):
         read_nodes(file)
-    with pytest.raises(NodesError, match="cannot be read"):
+    with pytest.raises(NodesError, match="there is no such file"):
         read_nodes(tmp_path / "missing.yaml")

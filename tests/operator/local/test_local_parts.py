@@ -183,7 +183,7 @@ def test_render_writes_what_this_machine_would_serve(
 ) -> None:
     workspace.write_model("double", 2.0)
     workspace.write(documents("one", 1, "double"), documents("two", 4, "double"), pipe)
-    render(workspace.manifests, workspace.root / "out")
+    render([workspace.manifests], workspace.root / "out")
     found = {str(p.relative_to(workspace.root / "out/laptop-0")) for p in (workspace.root / "out/laptop-0").rglob("*")}
     assert {"one/1/model.py", "two/4/model.py", "pipe/1", "pipe/config.pbtxt"} <= found
     assert "laptop-0: 2 models" in capsys.readouterr().out
@@ -192,7 +192,7 @@ def test_render_writes_what_this_machine_would_serve(
 def test_render_refuses_what_is_wrong_and_writes_nothing(workspace: Any, documents: Any) -> None:
     workspace.write(documents("one", 1, "nothing-there"))
     with pytest.raises(typer.Exit) as refused:
-        render(workspace.manifests, workspace.root / "out")
+        render([workspace.manifests], workspace.root / "out")
     assert refused.value.exit_code == 1
     assert not (workspace.root / "out").exists()
 
@@ -356,10 +356,10 @@ spec:
 def test_render_writes_no_engine_that_is_not_built(workspace: Any, capsys: pytest.CaptureFixture[str]) -> None:
     workspace.write(ENGINE)
     with pytest.raises(typer.Exit) as refused:
-        render(workspace.manifests, workspace.root / "out")
+        render([workspace.manifests], workspace.root / "out")
     assert refused.value.exit_code == 1
     assert "InferenceModel default/small: spec.engine: nothing is built here" in capsys.readouterr().err
-    render(workspace.manifests, workspace.root / "out", config_only=True)
+    render([workspace.manifests], workspace.root / "out", config_only=True)
     assert (workspace.root / "out" / "laptop-0" / "small" / "config.pbtxt").is_file()
 
 

@@ -20,7 +20,8 @@ def check_uri(uri: str) -> str:
     """
     scheme, colon, rest = uri.partition(":")
     if not colon or scheme not in SCHEMES:
-        raise ValueError(f"{uri!r} does not begin with one of {', '.join(s + ':' for s in SCHEMES)}")
+        hint = "" if colon else f"; for files of this machine write file:{uri}"
+        raise ValueError(f"{uri!r} does not begin with one of {', '.join(s + ':' for s in SCHEMES)}{hint}")
     if not rest.strip("/") or any(ord(letter) <= 32 for letter in uri):
         raise ValueError(f"{uri!r} names no path, or holds a space; write it like {scheme}:{_EXAMPLES[scheme]}")
     if scheme != "file" and (not rest.startswith("//") or not urlsplit(uri).netloc):

@@ -116,13 +116,12 @@ def _collect(store: EngineStore, uses: EngineUses, before: float, dry_run: bool)
 
 def _resources(filenames: Sequence[Path]) -> list[Resource]:
     """Return what all files declare. An invalid resource might use any engine, so it ends the command."""
-    resources: list[Resource] = []
-    for filename in filenames:
-        manifests = read_manifests(filename)
-        if manifests.problems:
-            refuse(map(str, manifests.problems))
-        resources += manifests.resources
-    return resources
+    if not filenames:
+        return []
+    manifests = read_manifests(*filenames)
+    if manifests.problems:
+        refuse(map(str, manifests.problems))
+    return list(manifests.resources)
 
 
 def _stores(resources: Sequence[Resource], uri: str, pvc_root: Path) -> list[EngineStore]:

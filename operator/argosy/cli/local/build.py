@@ -14,7 +14,7 @@ from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import EngineCache, ServingPool
 from argosy.api.values.storage import StorageUri
 from argosy.cli.local.build_views import LineBuilds, ProgressBuilds, build_table, failures
-from argosy.cli.terminal import Filename, console, refuse
+from argosy.cli.terminal import Filenames, console, refuse
 from argosy.local.builds.runner import LocalBuilds
 from argosy.local.builds.session import STOPPED, BuildSession, requested_builds
 from argosy.local.machine import this_machine
@@ -28,7 +28,7 @@ _PIPE_WIDTH = 160
 
 
 def build(
-    filename: Filename,
+    filename: Filenames,
     model: Annotated[
         list[str] | None,
         typer.Option("--model", help="Build only this model's engines; may be repeated. Default: all."),
@@ -68,8 +68,8 @@ def build(
     raise typer.Exit(STOPPED if not is_complete else FAILED if errors else 0)
 
 
-def _read(filename: Path, folder: StateFolder) -> Sequence[Resource]:
-    manifests = read_manifests(filename)
+def _read(filenames: list[Path], folder: StateFolder) -> Sequence[Resource]:
+    manifests = read_manifests(*filenames)
     manifests = checked(manifests, local_shapes(manifests.resources), folder.engines)
     if manifests.problems:
         refuse(map(str, manifests.problems))

@@ -13,6 +13,7 @@ from argosy.cli.terminal import print_document, refuse
 from argosy.local.printing import definition_of, kinds, table
 from argosy.local.state import DEFAULT_STATE, StateFolder
 from argosy.local.views.rows import NOT_TAKEN_OVER
+from argosy_common.nearest import did_you_mean
 
 Selection = Sequence[tuple[Definition, list[dict[str, Any]]]]
 """Documents of resources by their kind."""
@@ -39,8 +40,9 @@ def get(
     state: Annotated[Path, typer.Option(help="The state folder of `argosy up`.")] = DEFAULT_STATE,
 ) -> None:
     """Print what `argosy up` serves here, with its status."""
+    definitions = _definitions(kind)
     status = _status(state)
-    selected = _select(status["resources"], _definitions(kind), name)
+    selected = _select(status["resources"], definitions, name)
     _print_without_effect(status.get("withoutEffect", ()), selected)
     if name is not None and not selected:
         refuse([f"there is no {kind} {name!r}"])
@@ -70,7 +72,7 @@ def _definitions(kind: str | None) -> tuple[Definition, ...]:
         return DEFINITIONS
     definition = definition_of(kind)
     if definition is None:
-        refuse([f"{kind!r} is no kind of resource; it is one of {', '.join(kinds())}"])
+        refuse([f"{kind!r} is no kind of resource{did_you_mean(kind, kinds())}"])
     return (definition,)
 
 

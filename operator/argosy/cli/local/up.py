@@ -45,7 +45,9 @@ def up(
         raise typer.Exit(1) from None
     except OSError as error:
         typer.echo(
-            f"{error}; {folder.root} must be a writable folder with free space: or pass another --state", err=True
+            f"{error.strerror or error}: {error.filename or folder.root}; {folder.root} must be a writable folder with "
+            "free space: or pass another --state",
+            err=True,
         )
         raise typer.Exit(1) from None
     raise typer.Exit(code)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.api.yamltext import YamlTextError, read_documents
+from argosy.local.manifests.reading import unreadable
 from argosy.planning.facts import Node
 from argosy.planning.nodes.parse import BadNodeError, node_of
 
@@ -22,7 +23,7 @@ def read_nodes(path: Path) -> tuple[Node, ...]:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise NodesError([f"{path}: cannot be read: {error}"]) from error
+        raise NodesError([f"{path}: {unreadable(error)}"]) from error
     return parse_nodes(text, str(path))
 
 

@@ -14,7 +14,7 @@ from argosy.cli.planning.nodes import NodesError, read_nodes
 from argosy.cli.planning.plan_document import plan_document
 from argosy.cli.planning.plan_picture import plan_picture
 from argosy.cli.planning.plan_table import plan_table
-from argosy.cli.terminal import Filename, console, print_document, refuse
+from argosy.cli.terminal import Filenames, console, print_document, refuse
 from argosy.local.manifests.checks import checked, local_shapes
 from argosy.local.manifests.reading import read_manifests
 from argosy.reconcile import Outcome
@@ -38,7 +38,7 @@ class Output(StrEnum):
 
 
 def plan(
-    filename: Filename,
+    filename: Filenames,
     nodes: Annotated[
         Path | None,
         typer.Option("--nodes", help="The nodes, as `kubectl get nodes -o yaml` writes them."),
@@ -51,7 +51,7 @@ def plan(
     """
     if nodes is None:
         refuse([_NO_NODES])
-    manifests = read_manifests(filename)
+    manifests = read_manifests(*filename)
     shapes = local_shapes(manifests.resources)
     problems = [str(problem) for problem in checked(manifests, shapes).problems]
     try:

@@ -10,8 +10,8 @@ import typer
 from argosy.cli.planning.built_plan import built_plan
 from argosy.cli.planning.nodes import NodesError, read_nodes
 from argosy.cli.planning.plan_table import unplaced_lines
-from argosy.cli.terminal import Filename, refuse
-from argosy.local.export import NotOursError, export
+from argosy.cli.terminal import Filenames, refuse
+from argosy.local.export import ExportError, NotOursError, export
 from argosy.local.machine import this_machine
 from argosy.local.manifests.checks import checked, local_shapes
 from argosy.local.manifests.reading import read_manifests
@@ -22,14 +22,13 @@ from argosy.reconcile import Outcome
 from argosy.snapshot import FleetSnapshot
 from argosy.status.findings.unsupported import settings_without_effect
 from argosy_agent.contract import RenderedRepository
-from argosy_agent.transfer.errors import StorageError
 
 UNPLACED = 2
 _NOT_BUILT = "nothing is built here, so its files are not there: use --config-only, or serve it with argosy up"
 
 
 def render(
-    filename: Filename,
+    filename: Filenames,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder to write; an earlier result there is replaced.")
     ],
@@ -51,7 +50,7 @@ def render(
     try:
         outcome = _outcome(filename, nodes, config_only)
         export(_repositories(outcome), output, with_files=not config_only)
-    except (StorageError, NotOursError) as error:
+    except (ExportError, NotOursError) as error:
         refuse([str(error)])
     for pool in outcome.plan.pools:
         for server in pool.servers:
@@ -63,8 +62,8 @@ def render(
         raise typer.Exit(UNPLACED)
 
 
-def _outcome(filename: Path, nodes: Path | None, config_only: bool) -> Outcome:
-    manifests, machines = read_manifests(filename), _machines(nodes)
+def _outcome(filename: list[Path], nodes: Path | None, config_only: bool) -> Outcome:
+    manifests, machines = read_manifests(*filename), _machines(nodes)
     unused = settings_without_effect(manifests.resources)
     if nodes is None:
         here = for_this_machine(manifests.resources, _gpus(machines[0]), (DEFAULT_STATE / "engines").absolute())

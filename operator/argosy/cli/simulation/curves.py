@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.api.yamltext import YamlTextError, read_documents
+from argosy.local.manifests.reading import unreadable
 from argosy.simulation.servers.engine import EngineCurve
 from argosy.simulation.service import ServiceCurve, interpolated
 
@@ -24,8 +25,10 @@ def read_curves(path: Path) -> dict[str, Curve]:
     """Return the service curves of a YAML or JSON file by the resource's name. Raises CurvesError."""
     try:
         documents = list(read_documents(path.read_text()))
-    except (OSError, UnicodeDecodeError, YamlTextError) as error:
-        raise CurvesError(f"{path}: cannot be read: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise CurvesError(f"{path}: {unreadable(error)}") from error
+    except YamlTextError as error:
+        raise CurvesError(f"{path}: {error}") from error
     value = documents[0].value if documents else None
     if len(documents) > 1 or not isinstance(value, Mapping) or not value:
         raise CurvesError(f"{path}: must be one mapping of models; under each, {_SYNTAX}")

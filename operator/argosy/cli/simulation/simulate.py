@@ -12,8 +12,8 @@ from argosy.api.values.quantity import parse_duration
 from argosy.cli.simulation import documents, picture, tables
 from argosy.cli.simulation.curves import Curve, CurvesError, read_curves
 from argosy.cli.simulation.workloads import Simulated, other_error, simulated_models
-from argosy.cli.terminal import Filename, console, print_document, refuse
-from argosy.local.manifests.reading import read_manifests
+from argosy.cli.terminal import Filenames, console, print_document, refuse
+from argosy.local.manifests.reading import read_manifests, unreadable
 from argosy.simulation.autoscalers.autoscaler import Autoscaling
 from argosy.simulation.member import Workload
 from argosy.simulation.simulate import Fleet
@@ -33,7 +33,7 @@ class Output(StrEnum):
 
 
 def simulate(
-    filename: Filename,
+    filename: Filenames,
     trace: Annotated[
         list[Path],
         typer.Option(
@@ -79,9 +79,9 @@ def _members(models: list[Simulated], scaler: str) -> list[tuple[Workload, Autos
     return [(model.workload, model.autoscaling(scaler)) for model in models]
 
 
-def _read(filename: Path, files: list[Path], service: Path, startup: str) -> tuple[list[Simulated], list[str]]:
+def _read(filenames: list[Path], files: list[Path], service: Path, startup: str) -> tuple[list[Simulated], list[str]]:
     """Return what is simulated, and every error of the input."""
-    manifests = read_manifests(filename)
+    manifests = read_manifests(*filenames)
     problems = [*map(str, manifests.problems)]
     curves: dict[str, Curve] = {}
     startup_s = 0.0
@@ -112,7 +112,7 @@ def _traces(files: list[Path]) -> tuple[dict[str, Trace], list[str]]:
                     problems.append(f"{file}: has requests for {name or 'no model'}, as a file before it has")
                 traces[name] = replace(trace, name=name or file.stem)
         except (OSError, UnicodeDecodeError) as error:
-            problems.append(f"{file}: cannot be read: {error}")
+            problems.append(f"{file}: {unreadable(error)}")
         except TraceError as error:
             problems.append(str(error))
     return traces, problems

@@ -30,8 +30,8 @@ class Manifests:
     """The resources' files by identity."""
 
 
-def read_manifests(path: Path) -> Manifests:
-    """Return the resources in a file, or in every .yaml and .yml file below a folder.
+def read_manifests(*paths: Path) -> Manifests:
+    """Return the resources in files, and in every .yaml and .yml file below folders.
 
     Hidden folders and other kinds of objects are skipped. `file:` URIs, which are relative to their manifest, become
     absolute. Pools may read every folder, since the files are those of the person who runs the command.
@@ -40,11 +40,11 @@ def read_manifests(path: Path) -> Manifests:
     problems: list[Problem] = []
     sources: dict[str, str] = {}
     duplicates: dict[str, list[str]] = {}
-    for file in _files(path):
+    for file in (file for path in paths for file in _files(path)):
         try:
             declared, errors = _read(file)
         except (OSError, UnicodeDecodeError) as error:
-            declared, errors = [], [Problem(str(file), "", "", f"cannot be read: {error}")]
+            declared, errors = [], [Problem(str(file), "", "", unreadable(error))]
         resources += declared
         problems += errors
         for resource in declared:
@@ -52,8 +52,20 @@ def read_manifests(path: Path) -> Manifests:
             sources[resource.identity] = str(file)
     problems += (_duplicates(identity, files) for identity, files in duplicates.items() if len(files) > 1)
     if not resources and not problems:
-        problems.append(Problem(str(path), "", "", f"holds no {GROUP} resources ({', '.join(KINDS)})"))
+        problems.append(Problem(", ".join(map(str, paths)), "", "", f"holds no {GROUP} resources ({', '.join(KINDS)})"))
     return Manifests(tuple(resources), tuple(problems), sources)
+
+
+def unreadable(error: OSError | UnicodeDecodeError) -> str:
+    """Return why a file cannot be read, for messages that name it."""
+    match error:
+        case FileNotFoundError():
+            return "there is no such file or folder"
+        case IsADirectoryError():
+            return "is a folder; name a file"
+        case UnicodeDecodeError():
+            return "is no text in UTF-8"
+    return f"cannot be read: {error.strerror or error}"
 
 
 def _duplicates(identity: str, files: Sequence[str]) -> Problem:
