@@ -1,7 +1,7 @@
-"""Brings models to a server, the bundled one and NVIDIA's Triton alike, of which it knows the public protocol alone.
+"""The agent: it brings models to a server, the bundled one or NVIDIA's Triton, through the public protocol alone.
 
-It runs beside a server in a Pod (`python -m argosy_agent`), and inside `argosy up`. Its rooms, each importing only
-those behind it: `sync` makes a server what it should be and `sources` says what that is and takes the report;
-`exchange` is what they agree on; `folder` is what the server reads, `cache` the copies of model files, `transfer` how
-these come from where they are stored; `contract` is what operator and agent say to each other.
+It runs next to a server in a Pod (`python -m argosy_agent`), and inside `argosy up`. Its packages, each importing only
+those behind it: `sync` reconciles a server with what is desired, `sources` reads that and takes the report; `publisher`
+writes states; `folder` is the server's repository, `cache` the copies of model files, `transfer` fetches them from
+storage; `contract` is the language between the operator and the agent.
 """

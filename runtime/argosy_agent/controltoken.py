@@ -13,12 +13,12 @@ OWNER, OWNER_AND_GROUP = 0o400, 0o440
 
 
 def write_token(path: Path, mode: int) -> None:
-    """Replace a file by one with a new token, readable as `mode` says from its first moment on. Raises OSError."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.unlink(missing_ok=True)
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
+    """Replace a file by one with a new token, with the permissions `mode` from the start. Raises OSError."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
         file.write(secrets.token_urlsafe(BYTES) + "\n")
-    beside.replace(path)
+    temporary.replace(path)
 
 
 def authorization(path: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from argosy_agent.contract.documents import ConfigMapName
 from argosy_agent.contract.fields import DocumentError, file_name
-from argosy_common.idle import QuietPeriod, seconds
+from argosy_common.idle import IdlePeriod, seconds
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a Pod's token and the API server's certificate authority are."""
@@ -47,35 +47,35 @@ class Flags:
     folder: Path
     cache: Path
     cache_size: int | None
-    exchange: ConfigMaps | Files
+    documents: ConfigMaps | Files
     pod: str
     pvc_root: Path
     secrets_root: Path
     allowed_folders: tuple[Path, ...]
     storage_identity: str
     control_token: Path | None
-    quiet: QuietPeriod
+    idle: IdlePeriod
     log: str
 
 
 def parse(arguments: Sequence[str]) -> Flags:
     """Read a command line; argparse ends the process with a message where it is wrong."""
     parser = _parser()
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     return Flags(
-        server=given.server,
-        folder=given.folder,
-        cache=given.cache or given.folder / "cache",
-        cache_size=given.cache_size,
-        exchange=exchange(parser, given, "desired"),
-        pod=given.pod,
-        pvc_root=given.pvc_root,
-        secrets_root=given.secrets_root,
-        allowed_folders=tuple(given.allowed_folder),
-        storage_identity=given.storage_identity,
-        control_token=given.control_token_file,
-        quiet=QuietPeriod(given.drain_quiet_secs, given.drain_timeout_secs),
-        log=given.log,
+        server=options.server,
+        folder=options.folder,
+        cache=options.cache or options.folder / "cache",
+        cache_size=options.cache_size,
+        documents=documents_of(parser, options, "desired"),
+        pod=options.pod,
+        pvc_root=options.pvc_root,
+        secrets_root=options.secrets_root,
+        allowed_folders=tuple(options.allowed_folder),
+        storage_identity=options.storage_identity,
+        control_token=options.control_token_file,
+        idle=IdlePeriod(options.drain_quiet_secs, options.drain_timeout_secs),
+        log=options.log,
     )
 
 
@@ -95,8 +95,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--state-file", type=Path, metavar="FILE", help="what gets the state, instead of --state")
     add("--pod", default="", metavar="UID", help="the Pod that this is part of")
     add("--pvc-root", type=Path, default=Path("/pvc"), help="where claims are mounted, each by its name")
-    quiet = "unload a model once nobody has asked for it for so long; 0 unloads at once"
-    add("--drain-quiet-secs", type=seconds, default=0.0, help=quiet)
+    idle_help = "unload a model once no request has come for so long; 0 unloads at once"
+    add("--drain-quiet-secs", type=seconds, default=0.0, help=idle_help)
     add("--drain-timeout-secs", type=seconds, default=60.0, help="for how long at most, if requests go on coming")
     add("--secrets-root", type=Path, default=Path("/secrets/named"), help="where models' own Secrets are, by name")
     add(
@@ -115,13 +115,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def exchange(parser: argparse.ArgumentParser, given: argparse.Namespace, desired: str) -> ConfigMaps | Files:
-    """Return what is desired and the state, both in ConfigMaps or both in files. `desired` is the flag, such as
-    `desired` for `--desired`, of the file that says what is.
+def documents_of(parser: argparse.ArgumentParser, options: argparse.Namespace, desired: str) -> ConfigMaps | Files:
+    """Return the ConfigMaps, or the files, of the desired repository and the state.
+
+    `desired` is the flag of the file of the desired repository, such as `desired` for `--desired`.
     """
-    maps, files = (given.configmap, given.state), (getattr(given, desired), given.state_file)
+    maps, files = (options.configmap, options.state), (getattr(options, desired), options.state_file)
     if all(maps) and not any(files):
-        return ConfigMaps(*maps, given.credentials)
+        return ConfigMaps(*maps, options.credentials)
     if any(maps) or not all(files):
         parser.error(f"give either --configmap and --state, or --{desired} and --state-file")
     for flag, path in zip((desired, "state-file"), files, strict=True):
@@ -132,11 +133,11 @@ def exchange(parser: argparse.ArgumentParser, given: argparse.Namespace, desired
 
 def quantity(words: str) -> int:
     """Return bytes as Kubernetes writes them: 1500000000, 1.5G, 200Gi."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([A-Za-z]*)", words)
-    if found is None or found[2] not in UNITS:
-        known = ", ".join(filter(None, UNITS))
-        raise argparse.ArgumentTypeError(f"{words!r} is no amount of bytes: give a number, with one of {known} or none")
-    return int(float(found[1]) * UNITS[found[2]]) if "." in found[1] else int(found[1]) * UNITS[found[2]]
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([A-Za-z]*)", words)
+    if match is None or match[2] not in UNITS:
+        units = ", ".join(filter(None, UNITS))
+        raise argparse.ArgumentTypeError(f"{words!r} is no amount of bytes: give a number, with one of {units} or none")
+    return int(float(match[1]) * UNITS[match[2]]) if "." in match[1] else int(match[1]) * UNITS[match[2]]
 
 
 def folder(words: str) -> Path:

@@ -1,4 +1,4 @@
-"""JSON files that are read and replaced whole: written beside, then renamed."""
+"""JSON files that are read and replaced as a whole: a temporary file is written, then renamed."""
 
 import json
 import os
@@ -8,14 +8,14 @@ from typing import Any
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file at once: written beside, then renamed."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text)
-    beside.replace(path)
+    """Replace a file atomically: a temporary file is written, then renamed."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Replace a JSON file at once."""
+    """Replace a JSON file atomically."""
     write_text(path, json.dumps(value, indent=1, sort_keys=True) + "\n")
 
 

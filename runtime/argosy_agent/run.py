@@ -15,9 +15,8 @@ from pathlib import Path
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract.documents import AgentState, state_text
 from argosy_agent.contract.fitting import fitting_text
-from argosy_agent.exchange.ports import DesiredSource, StateSink
-from argosy_agent.exchange.publisher import Publisher, in_kind
 from argosy_agent.folder.repository import RepositoryFolder
+from argosy_agent.publisher import DesiredSource, Publisher, StateSink, in_kind
 from argosy_agent.sources.kubernetes_api import ApiServer, ApiServerError
 from argosy_agent.sync.agent import Agent
 from argosy_agent.sync.control import Control
@@ -27,12 +26,12 @@ from .flags import LOG_FORMAT, Files, Flags, parse
 
 
 class FolderInUseError(Exception):
-    """Another agent works on this folder."""
+    """Another agent uses this folder."""
 
 
 async def run(flags: Flags) -> None:
-    """Look after one server until SIGTERM or SIGINT comes. Raises OSError where the folder cannot be used."""
-    source, sink = exchange(flags)
+    """Run the agent of one server until SIGTERM or SIGINT. Raises OSError where the folder cannot be used."""
+    source, sink = open_documents(flags)
     control = Control(flags.server, flags.control_token)
     storage = Storage(
         flags.cache,
@@ -44,8 +43,8 @@ async def run(flags: Flags) -> None:
         lasting=True,
     )
     wake, stop = asyncio.Event(), asyncio.Event()
-    agent = Agent(RepositoryFolder(flags.folder, ""), storage, control, time.monotonic, wake.set, flags.quiet)
-    text = state_text if isinstance(flags.exchange, Files) else fitting_text
+    agent = Agent(RepositoryFolder(flags.folder, ""), storage, control, time.monotonic, wake.set, flags.idle)
+    text = state_text if isinstance(flags.documents, Files) else fitting_text
     publisher = Publisher(sink, time.monotonic, lambda state: text(_dated(state)), in_kind)
     sidecar = Sidecar(agent, storage, publisher, flags.folder, flags.pod, wake)
     loop = asyncio.get_running_loop()
@@ -63,21 +62,21 @@ def _dated(state: AgentState) -> AgentState:
     return replace(state, written_at=int(time.time()))
 
 
-def exchange(flags: Flags) -> tuple[DesiredSource, StateSink]:
-    """Return where the flags say that the desired repository comes from, and the state goes."""
-    if isinstance(flags.exchange, Files):
+def open_documents(flags: Flags) -> tuple[DesiredSource, StateSink]:
+    """Return the source of the desired repository and the sink of the state that the flags name."""
+    if isinstance(flags.documents, Files):
         from argosy_agent.sources.files import FileSink, FileSource
 
-        return FileSource(flags.exchange.desired), FileSink(flags.exchange.state)
+        return FileSource(flags.documents.desired), FileSink(flags.documents.state)
     from argosy_agent.sources.configmaps import ConfigMapSink, ConfigMapSource
 
-    api = ApiServer.of_pod(flags.exchange.credentials)
-    return ConfigMapSource(api, flags.exchange.desired), ConfigMapSink(api, flags.exchange.state)
+    api = ApiServer.of_pod(flags.documents.credentials)
+    return ConfigMapSource(api, flags.documents.desired), ConfigMapSink(api, flags.documents.state)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder for this process. Raises FolderInUseError; the dead hold nothing."""
+    """Lock a folder for this process; the lock ends with the process. Raises FolderInUseError."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "agent.lock").open("w") as lock:
         try:
@@ -88,7 +87,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def main() -> int:
-    """The exit code: 0 after a signal; 1 with the reason where it cannot work."""
+    """Run the agent and return the exit code: 0 after a signal; 1, with the reason logged, where it cannot work."""
     flags = parse(sys.argv[1:])
     logging.basicConfig(level=flags.log.upper(), format=LOG_FORMAT)
     for chatty in ("httpx", "httpcore", "watchfiles"):

@@ -1,4 +1,4 @@
-"""Work in threads that a process which ends does not wait for: what blocks, and what is done again and again."""
+"""Daemon threads for blocking or repeated work: a process that ends does not wait for them."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -11,8 +11,9 @@ Result = TypeVar("Result")
 
 
 class Worker:
-    """A thread that does one piece of work after the other. A process that ends does not wait for it, as it would for
-    an executor's threads, however long a server takes.
+    """A daemon thread that runs one piece of work after the other.
+
+    A process that ends does not wait for it, as it would for an executor's threads, however long a server takes.
     """
 
     def __init__(self) -> None:
@@ -20,7 +21,7 @@ class Worker:
         self._started = False
 
     def do(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
-        """Return what `work` returns or raises, once all work before it is done."""
+        """Run `work` after all work before it, and return its future."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
 
@@ -58,7 +59,7 @@ class Worker:
 
 
 def in_thread(work: Callable[[], Result]) -> asyncio.Future[Result]:
-    """Return what `work` returns or raises, done in a thread of its own; see `Worker`."""
+    """Run `work` in a daemon thread of its own, and return its future."""
     worker = Worker()
     future = worker.do(work)
     worker.close()

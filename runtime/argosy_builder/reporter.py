@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from argosy_agent.contract.builddocuments import report_text
 from argosy_agent.contract.builds import BuildReport
-from argosy_agent.exchange.ports import PublishError
+from argosy_agent.publisher import PublishError
 
 LOG = logging.getLogger(__name__)
 EVERY_S = 2.0

@@ -1,1 +1,1 @@
-"""Rules that the agent follows too, each a module that imports nothing of ours."""
+"""Rules that the operator, the agent, the builder and the server share, each a module that imports nothing of ours."""

@@ -1,7 +1,7 @@
 """When a model that ends again and again is in a crash loop, how long it rests, and how a server says so. Pure.
 
 An instance that ends before it has answered anything adds to a row; an answer ends the row. The pauses of a row grow.
-From `LOOP_AFTER` on the model counts as one that cannot answer, and `said_in` finds that in the reason that the
+From `LOOP_AFTER` on the model counts as one that cannot answer, and `matches` finds that in the reason that the
 server's index gives. The agent follows the same rule.
 """
 
@@ -28,7 +28,7 @@ def on_trial(row: int) -> str:
     return f"{_SIGN}{_row(row)}, and has started again"
 
 
-def said_in(reason: str) -> bool:
+def matches(reason: str) -> bool:
     """Return whether a reason of the index speaks of a crash loop."""
     return reason.startswith(_SIGN)
 

@@ -71,10 +71,10 @@ def is_faulty(line: str) -> bool:
 
 
 def signed(message: str, line: str) -> str:
-    """Return an error's message as a server tells it: with a sign where its `line` is of a GPU that does not work."""
+    """Return an error's message, with a prefix where its `line` is of a GPU that does not work."""
     return message if message.startswith(_SIGN) or not is_faulty(line) else _SIGN + message
 
 
-def said_in(reason: str) -> bool:
+def matches(reason: str) -> bool:
     """Return whether a server's reason, or its answer to a load, has that sign."""
     return _LOAD.sub("", reason, count=1).startswith(_SIGN)

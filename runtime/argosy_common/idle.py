@@ -1,15 +1,15 @@
-"""When what leaves may go: not by the clock, but once nobody asks it any more.
+"""When something that is to end may end: not at once, but when no new requests come. Pure.
 
-Whoever sends requests learns late that something leaves, and on a busy node much later than usual. So it goes on
-answering until no new request has come for a while, at most for as long as may be waited at all.
+Clients learn late that a server or a model leaves, and on a busy node much later than usual. So it goes on answering
+until no new request has come for a period, up to a limit.
 """
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class QuietPeriod:
-    """How many seconds without a new request are quiet, and after how many the wait ends in any case.
+class IdlePeriod:
+    """The seconds without a new request that count as idle, and the longest wait.
 
     A period of 0 waits for nothing. Raises ValueError for times below 0.
     """
@@ -22,32 +22,33 @@ class QuietPeriod:
             raise ValueError(f"a quiet period and its limit are 0 or more seconds, not {self.period_s}, {self.limit_s}")
 
 
-AT_ONCE = QuietPeriod(0.0, 0.0)
+AT_ONCE = IdlePeriod(0.0, 0.0)
 
 
 def seconds(text: str) -> float:
-    """Return a time on a command line. Raises ValueError where it is none of 0 or more."""
+    """Return a time from a command line, in seconds. Raises ValueError where it is not 0 or more."""
     value = float(text)
     if not 0.0 <= value < float("inf"):
         raise ValueError(text)
     return value
 
 
-class Quiet:
-    """One wait for quiet. `requests` counts all that ever came; times are seconds of one steady clock.
+class IdleWait:
+    """A wait until nothing new is requested.
 
-    `silent_s`: for how long no request had come when the wait began, where that is known.
+    `requests` counts all requests so far; times are seconds of one steady clock. `silent_s`: how long no request had
+    come when the wait began, where that is known.
     """
 
-    def __init__(self, period: QuietPeriod, requests: int, now: float, silent_s: float = 0.0) -> None:
+    def __init__(self, period: IdlePeriod, requests: int, now: float, silent_s: float = 0.0) -> None:
         self._period = period
         self._requests = requests
-        self._asked_at = now - silent_s
+        self._last_request_at = now - silent_s
         self._end = now + period.limit_s
 
     def reached(self, requests: int, now: float) -> bool:
-        """Return whether it may go, with so many requests having come by now."""
+        """Return whether the wait is over, with so many requests by now."""
         if requests != self._requests:
-            self._requests, self._asked_at = requests, now
-        silent_s = now - self._asked_at
+            self._requests, self._last_request_at = requests, now
+        silent_s = now - self._last_request_at
         return silent_s >= self._period.period_s or now >= self._end

@@ -54,7 +54,7 @@ class _Archive(tarfile.TarFile):
 
     @classmethod
     def xzopen(cls, name: Any, mode: Any = "r", fileobj: Any = None, preset: Any = None, **more: Any) -> Self:
-        """See tarfile.TarFile."""
+        """Open a .xz archive within a limit of memory, as `tarfile.TarFile` asks for it."""
         source = io.BufferedReader(Unxz(fileobj or Path(name).open("rb")))  # noqa: SIM115  (closed with the archive)
         try:
             archive = cls.taropen(name, mode, source, **more)
@@ -131,7 +131,7 @@ def _check(member: tarfile.TarInfo, folder: Path) -> None:
         _check_inside(member.linkname, (folder / member.name).parent / member.linkname, folder)
 
 
-def _check_inside(name: str, place: Path, folder: Path) -> None:
+def _check_inside(name: str, path: Path, folder: Path) -> None:
     root = os.path.realpath(folder)
-    if os.path.isabs(name) or os.path.commonpath([os.path.realpath(place), root]) != root:
+    if os.path.isabs(name) or os.path.commonpath([os.path.realpath(path), root]) != root:
         raise tarfile.ExtractError(f"{name!r} would be outside the folder")

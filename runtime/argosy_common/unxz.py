@@ -27,32 +27,32 @@ class Unxz(io.RawIOBase):
         self._ended = False
 
     def readable(self) -> bool:
-        """See io.RawIOBase."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """See io.RawIOBase."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # typeshed: any buffer
-        """See io.RawIOBase."""
+        """Decompress into a buffer, and return the bytes written."""
         data = self._read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """See io.RawIOBase; where the end is is not known."""
+        """Move to a position, which may not be relative to the unknown end."""
         if whence == io.SEEK_END:
             raise io.UnsupportedOperation("the end of a compressed file is not known")
-        place = offset + (self._at if whence == io.SEEK_CUR else 0)
-        if place < self._at:
+        position = offset + (self._at if whence == io.SEEK_CUR else 0)
+        if position < self._at:
             self._begin()
-        while self._at < place and self._read(min(_PIECE, place - self._at)):
+        while self._at < position and self._read(min(_PIECE, position - self._at)):
             pass
         return self._at
 
     def close(self) -> None:
-        """See io.RawIOBase."""
+        """Close the compressed file."""
         self._packed.close()
         super().close()
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from argosy_common.idle import QuietPeriod, seconds
+from argosy_common.idle import IdlePeriod, seconds
 
 from .frontends.grpc.flags import COMPRESSION, keepalive_rules, tls_files
 from .frontends.grpc.flags import add_flags as add_grpc_flags
@@ -92,7 +92,7 @@ class ServerOptions:
     metrics_interval: float
     max_input_size: int
     http_timeouts: Timeouts
-    drain: QuietPeriod
+    drain: IdlePeriod
     exit_timeout: float
     exit_on_error: bool
     strict_readiness: bool
@@ -129,7 +129,7 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         http_timeouts=Timeouts(
             values.http_header_timeout_secs, values.http_body_timeout_secs, values.http_idle_timeout_secs
         ),
-        drain=QuietPeriod(values.drain_quiet_secs, values.drain_timeout_secs),
+        drain=IdlePeriod(values.drain_quiet_secs, values.drain_timeout_secs),
         exit_timeout=values.exit_timeout_secs,
         exit_on_error=values.exit_on_error,
         strict_readiness=values.strict_readiness,

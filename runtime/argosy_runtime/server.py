@@ -11,7 +11,7 @@ from typing import Any
 
 import uvloop
 
-from argosy_common.idle import Quiet
+from argosy_common.idle import IdleWait
 
 from .backends.unpacked import remove_unused
 from .cpus import limit_threads
@@ -115,7 +115,7 @@ class Server:
         for listener in self._listeners:
             listener.drain()
         loop = asyncio.get_running_loop()
-        idle = Quiet(self._options.drain, self.dataplane.requests, loop.time())
+        idle = IdleWait(self._options.drain, self.dataplane.requests, loop.time())
         while True:
             if idle.reached(self.dataplane.requests, loop.time()):
                 return

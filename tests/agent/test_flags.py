@@ -18,13 +18,13 @@ def test_a_pods_flags() -> None:
     assert flags.cache_size == 200 * 2**30
     assert (flags.pod, flags.log) == ("uid", "debug")
     desired, state = ConfigMapName("serving", "pool-0"), ConfigMapName("serving", "pool-0-state")
-    assert flags.exchange == ConfigMaps(desired, state, SERVICE_ACCOUNT)
+    assert flags.documents == ConfigMaps(desired, state, SERVICE_ACCOUNT)
 
 
 def test_files_instead(tmp_path: Path) -> None:
     desired, state = tmp_path / "repository.json", tmp_path / "state.json"
     flags = parse([*BASE, f"--desired={desired}", f"--state-file={state}", "--cache=/cache"])
-    assert flags.exchange == Files(desired, state)
+    assert flags.documents == Files(desired, state)
     assert (flags.cache, flags.cache_size) == (Path("/cache"), None)
 
 

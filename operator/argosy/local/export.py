@@ -7,7 +7,7 @@ from pathlib import Path
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import RenderedRepository
-from argosy_agent.folder.placing import place_model
+from argosy_agent.folder.writing import write_model
 from argosy_agent.transfer.errors import StorageError
 
 MARKER = ".argosy-rendered"
@@ -59,7 +59,7 @@ def _write(repositories: Sequence[RenderedRepository], staging: Path, with_files
                 files = {version: storage.fetch(source.uri, source.digest) for version, source in sources.items()}
             except StorageError as error:
                 raise ExportError(f"{model.name}: {error}") from error
-            place_model(model, files, new / repository.server / model.name)
+            write_model(model, files, new / repository.server / model.name)
 
 
 def _swap(new: Path, output: Path, old: Path) -> None:

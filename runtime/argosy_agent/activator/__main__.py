@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from argosy_agent.contract.activation import MEMBERS_KEY, held_key, part_name
+from argosy_agent.contract.activation import MEMBERS_KEY, part_name, queued_key
 from argosy_agent.contract.documents import ConfigMapName
-from argosy_agent.exchange.ports import DesiredSource, StateSink
 from argosy_agent.flags import LOG_FORMAT, Files
+from argosy_agent.publisher import DesiredSource, StateSink
 from argosy_agent.sources.kubernetes_api import ApiServer, ApiServerError
 
 from .flags import Flags, parse
@@ -19,33 +19,33 @@ from .running import Activator
 
 
 async def run(flags: Flags) -> None:
-    """Until SIGTERM or SIGINT comes. Raises ApiServerError, ListenError."""
+    """Run the activator until SIGTERM or SIGINT. Raises ApiServerError, ListenError."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    activator = Activator(flags, *_exchange(flags))
+    activator = Activator(flags, *_open_documents(flags))
     await activator.start()
     await activator.run(stop)
 
 
-def _exchange(flags: Flags) -> tuple[Callable[[int], DesiredSource], StateSink]:
-    """What follows each part of where models are ready, by its number; and what is told who waits."""
-    if isinstance(flags.exchange, Files):
+def _open_documents(flags: Flags) -> tuple[Callable[[int], DesiredSource], StateSink]:
+    """Return the source of each part of the members, by its number, and the sink for the requests that wait."""
+    if isinstance(flags.documents, Files):
         from argosy_agent.sources.files import FileSink, FileSource
 
-        file: Path = flags.exchange.desired
-        return lambda part: FileSource(file.with_name(part_name(file.name, part))), FileSink(flags.exchange.state)
+        file: Path = flags.documents.desired
+        return lambda part: FileSource(file.with_name(part_name(file.name, part))), FileSink(flags.documents.state)
     from argosy_agent.sources.configmaps import ConfigMapSink, ConfigMapSource
 
-    api, first = ApiServer.of_pod(flags.exchange.credentials), flags.exchange.desired
+    api, first = ApiServer.of_pod(flags.documents.credentials), flags.documents.desired
     return (
         lambda part: ConfigMapSource(api, ConfigMapName(first.namespace, part_name(first.name, part)), MEMBERS_KEY),
-        ConfigMapSink(api, flags.exchange.state, held_key(flags.pod)),
+        ConfigMapSink(api, flags.documents.state, queued_key(flags.pod)),
     )
 
 
 def main() -> int:
-    """The exit code: 0 after a signal; 1 with the reason where it cannot work."""
+    """Run the activator and return the exit code: 0 after a signal; 1, with the reason logged, where it cannot work."""
     flags = parse(sys.argv[1:])
     logging.basicConfig(level=flags.log.upper(), format=LOG_FORMAT)
     for chatty in ("httpx", "httpcore", "watchfiles"):

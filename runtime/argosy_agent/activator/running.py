@@ -1,4 +1,4 @@
-"""An activator from its start to its end: what it follows, what it tells, where it listens."""
+"""An activator from its start to its end: its sources, its reports, its listeners."""
 
 import asyncio
 import logging
@@ -7,29 +7,29 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from argosy_agent.contract.activation import Activation, HeldRequests, held_text, parse_part
+from argosy_agent.contract.activation import Activation, QueuedRequests, parse_part, queued_text
 from argosy_agent.contract.fields import DocumentError
-from argosy_agent.exchange.ports import DesiredSource, PublishError, StateSink
-from argosy_agent.exchange.publisher import Publisher
-from argosy_common.idle import Quiet
+from argosy_agent.publisher import DesiredSource, Publisher, PublishError, StateSink
+from argosy_common.idle import IdleWait
 
 from .flags import Flags
 from .grpc.calls import Calls
 from .grpc.channels import Channels
 from .grpc.listener import GrpcListener
-from .holding import Holder
 from .http.connection import Connection
 from .http.listener import Listener, exposing
+from .members import Parts
 from .metrics import Metrics
-from .parts import Parts
+from .pending import PendingRequests
 
 LOG = logging.getLogger(__name__)
-QUIET_POLL_S = 0.2
+IDLE_POLL_S = 0.2
 
 
 class Activator:
-    """One process of it. `source` makes what follows a part, by its number, of where models are ready; `sink` is told
-    who waits.
+    """An activator.
+
+    `source` returns the source of a part of the members, by its number; `sink` receives the requests that wait.
     """
 
     def __init__(self, flags: Flags, source: Callable[[int], DesiredSource], sink: StateSink) -> None:
@@ -38,13 +38,13 @@ class Activator:
         self._followed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._metrics, self._channels = Metrics(), Channels()
         loop = asyncio.get_running_loop()
-        self._publisher = Publisher(sink, loop.time, held_text, lambda told: sorted(told.held))
-        self._holder = Holder(flags.limits, self)
-        self._known = self._ending = False
+        self._publisher = Publisher(sink, loop.time, queued_text, lambda requests: sorted(requests.queued))
+        self._pending = PendingRequests(flags.limits, self)
+        self._informed = self._ending = False
         self._problems: dict[int, str] = {}
         self._http = Listener(self._serve)
         self._exposed = Listener(exposing(self._metrics.text))
-        calls = Calls(self._holder, self._metrics, self._is_ready, self._channels)
+        calls = Calls(self._pending, self._metrics, self._is_ready, self._channels)
         self._grpc = GrpcListener(calls, flags.limits.size)
         self.ports = (0, 0, 0)
         """Those of HTTP, gRPC and metrics, once it is started."""
@@ -61,7 +61,7 @@ class Activator:
         LOG.info("listening: HTTP on port %d, gRPC on %d, metrics on %d", *self.ports)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set and nobody waits any more, or has waited as long as may be after it."""
+        """Serve until `stop` is set, and then until no request waits any more or the exit time is over."""
         self._follow_parts(1)
         helpers: list[asyncio.Future[Any]] = [self._followed, asyncio.create_task(self._publisher.run())]
         stopping: asyncio.Future[Any] = asyncio.create_task(stop.wait())
@@ -82,27 +82,27 @@ class Activator:
             await self._channels.close()
             await self._leave()
 
-    def changed(self, held: Mapping[str, int], refused: Mapping[str, int]) -> None:
-        """So many wait now, and so many found no room a moment ago: the operator is told of both."""
-        self._metrics.held(held)
-        self._publisher.offer(HeldRequests(self._flags.pod, Counter(held) + Counter(refused)))
+    def changed(self, queued: Mapping[str, int], refused: Mapping[str, int]) -> None:
+        """Report to the operator how many requests wait now, and how many were refused a moment ago."""
+        self._metrics.queued(queued)
+        self._publisher.offer(QueuedRequests(self._flags.pod, Counter(queued) + Counter(refused)))
 
     def waited(self, name: str, seconds: float) -> None:
-        """One waits no more."""
+        """Observe the time that a request waited."""
         self._metrics.waited(name, seconds)
 
     def _is_ready(self) -> bool:
-        return self._known and not self._ending
+        return self._informed and not self._ending
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await Connection(self._holder, self._metrics, self._is_ready, reader, writer).serve()
+        await Connection(self._pending, self._metrics, self._is_ready, reader, writer).serve()
 
     async def _follow(self, number: int) -> None:
         async for text in self._source(number).texts():
             self._take(number, text)
 
     def _take(self, number: int, text: str) -> None:
-        """Go by this text of a part from now on, if it can be read and all parts are there."""
+        """Use this text of a part from now on, if it can be read and all parts are there."""
         try:
             part = parse_part(text)
         except DocumentError as error:
@@ -118,8 +118,8 @@ class Activator:
             self._go_by(activation)
 
     def _follow_parts(self, count: int) -> None:
-        """Follow so many parts, the first of which is followed always."""
-        for number in [each for each in self._following if each >= count]:
+        """Follow so many parts; the first one is always followed."""
+        for number in [part for part in self._following if part >= count]:
             self._following.pop(number).cancel()
         for number in range(count):
             if number not in self._following:
@@ -127,7 +127,7 @@ class Activator:
                 self._following[number].add_done_callback(self._follower_ended)
 
     def _follower_ended(self, follower: "asyncio.Task[None]") -> None:
-        """End `run` as the first follower ended that was not to end."""
+        """End `run` with the result of the first follower that ended by itself."""
         if follower.cancelled() or self._followed.done():
             return
         error = follower.exception()
@@ -137,23 +137,25 @@ class Activator:
             self._followed.set_exception(error)
 
     def _go_by(self, activation: Activation) -> None:
-        self._known = True
-        self._holder.update(activation)
+        self._informed = True
+        self._pending.update(activation)
         self._channels.keep({endpoint for member in activation.members for endpoint in member.endpoints})
 
     async def _leave(self) -> None:
-        """This Pod says nothing any more: what Pods say would pile up else, as each has a key of its own."""
+        """Remove this Pod's report: each Pod has a key of its own, and those of gone Pods would pile up."""
         with suppress(PublishError):
             await self._sink.write("")
 
     async def _end(self) -> None:
-        """Whoever sends requests learns late that this Pod ends: it goes on until they stop coming, then with those
-        that it has."""
+        """Serve until no new requests come, then finish the requests that wait.
+
+        Clients learn late that this Pod ends, so it goes on for a while.
+        """
         self._ending = True
         loop = asyncio.get_running_loop()
-        quiet = Quiet(self._flags.quiet, self._holder.seen, loop.time())
-        while not quiet.reached(self._holder.seen, loop.time()):  # noqa: ASYNC110 - silence has no event
-            await asyncio.sleep(QUIET_POLL_S)
+        wait = IdleWait(self._flags.idle, self._pending.seen, loop.time())
+        while not wait.reached(self._pending.seen, loop.time()):  # noqa: ASYNC110 - silence has no event
+            await asyncio.sleep(IDLE_POLL_S)
         self._http.close()
         LOG.info("ending: no new requests, at most %g s for those that there are", self._flags.exit_s)
         try:

@@ -20,7 +20,7 @@ def evicted(entries: Sequence[Entry], excess: int) -> list[Entry] | None:
     None where all that may go would not be enough; then nothing should go.
     """
     gone: list[Entry] = []
-    for entry in sorted((each for each in entries if not each.stays), key=lambda each: (each.used_at, each.name)):
+    for entry in sorted((entry for entry in entries if not entry.stays), key=lambda entry: (entry.used_at, entry.name)):
         if excess <= 0:
             break
         if entry.size:

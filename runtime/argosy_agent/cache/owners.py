@@ -1,8 +1,8 @@
-"""Who works in a cache folder that several agents may share, and whether they still do.
+"""The owners of files in a cache folder that several agents may share, and whether they still run.
 
-An owner is a process, written into a file's name. Whoever works touches its file every few seconds. It is gone when
-its process is (seen from the same machine and process namespace), or when its file stood still for long, by the
-clock of the disk itself: clocks of machines may differ.
+An owner is a process, written into a file's name. It touches its file every few seconds. It is gone when its process is
+(seen from the same machine and process namespace), or when its file stood still for long, by the clock of the disk
+itself: clocks of machines may differ.
 """
 
 import os
@@ -71,7 +71,7 @@ def is_at_work(text: str, path: Path, seen_from: Owner, now: float, gone_after: 
 
 
 def disk_time(folder: Path, owner: Owner) -> float:
-    """Return what the disk of `folder` says is now; what this machine says, where the disk is full."""
+    """Return the time by the disk of `folder`; by this machine where the disk is full."""
     probe = folder / f".clock-{owner}-{threading.get_ident()}"
     try:
         probe.write_bytes(b"")
@@ -85,7 +85,7 @@ def disk_time(folder: Path, owner: Owner) -> float:
 
 
 def _namespace() -> str:
-    """The namespace in which this process's number counts."""
+    """Return the namespace of this process's number."""
     try:
         return os.readlink("/proc/self/ns/pid").strip("pid:[]")
     except OSError:

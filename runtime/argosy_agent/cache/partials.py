@@ -1,10 +1,10 @@
-"""Copies that are not whole yet: folders beside the whole ones, which one process at a time fills.
+"""Partial copies: folders next to the complete ones, which one process at a time fills.
 
-    .partial-<key>             nobody's: an earlier try ended here, the next goes on
+    .partial-<key>             unclaimed: an earlier try ended here, the next resumes it
     .partial-<key>.<owner>     being filled by `owner`
         journal                what of it is there
-        files/                 the files; renamed to <cache>/<key> when they are whole
-        linked/                those of another whole copy with the same content, on their way to be files/
+        files/                 the files; renamed to <cache>/<key> when they are complete
+        linked/                those of another complete copy with the same content, on their way to be files/
 
 A folder changes hands by being renamed, which one process alone can do. Two that begin the same copy in the same
 instant may both fetch it; the second finds it there when it is done, and drops its own.
@@ -24,7 +24,7 @@ from .owners import BEAT_S, GONE_AFTER_S, Owner, disk_time, is_at_work
 
 PREFIX = ".partial-"
 LEFT_FOR_S = 24 * 3600.0
-"""How long nobody's partial copy is kept."""
+"""How long an unclaimed partial copy is kept."""
 
 
 class Partial:
@@ -39,11 +39,14 @@ class Partial:
         self.journal = Journal(path / "journal")
 
     def seal(self) -> None:
-        """The files are about to be changed: no later try may go on from here."""
+        """Prevent later tries from resuming here, as the files are about to be changed."""
         (self.path / "journal").unlink(missing_ok=True)
 
     def link(self, copy: Path) -> bool:
-        """Make it the files of a whole copy, by hard links. False where that copy is gone, or the disk has none."""
+        """Take the files of a complete copy, by hard links.
+
+        Return False where that copy is gone, or the disk has no links.
+        """
         linked = self.path / "linked"
         try:
             shutil.copytree(copy, linked, symlinks=True, copy_function=os.link)
@@ -60,7 +63,7 @@ class Partial:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def publish(self, target: Path) -> None:
-        """Make it the whole copy `target`, unless another did. Raises OSError."""
+        """Make it the complete copy `target`, unless another process did. Raises OSError."""
         self.files.chmod(0o755)
         try:
             self.files.rename(target)
@@ -71,7 +74,7 @@ class Partial:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PartialEntry:
     """A partial copy in the folder, and whether a process fills it."""
 
     path: Path
@@ -87,9 +90,9 @@ class Partials:
 
     @contextmanager
     def claim(self, key: str, waiting: Callable[[], None]) -> Iterator[Partial | None]:
-        """This process's partial copy of `key`; None if another process published it meanwhile.
+        """Yield this process's partial copy of `key`; None if another process published it meanwhile.
 
-        `waiting` is called between looks at one that another process fills. Raises OSError.
+        `waiting` is called between looks at a copy that another process fills. Raises OSError.
         """
         path = self._own(key, waiting)
         if path is None:
@@ -104,17 +107,18 @@ class Partials:
             self._leave(key, partial)
 
     def sweep(self) -> None:
-        """Drop what nobody has gone on with for long."""
-        for each in self.all():
+        """Drop the partial copies that no process has resumed for `LEFT_FOR_S`."""
+        for partial in self.all():
             with suppress(OSError):
-                if not each.filled and disk_time(self._cache, self._owner) - each.path.stat().st_mtime > LEFT_FOR_S:
-                    shutil.rmtree(each.path, ignore_errors=True)
+                idle_s = disk_time(self._cache, self._owner) - partial.path.stat().st_mtime
+                if not partial.filled and idle_s > LEFT_FOR_S:
+                    shutil.rmtree(partial.path, ignore_errors=True)
 
-    def all(self) -> list["Found"]:
+    def all(self) -> list["PartialEntry"]:
         """Return every partial copy in the folder."""
         paths = list(self._cache.glob(f"{PREFIX}*"))
         now = disk_time(self._cache, self._owner) if paths else 0.0
-        return [Found(path, _key_of(path), self._is_filled(path, now)) for path in paths]
+        return [PartialEntry(path, _key_of(path), self._is_filled(path, now)) for path in paths]
 
     def _own(self, key: str, waiting: Callable[[], None]) -> Path | None:
         mine = self._cache / f"{PREFIX}{key}.{self._owner}"
@@ -140,7 +144,7 @@ class Partials:
         return is_at_work(owner, path, self._owner, now, GONE_AFTER_S)
 
     def _leave(self, key: str, partial: Partial) -> None:
-        """Leave what is worth going on with to anyone; no more of it than one."""
+        """Leave what can be resumed to any process, at most one partial copy of a key."""
         free = self._cache / f"{PREFIX}{key}"
         if partial.journal.size and (partial.path / "journal").is_file() and partial.files.is_dir():
             with suppress(OSError):
@@ -154,7 +158,7 @@ def _key_of(path: Path) -> str:
 
 @contextmanager
 def _beating(path: Path) -> Iterator[None]:
-    """Touch `path` now and then, so that others see that it is being filled."""
+    """Touch `path` every few seconds, so that other processes see that it is being filled."""
 
     def beat() -> None:
         with suppress(OSError):

@@ -1,6 +1,6 @@
-"""What came in vain, in files of the cache: a process that starts again does not fetch it once more at once.
+"""Refusals: files of the cache that record fetches in vain, so that a restarted process does not repeat them at once.
 
-.refused-<key>.json     why it is of no use, how often it was fetched, until when it is left alone (seconds since 1970)
+.refused-<key>.json     why it is of no use, how often it was fetched, until when it is skipped (seconds since 1970)
 """
 
 from contextlib import suppress
@@ -27,7 +27,7 @@ class Refusals:
         self._mine: set[str] = set()
 
     def check(self, key: str, now: float) -> None:
-        """Raise what another process found out about a copy, while it is left alone for that."""
+        """Raise the error that another process recorded for a copy, while that holds."""
         if key in self._mine or (record := self._read(key)) is None:
             return
         with suppress(DocumentError):
@@ -38,7 +38,10 @@ class Refusals:
                 raise kind(record.text("said"))
 
     def note(self, key: str, error: StorageError, now: float) -> None:
-        """Have it left alone for a while. From here on this process decides itself when it tries again."""
+        """Record an error, so that the copy is skipped for a while.
+
+        From now on this process decides itself when it tries again.
+        """
         self._mine.add(key)
         attempts, record = 0, self._read(key)
         with suppress(DocumentError):
@@ -50,11 +53,11 @@ class Refusals:
             write_json(self._path(key), {**values, "tooLarge": too_large, "sizeLimit": self._limit})
 
     def forget(self, key: str) -> None:
-        """It came, and is of use."""
+        """Remove the record, as the copy came and is of use."""
         self._path(key).unlink(missing_ok=True)
 
     def sweep(self, now: float) -> None:
-        """Drop those that hold no longer. Raises OSError."""
+        """Remove the records that no longer hold. Raises OSError."""
         for path in self._cache.glob(f"{PREFIX}*.json"):
             if now - path.stat().st_mtime > 2 * MOST_S:
                 path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Fetches copies into a cache, each once and whole."""
+"""Fetching copies into a cache, each once and complete."""
 
 import hashlib
 import shutil
@@ -28,12 +28,12 @@ from argosy_agent.transfer.errors import (
 )
 from argosy_agent.transfer.flow import Flow, Progress, Retry
 from argosy_agent.transfer.localfiles import digest_of, is_file
-from argosy_agent.transfer.stores.local import Places, found
+from argosy_agent.transfer.stores.local import Roots, local_files_of
 from argosy_agent.transfer.stores.schemes import source_of
 from argosy_agent.transfer.stores.settings import Settings
 from argosy_agent.transfer.stores.source import Source
 
-from .copies import Cache
+from .entries import Cache
 from .origins import Origin, Origins
 from .owners import Owner
 from .partials import Partial, Partials
@@ -70,7 +70,7 @@ class Storage:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._folder, self._retry, self._part = cache, retry, part
-        self._places = Places(pvc_root, tuple(folders))
+        self._roots = Roots(pvc_root, tuple(folders))
         self._secrets, self._named_secrets, self._identity = secrets, named_secrets, identity
         cache.mkdir(parents=True, exist_ok=True)
         self._lasting, self._now, self._refusals = lasting, now, Refusals(cache, size_limit)
@@ -87,25 +87,25 @@ class Storage:
                 shutil.rmtree(left, ignore_errors=True)
 
     def key(self, uri: str, digest: str = "", secret: str = "", version: int = 0) -> str:
-        """Return the name of the copy that this URI means now, by the credentials of `secret` if given.
+        """Return the name of the copy that this URI means now, with the credentials of `secret` if there is one.
 
-        Of `file:` and `pvc:` it is another when a name, size or time below changes; of all others it is the URI's, the
-        digest's and the credentials': what some may read is no copy for others. A Secret counts by its name, so that a
-        key that is rotated fetches nothing. Without a digest it is the version's, too, where one is given: a new one
+        For `file:` and `pvc:` it changes with a name, size or time below; for all others it is made of the URI, the
+        digest and the credentials: what some may read is no copy for others. A Secret counts by its name, so that a
+        rotated key fetches nothing. Without a digest it is made of the version, too, where there is one: a new version
         may mean other bytes at the same URI. Raises StorageError where a `file:` or `pvc:` is not there.
         """
         if _is_local(uri):
-            files = (f"{each.name}\0{each.size}\0{each.changed_ns}" for each in found(uri, self._places))
+            files = (f"{file.name}\0{file.size}\0{file.changed_ns}" for file in local_files_of(uri, self._roots))
             return _key("file", uri, digest, *files)
         owner = f"secret {secret}" if secret else f"pool {self._identity}"
         return _key("remote", uri, digest, owner, *([f"version {version}"] if version and not digest else []))
 
-    def whole(self, key: str) -> Path | None:
-        """Return a copy that is here whole, by its key; nothing is waited for. None where it is not. Raises OSError."""
+    def cached(self, key: str) -> Path | None:
+        """Return a copy that is here and complete, by its key; None where it is not. Never waits. Raises OSError."""
         return self._cache.take(key)
 
     def digests(self, keys: Collection[str]) -> dict[str, str]:
-        """Return what is told of the content of these copies, by key: see `Origin.digest`."""
+        """Return the digests of the contents of these copies, by key, as `Origin.digest` has them."""
         return {key: digest for key in keys if (digest := self._origins.of(key).digest)}
 
     def fetch(
@@ -116,17 +116,19 @@ class Storage:
         secret: str = "",
         version: int = 0,
     ) -> Path:
-        """Return the folder with the files of `uri`, fetched if it is not here yet, by the credentials of `secret` if
-        given.
+        """Return the folder with the files of `uri`, fetched if it is not here yet, with the credentials of `secret` if
+        there is one.
 
-        A URI of one file becomes a folder that holds it; of an archive, what it holds. What passes is tried again;
-        what came before a failure or a stop is kept, and the next call goes on from there.
-        Raises StorageError, DigestMismatchError, StorageStoppedError.
+        A URI of one file becomes a folder that holds it; of an archive, its contents. Transient errors are tried again;
+        the bytes before a failure or a stop are retained, and the next call resumes there. Raises StorageError,
+        DigestMismatchError, StorageStoppedError.
         """
         key = self.key(uri, digest, secret, version)
         try:
             with self._alone(key):
-                return self._cache.take(key) or self._fetch_anew(_Wish(key, uri, digest, secret, version), progress)
+                return self._cache.take(key) or self._fetch_unless_refused(
+                    _Wish(key, uri, digest, secret, version), progress
+                )
         except OSError as error:
             if is_full(error):
                 self._cache.free()
@@ -134,20 +136,20 @@ class Storage:
             raise StorageError(f"{shown(uri)} cannot be fetched: {reason(error)} ({error.filename})") from error
 
     def keep(self, keys: Collection[str]) -> None:
-        """The copies that are served or wanted: they are not evicted. Call it whenever that changes.
+        """Retain these copies, which are served or desired, from eviction. Call it whenever that changes.
 
-        Copies of `file:` and `pvc:` folders that nobody keeps are dropped; what came from afar stays for the next
-        time, until its room is needed. What was fetched since the last call stays as well.
+        Copies of `file:` and `pvc:` folders that no agent retains are dropped; remote copies stay for the next time
+        until their space is needed. Copies that were fetched since the last call stay as well.
         """
         self._cache.keep(keys)
 
     def stop(self) -> None:
-        """Make every copy under way raise StorageStoppedError soon."""
+        """Make every fetch raise StorageStoppedError soon."""
         self._stopped.set()
 
     @contextmanager
     def _alone(self, key: str) -> Iterator[None]:
-        """One thread per copy; the others wait for it."""
+        """Let one thread at a time fetch a copy; the others wait for it."""
         lock = self._locks.setdefault(key, threading.Lock())
         while not lock.acquire(timeout=WAIT_S):
             self._check_stopped()
@@ -156,8 +158,8 @@ class Storage:
         finally:
             lock.release()
 
-    def _fetch_anew(self, wish: "_Wish", progress: Progress) -> Path:
-        """Fetch it, unless it came in vain a short while ago."""
+    def _fetch_unless_refused(self, wish: "_Wish", progress: Progress) -> Path:
+        """Fetch a copy, unless an earlier fetch was in vain a short while ago."""
         if not self._lasting:
             return self._fetch(wish, progress)
         self._refusals.check(wish.key, self._now())
@@ -185,9 +187,9 @@ class Storage:
         return self._cache.take(wish.key) or target
 
     def _fill(self, partial: Partial, wish: "_Wish", flow: Flow) -> Origin:
-        with source_of(wish.uri, self._places, self._settings(wish.secret)) as source:
-            origin, is_whole = flow.persist(lambda: self._bring(source, partial, wish, flow))
-            if is_whole:
+        with source_of(wish.uri, self._roots, self._settings(wish.secret)) as source:
+            origin, complete = flow.persist(lambda: self._bring(source, partial, wish, flow))
+            if complete:
                 return origin
             partial.seal()
             try:
@@ -197,21 +199,21 @@ class Storage:
             except BROKEN as error:
                 raise UnusableError(f"{shown(wish.uri)} cannot be unpacked: {reason(error)}") from error
         size = sum(path.stat().st_size for path in partial.files.rglob("*") if path.is_file())
-        self._cache.make_room(wish.key, size, size, shown(wish.uri))
+        self._cache.ensure_space(wish.key, size, size, shown(wish.uri))
         if self.key(wish.uri, wish.digest, wish.secret, wish.version) != wish.key:
             raise StorageError(f"{wish.uri} changed while it was copied; it is taken again when it stands still")
         return origin
 
     def _has_linked(self, partial: Partial, origin: Origin) -> bool:
-        """Make the partial copy whole from one that holds the same, if there is one: its bytes are there once."""
+        """Return whether the partial copy was completed by links to one with the same content."""
         return any((copy := self._cache.take(key)) and partial.link(copy) for key in self._origins.alike(origin))
 
     def _budget(self, wish: "_Wish") -> Budget:
-        """Room in the cache for bytes that nobody has counted before. It is a TooLargeError where they find none."""
+        """Return a budget that frees cache space for bytes that were not counted before; it raises TooLargeError."""
 
         def ask(size: int, here: int) -> None:
             try:
-                self._cache.make_room(wish.key, size, here, shown(wish.uri))
+                self._cache.ensure_space(wish.key, size, here, shown(wish.uri))
             except StorageError as error:
                 raise TooLargeError(str(error)) from error
 
@@ -222,16 +224,17 @@ class Storage:
         return Settings.of_secret(self._named_secrets / secret) if secret else pools
 
     def _bring(self, source: Source, partial: Partial, wish: "_Wish", flow: Flow) -> tuple[Origin, bool]:
-        """One listing, and its files. Return where they came from, and whether the copy is whole: nothing is fetched
-        that another version's copy holds. Raises TransientError where they change meanwhile.
+        """List the source once and fetch its files. Return their origin, and whether the copy is complete.
+
+        Nothing is fetched that another version's copy has. Raises TransientError where the files change meanwhile.
         """
         files = flow.persist(source.files)
-        place = "" if wish.digest or _is_local(wish.uri) else self.key(wish.uri, "", wish.secret)
-        origin = Origin.of(place, files, wish.digest or source.digest)
-        if wish.version and place and self._has_linked(partial, origin):
+        location = "" if wish.digest or _is_local(wish.uri) else self.key(wish.uri, "", wish.secret)
+        origin = Origin.of(location, files, wish.digest or source.digest)
+        if wish.version and location and self._has_linked(partial, origin):
             return origin, True
         size = sum(file.size or 0 for file in files)
-        self._cache.make_room(wish.key, size, partial.journal.size, shown(wish.uri))
+        self._cache.ensure_space(wish.key, size, partial.journal.size, shown(wish.uri))
         try:
             Download(source, partial.files, partial.journal, flow, self._part or source.part).run(files)
         except ChangedError as error:
@@ -256,7 +259,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What one fetch is for."""
+    """The subject of one fetch."""
 
     key: str
     uri: str
@@ -274,11 +277,11 @@ def _is_local(uri: str) -> bool:
 
 
 def _verify(folder: Path, source: Source, wish: _Wish) -> None:
-    """Raises DigestMismatchError where the files are not those that were declared."""
+    """Raise DigestMismatchError where the files are not those that were declared."""
     if wish.digest in ("", source.digest):
         return
-    found = digest_of(folder)
-    if wish.digest != found:
+    digest = digest_of(folder)
+    if wish.digest != digest:
         raise DigestMismatchError(
-            f"{shown(wish.uri)}: its digest is {found}, not the declared {wish.digest}; is it another version?"
+            f"{shown(wish.uri)}: its digest is {digest}, not the declared {wish.digest}; is it another version?"
         )

@@ -1,9 +1,9 @@
-"""What passes between the operator and an agent: what a server should hold, and what it says of itself. Pure.
+"""The language between the operator, an agent, a builder and an activator. Pure.
 
-`models`: the values. `documents`: their JSON texts, and where they stand. `sizes`: how large these get. `fitting`: a
-state that is cut to what an object holds. `activation`: what a pool's activator is told and says. `fields`: reading
-JSON that may be anything.
-The operator imports this room; nothing here knows how an agent works.
+`models`: the values. `documents`: their JSON texts, and their keys. `sizes`: how large these get. `fitting`: a state
+that is cut to what an object holds. `activation`: the texts of a pool's activator. `builds`, `builddocuments`: those of
+builds. `engine_options`: the options of builders. `fields`: reading JSON of any kind. The operator imports this
+package; nothing here knows how an agent works.
 """
 
 from .models import (

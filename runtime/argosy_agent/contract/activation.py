@@ -1,28 +1,28 @@
-"""What passes between the operator and a pool's activator: where models answer, and who waits for them. Pure.
+"""The texts between the operator and a pool's activator: where models answer, and which requests wait. Pure.
 
-The activator is what requests for a model reach while no server has it: it holds them, says so, and passes them on to
-where the model is ready by then. Both texts are checked field by field when they are read: people edit ConfigMaps.
+The activator receives requests for a model while no server has it, reports them, and forwards them once a server has
+the model ready. Both texts are checked field by field when they are read: people edit ConfigMaps.
 
-Where there are many members they stand in parts, each of which a ConfigMap holds. A member stays in its part as long as
-there are as many of these, so that a change of one member writes one part.
+Many members stand in parts, each of which a ConfigMap holds. A member stays in its part as long as their number is the
+same, so that a change of one member writes one part.
 """
 
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .fields import DocumentError, Fields, document, each_once
+from .fields import DocumentError, Fields, check_unique, document
 
 MEMBERS_KEY = "members.json"
 """The key of an activator's ConfigMap under which the text of one part stands."""
 PART_BYTES = 900_000
 """The most that one part may have of a ConfigMap's 1 MiB."""
-MOST_TOLD = 1000
+MAX_REPORTED = 1000
 """The most names that one Pod says it holds requests for: three Pods share a ConfigMap while one is replaced."""
-HELD_SUFFIX = ".held.json"
-"""What follows a Pod's UID in the key of the state ConfigMap under which its `held_text` stands: Pods of two releases
+QUEUED_SUFFIX = ".held.json"
+"""What follows a Pod's UID in the key of the state ConfigMap under which its `queued_text` stands: Pods of two releases
 run side by side for a while, and each says whom it holds."""
 _MOST_PORT = 65535
 _MOST_PARTS = 1 << 12
@@ -39,10 +39,10 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class ActivatedMember:
-    """A model or an ensemble that requests may be held for.
+    """A model or an ensemble whose requests may wait.
 
-    `name` is the resource's, `model` what clients ask for. `timeout_s`: the longest that a request is held. `reason`:
-    why no server has it now, for the one who waited in vain; empty where some has, or nothing is known.
+    `name` is the resource's, `model` the name that clients use. `timeout_s`: the longest wait of a request. `reason`:
+    why no server has it now, for clients that waited in vain; empty where a server has it, or nothing is known.
     """
 
     name: str
@@ -54,7 +54,7 @@ class ActivatedMember:
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """All that one activator is to know; each model once."""
+    """All members of one activator; each model once."""
 
     members: tuple[ActivatedMember, ...] = ()
 
@@ -69,13 +69,13 @@ class ActivationPart:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldRequests:
-    """What an activator's Pod, of this UID, says: by resource name the requests that it holds now, and those that found
-    no room a moment ago.
+class QueuedRequests:
+    """The report of an activator's Pod, of this UID: by resource name the requests that wait now, and those that were
+    refused a moment ago because its queue was full.
     """
 
     pod: str
-    held: Mapping[str, int] = field(default_factory=dict)
+    queued: Mapping[str, int] = field(default_factory=dict)
 
 
 def activation_texts(activation: Activation, most: int = PART_BYTES) -> tuple[str, ...]:
@@ -96,12 +96,14 @@ def activation_texts(activation: Activation, most: int = PART_BYTES) -> tuple[st
 
 
 def part_of(model: str, parts: int) -> int:
-    """Return which of so many parts has a model, by the name that clients use: two of one name are in the same."""
+    """Return the number of the part of a model, by the name that clients use: two members of one name are in the same
+    part.
+    """
     return zlib.crc32(model.encode()) % parts
 
 
 def part_name(first: str, number: int) -> str:
-    """Return what the ConfigMap, or the file, of a part is called, by that of the first one."""
+    """Return the name of the ConfigMap, or the file, of a part, from that of the first one."""
     return f"{first}-p{number}" if number else first
 
 
@@ -109,7 +111,7 @@ def parse_part(text: str) -> ActivationPart:
     """Return the members in a text. Raises DocumentError, which names the field."""
     fields = document(text, MEMBERS_KEY)
     members = tuple(map(_member, fields.list("members")))
-    each_once((each.model for each in members), fields.at("members"))
+    check_unique((member.model for member in members), fields.at("members"))
     number, parts = fields.number("part", 0), fields.number("parts", 1)
     if not number < parts <= _MOST_PARTS:
         at_most = f"of at most {_MOST_PARTS}, counted from 0"
@@ -117,32 +119,33 @@ def parse_part(text: str) -> ActivationPart:
     return ActivationPart(members, number, parts)
 
 
-def held_key(pod: str) -> str:
-    """Return where the word of the Pod of this UID stands in the state ConfigMap."""
-    return pod + HELD_SUFFIX
+def queued_key(pod: str) -> str:
+    """Return the key of the report of the Pod of this UID in the state ConfigMap."""
+    return pod + QUEUED_SUFFIX
 
 
-def held_text(held: HeldRequests) -> str:
-    """Return who waits as JSON, indented for people; the same for equal values. Of more names than a Pod may tell it
-    has those for which the most wait, and how many are left out: who waits for these is told once others have what they
-    wait for.
+def queued_text(queued: QueuedRequests) -> str:
+    """Return a report as JSON, indented for people; the same for equal values.
+
+    Of more names than `MAX_REPORTED` it has those with the most requests, and the number of the others: those are
+    reported once the first ones are served.
     """
-    told = sorted(held.held, key=lambda name: (-held.held[name], name))[:MOST_TOLD]
-    more = {"leftOut": left} if (left := len(held.held) - len(told)) else {}
-    return _text({"pod": held.pod, "held": {name: held.held[name] for name in sorted(told)}, **more})
+    reported = sorted(queued.queued, key=lambda name: (-queued.queued[name], name))[:MAX_REPORTED]
+    more = {"leftOut": left} if (left := len(queued.queued) - len(reported)) else {}
+    return _text({"pod": queued.pod, "held": {name: queued.queued[name] for name in sorted(reported)}, **more})
 
 
-def parse_held(text: str) -> HeldRequests:
-    """Return what a Pod says. Raises DocumentError, which names the field."""
-    fields = document(text, HELD_SUFFIX.removeprefix("."))
-    held = fields.mapping("held")
-    counts = {name: held.number(name) for name in held.values}
-    return HeldRequests(fields.text("pod"), {name: count for name, count in counts.items() if count})
+def parse_queued(text: str) -> QueuedRequests:
+    """Return the report of a Pod. Raises DocumentError, which names the field."""
+    fields = document(text, QUEUED_SUFFIX.removeprefix("."))
+    queued = fields.mapping("held")
+    counts = {name: queued.number(name) for name in queued.values}
+    return QueuedRequests(fields.text("pod"), {name: count for name, count in counts.items() if count})
 
 
 def _part_text(members: Iterable[ActivatedMember], number: int, parts: int) -> str:
-    place = {"part": number, "parts": parts} if parts > 1 else {}
-    return _text({**place, "members": [_of_member(each) for each in members]})
+    position = {"part": number, "parts": parts} if parts > 1 else {}
+    return _text({**position, "members": [_of_member(member) for member in members]})
 
 
 def _of_member(member: ActivatedMember) -> dict[str, Any]:
@@ -150,7 +153,7 @@ def _of_member(member: ActivatedMember) -> dict[str, Any]:
         "name": member.name,
         "model": member.model,
         "timeoutSeconds": member.timeout_s,
-        "endpoints": [{"host": each.host, "http": each.http, "grpc": each.grpc} for each in member.endpoints],
+        "endpoints": [asdict(endpoint) for endpoint in member.endpoints],
     }
     return {**values, "reason": member.reason} if member.reason else values
 

@@ -1,6 +1,6 @@
-"""The JSON texts that pass between the operator and a build: what it is asked, and what it says. Pure.
+"""The JSON texts between the operator and a build: the request, and the report. Pure.
 
-What is written leaves out what has its default; what is read is checked field by field, as people edit ConfigMaps.
+What has its default is left out; texts are checked field by field when they are read, as people edit ConfigMaps.
 """
 
 import json
@@ -148,8 +148,8 @@ def text_of(value: Mapping[str, Any]) -> str:
 
 
 def _set(value: Any) -> Any:
-    """Without what is empty in objects; a model's options stay as they are."""
+    """Return a value without empty entries of objects; a model's options stay as they are."""
     if isinstance(value, dict):
-        kept = {key: each if key == "options" else _set(each) for key, each in value.items()}
-        return {key: each for key, each in kept.items() if each not in (None, "", {}, [], ())}
-    return [_set(each) for each in value] if isinstance(value, list | tuple) else value
+        entries = {key: entry if key == "options" else _set(entry) for key, entry in value.items()}
+        return {key: entry for key, entry in entries.items() if entry not in (None, "", {}, [], ())}
+    return [_set(entry) for entry in value] if isinstance(value, list | tuple) else value

@@ -1,7 +1,7 @@
-"""What passes between the operator and a build: which engine is wanted, and how far it is. Pure.
+"""The values between the operator and a build: the requested engine, and the build's report. Pure.
 
-A build is named by all that it is asked (`BuildRequest.name`), its engine by what decides the engine's files
-(`engine_key`): two builds that ask for one engine, be it with other accuracy to show, share it.
+A build is named by all of its request (`BuildRequest.name`), its engine by what decides the engine's files
+(`engine_key`): two builds that request one engine, be it with other accuracy to show, share it.
 """
 
 import hashlib
@@ -154,7 +154,7 @@ class ModelShape:
     """A transformer's sizes, as its `config.json` gives them; 0 where a model has none of it.
 
     `parameters` counts all weights, `embedding_parameters` those of them in the embeddings and the output layer, which
-    stay at 16 bits when the others are quantized; `weight_bytes` is what the engine's take. 0 where nobody has counted.
+    stay at 16 bits when the others are quantized; `weight_bytes` is what the engine's take. 0 where that is not known.
     """
 
     layers: int
@@ -214,8 +214,8 @@ def engine_key(request: BuildRequest, model: str, calibration: str, compiler: st
         "builder": request.builder,
         "precision": request.precision,
         "options": request.options,
-        "inputs": [asdict(each) for each in request.inputs],
-        "outputs": [asdict(each) for each in request.outputs],
+        "inputs": [asdict(tensor) for tensor in request.inputs],
+        "outputs": [asdict(tensor) for tensor in request.outputs],
         "batch": [request.max_batch_size, *sorted(set(request.batch_sizes))],
         "parallelism": [request.tensor, request.pipeline],
         "calibration": [calibration, request.calibration_samples if calibration else 0],

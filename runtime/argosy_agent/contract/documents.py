@@ -1,8 +1,7 @@
-"""The JSON texts that pass between the operator and an agent: what a server should hold, and what it says. Pure.
+"""The JSON texts between the operator and an agent: what a server should have, and the state that it reports. Pure.
 
 `repository_text` and `state_text` give the same bytes for equal values, whatever order their mappings have, so that
-texts can be compared. Parsing checks every field, since people edit ConfigMaps: whatever it lets through is safe
-to make paths of.
+texts can be compared. Parsing checks every field, since people edit ConfigMaps: its results are safe to make paths of.
 """
 
 import hashlib
@@ -11,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .fields import Fields, document, each_once, file_name, number, relative_path, unicode_text, uri
+from .fields import Fields, check_unique, document, file_name, number, relative_path, unicode_text, uri
 from .models import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 
 DESIRED_KEY = "repository.json"
@@ -75,7 +74,7 @@ def parse_repository(text: str) -> RenderedRepository:
 
 def state_text(state: AgentState) -> str:
     """Return a state as JSON, indented for people."""
-    models = [_of_loaded(each) for each in state.models]
+    models = [_of_loaded(loaded) for loaded in state.models]
     return _text(
         {
             "pod": state.pod,
@@ -108,12 +107,12 @@ def parse_state(text: str) -> AgentState:
 
 
 def model_text_bytes(model: RenderedModel) -> int:
-    """Return the bytes of what is applied of one model, in the text of a state."""
+    """Return the bytes of an applied model in the text of a state."""
     return _part_bytes(of_model(model), indentation=3)
 
 
-def said_text_bytes(loaded: LoadedModel) -> int:
-    """Return the bytes of what is said of one version, in the text of a state."""
+def loaded_text_bytes(loaded: LoadedModel) -> int:
+    """Return the bytes of a reported version in the text of a state."""
     return _part_bytes(_of_loaded(loaded), indentation=2)
 
 
@@ -137,7 +136,7 @@ def to_model(fields: Fields) -> RenderedModel:
     name = file_name(fields.text("name"), fields.at("name"))
     versions, steps = fields.mapping("versions"), fields.mapping("steps", {})
     reload_key = fields.text("reloadKey", "")
-    # Where the one key stood for all of the config it has no other beside it.
+    # Where the one key stood for all of the config there is no other key.
     config_key = fields.text("configKey", reload_key)
     return RenderedModel(
         name=name,
@@ -158,7 +157,7 @@ def _of_repository(repository: RenderedRepository) -> dict[str, Any]:
 
 def _repository(fields: Fields) -> RenderedRepository:
     models = tuple(map(to_model, fields.list("models")))
-    each_once((model.name for model in models), fields.at("models"))
+    check_unique((model.name for model in models), fields.at("models"))
     return RenderedRepository(fields.text("server"), models)
 
 
@@ -168,7 +167,7 @@ def _of_source(source: VersionSource) -> dict[str, Any]:
         "digest": source.digest,
         "filename": source.filename,
         "memory": source.memory,
-        "whole": source.whole,
+        "whole": source.exclusive,
         "secret": source.secret,
     }
     return {key: value for key, value in values.items() if value}
@@ -183,7 +182,7 @@ def _source(fields: Fields) -> VersionSource:
         digest=fields.text("digest", ""),
         filename=filename,
         memory=fields.number("memory", 0),
-        whole=fields.flag("whole", False),
+        exclusive=fields.flag("whole", False),
         secret=file_name(secret, fields.at("secret")) if (secret := fields.text("secret", "")) else "",
     )
 
@@ -218,7 +217,7 @@ def _loaded(fields: Fields) -> LoadedModel:
 
 
 def _part_bytes(value: Mapping[str, Any], indentation: int) -> int:
-    """Bytes of an element of a list, so many levels deep, with the comma and the end of the line before it."""
+    """Return the bytes of an element of a list at this depth, with the comma and the end of the line before it."""
     text = _text(value)
     return len(text.encode(errors="surrogatepass")) + indentation * text.count("\n") + 1
 

@@ -1,4 +1,4 @@
-"""Reading of JSON values that may be anything: each field is what it should be, or an error names it. Pure."""
+"""Reading JSON values of any kind: each field is what it should be, or an error names it. Pure."""
 
 import json
 import re
@@ -37,7 +37,7 @@ class Fields:
         return unicode_text(self._value(key, default, str, "a string"), self.at(key))
 
     def flag(self, key: str, default: bool = _REQUIRED) -> bool:
-        """True or false."""
+        """Return true or false."""
         return bool(self._value(key, default, bool, "true or false"))
 
     def number(self, key: str, default: int = _REQUIRED) -> int:
@@ -66,10 +66,10 @@ class Fields:
 
     def one_of(self, key: str, words: Iterable[str]) -> str:
         """Return one of these words."""
-        found, known = self.text(key), list(map(str, words))
-        if found not in known:
-            raise DocumentError(f"{self.at(key)}: {found!r} is none of {', '.join(known)}")
-        return found
+        word, choices = self.text(key), list(map(str, words))
+        if word not in choices:
+            raise DocumentError(f"{self.at(key)}: {word!r} is none of {', '.join(choices)}")
+        return word
 
     def mapping(self, key: str, default: Mapping[str, Any] = _REQUIRED) -> "Fields":
         """Return an object."""
@@ -80,11 +80,11 @@ class Fields:
         values = self._value(key, default, list, "a list")
         return tuple(as_fields(value, f"{self.at(key)}[{index}]") for index, value in enumerate(values))
 
-    def _value(self, key: str, default: Any, wanted: type, words: str) -> Any:
+    def _value(self, key: str, default: Any, kind: type, words: str) -> Any:
         value = self.values.get(key, default)
         if value is _REQUIRED:
             raise DocumentError(f"{self.at(key)} is missing")
-        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise DocumentError(f"{self.at(key)} must be {words}, not {value!r:.80}")
         return value
 
@@ -115,7 +115,7 @@ def number(value: str | int, path: str) -> int:
     return int(words)
 
 
-def each_once(names: Iterable[str], path: str) -> None:
+def check_unique(names: Iterable[str], path: str) -> None:
     """Check that no name comes twice. Raises DocumentError, which names those that do."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
@@ -138,7 +138,7 @@ def unicode_text(value: str, path: str) -> str:
 
 
 def uri(value: str, path: str) -> str:
-    """Return a URI whose parts can be told, or nothing. Raises DocumentError without it: it may hold a password."""
+    """Return a URI that can be parsed, or nothing. Raises DocumentError, without the URI: it may have a password."""
     try:
         urlsplit(value)
     except ValueError as error:

@@ -7,7 +7,7 @@ out, and how many is said: nothing is known of them by the reader, which is not 
 
 from dataclasses import replace
 
-from .documents import AgentState, model_text_bytes, said_text_bytes, state_text
+from .documents import AgentState, loaded_text_bytes, model_text_bytes, state_text
 from .models import LoadedModel, RenderedRepository
 from .sizes import DOCUMENT_BYTES, REASON_BYTES, text_bytes
 
@@ -20,42 +20,42 @@ def fitting_text(state: AgentState, most: int = DOCUMENT_BYTES) -> str:
     """Return a state as JSON of at most `most` bytes."""
     if _size(text := state_text(state)) <= most:
         return text
-    told = replace(state, problem=shortened(state.problem, LONGEST_REASON))
+    cut = replace(state, problem=shortened(state.problem, LONGEST_REASON))
     for length in _LENGTHS:
-        told = replace(told, models=tuple(_cut(each, length) for each in state.models))
-        if _size(text := state_text(told)) <= most:
+        cut = replace(cut, models=tuple(_cut(loaded, length) for loaded in state.models))
+        if _size(text := state_text(cut)) <= most:
             return text
-    told = replace(told, models=tuple(replace(each, digest=_digest(each)) for each in told.models))
-    return text if _size(text := state_text(told)) <= most else state_text(_left_out(told, most))
+    cut = replace(cut, models=tuple(replace(loaded, digest=_digest(loaded)) for loaded in cut.models))
+    return text if _size(text := state_text(cut)) <= most else state_text(_left_out(cut, most))
 
 
 def shortened(text: str, most: int) -> str:
     """Return a text of at most `most` bytes as JSON, cut where it has more; `…` says that it was."""
     while (size := text_bytes(text)) > most:
-        kept = text.removesuffix("…")
-        text = kept[: min(len(kept) - 1, len(kept) * most // size)] + "…"
+        start = text.removesuffix("…")
+        text = start[: min(len(start) - 1, len(start) * most // size)] + "…"
     return text
 
 
 def _left_out(state: AgentState, most: int) -> AgentState:
     """Return the state with as many models as fit, by name, and the number of the others."""
-    said: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for loaded in state.models:
-        said[loaded.model] = said.get(loaded.model, 0) + said_text_bytes(loaded)
+        sizes[loaded.model] = sizes.get(loaded.model, 0) + loaded_text_bytes(loaded)
     for model in state.applied.models:
-        said[model.declared_name] = said.get(model.declared_name, 0) + model_text_bytes(model)
-    bare = replace(state, models=(), applied=RenderedRepository(state.applied.server), left_out=len(said))
-    left, told = most - _size(state_text(bare)), set[str]()
-    for name in sorted(said):
-        left -= said[name]
+        sizes[model.declared_name] = sizes.get(model.declared_name, 0) + model_text_bytes(model)
+    bare = replace(state, models=(), applied=RenderedRepository(state.applied.server), left_out=len(sizes))
+    left, named = most - _size(state_text(bare)), set[str]()
+    for name in sorted(sizes):
+        left -= sizes[name]
         if left < 0:
             break
-        told.add(name)
+        named.add(name)
     return replace(
         state,
-        models=tuple(each for each in state.models if each.model in told),
-        applied=replace(state.applied, models=tuple(m for m in state.applied.models if m.declared_name in told)),
-        left_out=len(said) - len(told),
+        models=tuple(loaded for loaded in state.models if loaded.model in named),
+        applied=replace(state.applied, models=tuple(m for m in state.applied.models if m.declared_name in named)),
+        left_out=len(sizes) - len(named),
     )
 
 

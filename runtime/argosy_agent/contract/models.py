@@ -1,6 +1,6 @@
-"""What passes between the operator and an agent: what a server should hold, and what it says it has. Pure.
+"""The values between the operator and an agent: what a server should have, and what it reports. Pure.
 
-A server's model repository as values, before anyone writes it:
+A server's model repository as values, before it is written:
 
 <model>/config.pbtxt        `config_text`
 <model>/<version>/          the files at `versions[version].uri`; empty for an ensemble
@@ -68,18 +68,18 @@ class LoadedModel:
 
 @dataclass(frozen=True, slots=True)
 class VersionSource:
-    """Where one version's files come from. An ensemble's version has no files: `uri` is empty.
+    """The source of one version's files. An ensemble's version has no files: `uri` is empty.
 
-    `filename` is what a lone file is called in the version's folder; empty keeps its own name. `memory` is what the
-    version takes of each of its GPUs in bytes, 0 where that is not known; `whole`: nobody else may be there. `secret`
-    is the Secret with the credentials for the files; empty: the pool's.
+    `filename` is the name of a lone file in the version's folder; empty keeps its own name. `memory` is what the
+    version takes of each of its GPUs in bytes, 0 where that is not known; `exclusive`: no other model may be there.
+    `secret` is the Secret with the credentials for the files; empty: the pool's.
     """
 
     uri: str = ""
     digest: str = ""
     filename: str = ""
     memory: int = 0
-    whole: bool = False
+    exclusive: bool = False
     secret: str = ""
 
     @property
@@ -118,7 +118,7 @@ class RenderedModel:
         """Whether it composes other models instead of holding one."""
         return bool(self.steps)
 
-    def changes_in_place(self, former: "RenderedModel") -> bool:
+    def changes_live(self, former: "RenderedModel") -> bool:
         """Return whether a server that serves the former has nothing to load but further instances."""
         files = {version: source.files for version, source in former.versions.items()}
         return (
@@ -128,7 +128,7 @@ class RenderedModel:
         )
 
     def serves_like(self, other: "RenderedModel") -> bool:
-        """Return whether a server would load the same: what it takes of the GPUs is only said, and may be said anew."""
+        """Return whether a server would load the same: the memory is only reported, and may change without a reload."""
         return (self.name, self.config_text, self.steps) == (other.name, other.config_text, other.steps) and {
             version: source.files for version, source in self.versions.items()
         } == {version: source.files for version, source in other.versions.items()}
@@ -143,30 +143,30 @@ class RenderedRepository:
 
     def model(self, name: str) -> RenderedModel | None:
         """Return the folder named `name`, if the repository has it."""
-        return next((each for each in self.models if each.name == name), None)
+        return next((model for model in self.models if model.name == name), None)
 
 
 def in_load_order(models: tuple[RenderedModel, ...]) -> tuple[RenderedModel, ...]:
     """Return models by name, then the ensembles, each behind the ensembles it uses."""
-    found = {model.name: model for model in models}
-    waits = {model.name: model.steps.keys() & found.keys() for model in models}
+    by_name = {model.name: model for model in models}
+    waits = {model.name: model.steps.keys() & by_name.keys() for model in models}
     users: dict[str, list[str]] = {}
     for name, steps in waits.items():
         for step in steps:
             users.setdefault(step, []).append(name)
-    ready = [_rank(found[name]) for name, steps in waits.items() if not steps]
+    ready = [_rank(by_name[name]) for name, steps in waits.items() if not steps]
     heapify(ready)
     ordered: list[RenderedModel] = []
     while waits:
         # A cycle is refused before it gets here; never loop on one.
-        _, name = heappop(ready) if ready else min(_rank(found[each]) for each in waits)
-        ordered.append(found[name])
+        _, name = heappop(ready) if ready else min(_rank(by_name[name]) for name in waits)
+        ordered.append(by_name[name])
         del waits[name]
         for user in users.get(name, ()):
             if user in waits:
                 waits[user] = waits[user] - {name}
                 if not waits[user]:
-                    heappush(ready, _rank(found[user]))
+                    heappush(ready, _rank(by_name[user]))
     return tuple(ordered)
 
 

@@ -47,7 +47,7 @@ _PLAIN_LAYERS = {"full_attention", "sliding_attention"}
 
 
 def parse_shape(text: str, name: str = "config.json") -> ModelShape | None:
-    """Return the shape in the text of a `config.json`; None where it tells of no such transformer.
+    """Return the shape in the text of a `config.json`; None where it describes no such transformer.
 
     Raises DocumentError, which names the field: no JSON, or sizes that are none.
     """
@@ -60,7 +60,7 @@ def shape_of(fields: Fields) -> ModelShape | None:
     """Return the shape in a parsed `config.json`, as `parse_shape` has it."""
     values = fields.values
     named = {size: _present(values, names) for size, names in _NAMES.items()}
-    if not all(named.values()) or any(_says(values, each) for each in _OTHER_CACHES):
+    if not all(named.values()) or any(_says(values, name) for name in _OTHER_CACHES):
         return None
     sizes = {size: fields.number(name) for size, name in named.items()}
     if 0 in sizes.values():
@@ -78,11 +78,11 @@ def shape_of(fields: Fields) -> ModelShape | None:
         max_positions=_number(fields, 0, "max_position_embeddings", "n_positions"),
     )
     family = FAMILIES.get(str(values.get("model_type", "")))
-    return shape if family is None else _counted(shape, fields, family)
+    return shape if family is None else _with_parameters(shape, fields, family)
 
 
-def _counted(shape: ModelShape, fields: Fields, family: Family) -> ModelShape:
-    """The shape with its weights counted."""
+def _with_parameters(shape: ModelShape, fields: Fields, family: Family) -> ModelShape:
+    """Return the shape with its weights counted."""
     tables = 1 if fields.flag("tie_word_embeddings", False) else 2
     embedding = tables * shape.vocabulary * shape.hidden_size
     dense, sparse = _layers(shape, fields)
@@ -106,7 +106,7 @@ def _attention(shape: ModelShape, fields: Fields, family: Family) -> int:
 
 
 def _layers(shape: ModelShape, fields: Fields) -> tuple[int, int]:
-    """How many layers have one feed-forward network, and how many a mixture of experts."""
+    """Return how many layers have one feed-forward network, and how many a mixture of experts."""
     if not shape.experts:
         return shape.layers, 0
     step, dense = _number(fields, 1, "decoder_sparse_step") or 1, set(fields.numbers("mlp_only_layers"))
@@ -115,14 +115,14 @@ def _layers(shape: ModelShape, fields: Fields) -> tuple[int, int]:
 
 
 def _mixture(shape: ModelShape, fields: Fields) -> int:
-    """The weights of a layer's experts, of the router, and of the expert that all tokens share with its gate."""
+    """Return the weights of a layer's experts, of the router, and of the shared expert with its gate."""
     shared = _number(fields, 0, "shared_expert_intermediate_size")
     weights = shape.experts * (_gated(shape.hidden_size, shape.intermediate_size) + shape.hidden_size)
     return weights + (_gated(shape.hidden_size, shared) + shape.hidden_size if shared else 0)
 
 
 def _gated(hidden: int, width: int) -> int:
-    """The weights of a gated feed-forward network: gate, up, down."""
+    """Return the weights of a gated feed-forward network: gate, up, down."""
     return 3 * hidden * width
 
 
@@ -136,6 +136,6 @@ def _present(values: Mapping[str, Any], names: tuple[str, ...]) -> str:
 
 
 def _says(values: Mapping[str, Any], name: str) -> bool:
-    """Whether a field tells of another cache; newer files list plain layers one by one, too."""
+    """Return whether a field describes another cache; newer files list plain layers one by one, too."""
     value = values.get(name)
     return value is not None and not (isinstance(value, list) and set(map(str, value)) <= _PLAIN_LAYERS)

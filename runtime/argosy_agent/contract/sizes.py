@@ -31,9 +31,9 @@ _GPU = 10
 """One index in a list, on a line of its own."""
 _STEP = 30
 """The line of a step without its name, with a version of 19 digits."""
-_SOURCE, _TEXT, _WHOLE = 56, 12, 21
+_SOURCE, _TEXT, _EXCLUSIVE = 56, 12, 21
 """A version in what is applied, with a memory of 15 digits; each text that it has, without its key and itself."""
-_SAID = 216
+_LOADED = 216
 """A version in what is said of the server, without its model's name and its number, where its reason has
 `REASON_BYTES`. One that is ready takes less, with the digest of its files."""
 _PLACED, _PLACED_GPU = 6, 5
@@ -67,7 +67,7 @@ def entry_bytes(
     """Return the most that a model or an ensemble takes of any document of its server.
 
     `name` and `resource` as in `RenderedModel`, `config` in bytes as `config_bytes` gives them, `gpus` the number of
-    GPUs that it sits on. `more_versions`: so many may come or stay beside `versions`, each as large as the largest.
+    GPUs that it sits on. `more_versions`: so many may come or stay next to `versions`, each as large as the largest.
     """
     declared = text_bytes(resource or name)
     sizes = [_version(number, source, declared) for number, source in versions.items()]
@@ -87,7 +87,7 @@ def stepped(size: int) -> int:
 
 
 def _version(number: int, source: VersionSource, declared: int) -> int:
-    """One version in both parts of a state; `declared`: bytes of its model's name."""
+    """Return the bytes of a version in both parts of a state; `declared`: the bytes of its model's name."""
     texts = (("uri", source.uri), ("digest", source.digest), ("filename", source.filename), ("secret", source.secret))
     size = _SOURCE + sum(_TEXT + len(key) + text_bytes(text) for key, text in texts if text)
-    return size + (_WHOLE if source.whole else 0) + _SAID + declared + 2 * len(str(number))
+    return size + (_EXCLUSIVE if source.exclusive else 0) + _LOADED + declared + 2 * len(str(number))

@@ -1,6 +1,6 @@
-"""What a store holds, told by the names, sizes and times of its files. Pure.
+"""The contents of an engine cache, from the names, sizes and times of its files. Pure.
 
-What is not named as this room names things is somebody else's, and is not told of.
+Files of other names belong to somebody else, and are not reported.
 """
 
 import re
@@ -14,9 +14,9 @@ from .manifest import EngineFile, Manifest
 
 MANIFEST = "manifest.json"
 ATTEMPT = re.compile(r"[0-9a-f]{16}")
-BESIDE = re.compile(r"\.[0-9a-f]{16}\.part")
-"""A manifest whose writer was killed before he could give it its name."""
-KEPT = ("accuracy", "requests")
+UNFINISHED = re.compile(r"\.[0-9a-f]{16}\.part")
+"""A manifest whose writer was killed before it was renamed."""
+RETAINED = ("accuracy", "requests")
 LEASES = "leases"
 """Below a key: a file for each build that runs, which writes it again and again."""
 SHARED = "shared"
@@ -28,22 +28,22 @@ and is no left-over."""
 class Half:
     """Files that belong to no engine: of a build that runs, or of one that was killed.
 
-    `place` is the folder or file, below the store's URI. `changed_at` is when the newest of them was written, in
-    seconds since 1970.
+    `path` is the folder or file, below the store's URI. `changed_at` is when the newest of them was written, in seconds
+    since 1970.
     """
 
-    place: str
+    path: str
     size: int
     changed_at: float
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What is kept under one key.
+class StoredEngine:
+    """The contents of one key.
 
-    `problem` says why nobody can use it; `manifest` is None where it cannot be read, or is not there. `broken`: it
-    will never be of use again. `requests` asked for it, `used_at` is when one last did, or when it was published.
-    `leased_at` is when a build of this key last said that it runs, in seconds since 1970; 0 where none does.
+    `problem` says why it cannot be used; `manifest` is None where it cannot be read, or is not there. `broken`: it will
+    never be of use again. `requests` are the builds that requested it, `used_at` is when one last did, or when it was
+    published. `leased_at` is when a build of this key last renewed its lease, in seconds since 1970; 0 where none did.
     """
 
     key: str
@@ -67,7 +67,7 @@ def differences(manifest: Manifest, stored: Iterable[Stored]) -> Iterable[str]:
     of the manifest's own folder.
     """
     named: Mapping[str, EngineFile] = {file.name: file for file in manifest.files}
-    there = {each.name: each for each in stored}
+    there = {file.name: file for file in stored}
     for name in sorted(named.keys() - there.keys()):
         yield f"{name} is missing"
     for name in sorted(there.keys() - named.keys()):
@@ -81,37 +81,38 @@ def below(stored: Iterable[Stored], folder: str) -> list[Stored]:
     """Return the files in a folder, by their names below it."""
     start = f"{folder}/"
     return [
-        Stored(each.name.removeprefix(start), each.size, each.mark, each.changed_at)
-        for each in stored
-        if each.name.startswith(start)
+        Stored(file.name.removeprefix(start), file.size, file.mark, file.changed_at)
+        for file in stored
+        if file.name.startswith(start)
     ]
 
 
 def last_used(stored: Iterable[Stored]) -> float:
-    """When the newest of a key's manifest and requests was written; 0 where there are none."""
+    """Return when the newest of a key's manifest and requests was written; 0 where there are none."""
     return max(
-        (each.changed_at for each in stored if each.name == MANIFEST or each.name.startswith("requests/")), default=0.0
+        (file.changed_at for file in stored if file.name == MANIFEST or file.name.startswith("requests/")), default=0.0
     )
 
 
 def last_leased(stored: Iterable[Stored]) -> float:
-    """When a build of a key last said that it runs; 0 where none did."""
-    return max((each.changed_at for each in stored if each.name.startswith(f"{LEASES}/")), default=0.0)
+    """Return when a build of a key last renewed its lease; 0 where none did."""
+    return max((file.changed_at for file in stored if file.name.startswith(f"{LEASES}/")), default=0.0)
 
 
 def halves(key: str, stored: Iterable[Stored], attempt: str | None) -> tuple[Half, ...]:
-    """Return what below a key belongs to no engine. `attempt` is that of its manifest, None where there is no
-    manifest.
+    """Return the files below a key that belong to no engine.
+
+    `attempt` is that of its manifest, None where there is no manifest.
     """
-    found: dict[str, list[Stored]] = {}
-    for each in stored:
-        first, slash, rest = each.name.partition("/")
+    groups: dict[str, list[Stored]] = {}
+    for file in stored:
+        first, slash, rest = file.name.partition("/")
         if first == "phases" and rest.startswith(f"{SHARED}/"):
             continue
         left = first in ("phases", LEASES) or (ATTEMPT.fullmatch(first) and first != attempt)
-        if (slash and (left or (first in KEPT and attempt is None))) or (not slash and BESIDE.fullmatch(first)):
-            found.setdefault(first, []).append(each)
+        if (slash and (left or (first in RETAINED and attempt is None))) or (not slash and UNFINISHED.fullmatch(first)):
+            groups.setdefault(first, []).append(file)
     return tuple(
-        Half(f"{key}/{first}", sum(each.size for each in files), max(each.changed_at for each in files))
-        for first, files in sorted(found.items())
+        Half(f"{key}/{first}", sum(file.size for file in files), max(file.changed_at for file in files))
+        for first, files in sorted(groups.items())
     )

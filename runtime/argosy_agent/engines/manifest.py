@@ -100,7 +100,7 @@ def manifest_text(manifest: Manifest) -> str:
     elsewhere.
     """
     values = asdict(replace(manifest, uri=""))
-    return text_of({"format": FORMAT, **values, "files": [asdict(each) for each in manifest.files]})
+    return text_of({"format": FORMAT, **values, "files": [asdict(file) for file in manifest.files]})
 
 
 def parse_manifest(text: str, uri: str, name: str = "manifest.json") -> Manifest:

@@ -21,13 +21,13 @@ from argosy_agent.transfer.journal import Journal
 from argosy_agent.transfer.localfiles import digest_of as digest_of_folder
 from argosy_agent.transfer.sinks.opening import sink_of
 from argosy_agent.transfer.sinks.sink import Sink, Stored
-from argosy_agent.transfer.stores.local import Places
+from argosy_agent.transfer.stores.local import Roots
 from argosy_agent.transfer.stores.schemes import source_of
 from argosy_agent.transfer.stores.settings import Settings
 
 from .artifacts import Artifacts, BrokenArtifactError
 from .garbage import garbage
-from .inventory import KEPT, LEASES, Half, Held, below, differences, halves, last_leased, last_used
+from .inventory import LEASES, RETAINED, Half, StoredEngine, below, differences, halves, last_leased, last_used
 from .manifest import Manifest, without_credentials
 
 KEY = re.compile(r"[0-9a-f]{32}")
@@ -63,7 +63,9 @@ class EngineStore:
     def publish(
         self, key: str, folder: Path, manifest: Manifest, progress: Progress = lambda done, total: None
     ) -> Manifest:
-        """Keep the files of `folder` as the engine of this key. The engine that is kept: where another was first, his.
+        """Publish the files of `folder` as the engine of this key.
+
+        Return the engine that is published: where another build was first, its engine.
 
         Raises BrokenArtifactError where a broken one stands there: `remove` it.
         """
@@ -77,20 +79,20 @@ class EngineStore:
         return self._fetch(_key(key), folder, progress)
 
     def remove(self, key: str, attempt: str | None = None) -> None:
-        """Remove an engine with all that is kept beside it; with `attempt`, only where it is that one's.
+        """Remove an engine with its accuracies and requests; with `attempt`, only where it is of that attempt.
 
         What running builds of the same key have written stays.
         """
         self._artifacts.remove(_key(key), attempt)
         if attempt is None:
-            for beside in KEPT:
-                self._persist_remove(f"{key}/{beside}")
+            for folder in RETAINED:
+                self._persist_remove(f"{key}/{folder}")
 
     @contextmanager
     def leased(self, key: str, renewed_s: float = LEASE_RENEWED_S) -> Iterator[None]:
-        """Say that a build of this key runs, so that `collect` leaves all of it alone; again every `renewed_s` seconds.
+        """Renew the lease of this key every `renewed_s` seconds, so that `collect` leaves all of it alone.
 
-        A store that does not take that is no reason to end a build.
+        A store that does not take a lease is no reason to end a build.
         """
         name = f"{_key(key)}/{LEASES}/{secrets.token_hex(8)}"
 
@@ -105,67 +107,68 @@ class EngineStore:
             self._try(lambda: self._persist_remove(name))
 
     def save_phase(self, key: str, phase: str, folder: Path) -> None:
-        """Keep what a finished phase left, for a build of the same key that goes on from there.
+        """Save the output of a finished phase, for a build of the same key that resumes there.
 
-        Folders that are empty or hidden are not kept.
+        Folders that are empty or hidden are not saved.
         """
-        place = _phase(key, phase)
+        path = _phase(key, phase)
         try:
-            self._artifacts.publish(place, folder, Manifest(key), lambda done, total: None)
+            self._artifacts.publish(path, folder, Manifest(key), lambda done, total: None)
         except BrokenArtifactError as broken:
-            self._artifacts.remove(place, broken.attempt)
-            self._artifacts.publish(place, folder, Manifest(key), lambda done, total: None)
+            self._artifacts.remove(path, broken.attempt)
+            self._artifacts.publish(path, folder, Manifest(key), lambda done, total: None)
 
     def load_phase(self, key: str, phase: str, folder: Path) -> bool:
-        """Bring what a finished phase left into `folder`; False where nothing of use is kept."""
-        place = _phase(key, phase)
+        """Fetch the output of a finished phase into `folder`. Return False where nothing of use is saved."""
+        path = _phase(key, phase)
         try:
-            if self._artifacts.read(place) is None:
+            if self._artifacts.read(path) is None:
                 return False
-            self._fetch(place, folder, lambda done, total: None)
+            self._fetch(path, folder, lambda done, total: None)
         except BrokenArtifactError as broken:
-            self._artifacts.remove(place, broken.attempt)
+            self._artifacts.remove(path, broken.attempt)
             return False
         return True
 
     def drop_phases(self, key: str) -> None:
-        """The engine is published: what its phases left has had its day."""
+        """Remove the outputs of phases, as the engine is published."""
         self._persist_remove(f"{_key(key)}/phases")
 
     def add_accuracy(self, key: str, report: AccuracyReport) -> None:
-        """Keep what was measured of the engine of this key beside it."""
+        """Save an accuracy report of the engine of this key."""
         self._keep(f"{_key(key)}/accuracy/{digest_of(asdict(report))[:20]}.json", text_of(asdict(report)))
 
     def accuracies(self, key: str) -> tuple[AccuracyReport, ...]:
-        """Return what was measured of an engine, before it was published and later, by time. What cannot be read is
-        left.
+        """Return the accuracy reports of an engine, from before it was published and later, by time.
+
+        Unreadable ones are skipped.
         """
-        found = []
+        reports = []
         if (manifest := self._artifacts.read(_key(key))) and manifest.accuracy:
-            found.append(manifest.accuracy)
+            reports.append(manifest.accuracy)
         for name, text in self._texts(f"{key}/accuracy"):
             try:
-                found.append(to_accuracy(document(text, name)))
+                reports.append(to_accuracy(document(text, name)))
             except DocumentError:
                 continue
-        return tuple(sorted(found, key=lambda each: each.at))
+        return tuple(sorted(reports, key=lambda report: report.at))
 
     def add_request(self, key: str, request: BuildRequest) -> None:
-        """Keep beside the engine of this key that a build asked for it, and when: it counts as used. No credentials."""
+        """Save that a build requested the engine of this key, and when: it counts as used. Credentials are left out."""
         self._keep(f"{_key(key)}/requests/{request.name}.json", request_text(without_credentials(request)))
 
     def requests(self, key: str) -> tuple[BuildRequest, ...]:
-        """Return the builds that asked for an engine. What cannot be read is left."""
-        found = []
+        """Return the builds that requested an engine. Unreadable ones are skipped."""
+        requests = []
         for _, text in self._texts(f"{_key(key)}/requests"):
             try:
-                found.append(parse_request(text))
+                requests.append(parse_request(text))
             except DocumentError:
                 continue
-        return tuple(found)
+        return tuple(requests)
 
     def keys(self) -> list[str]:
-        """Return every key under which something is kept, be it half; what else lies in the store is passed over."""
+        """Return every key in the store, also of partial contents; other names are skipped."""
         return [name for name in self._flow().persist(self._sink.folders) if KEY.fullmatch(name)]
 
     def list(self) -> Iterator[Manifest]:
@@ -178,26 +181,26 @@ class EngineStore:
             if manifest is not None:
                 yield manifest
 
-    def held(self) -> Iterator[Held]:
-        """Yield all that is kept, half or broken too, key by key; files are told by name and size, and not read."""
+    def inventory(self) -> Iterator[StoredEngine]:
+        """Yield the contents of every key, also broken ones; files are judged by name and size, not read."""
         with ThreadPoolExecutor(LOOKERS, "look") as pool:
             yield from pool.map(self.inspect, self.keys())
 
-    def inspect(self, key: str) -> Held:
-        """Return what is kept under one key."""
+    def inspect(self, key: str) -> StoredEngine:
+        """Return the contents of one key."""
         try:
             manifest = self._artifacts.read(_key(key))  # before its files are listed: they were there before it
         except BrokenArtifactError as error:
             stored = self._files(key)
             left = halves(key, stored, "")
-            return Held(key, None, error.what, True, (), (), last_used(stored), left, last_leased(stored))
+            return StoredEngine(key, None, error.what, True, (), (), last_used(stored), left, last_leased(stored))
         except StorageError as error:
-            return Held(key, problem=str(error))  # what cannot be told is not touched
+            return StoredEngine(key, problem=str(error))  # left alone, as it cannot be judged
         stored = self._files(key)
         if manifest is None:
-            return Held(key, halves=halves(key, stored, None), leased_at=last_leased(stored))
+            return StoredEngine(key, halves=halves(key, stored, None), leased_at=last_leased(stored))
         problem = "; ".join(differences(manifest, below(stored, manifest.attempt)))
-        return Held(
+        return StoredEngine(
             key,
             manifest,
             problem,
@@ -210,30 +213,30 @@ class EngineStore:
         )
 
     def collect(
-        self, is_used: Callable[[Held], bool] | None, before: float, *, remove: bool = True
-    ) -> Iterator[Held | Half]:
-        """Remove what is garbage by `garbage`, each key as soon as it was looked at; what is gone, one after the other.
+        self, is_used: Callable[[StoredEngine], bool] | None, before: float, *, remove: bool = True
+    ) -> Iterator[StoredEngine | Half]:
+        """Remove the garbage of each key, and yield what is removed.
 
-        Without `remove` only says what would go.
+        Without `remove` nothing is removed.
         """
         for key in self.keys():
-            found = garbage((self.inspect(key),), is_used, before, time.time() - LEASE_S)
-            for engine in found.engines:
+            removable = garbage((self.inspect(key),), is_used, before, time.time() - LEASE_S)
+            for engine in removable.engines:
                 if remove:
                     self.remove(engine.key)
                 yield engine
-            for half in found.halves:
+            for half in removable.halves:
                 if remove:
-                    self._persist_remove(half.place)
+                    self._persist_remove(half.path)
                 yield half
 
     def _files(self, key: str) -> Sequence[Stored]:
         return self._flow().persist(lambda: self._sink.files(key))
 
-    def _fetch(self, place: str, folder: Path, progress: Progress) -> Manifest:
-        manifest = self._artifacts.lookup(place)
+    def _fetch(self, path: str, folder: Path, progress: Progress) -> Manifest:
+        manifest = self._artifacts.lookup(path)
         if manifest is None:
-            raise StorageError(f"{shown(self._artifacts.uri(place))}: there is no engine")
+            raise StorageError(f"{shown(self._artifacts.uri(path))}: there is no engine")
         try:
             if folder.is_dir() and any(folder.iterdir()):
                 raise StorageError(f"{folder} holds files already: an engine is fetched into an empty folder")
@@ -245,7 +248,7 @@ class EngineStore:
             raise StorageError(f"{folder} cannot be written: {reason(error)}") from error
         if digest != manifest.digest:
             what = f"its digest is {digest}, not {manifest.digest}"
-            raise BrokenArtifactError(shown(self._artifacts.uri(place)), what, manifest.attempt)
+            raise BrokenArtifactError(shown(self._artifacts.uri(path)), what, manifest.attempt)
         return manifest
 
     def _download(self, manifest: Manifest, folder: Path, progress: Progress) -> None:
@@ -256,7 +259,7 @@ class EngineStore:
         journal = Journal(note)
 
         def bring() -> None:
-            with source_of(manifest.uri, Places(self._pvc_root), self._settings) as source:
+            with source_of(manifest.uri, Roots(self._pvc_root), self._settings) as source:
                 files = flow.persist(source.files)
                 try:
                     Download(source, folder, journal, flow, source.part, links=False).run(files)
@@ -270,8 +273,8 @@ class EngineStore:
             note.unlink(missing_ok=True)
 
     def _texts(self, prefix: str) -> Iterator[tuple[str, str]]:
-        for each in self._flow().persist(lambda: self._sink.files(prefix)):
-            name = f"{prefix}/{each.name}"
+        for file in self._flow().persist(lambda: self._sink.files(prefix)):
+            name = f"{prefix}/{file.name}"
             body = self._flow().persist(lambda name=name: self._sink.read(name))  # type: ignore[misc]
             if body is not None:
                 yield name, body.decode(errors="replace")

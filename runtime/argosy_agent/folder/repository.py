@@ -1,8 +1,7 @@
 """A server's repository on disk, changed under a server that reads it.
 
-A change is staged beside, moved in, and then committed or taken back, so the folder always holds what is
-served or what is being loaded. Versions that stay are not touched at all: a server that looks at their times
-sees nothing new.
+A change is staged in a side folder, moved in, and then accepted or reverted, so the folder always holds what is served
+or what is being loaded. Versions that stay are not touched at all: a server that compares times sees no change.
 
     <server>/repository/<model>/    what the server reads
     <server>/applied/<model>.json   what it last loaded from there
@@ -19,11 +18,11 @@ from argosy_agent.contract.documents import of_model, to_model
 from argosy_agent.contract.fields import DocumentError, Fields, number
 from argosy_agent.jsonfiles import read_json, write_json, write_text
 
-from .placing import beside_versions, config_of, place, place_version
 from .target import Target
 from .tritonfolder import CONFIG
+from .writing import config_of, copy_into, shared_files, write_version
 
-BESIDE = ("staging", "replaced")
+SIDE_FOLDERS = ("staging", "replaced")
 LONGEST_RECORD = 200
 """A record's name is the model's own up to this many bytes; a file's name has room for 255."""
 
@@ -37,7 +36,7 @@ class RepositoryFolder:
         self.log = log
         for folder in (self.root, server / "applied"):
             folder.mkdir(parents=True, exist_ok=True)
-        for left in BESIDE:
+        for left in SIDE_FOLDERS:
             shutil.rmtree(server / left, ignore_errors=True)
 
     def applied(self) -> dict[str, Target]:
@@ -62,7 +61,7 @@ class RepositoryFolder:
     def stage(self, target: Target, before: Target | None, files: Mapping[int, Path]) -> "Change":
         """Put a model's new files and config in place.
 
-        What they replace is kept until the change is committed.
+        What they replace is retained until the change is accepted or reverted.
         """
         config = self.root / target.model.name / CONFIG
         change = Change(self, target, before, config.read_text() if config.is_file() else "")
@@ -81,8 +80,8 @@ class RepositoryFolder:
         shutil.rmtree(self.root / name, ignore_errors=True)
 
     def clear(self, name: str) -> None:
-        """Drop what a change of this model keeps beside. Raises OSError."""
-        for kind in BESIDE:
+        """Drop the side folders of a change of this model. Raises OSError."""
+        for kind in SIDE_FOLDERS:
             _remove(self._server / kind / name)
 
     def _stage(self, change: "Change", files: Mapping[int, Path]) -> None:
@@ -92,10 +91,10 @@ class RepositoryFolder:
         for version in sorted(target.model.versions.keys() - standing):
             change.put_version(version, files.get(version))
         newest = max(target.model.versions, default=0)
-        kept = newest in standing and change.before is not None and newest == max(change.before.model.versions)
-        for name, extra in beside_versions(target.model, files).items():
-            # What stands stays the very same: for another file of the same content a server would load the model anew.
-            if not (kept and (folder / name).exists()):
+        unchanged = newest in standing and change.before is not None and newest == max(change.before.model.versions)
+        for name, extra in shared_files(target.model, files).items():
+            # What stands stays the very same: another file of the same content would make a server reload the model.
+            if not (unchanged and (folder / name).exists()):
                 change.put(folder / name, extra)
         write_text(folder / CONFIG, config_of(target.model, folder))
 
@@ -105,11 +104,11 @@ class RepositoryFolder:
     def _record_path(self, name: str) -> Path:
         encoded = name.encode()
         if len(encoded) > LONGEST_RECORD:
-            kept = encoded[: LONGEST_RECORD - 17].decode(errors="ignore")
-            name = f"{kept}-{hashlib.sha256(encoded).hexdigest()[:16]}"
+            start = encoded[: LONGEST_RECORD - 17].decode(errors="ignore")
+            name = f"{start}-{hashlib.sha256(encoded).hexdigest()[:16]}"
         return self._server / "applied" / f"{name}.json"
 
-    def _beside(self, kind: str, entry: Path) -> Path:
+    def _side_path(self, kind: str, entry: Path) -> Path:
         path = self._server / kind / entry.relative_to(self.root)
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
@@ -128,27 +127,27 @@ class Change:
         self._put: list[Path] = []
 
     def put_version(self, version: int, files: Path | None) -> None:
-        """Place a version's files, or an empty folder, and keep what stood there."""
+        """Put a version's files, or an empty folder, in place, and move what stood there to the side."""
         entry = self._folder.root / self.target.model.name / str(version)
-        staged = self._folder._beside("staging", entry)
-        place_version(self.target.model, version, files, staged)
+        staged = self._folder._side_path("staging", entry)
+        write_version(self.target.model, version, files, staged)
         self._swap(entry, staged)
 
     def put(self, entry: Path, source: Path) -> None:
-        """Place a copy of `source` at `entry`, and keep what stood there."""
-        staged = self._folder._beside("staging", entry)
-        place(source, staged)
+        """Put a copy of `source` at `entry`, and move what stood there to the side."""
+        staged = self._folder._side_path("staging", entry)
+        copy_into(source, staged)
         self._swap(entry, staged)
 
     def _swap(self, entry: Path, staged: Path) -> None:
         if entry.exists():
-            entry.rename(self._folder._beside("replaced", entry))
+            entry.rename(self._folder._side_path("replaced", entry))
         entry.parent.mkdir(parents=True, exist_ok=True)
         self._put.append(entry)
         staged.rename(entry)
 
     def accept(self) -> None:
-        """The change is loaded: from now on the folder holds what it says."""
+        """Record that the change is loaded."""
         self._folder._record(self.target)
 
     def tidy(self) -> None:
@@ -159,7 +158,7 @@ class Change:
                 _remove(path)
 
     def revert(self) -> None:
-        """The change cannot be loaded: put back what was served, or nothing."""
+        """Put back what was served before, or nothing, as the change cannot be loaded."""
         self._put_back()
         self._folder.clear(self.target.model.name)
 
@@ -169,7 +168,7 @@ class Change:
             return
         for entry in reversed(self._put):
             _remove(entry)
-            replaced = self._folder._beside("replaced", entry)
+            replaced = self._folder._side_path("replaced", entry)
             if replaced.exists():
                 replaced.rename(entry)
         config = self._config or self.before.model.config_text

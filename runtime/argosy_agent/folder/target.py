@@ -26,7 +26,10 @@ class Target:
         return same_name and self.keys[version] == other.keys.get(version)
 
     def without_newest(self) -> "Target":
-        """Without its newest version. Its config may still name that: servers leave out what has no folder."""
-        kept = sorted(self.model.versions)[:-1]
-        model = replace(self.model, versions={version: self.model.versions[version] for version in kept})
-        return Target(model, {version: self.keys[version] for version in kept})
+        """Return the target without its newest version.
+
+        Its config may still name that version: servers leave out versions without a folder.
+        """
+        versions = sorted(self.model.versions)[:-1]
+        model = replace(self.model, versions={version: self.model.versions[version] for version in versions})
+        return Target(model, {version: self.keys[version] for version in versions})

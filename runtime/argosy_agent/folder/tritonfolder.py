@@ -1,7 +1,8 @@
-"""Files that are a whole model folder of Triton's: `config.pbtxt` beside the folders of versions.
+"""Files that are a full model folder of Triton's: `config.pbtxt` next to the folders of versions.
 
-The folder of the wanted version is the version's files, what lies beside comes to stand beside, and the configuration's
-values hold where the manifest says nothing. It is kept in the version's folder, for the day its copy is gone.
+The folder of the requested version has the version's files, other files come to stand next to the versions, and the
+configuration's values apply where the manifest has none. The configuration is kept in the version's folder, in case its
+copy is evicted.
 """
 
 import re
@@ -22,23 +23,23 @@ _NO_BATCH = re.compile(r"^max_batch_size: *0$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class VersionFiles:
-    """One version's files, what comes with them for beside the versions, and the file of their configuration."""
+    """One version's files, the files to put next to the versions, and the file of their configuration."""
 
     folder: Path
-    beside: tuple[Path, ...] = ()
+    shared: tuple[Path, ...] = ()
     config: Path | None = None
 
 
 def version_files(copy: Path, version: int, uri: str) -> VersionFiles:
-    """Return what of the copy at `copy` is the version's. Raises StorageError where that cannot be told, OSError."""
+    """Return the files of the version in the copy at `copy`. Raises StorageError where they are ambiguous, OSError."""
     entries = sorted(path for path in copy.iterdir() if not path.name.startswith(".")) if copy.is_dir() else []
     versions = {int(path.name): path for path in entries if path.is_dir() and _NUMBER.fullmatch(path.name)}
     config = next((path for path in entries if path.name == CONFIG and path.is_file()), None)
     if not versions or (config is None and len(versions) < len(entries)):
         _refuse_repository(entries, uri)
         return VersionFiles(copy)
-    beside = tuple(path for path in entries if path not in (config, *versions.values()) and path.name != "configs")
-    return VersionFiles(_chosen(versions, version, uri), beside, config)
+    shared = tuple(path for path in entries if path not in (config, *versions.values()) and path.name != "configs")
+    return VersionFiles(_chosen(versions, version, uri), shared, config)
 
 
 def with_defaults(config_text: str, defaults_text: str, uri: str) -> str:
@@ -64,7 +65,7 @@ def with_defaults(config_text: str, defaults_text: str, uri: str) -> str:
 
 
 def _chosen(versions: Mapping[int, Path], version: int, uri: str) -> Path:
-    """The folder of the version, or the only one."""
+    """Return the folder of the version, or the only one."""
     if version in versions:
         return versions[version]
     if len(versions) == 1:

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 
 from argosy_agent.contract.documents import DESIRED_KEY, FIELD_MANAGER, STATE_KEY, ConfigMapName
-from argosy_agent.exchange.backoff import Backoff
-from argosy_agent.exchange.ports import PublishError
+from argosy_agent.publisher import PublishError
+from argosy_common.backoff import Backoff
 
 from .kubernetes_api import ApiServer, ApiServerError, collection, refusal
 
@@ -31,7 +31,7 @@ class ConfigMapSource:
 
     def __init__(self, api: ApiServer, name: ConfigMapName, key: str = DESIRED_KEY) -> None:
         self._api, self._name, self._key = api, name, key
-        self._said = ""
+        self._message = ""
 
     async def texts(self) -> AsyncIterator[str]:
         """Yield its text now, after every change, and whenever a watch begins again."""
@@ -40,19 +40,19 @@ class ConfigMapSource:
             try:
                 async for event in self._events():
                     backoff.reset()
-                    self._say(logging.INFO, "is watched")
+                    self._log_once(logging.INFO, "is watched")
                     if (text := self._text(event)) is not None:
                         yield text
             except (ApiServerError, httpx.HTTPError) as error:
-                self._say(logging.WARNING, f"cannot be watched, what was read last stands: {_words(error)}")
+                self._log_once(logging.WARNING, f"cannot be watched, what was read last stands: {_words(error)}")
             await asyncio.sleep(backoff.next())
 
     async def _events(self) -> AsyncIterator[dict[str, Any]]:
         seconds = random.randint(*WATCH_S)
-        wanted = {"watch": "1", "fieldSelector": f"metadata.name={self._name.name}", "timeoutSeconds": str(seconds)}
+        query = {"watch": "1", "fieldSelector": f"metadata.name={self._name.name}", "timeoutSeconds": str(seconds)}
         async with (
             self._api.client(seconds + GRACE_S) as client,
-            client.stream("GET", collection(self._name), params=wanted) as response,
+            client.stream("GET", collection(self._name), params=query) as response,
         ):
             if not response.is_success:
                 raise await refusal(response, "get, list, watch", self._name)
@@ -63,16 +63,16 @@ class ConfigMapSource:
         if event["type"] == "ERROR":
             raise ApiServerError(str(event["object"].get("message", "the watch ended")))
         if event["type"] == "DELETED":
-            self._say(logging.WARNING, "was deleted; what it said last stands")
+            self._log_once(logging.WARNING, "was deleted; what it said last stands")
             return None
         if event["type"] not in ("ADDED", "MODIFIED"):
             return None
         return str((event["object"].get("data") or {}).get(self._key, ""))
 
-    def _say(self, level: int, words: str) -> None:
-        """Log it unless it was the last thing said: an outage is told once, not with every try."""
-        if words != self._said:
-            self._said = words
+    def _log_once(self, level: int, words: str) -> None:
+        """Log a message unless it was the last one: an outage is logged once, not with every try."""
+        if words != self._message:
+            self._message = words
             LOG.log(level, "ConfigMap %s %s", self._name, words)
 
 
@@ -104,7 +104,9 @@ class ConfigMapSink:
 
 
 async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
-    """Lines that end with a newline and nothing else: text has more characters that some take for one."""
+    """Yield the lines of a response that end with a newline: other characters that end lines elsewhere may be in a
+    text.
+    """
     rest = bytearray()
     async for part in response.aiter_bytes():
         rest += part

@@ -5,8 +5,8 @@ import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from argosy_agent.exchange.ports import PublishError
 from argosy_agent.jsonfiles import write_text
+from argosy_agent.publisher import PublishError
 
 LOG = logging.getLogger(__name__)
 

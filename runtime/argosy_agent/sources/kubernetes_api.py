@@ -1,8 +1,8 @@
-"""One Pod's way to the API server, for two requests: watch one ConfigMap, patch another.
+"""The API server, for two requests of one Pod: watch one ConfigMap, patch another.
 
-Every call reads the token and the certificate authority anew, since both rotate, and opens its own connection:
-calls are few, and nothing is left over from a connection that broke. The official client is not used here: its
-models would take more memory than the rest of the agent.
+Every call reads the token and the certificate authority again, since both rotate, and opens its own connection: calls
+are few, and nothing is left over from a connection that broke. The official client is not used here: its models would
+take more memory than the rest of the agent.
 """
 
 import os
@@ -32,7 +32,7 @@ class ApiServerError(Exception):
 
 
 class ApiServer:
-    """Where the API server is, and who asks: `credentials` has `token` and `ca.crt`."""
+    """The API server, and the credentials for it: a folder with `token` and `ca.crt`."""
 
     def __init__(self, url: str, credentials: Path) -> None:
         self.url, self._credentials = url, credentials
@@ -75,15 +75,15 @@ def collection(name: ConfigMapName) -> str:
 async def refusal(response: httpx.Response, verbs: str, name: ConfigMapName) -> ApiServerError:
     """Return why the API server refused to `verbs` a ConfigMap, in words."""
     await response.aread()
-    said = _message(response)
+    message = _message(response)
     if response.status_code == httpx.codes.FORBIDDEN:
-        said += (
+        message += (
             f'; the service account needs a Role in {name.namespace} with apiGroups [""], resources [configmaps], '
             f"resourceNames [{name.name}], verbs [{verbs}]"
         )
     if response.status_code == httpx.codes.UNAUTHORIZED:
-        said += "; its token is expired or of another cluster"
-    return ApiServerError(f"ConfigMap {name}: {said} (HTTP status {response.status_code})")
+        message += "; its token is expired or of another cluster"
+    return ApiServerError(f"ConfigMap {name}: {message} (HTTP status {response.status_code})")
 
 
 def _message(response: httpx.Response) -> str:
@@ -91,5 +91,5 @@ def _message(response: httpx.Response) -> str:
         value = response.json()
     except ValueError:
         value = None
-    said = value.get("message") if isinstance(value, dict) else None
-    return str(said or response.reason_phrase)
+    message = value.get("message") if isinstance(value, dict) else None
+    return str(message or response.reason_phrase)

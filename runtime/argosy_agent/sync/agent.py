@@ -1,9 +1,9 @@
-"""Brings one server's models to what they should be, over its public control protocol.
+"""Reconciles one server's models with the desired repository, over its public control protocol.
 
-It is told again and again of the whole desired repository (`aim`), and starts what is missing (`converge`): fetch
-the files, place them beside those that are served, load, and drop the old ones when the server has. The
-server swaps in the background, so requests never notice. What fails is taken back, told with its reason, and
-tried again later; it holds up nothing else.
+It receives the full desired repository again and again (`aim`), and starts what is missing (`converge`): fetch the
+files, put them next to those that are served, load, and drop the old ones when the server has loaded the new. The
+server swaps in the background, so requests never notice. A change that fails is reverted, reported with its reason, and
+tried again later; it delays nothing else.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from argosy_agent.transfer.errors import (
     TooLargeError,
     UnusableError,
 )
-from argosy_common.idle import AT_ONCE, QuietPeriod
+from argosy_common.idle import AT_ONCE, IdlePeriod
 
 from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
 from .ledger import RETRY_FIRST_S, Ledger
@@ -31,7 +31,7 @@ from .observation import Observation
 from .storage.fetching import Fetching
 from .storage.keys import Keys
 from .storage.threads import storage_of, unanswered
-from .unloading import UntilQuiet
+from .unloading import UntilIdle
 
 LOG = logging.getLogger(__name__)
 SLOW_ANSWERS = 3
@@ -43,8 +43,8 @@ STOP_S = 5.0
 class Agent:
     """One server's models. Not thread-safe: it lives on one event loop. `ledger` is for others to read.
 
-    `ended` is called whenever something that was under way has ended. `quiet`: how long nobody must have asked for
-    what leaves before the server is told to drop it.
+    `ended` is called whenever something that was under way has ended. `idle_period`: how long a model must have no new
+    request before it is unloaded.
     """
 
     def __init__(
@@ -54,18 +54,18 @@ class Agent:
         control: Controls,
         clock: Callable[[], float],
         ended: Callable[[], None] = lambda: None,
-        quiet: QuietPeriod = AT_ONCE,
+        idle_period: IdlePeriod = AT_ONCE,
     ) -> None:
         self._folder, self._control, self._clock = folder, control, clock
-        self._tell_ended = ended
+        self._report_ended = ended
         self._slow = 0
         self.ledger = Ledger(folder.applied())
-        self.ledger.learned(storage.digests(self.ledger.copies()))
+        self.ledger.learned(storage.digests(self.ledger.cache_keys()))
         self._observation = Observation(control, self.ledger, clock)
         self._tasks: dict[str, asyncio.Task[bool]] = {}
-        self._quiet = UntilQuiet(control, quiet, clock, time.time)
+        self._until_idle = UntilIdle(control, idle_period, clock, time.time)
         self._keys, self._fetching = Keys(storage, clock, ended), Fetching(folder, storage, clock)
-        self._loading = Loading(folder, self._fetching, control, self._observation, self.ledger, self._quiet)
+        self._loading = Loading(folder, self._fetching, control, self._observation, self.ledger, self._until_idle)
 
     @property
     def busy(self) -> bool:
@@ -78,9 +78,9 @@ class Agent:
         return any(not self.ledger.has_failed(name) for name in self._tasks)
 
     async def observe(self) -> bool:
-        """See what the server has. Whether it answered; if not, nothing is known to be loaded.
+        """Read what the server has loaded, and return whether it answered; if not, nothing counts as loaded.
 
-        A server that is only slow has what it had: taking its models for lost would take its requests away, too.
+        A server that is only slow keeps what it had: taking its models for lost would take its requests away, too.
         """
         try:
             await self._observation.look()
@@ -96,21 +96,21 @@ class Agent:
         return True
 
     def forget(self) -> None:
-        """The server does not answer."""
+        """Count nothing as loaded, as the server does not answer."""
         self.ledger.lost()
 
     async def aim(self, desired: RenderedRepository) -> None:
-        """Take note of what is desired, so that the ledger tells of it; nothing is done about it yet.
+        """Take note of what is desired in the ledger; nothing is started yet.
 
         A storage that does not answer is not waited for: what is known of its files stands.
         """
         await self._keys.look(desired)
         targets = {model.name: target for model in desired.models if (target := self._target(model)) is not None}
-        self.ledger.wanted(desired, targets)
+        self.ledger.desire(desired, targets)
         self.ledger.silent = self._unanswered(desired) | self._fetching.silent()
 
     def converge(self) -> None:
-        """Start what brings the server nearer to what is desired. Call after `observe` and `aim`."""
+        """Start the next steps towards what is desired. Call after `observe` and `aim`."""
         for model in in_load_order(self.ledger.desired):
             target = self.ledger.due(model.name, self._clock())
             if target is not None:
@@ -119,14 +119,14 @@ class Agent:
             self._start(name, self._drop(name))
 
     async def stop(self) -> None:
-        """Give up what is under way, and wait until it has been taken back."""
+        """Cancel what is under way, and wait until it has been reverted."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await asyncio.gather(self._keys.ended(STOP_S), self._fetching.ended(STOP_S))
 
     def _target(self, model: RenderedModel) -> Target | None:
-        """A model with the keys of its files; None where they cannot be had, or are not known yet."""
+        """Return a model with the keys of its files; None where they cannot be had, or are not known yet."""
         keys: dict[int, str] = {}
         try:
             for version, source in model.versions.items():
@@ -140,8 +140,10 @@ class Agent:
         return Target(model, keys)
 
     def _key(self, model: RenderedModel, version: int, source: VersionSource) -> str | None:
-        """The key of a version's files. One that is loaded beside others needs no storage: where that has nothing any
-        more, the key of what was fetched stands. Raises StorageError where there is none.
+        """Return the key of a version's files.
+
+        A version that is loaded already needs no storage: where that has nothing any more, the key of the fetched files
+        stands. Raises StorageError where there is none.
         """
         applied = self._applied_key(model.name, version, source)
         try:
@@ -159,17 +161,17 @@ class Agent:
         return applied.keys.get(version) if same else None
 
     def _unanswered(self, desired: RenderedRepository) -> dict[str, str]:
-        """What is said of the models whose keys are not known since their storage does not answer."""
-        silent, said = self._keys.silent(), {}
+        """Return messages for the models whose keys are not known because their storage does not answer."""
+        silent, messages = self._keys.silent(), {}
         for model in desired.models if silent else ():
             waits = {s for source in model.versions.values() if source.uri and (s := storage_of(source.uri)) in silent}
             if waits and model.name not in self.ledger.targets:
                 longest = max(waits, key=lambda storage: silent[storage])
-                said[model.name] = unanswered(longest, silent[longest])
-        return said
+                messages[model.name] = unanswered(longest, silent[longest])
+        return messages
 
     def _start(self, name: str, work: Coroutine[None, None, bool]) -> None:
-        """Have it done. `work` tells at its end whether the ledger knows what has become of it on the server."""
+        """Start work on a model. `work` returns whether the ledger has the result that it had on the server."""
         self.ledger.begins(name)
         task = asyncio.create_task(work, name=name)
         self._tasks[name] = task
@@ -181,8 +183,8 @@ class Agent:
         if fault is not None:
             LOG.error("model %s", name, exc_info=fault)
         self._tasks.pop(name, None)
-        self.ledger.ended(name, known=not task.cancelled() and fault is None and task.result())
-        self._tell_ended()
+        self.ledger.ended(name, observed=not task.cancelled() and fault is None and task.result())
+        self._report_ended()
 
     async def _bring(self, target: Target) -> bool:
         try:
@@ -195,7 +197,7 @@ class Agent:
             alone = isinstance(error, UnreachableError) and not isinstance(error, SlowError)
             costly = isinstance(error, UnusableError | TooLargeError)
             self.ledger.failed(target, str(error), _kind(error), self._clock(), alone=alone, costly=costly)
-        except Exception as error:  # a fault of ours: like any other it is told, and tried again after a pause
+        except Exception as error:  # a bug: it is reported like any other error, and tried again after a pause
             LOG.exception("model %s", target.model.name)
             self.ledger.failed(target, f"{type(error).__name__}: {error}", FailureKind.LOAD, self._clock())
         return False
@@ -204,19 +206,19 @@ class Agent:
         self.ledger.doing[name] = "unloading"
         target = self.ledger.applied.get(name)
         versions = set(target.model.versions) if target else set()
-        await self._quiet.wait(name, frozenset(versions), lambda: not self.ledger.wants(name))
+        await self._until_idle.wait(name, frozenset(versions), lambda: not self.ledger.wants(name))
         if self.ledger.wants(name):
             return False
-        known = False
+        gone = False
         try:
             await self._control.unload(name)
-            known = await self._observation.gone(name, versions)
+            gone = await self._observation.gone(name, versions)
         except RefusedError:
             pass  # it never was loaded
         except UnreachableError:
             return False  # it stays in the folder, and the next round tries again
         await self._remove(name)
-        return known
+        return gone
 
     async def _remove(self, name: str) -> None:
         try:

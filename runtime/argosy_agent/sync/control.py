@@ -107,7 +107,7 @@ class Control:
             raise _unreachable(path, error) from error
 
     async def load(self, model: str) -> None:
-        """Load a model, or reload it beside what is served; returns when it answers. Raises ControlError."""
+        """Load a model, or reload it while it is served; return when the server answers. Raises ControlError."""
         await self._post(f"/v2/repository/models/{model}/load", None)
 
     async def unload(self, model: str) -> None:
@@ -117,7 +117,7 @@ class Control:
     async def statistics(self, model: str = "") -> tuple[Tally, ...]:
         """Return what every loaded version of a model, or of all models, has done. Raises ControlError."""
         path = f"/v2/models/{model}/stats" if model else "/v2/models/stats"
-        return tuple(_tally(each) for each in (await self._get(path)).get("model_stats", []))
+        return tuple(_tally(entry) for entry in (await self._get(path)).get("model_stats", []))
 
     async def _post(self, path: str, timeout_s: float | None) -> Any:
         try:
@@ -163,9 +163,9 @@ def _loaded(entry: dict[str, Any]) -> LoadedModel:
 
 
 def _failure(state: LoadState, reason: str) -> FailureKind | None:
-    """Return what a server's index tells of a failure; why a load failed is told by the answer to the load."""
-    crashes = crash_loops.said_in(reason)
-    if device_errors.said_in(crash_loops.last_of(reason)) and state is LoadState.UNAVAILABLE:
+    """Return the failure that a server's index reports; the reason of a failed load is in the answer to the load."""
+    crashes = crash_loops.matches(reason)
+    if device_errors.matches(crash_loops.last_of(reason)) and state is LoadState.UNAVAILABLE:
         return FailureKind.DEVICE
     return FailureKind.CRASH if crashes else None
 

@@ -1,6 +1,6 @@
-"""What is known of one server's models: what it says, what was brought there, what is under way, what failed.
+"""A ledger of one server's models: desired, loaded, under way, failed.
 
-The agent writes it; nothing here asks a server, touches a file or reads a clock.
+The agent writes it; nothing here calls a server, touches a file or reads a clock.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,10 +15,10 @@ RETRY_FIRST_S, RETRY_MOST_S = 2.0, 60.0
 COSTLY_FIRST_S, COSTLY_MOST_S = 60.0, 1800.0
 """The pauses where another try would fetch all of a model once more, to the same end."""
 LOADING = "loading"
-"""What is said of a model while the server is asked to load it."""
+"""The reason of a model while the server loads it."""
 QUEUED = "queued"
-"""What is said of it before its turn has come."""
-HELD = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
+"""The reason of a model before its turn has come."""
+LOADED_STATES = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
 """States in which a server still has a version."""
 
 
@@ -47,9 +47,9 @@ class Ledger:
         self._relapses: dict[str, Failure] = {}
         self.doing: dict[str, str] = {}
         self.silent: dict[str, str] = {}
-        """What is said of the models that wait for a storage which does not answer."""
+        """The reasons of the models that wait for a storage which does not answer."""
         self.digests: Mapping[str, str] = {}
-        """What is told of the content of copies, by key."""
+        """The digests of the contents of copies, by key."""
         self.desired: tuple[RenderedModel, ...] = ()
         self._index: dict[tuple[str, int], LoadedModel] = {}
         self._unsettled: set[str] = set()
@@ -62,55 +62,55 @@ class Ledger:
         return not self._unsettled <= self.doing.keys()
 
     def begins(self, name: str) -> None:
-        """Something of a model is under way from now on."""
+        """Take note that work on a model has begun."""
         self.doing[name] = QUEUED
         self._begun_since.add(name)
 
-    def ended(self, name: str, known: bool) -> None:
-        """It has ended. `known`: the ledger was told by then what has become of the model on the server."""
+    def ended(self, name: str, observed: bool) -> None:
+        """Take note that work on a model has ended. `observed`: the ledger has its result on the server already."""
         self.doing.pop(name, None)
-        (self._unsettled.discard if known else self._unsettled.add)(name)
+        (self._unsettled.discard if observed else self._unsettled.add)(name)
 
-    def asked(self) -> None:
-        """The server is asked for its index now: what happens from here on may not be in it."""
+    def index_requested(self) -> None:
+        """Take note that the server's index is requested now: later events may not be in it."""
         self._begun_since, self._noted_since = set(self.doing), set()
 
     def observed(self, index: Iterable[LoadedModel]) -> bool:
-        """The server's index was read. Of what is under way it may be out of date by the time it is used.
+        """Store the server's index, and return whether it has news.
 
-        Whether it says anything new.
+        For models that are under way it may be out of date by the time it is used.
         """
-        found = {(each.model, each.version): each for each in index if each.model not in self._noted_since}
-        found |= {key: each for key, each in self._index.items() if key[0] in self._noted_since}
-        new, self._index = found != self._index, found
+        loaded = {(model.model, model.version): model for model in index if model.model not in self._noted_since}
+        loaded |= {key: model for key, model in self._index.items() if key[0] in self._noted_since}
+        new, self._index = loaded != self._index, loaded
         self._unsettled = set(self._begun_since)
         return new
 
     def noted(self, name: str, versions: Iterable[int]) -> None:
-        """These versions were found to be ready."""
-        self._index.update({(name, each): LoadedModel(name, each, LoadState.READY) for each in versions})
+        """Take note that these versions are ready."""
+        self._index.update({(name, version): LoadedModel(name, version, LoadState.READY) for version in versions})
         self._noted_since.add(name)
 
     def lost(self) -> None:
-        """The server does not answer: nothing is known to be loaded."""
+        """Forget what is loaded, as the server does not answer."""
         self._index.clear()
 
     def ready(self) -> list[tuple[str, int]]:
         """Return every version that the server said is ready, by its model's name."""
-        return [key for key, each in self._index.items() if each.state is LoadState.READY]
+        return [key for key, loaded in self._index.items() if loaded.state is LoadState.READY]
 
-    def wanted(self, desired: RenderedRepository, targets: dict[str, Target]) -> None:
-        """What should be served; `targets` are those whose files can be had.
+    def desire(self, desired: RenderedRepository, targets: dict[str, Target]) -> None:
+        """Set what should be served; `targets` are the models whose files can be had.
 
-        What a model takes of the GPUs may be said anew while it is loaded.
+        The memory of a model may change while it is loaded.
         """
         self.desired, self.targets = desired.models, targets
-        self.applied.update({name: each for name, each in targets.items() if self.applied.get(name) == each})
+        self.applied.update({name: target for name, target in targets.items() if self.applied.get(name) == target})
 
     def failed(
         self, target: Target, reason: str, kind: FailureKind, now: float, *, alone: bool = False, costly: bool = False
     ) -> None:
-        """A target could not be brought; it is tried again after a pause that grows."""
+        """Record that a target could not be loaded; it is tried again after a pause that grows."""
         name = target.model.name
         failures = self._relapses if target == self._former(name) else self.failures
         before = failures.get(name)
@@ -120,24 +120,24 @@ class Ledger:
         failures[name] = Failure(target, reason, kind, attempts, now + wait, alone)
 
     def brought(self, target: Target) -> None:
-        """A target was brought."""
+        """Record that a target was loaded."""
         name = target.model.name
         self._relapses.pop(name, None)
         if target == self.targets.get(name):
             self.failures.pop(name, None)
 
     def without_files(self, name: str, reason: str, now: float) -> None:
-        """A model's files cannot be had; that is looked at every round."""
+        """Record that a model's files cannot be had; that is checked every round."""
         self.failures[name] = Failure(None, reason, FailureKind.DOWNLOAD, 0, now)
 
     def dropped(self, name: str) -> None:
-        """A model is no longer here."""
+        """Forget a model that is no longer here."""
         self.applied.pop(name, None)
         self.failures.pop(name, None)
         self._relapses.pop(name, None)
 
-    def copies(self) -> set[str]:
-        """Return the copies of model files that are served or being loaded."""
+    def cache_keys(self) -> set[str]:
+        """Return the keys of the copies that are served or being loaded."""
         targets = [*self.applied.values(), *self.targets.values()]
         return {key for target in targets for key in target.keys.values()}
 
@@ -165,28 +165,28 @@ class Ledger:
         )
 
     def _crashes(self, name: str, version: int) -> bool:
-        found = self._index.get((name, version))
-        return found is not None and crash_loops.said_in(found.reason)
+        loaded = self._index.get((name, version))
+        return loaded is not None and crash_loops.matches(loaded.reason)
 
     def state(self, name: str, version: int) -> LoadState | None:
         """Return a version's state, or None if the server says nothing of it."""
-        found = self._index.get((name, version))
-        return found.state if found is not None else None
+        loaded = self._index.get((name, version))
+        return loaded.state if loaded is not None else None
 
     def reason(self, name: str, version: int) -> str:
         """Return the server's own words about a version."""
-        found = self._index.get((name, version))
-        return found.reason if found is not None else ""
+        loaded = self._index.get((name, version))
+        return loaded.reason if loaded is not None else ""
 
     def holds(self, name: str, versions: set[int]) -> bool:
         """Return whether the server still has any of these versions."""
-        return any(self.state(name, version) in HELD for version in versions)
+        return any(self.state(name, version) in LOADED_STATES for version in versions)
 
     def due(self, name: str, now: float) -> Target | None:
-        """Return what of a model is to be brought now.
+        """Return the target of a model that is to be loaded now.
 
-        What served and got lost goes first: it stands in the folder, while what should be served may not be had. Once
-        it fails it goes last, for it may be what the other mends.
+        A target that served and got lost goes first: it is in the folder, while the desired one may not be available.
+        Once it fails it goes last, for it may be what the other mends.
         """
         target = self.targets.get(name)
         if name in self.doing or name in self._unsettled:
@@ -197,24 +197,25 @@ class Ledger:
         order = [self._lost(name), target]
         if name in self._relapses:
             order.reverse()
-        return next((each for each in order if each is not None and self._may_be_brought(each, now)), None)
+        candidates = filter(None, order)
+        return next((target for target in candidates if self._may_be_brought(target, now)), None)
 
     def wants(self, name: str) -> bool:
         """Return whether a model should be here."""
-        return any(each.name == name for each in self.desired)
+        return any(model.name == name for model in self.desired)
 
     def unwanted(self, folders: set[str]) -> list[str]:
-        """Return what is here, or has a folder here, and should not be."""
-        wanted = {model.name for model in self.desired}
+        """Return the models that are here, or have a folder here, and should not be."""
+        desired = {model.name for model in self.desired}
         used = {step for target in self.applied.values() for step in target.model.steps}
-        return sorted((set(self.applied) | folders) - wanted - used - set(self.doing) - self._unsettled)
+        return sorted((set(self.applied) | folders) - desired - used - set(self.doing) - self._unsettled)
 
     def loaded(self) -> tuple[LoadedModel, ...]:
-        """Return the index, with what is known better: what is under way, and why something failed. By declared names.
+        """Return the index, by declared names, with what is under way and why something failed.
 
         A server's index goes on naming versions that it has unloaded; these are left out.
         """
-        seen = {key: each for key, each in self._index.items() if each.state in HELD or each.failure is not None}
+        seen = {key: model for key, model in self._index.items() if model.state in LOADED_STATES or model.failure}
         for model in self.desired:
             for version in model.versions:
                 ready = self.state(model.name, version) is LoadState.READY
@@ -222,33 +223,35 @@ class Ledger:
                 if (not ready and not crashes) or self._outdated(model, version):
                     former = ready and model.name in self.applied
                     seen[model.name, version] = replace(self._instead(model), version=version, former=former)
-        known = [*(each.model for each in self.applied.values()), *self.desired]
-        declared = {model.name: model.declared_name for model in known}
+        models = [*(target.model for target in self.applied.values()), *self.desired]
+        declared = {model.name: model.declared_name for model in models}
         return tuple(
             replace(seen[key], model=declared.get(key[0], key[0]), digest=self._digest(seen[key]))
             for key in sorted(seen)
         )
 
     def learned(self, digests: Mapping[str, str]) -> None:
-        """These are told of copies that came; what is neither served nor being loaded is forgotten."""
-        copies = self.copies()
-        self.digests = {key: digest for key, digest in {**self.digests, **digests}.items() if key in copies}
+        """Store the digests of copies; those of copies that are neither served nor being loaded are dropped."""
+        keys = self.cache_keys()
+        self.digests = {key: digest for key, digest in {**self.digests, **digests}.items() if key in keys}
 
     def has_been_tried(self, name: str) -> bool:
-        """Whether a model is served as it should be, has failed, or waits for a step that will not come by itself."""
+        """Return whether a model is served as it should be, has failed, or waits for a step that will not come by
+        itself.
+        """
         target = self.targets.get(name)
         there = target is not None and (self.is_served(target) or self.crashes(target))
         return there or self._is_stuck(name, frozenset())
 
-    def _digest(self, said: LoadedModel) -> str:
-        """What is told of the files that a version answers from."""
-        applied = self.applied.get(said.model)
-        if applied is None or not said.answers:
+    def _digest(self, loaded: LoadedModel) -> str:
+        """Return the digest of the files that a version answers from."""
+        applied = self.applied.get(loaded.model)
+        if applied is None or not loaded.answers:
             return ""
-        return self.digests.get(applied.keys.get(said.version, ""), "")
+        return self.digests.get(applied.keys.get(loaded.version, ""), "")
 
     def _former(self, name: str) -> Target | None:
-        """What was last loaded and stands whole in the folder, where something else should be served."""
+        """Return the target that was last loaded and is complete in the folder, where another one should be served."""
         before = self.applied.get(name)
         if before is None or before == self.targets.get(name) or before.keys.keys() != before.model.versions.keys():
             return None
@@ -261,19 +264,19 @@ class Ledger:
     def _may_be_brought(self, target: Target, now: float) -> bool:
         name = target.model.name
         failures = [self.failures.get(name), self._relapses.get(name)]
-        failure = next((each for each in failures if each is not None and each.target == target), None)
+        failure = next((failure for failure in failures if failure is not None and failure.target == target), None)
         if failure is not None and (now < failure.retry_at or (failure.alone and LOADING in self.doing.values())):
             return False
         return not self._missing_steps(target.model)
 
     def _is_stuck(self, name: str, users: frozenset[str]) -> bool:
-        model = next((each for each in self.desired if each.name == name), None)
+        model = next((desired for desired in self.desired if desired.name == name), None)
         if model is None or name in users or self.has_failed(name):
             return True
         return any(self._is_stuck(step, users | {name}) for step in self._missing_steps(model))
 
     def _instead(self, model: RenderedModel) -> LoadedModel:
-        """The state of a model that is not served as it should be, in place of the index's; of no version yet."""
+        """Return the reported state of a model that is not served as it should be, in place of the index's."""
         failure, doing = self.failures.get(model.name), self.doing.get(model.name)
         if doing is not None and not self.has_failed(model.name):
             return LoadedModel(model.name, 0, LoadState.LOADING, doing)
@@ -286,7 +289,7 @@ class Ledger:
         return LoadedModel(model.name, 0, LoadState.LOADING, f"waiting for {', '.join(waits)}" if waits else "waiting")
 
     def _outdated(self, model: RenderedModel, version: int) -> bool:
-        """Whether the server serves this version, but from former files or with a former config."""
+        """Return whether the server serves this version from former files or with a former config."""
         applied, target = self.applied.get(model.name), self.targets.get(model.name)
         if applied is None or target is None:
             return True
@@ -295,7 +298,7 @@ class Ledger:
         return not same_files or (only_config and applied != target)
 
     def _missing_steps(self, model: RenderedModel) -> list[str]:
-        """The steps of an ensemble that it cannot run yet."""
+        """Return the steps of an ensemble that it cannot run yet."""
         return sorted(
             step
             for step, version in model.steps.items()

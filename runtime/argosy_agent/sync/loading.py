@@ -1,7 +1,7 @@
-"""One model on its way to being served: files, folder, load; taken back where the server refuses it.
+"""Loading one model: files, folder, load; reverted where the server refuses it.
 
-What it served before goes on being served until the server has loaded the new, and stays in the folder until the
-server has answered the last request to it.
+What it served before goes on being served until the server has loaded the new version, and stays in the folder until
+the server has answered the last request to it.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from .ledger import LOADING, QUEUED, Ledger
 from .observation import Observation
 from .reasons import load_failure
 from .storage.fetching import Fetching
-from .unloading import UntilQuiet
+from .unloading import UntilIdle
 
 LOG = logging.getLogger(__name__)
 LOADS_AT_ONCE = 4
@@ -36,35 +36,36 @@ class Loading:
         control: Controls,
         observation: Observation,
         ledger: Ledger,
-        quiet: UntilQuiet,
+        until_idle: UntilIdle,
     ) -> None:
         self._folder, self._fetching, self._control = folder, fetching, control
-        self._observation, self._quiet, self._ledger = observation, quiet, ledger
+        self._observation, self._until_idle, self._ledger = observation, until_idle, ledger
         self._slots = asyncio.Semaphore(LOADS_AT_ONCE)
 
     async def serve(self, target: Target) -> None:
-        """Load it; where it cannot be and nothing is served yet, have what can be served of it before that is raised.
+        """Load a target; where that fails and nothing is served yet, load as many of its versions as possible before
+        raising.
 
         Servers load all of a model's versions or none. Raises StorageError, ControlError, OSError.
         """
-        wanted, name = self._ledger.targets.get(target.model.name), target.model.name
+        desired, name = self._ledger.targets.get(target.model.name), target.model.name
         try:
-            await self._load(target, wanted)
+            await self._load(target, desired)
         except StorageStoppedError:
             raise
         except (RefusedError, StorageError):
             while name not in self._ledger.applied and len(target.model.versions) > 1:
                 target = target.without_newest()
                 with suppress(RefusedError, StorageError):
-                    await self._load(target, wanted)
+                    await self._load(target, desired)
             raise
 
-    async def _load(self, target: Target, wanted: Target | None) -> None:
-        """Have it served. `wanted` is what should be while this is of any use."""
+    async def _load(self, target: Target, desired: Target | None) -> None:
+        """Load a target. `desired` is the target in the ledger for as long as this is of any use."""
         name = target.model.name
 
-        def tell(words: str) -> None:
-            if self._ledger.targets.get(name) != wanted:
+        def progress(words: str) -> None:
+            if self._ledger.targets.get(name) != desired:
                 raise StorageStoppedError(f"{name} is wanted otherwise by now")
             self._ledger.doing[name] = words
 
@@ -72,9 +73,9 @@ class Loading:
         if before is not None and before.model.versions.keys() > target.model.versions.keys():
             leaving = frozenset(before.model.versions.keys() - target.model.versions.keys())
             staying = frozenset(target.model.versions)
-            await self._quiet.wait(name, leaving, lambda: self._ledger.targets.get(name) == wanted, staying)
-            tell(QUEUED)
-        files = await self._fetching.files(target, before, tell)
+            await self._until_idle.wait(name, leaving, lambda: self._ledger.targets.get(name) == desired, staying)
+            progress(QUEUED)
+        files = await self._fetching.files(target, before, progress)
         self._ledger.learned(await self._fetching.digests(target))
         change = await self._fetching.in_cache(name, partial(self._folder.stage, target, before, files))
         try:
@@ -89,13 +90,19 @@ class Loading:
         await self._accept(change)
 
     def _turn(self, target: Target, before: Target | None) -> AbstractAsyncContextManager[object]:
-        """What is held while the server loads. What it changes in place does not wait behind models that load."""
-        if before is not None and target.model.changes_in_place(before.model):
+        """Return the slot that is taken while the server loads.
+
+        A change in place does not wait behind models that load.
+        """
+        if before is not None and target.model.changes_live(before.model):
             return nullcontext()
         return self._slots
 
     async def _accept(self, change: Change) -> None:
-        """It serves. A disk that fails from now on takes nothing of that back; the next change clears up first."""
+        """Record a loaded target.
+
+        A disk that fails from now on reverts nothing; the next change clears up first.
+        """
         target, before = change.target, change.before
         self._ledger.applied[target.model.name] = target
         try:
@@ -107,8 +114,10 @@ class Loading:
             LOG.warning("model %s is loaded, and its folder is not tidied up: %s", target.model.name, error)
 
     async def _ask_to_load(self, target: Target) -> None:
-        """Load, and see that every version is ready. Raises RefusedError with what the index says of the first that
-        is not, which is shorter than the answer to the load.
+        """Load a target, and check that every version is ready.
+
+        Raises RefusedError with the index's reason of the first that is not, which is shorter than the answer to the
+        load.
         """
         name, refused = target.model.name, ""
         try:
@@ -121,18 +130,18 @@ class Loading:
         await self._observation.index()
         unready = [v for v in sorted(target.model.versions) if self._ledger.state(name, v) is not LoadState.READY]
         if refused or unready:
-            said = next((reason for v in unready if (reason := self._ledger.reason(name, v))), refused)
-            faulty = device_errors.said_in(said) or device_errors.said_in(refused)
-            raise RefusedError(self._explained(target, said or f"version {unready[0]} is not ready"), faulty=faulty)
+            message = next((reason for v in unready if (reason := self._ledger.reason(name, v))), refused)
+            faulty = device_errors.matches(message) or device_errors.matches(refused)
+            raise RefusedError(self._explained(target, message or f"version {unready[0]} is not ready"), faulty=faulty)
 
     def _explained(self, target: Target, words: str) -> str:
         uris = {version: source.uri for version, source in target.model.versions.items()}
         return load_failure(words, self._folder.root / target.model.name, uris, self._folder.log)
 
     async def _restore(self, before: Target) -> None:
-        """After a load was refused.
+        """Load what was served before again after a refused load, where the server dropped it.
 
-        Most servers go on serving what they had; load it again where one does not.
+        Most servers go on serving what they had.
         """
         name = before.model.name
         with suppress(ControlError):

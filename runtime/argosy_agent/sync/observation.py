@@ -1,20 +1,20 @@
-"""What a server says of its models, asked as cheaply as will do.
+"""Observing a server's models as cheaply as possible.
 
-The whole index costs a server more, the more models it has. So it is asked for at pauses that grow while it says
-nothing new. In between one version that was ready is asked for by name, each in its turn: of a server that has started
-again the first one tells, for it has lost them all.
+The full index costs a server more, the more models it has. So it is requested at pauses that grow while it has no news.
+In between one version that was ready is checked by name, each in its turn: after a restart of the server the first
+check fails, for it has lost them all.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
-from argosy_agent.exchange.backoff import Backoff
+from argosy_common.backoff import Backoff
 
 from .control import ControlError, Controls, SlowError
 from .ledger import Ledger
 
 INDEX_FIRST_S, INDEX_MOST_S = 2.0, 10.0
-"""The pauses between two indexes that nobody waits for."""
+"""The pauses between two indexes while nothing waits for one."""
 DRAIN_FIRST_S, DRAIN_MOST_S = 0.1, 2.0
 """The pauses between two indexes while something drains: most answer their last request in a moment."""
 
@@ -37,52 +37,50 @@ class Observation:
         self._due_at = clock()
         self._turn = 0
         self._asking = asyncio.Lock()
-        self._asked = self._answered = 0
+        self._requested = self._answered = 0
 
     async def look(self) -> None:
-        """See that the ledger is still right. Raises ControlError."""
+        """Bring the ledger up to date. Raises ControlError."""
         if self._clock() >= self._due_at or self._ledger.unsettled or not await self._stands():
             await self.index()
 
     def soon(self) -> None:
-        """The server was told to change something: others of its models may have changed with it."""
+        """Request the index soon, as a change of one model may have changed others."""
         self._pause_s = INDEX_FIRST_S
         self._due_at = min(self._due_at, self._clock() + INDEX_FIRST_S)
 
     async def index(self, after: int | None = None) -> None:
-        """Have an index in the ledger that was asked for after this call began, or after that many had been.
+        """Store an index in the ledger that was requested after this call began, or after that many had been.
 
-        One answers all who wait for one. Raises ControlError.
+        One answer serves all callers that wait. Raises ControlError.
         """
-        asked = self._asked if after is None else after
+        requested = self._requested if after is None else after
         async with self._asking:
-            if self._answered <= asked:
-                self._asked = number = self._asked + 1
+            if self._answered <= requested:
+                self._requested = number = self._requested + 1
                 await self._ask()
                 self._answered = number
 
     async def are_ready(self, model: str, versions: Iterable[int]) -> bool:
-        """Return whether these versions are ready, asked by name; if so the ledger says it, too. Raises
-        ControlError.
-        """
-        wanted = tuple(versions)
-        for version in wanted:
+        """Return whether these versions are ready, checked by name, and store it. Raises ControlError."""
+        requested = tuple(versions)
+        for version in requested:
             if not await self._control.is_ready(model, version):
                 return False
-        self._ledger.noted(model, wanted)
+        self._ledger.noted(model, requested)
         return True
 
     async def gone(self, model: str, versions: set[int]) -> bool:
         """Wait until the server has answered the last request of each version and dropped it.
 
-        Whether the server says so; if not, it is gone itself.
+        Return whether the server reports that; if not, it is gone itself.
         """
         pauses = Backoff(DRAIN_FIRST_S, DRAIN_MOST_S)
         while True:
-            asked = self._asked
+            requested = self._requested
             await self._sleep(pauses.next())
             try:
-                await self.index(after=asked)
+                await self.index(after=requested)
             except SlowError:
                 continue
             except ControlError:
@@ -91,7 +89,7 @@ class Observation:
                 return True
 
     async def _stands(self) -> bool:
-        """Whether one version that was ready still is. Where none was, there is nothing to go by."""
+        """Return whether one version that was ready still is; False where none was."""
         ready = self._ledger.ready()
         if not ready:
             return False
@@ -99,7 +97,7 @@ class Observation:
         return await self._control.is_ready(*ready[self._turn])
 
     async def _ask(self) -> None:
-        self._ledger.asked()
+        self._ledger.index_requested()
         new = self._ledger.observed(await self._control.index())
         self._pause_s = INDEX_FIRST_S if new else min(2 * self._pause_s, INDEX_MOST_S)
         self._due_at = self._clock() + self._pause_s

@@ -1,4 +1,4 @@
-"""Why a model does not load, in terms of the manifest instead of the server's own folders."""
+"""Load failures in terms of the manifest instead of the server's own folders."""
 
 import re
 from collections.abc import Mapping
@@ -13,13 +13,12 @@ ANSWER = re.compile(r"^load failed for model '[^']*': version \d+ is at UNAVAILA
 
 
 def load_failure(words: str, folder: Path, uris: Mapping[int, str], log: str) -> str:
-    """Return a server's words about the model in `folder` as one line that names its storageUri where a file is
-    missing.
+    """Return a server's error for the model in `folder` as one line that names its storageUri where a file is missing.
 
-    `uris` are its versions' storageUris; `log` is where the server says more, empty where nobody knows.
+    `uris` are its versions' storageUris; `log` is where the server logs more, empty where that is not known.
     """
     words = re.sub(ANSWER, "", words)
-    missing = [found for found in re.findall(rf"{re.escape(str(folder))}/\d+/[^\s'\":(]+", words) if _is_not(found)]
+    missing = [path for path in re.findall(rf"{re.escape(str(folder))}/\d+/[^\s'\":(]+", words) if _is_not(path)]
     for version in uris:
         words = words.replace(f"{folder}/{version}/", "")
     line = " ".join(words.split()).rstrip(";. ")

@@ -1,4 +1,4 @@
-"""What an agent must still know when it starts again in the same Pod, in a file of its folder."""
+"""The record that an agent needs when it starts again in the same Pod, in a file of its folder."""
 
 import logging
 from dataclasses import asdict, dataclass
@@ -13,7 +13,7 @@ FILE = "agent.json"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Of one Pod (a UID or empty): whether it has settled, and the last good text of what is desired, if any."""
+    """The record of one Pod (a UID or empty): whether it has settled, and the last valid desired text, if any."""
 
     pod: str
     settled: bool = False

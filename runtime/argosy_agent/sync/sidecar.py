@@ -1,4 +1,4 @@
-"""The loop of an agent beside a server: what is desired, what the server has, one step nearer, say how it stands."""
+"""The loop of an agent: read what is desired and what the server has, take one step, publish the state."""
 
 import asyncio
 import logging
@@ -6,14 +6,13 @@ import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
+from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import LoadedModel, RenderedRepository
 from argosy_agent.contract.documents import NOTHING, AgentState, fingerprint, parse_repository
 from argosy_agent.contract.fields import DocumentError
 from argosy_agent.contract.fitting import LONGEST_REASON, shortened
-from argosy_agent.exchange.ports import DesiredSource
-from argosy_agent.exchange.publisher import Publisher
+from argosy_agent.publisher import DesiredSource, Publisher
 from argosy_agent.threads import in_thread
 
 from .agent import Agent
@@ -22,14 +21,7 @@ from .storage.keys import PATIENCE_S
 
 LOG = logging.getLogger(__name__)
 POLL_S = 2.0
-"""How often the server is looked at when nothing happens: it may restart, or be told by others."""
-
-
-class Keeps(Protocol):
-    """What this loop asks of the storage."""
-
-    def keep(self, keys: set[str]) -> None:
-        """These copies are served or being loaded. To be called again and again: what nobody keeps may go."""
+"""How often the server is looked at when nothing happens: it may restart, or be controlled by others."""
 
 
 class Sidecar:
@@ -38,7 +30,7 @@ class Sidecar:
     def __init__(
         self,
         agent: Agent,
-        storage: Keeps,
+        storage: Storage,
         publisher: Publisher[AgentState],
         folder: Path,
         pod: str,
@@ -52,12 +44,12 @@ class Sidecar:
         self._problem = ""
         self._tried: set[str] = set()
         self._keeping: asyncio.Future[None] | None = None
-        self._kept = False
+        self._retained = False
         if self._record.desired:
             self._take(self._record.desired)
 
     async def run(self, source: DesiredSource, stop: asyncio.Event) -> None:
-        """Round after round until `stop` is set, or the process that started this one is gone."""
+        """Run rounds until `stop` is set, or the parent process is gone."""
         parent = os.getppid()
         async with asyncio.TaskGroup() as tasks:
             helpers = [tasks.create_task(self._follow(source)), tasks.create_task(self._publisher.run())]
@@ -76,22 +68,22 @@ class Sidecar:
         if self._desired is not None:
             await self._agent.aim(self._desired)
             # Before anything is fetched: room is never made by dropping what is served.
-            if await self._keep(self._agent.ledger.copies()) and live:
+            if await self._keep(self._agent.ledger.cache_keys()) and live:
                 self._agent.converge()
                 self._settle(self._desired)
         self._publisher.offer(self._state(live))
 
     async def _keep(self, keys: set[str]) -> bool:
-        """Whether what is served was said to the storage, whose disk may hang: then this time or an earlier one."""
+        """Return whether the storage was given what is served, now or earlier: its disk may hang."""
         if self._keeping is None:
             self._keeping = in_thread(lambda: self._storage.keep(keys))
         await asyncio.wait({self._keeping}, timeout=PATIENCE_S)
         if self._keeping.done():
             self._keeping.result()
-            self._keeping, self._kept = None, True
+            self._keeping, self._retained = None, True
         else:
             self._keeping.add_done_callback(lambda _: self._wake.set())
-        return self._kept
+        return self._retained
 
     async def _follow(self, source: DesiredSource) -> None:
         async for text in source.texts():

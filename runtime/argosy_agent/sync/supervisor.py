@@ -2,7 +2,7 @@
 
 A container that ends makes its Pod unready, and with it models that are served well. The parent imports next to
 nothing, passes SIGTERM and SIGINT on, and starts the child again after a pause that grows. As a container's first
-process it also takes leave of processes whose parents are gone.
+process it also reaps processes whose parents are gone.
 """
 
 import logging
@@ -36,17 +36,17 @@ class Supervisor:
         self._stopping = False
 
     def run(self) -> int:
-        """Run until SIGTERM or SIGINT has ended the child; a second one kills it. The exit code."""
+        """Run until SIGTERM or SIGINT has ended the child; a second one kills it. Return the exit code."""
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         os.set_inheritable(writer, False)
-        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
-            signal.signal(each, lambda *_: None)
+        for handled in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+            signal.signal(handled, lambda *_: None)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         while not (self._stopping and not self._child):
             self._start_when_due(time.monotonic())
-            for number in self._signals(reader):
-                self._handle(number)
+            for received in self._signals(reader):
+                self._handle(received)
             self._reap()
         return 0
 
@@ -62,7 +62,7 @@ class Supervisor:
             self._started = now
 
     def _signals(self, reader: int) -> bytes:
-        """The numbers of signals that came; waits for one, or until the child is to be started."""
+        """Return the numbers of received signals; wait for one, or until the child is to be started."""
         wait = None if self._child else max(self._start_at - time.monotonic(), 0.0)
         ready, _, _ = select.select([reader], [], [], wait)
         return os.read(reader, 64) if ready else b""

@@ -27,10 +27,10 @@ def is_archive(name: str) -> bool:
 
 
 def unpack(folder: Path, budget: Budget) -> None:
-    """Put what an archive holds in its place, where it is all there is.
+    """Put the contents of an archive in its place, where it is the only file.
 
-    A single folder at its top is the model, so its contents are; what macOS leaves beside files is dropped.
-    Raises OSError, what is in BROKEN, and StorageError where there is no room for it.
+    A single folder at its top is the model, so its contents are; leftovers of macOS are dropped. Raises OSError, the
+    errors in BROKEN, and StorageError where there is no space for it.
     """
     files = [path for path in folder.iterdir() if not is_leftover(path.name)]
     if len(files) != 1 or not is_archive(files[0].name) or not files[0].is_file():

@@ -54,15 +54,15 @@ def opened(path: Path, root: Path) -> Iterator[int]:
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
-        _check(_place_of(descriptor, path), path, root)
+        _check(_real_path(descriptor, path), path, root)
         check_kind(os.fstat(descriptor), path)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _place_of(descriptor: int, path: Path) -> str:
-    """The real path of what is open, as the kernel names it; without /proc that of its name."""
+def _real_path(descriptor: int, path: Path) -> str:
+    """Return the real path of an open file, as the kernel names it; without /proc that of its name."""
     try:
         return os.readlink(_DESCRIPTORS / str(descriptor))
     except OSError:

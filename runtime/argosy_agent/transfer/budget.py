@@ -1,4 +1,4 @@
-"""Room that is asked for while bytes come whose number nobody knows before."""
+"""A budget for bytes whose number is not known before they come."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,7 @@ SHARE = 16
 BLOCK = 4096
 """Bytes that the smallest file takes of a disk."""
 Ask = Callable[[int, int], None]
-"""Told of (bytes that are to be there, bytes that are there). Raises StorageError where there is no room for them."""
+"""Called with (bytes wanted on the disk, bytes on the disk). Raises StorageError where there is no room for them."""
 
 
 class Budget:
@@ -21,7 +21,7 @@ class Budget:
         self._taken = self._granted = 0
 
     def take(self, count: int) -> None:
-        """Have room for `count` more bytes; for fewer than none where some are written again. Raises StorageError."""
+        """Reserve `count` more bytes; a negative number where some are written again. Raises StorageError."""
         with self._lock:
             here, self._taken = self._taken, self._taken + count
             if self._taken > self._granted:
@@ -29,5 +29,5 @@ class Budget:
                 self._granted = self._taken + max(STEP, self._taken // SHARE)
 
     def take_file(self, size: int) -> None:
-        """Have room for a file of `size` bytes. Raises StorageError."""
+        """Reserve a file of `size` bytes. Raises StorageError."""
         self.take(max(-(-size // BLOCK), 1) * BLOCK)

@@ -21,7 +21,7 @@ NOTED = 16 * 2**20
 class Download:
     """The files of one source on their way into `folder`. Raises StorageError, OSError.
 
-    `links`: a file may be made the same file as its source's, which nobody writes into.
+    `links`: a file may be hard-linked to its source's, which is never written to.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Download:
         """Have every file whole in the folder. What an interrupted run brought is used if it is of the same files."""
         spans = {file.name: self._begin(file) for file in files}
         total = 0 if any(file.size is None for file in files) else sum(file.size or 0 for file in files)
-        self._flow.begin(sum(length(each) for each in spans.values()), total)
+        self._flow.begin(sum(length(here) for here in spans.values()), total)
         linked = {file.name for file in files if not spans[file.name] and self._link(file)}
         parts = [(f, span) for f in files if f.name not in linked for span in self._parts(f, spans[f.name])]
         self._flow.gather([partial(self._read, file, *span) for file, span in parts], self._source.readers)
@@ -111,7 +111,7 @@ class Download:
         return end
 
     def _finish(self, file: StoredFile) -> None:
-        if file.size is not None and not self._journal.is_whole(file):
+        if file.size is not None and not self._journal.is_complete(file):
             raise ChangedError(f"{file.name} did not come whole")
         try:
             self._source.check(file, self._path(file))

@@ -30,7 +30,7 @@ class DigestMismatchError(UnusableError):
 
 
 class TooLargeError(StorageError):
-    """More came, or was unpacked, than there is room for; the message names the limit. Another try fetches it anew."""
+    """More was fetched or unpacked than fits; the message names the limit. Another try would fetch it again."""
 
 
 class FullError(StorageError):
@@ -58,7 +58,7 @@ class ChangedError(StorageError):
 
 
 def shown(uri: str) -> str:
-    """`uri` as it may stand in a status: no password, no signature."""
+    """Return `uri` as it may stand in a status: without password and signature."""
     parts = urlsplit(uri)
     host = parts.netloc.rpartition("@")[2] if parts.scheme in ("http", "https") else parts.netloc
     return urlunsplit(parts._replace(netloc=host, query="…" if parts.query else "")) if parts.scheme else uri

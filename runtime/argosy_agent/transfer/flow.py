@@ -14,7 +14,7 @@ from .errors import StorageError, StorageStoppedError, TransientError
 
 Result = TypeVar("Result")
 Progress = Callable[[int, int], None]
-"""Told of (bytes here, bytes in all); 0 in all means that nobody knows."""
+"""Called with (bytes here, bytes in all); 0 in all is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,16 @@ class Retry:
     first_s: float = 0.5
     most_s: float = 20.0
 
-    def pause(self, failed: int, asked: float = 0.0) -> float:
-        """Return the pause after `failed` tries, where the server `asked` for one."""
+    def pause(self, failed: int, requested: float = 0.0) -> float:
+        """Return the pause after `failed` tries, in seconds, where the server `requested` one."""
         grown = backoff_s(failed, self.first_s, self.most_s)
-        return max(grown * random.uniform(0.5, 1.0), min(asked, self.most_s))
+        return max(grown * random.uniform(0.5, 1.0), min(requested, self.most_s))
 
 
 class Flow:
     """Counts bytes for `progress`, and ends every part when one fails or all is stopped. Thread-safe.
 
-    `budget` has room for bytes of which nobody knows how many there will be.
+    `budget` is asked for bytes whose number is not known before.
     """
 
     def __init__(
@@ -47,12 +47,12 @@ class Flow:
         self._done = self._total = 0
 
     def begin(self, done: int, total: int) -> None:
-        """`done` bytes of `total` (0: unknown) are here already."""
+        """Begin with `done` bytes of `total` (0: unknown)."""
         self._done, self._total = done, total
         self._progress(done, total)
 
     def arrived(self, count: int) -> None:
-        """`count` more bytes are here; fewer than none where some have to be read again."""
+        """Count `count` more bytes; a negative number where some have to be read again."""
         self.check()
         if not self._total:
             self._budget.take(count)
@@ -61,16 +61,16 @@ class Flow:
             self._progress(self._done, self._total)
 
     def check(self) -> None:
-        """Raises StorageStoppedError where nothing more should be read."""
+        """Raise StorageStoppedError where nothing more should be read."""
         if self._stopped.is_set() or self._failed.is_set():
             raise StorageStoppedError("stopped")
 
     def fail(self) -> None:
-        """One part failed for good: the others need not go on."""
+        """Stop the other parts, as one failed for good."""
         self._failed.set()
 
     def recover(self) -> None:
-        """No part is under way any more."""
+        """Allow parts again, as none is under way any more."""
         self._failed.clear()
 
     def wait(self, error: TransientError, failed: int) -> None:
@@ -82,23 +82,24 @@ class Flow:
         self.check()
 
     def gather(self, work: Sequence[Callable[[], Result]], at_once: int) -> list[Result]:
-        """Return what each of `work` returns, `at_once` of them at a time. Where one fails for good all end, and it is
-        raised: what was only told to stop says nothing of why.
+        """Run `work`, `at_once` at a time, and return the results.
+
+        Where one fails for good all end, and its error is raised rather than those of the stopped ones.
         """
         if not work:
             return []
         with ThreadPoolExecutor(min(at_once, len(work)), "transfer") as pool:
-            running = [pool.submit(each) for each in work]
+            running = [pool.submit(task) for task in work]
             try:
                 wait(running, return_when=FIRST_EXCEPTION)
             finally:
                 self.fail()  # what is still to do has lost its purpose, or there is nothing
                 pool.shutdown(wait=True, cancel_futures=True)
                 self.recover()
-        errors = [error for each in running if not each.cancelled() and (error := each.exception())]
+        errors = [error for task in running if not task.cancelled() and (error := task.exception())]
         for error in sorted(errors, key=lambda error: isinstance(error, StorageStoppedError)):
             raise error
-        return [each.result() for each in running]
+        return [task.result() for task in running]
 
     def persist(self, work: Callable[[], Result]) -> Result:
         """Return what `work` returns, tried again while it raises TransientError."""

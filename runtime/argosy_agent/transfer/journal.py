@@ -1,7 +1,7 @@
-"""What of a copy is on disk already, for the next try and for the next process.
+"""The journal of a copy: the bytes that are on disk, for the next try and for the next process.
 
-One line of JSON per fact, appended: a line that was cut short is not believed. A span is written down only when
-its bytes are on the disk.
+One line of JSON per fact, appended: a line that was cut short is ignored. A span is written only when its bytes are on
+the disk.
 """
 
 import json
@@ -34,9 +34,7 @@ class Journal:
             return sum(length(spans) for spans in self._spans.values())
 
     def resume(self, file: StoredFile) -> list[Span]:
-        """Return what is here of exactly this file. Where it has changed or cannot be resumed, it begins
-        anew: nothing.
-        """
+        """Return the spans of exactly this file. Where it has changed or cannot be resumed, start it over."""
         with self._lock:
             spans = self._spans.get(file.name, [])
             same = self._marks.get(file.name) == (file.size, file.mark) and bool(file.mark) and file.size is not None
@@ -46,24 +44,24 @@ class Journal:
             return []
 
     def restart(self, file: StoredFile) -> None:
-        """Nothing of this file is here any more."""
+        """Start a file over."""
         with self._lock:
             self._begin(file)
 
     def here(self, file: StoredFile, start: int, end: int) -> None:
-        """The bytes from `start` to `end` of a file are on the disk."""
+        """Record that the bytes from `start` to `end` of a file are on the disk."""
         if start < end:
             with self._lock:
                 self._spans[file.name] = merged([*self._spans.get(file.name, []), (start, end)])
                 self._append("here", file.name, start, end)
 
-    def is_whole(self, file: StoredFile) -> bool:
+    def is_complete(self, file: StoredFile) -> bool:
         """Return whether every byte of a file is here."""
         with self._lock:
             return self._spans.get(file.name, []) == ([(0, file.size)] if file.size else [])
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the journal's file."""
         self._file.close()
 
     def _begin(self, file: StoredFile) -> None:

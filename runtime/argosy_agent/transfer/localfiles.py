@@ -57,14 +57,14 @@ def local_files(path: Path, root: Path = EVERYWHERE) -> list[LocalFile]:
 
 
 def is_leftover(name: str) -> bool:
-    """Return whether macOS left a file or folder of this name beside people's own: it is part of no model."""
+    """Return whether macOS created a file or folder of this name next to people's own: it is part of no model."""
     return name in _LEFTOVERS or name.startswith(_LEFTOVER_PREFIX)
 
 
 def digest_of(folder: Path) -> str:
-    """`sha256:<hex>` of the bytes of the only file.
+    """Return `sha256:<hex>` of the bytes of the only file.
 
-    Else of the lines that `sha256sum` prints, sorted by name.
+    For several files it is the digest of the lines that `sha256sum` prints, sorted by name.
     """
     files = (path for path in folder.rglob("*") if path.is_file())
     return digest_of_hexes({path.relative_to(folder).as_posix(): _hex(path) for path in files})
@@ -81,12 +81,12 @@ def digest_of_hexes(files: Mapping[str, str]) -> str:
 
 
 def digest_of_file(path: Path) -> str:
-    """`sha256:<hex>` of a file's bytes."""
+    """Return `sha256:<hex>` of a file's bytes."""
     return f"{ALGORITHM}:{_hex(path)}"
 
 
 def _walk(folder: Path, prefix: str, root: Path, above: tuple[tuple[int, int], ...]) -> Iterator[LocalFile]:
-    """The files below a folder. `above` has the device and inode of it and of each folder that leads to it."""
+    """Yield the files below a folder. `above` has the device and inode of it and of each folder that leads to it."""
     for path in sorted(folder.iterdir()):
         skipped = path.name in (CACHE, _OF_FILE_SYSTEM) or path.name.startswith(".")
         if is_leftover(path.name) or (skipped and not path.is_file()):

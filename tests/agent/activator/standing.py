@@ -9,7 +9,7 @@ from tests.peers.server import Server
 
 from argosy_agent.activator.flags import parse
 from argosy_agent.activator.running import Activator
-from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint, activation_texts, parse_held
+from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint, activation_texts, parse_queued
 
 FLAGS = ("--members=members.json", "--state-file=state.json", "--pod=uid", "--host=127.0.0.1")
 PORTS = ("--http-port=0", "--grpc-port=0", "--metrics-port=0")
@@ -38,9 +38,9 @@ class Told:
             self.left = True
             return
         assert not self.left
-        said = parse_held(text)
+        said = parse_queued(text)
         assert said.pod == "uid"
-        self.held = dict(said.held)
+        self.held = dict(said.queued)
         self.came.set()
 
     async def until(self, **held: int) -> None:

@@ -16,7 +16,7 @@ from tritonclient.grpc.aio import InferenceServerClient
 from tritonclient.utils import InferenceServerException
 
 from argosy_agent.activator.grpc.channels import Channels
-from argosy_agent.activator.holding import UnreachableError
+from argosy_agent.activator.pending import UnreachableError
 from argosy_agent.contract.activation import Endpoint
 
 

@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 from tests.agent.activator.standing import Standing, standing
 from tests.agent.contract.test_activation import ACTIVATIONS
 
-from argosy_agent.activator.holding import HoldingError
-from argosy_agent.activator.parts import Parts
+from argosy_agent.activator.pending import NotForwardedError
+from argosy_agent.activator.members import Parts
 from argosy_agent.contract.activation import (
-    MOST_TOLD,
+    MAX_REPORTED,
     PART_BYTES,
     ActivatedMember,
     Activation,
     Endpoint,
-    HeldRequests,
+    QueuedRequests,
     activation_texts,
-    held_text,
-    parse_held,
+    queued_text,
+    parse_queued,
     parse_part,
 )
 
@@ -74,18 +74,18 @@ def test_what_was_read_stands_until_all_parts_of_another_number_are_there() -> N
 
 
 def test_of_more_names_than_fit_those_are_reported_for_which_the_most_wait() -> None:
-    held = {f"{'m' * 240}-{number}": number + 1 for number in range(5 * MOST_TOLD)}
-    text = held_text(HeldRequests("uid", held))
+    held = {f"{'m' * 240}-{number}": number + 1 for number in range(5 * MAX_REPORTED)}
+    text = queued_text(QueuedRequests("uid", held))
     assert 3 * len(text.encode()) < FULL
-    told = parse_held(text).held
-    assert len(told) == MOST_TOLD
-    assert min(told.values()) == 4 * MOST_TOLD + 1
+    told = parse_queued(text).queued
+    assert len(told) == MAX_REPORTED
+    assert min(told.values()) == 4 * MAX_REPORTED + 1
     assert '"leftOut": 4000' in text
 
 
 def known(at: Standing, model: str) -> str:
     """Return the resource of a model, as the activator knows it."""
-    return at.activator._holder.member(model).name
+    return at.activator._pending.member(model).name
 
 
 async def test_an_activator_holds_requests_for_ten_thousand_members() -> None:
@@ -93,7 +93,7 @@ async def test_an_activator_holds_requests_for_ten_thousand_members() -> None:
         *most, last = activation_texts(many(10_000))
         at.tells(most)
         await at.told.taken(range(len(most)))
-        with pytest.raises(HoldingError, match="nothing is held"):
+        with pytest.raises(NotForwardedError, match="nothing is held"):
             known(at, "model-0")
         at.told.part(len(most)).put_nowait(last)
         await at.told.taken([len(most)])
@@ -102,7 +102,7 @@ async def test_an_activator_holds_requests_for_ten_thousand_members() -> None:
         at.tells(activation_texts(many(3)))
         await at.told.taken([0])
         assert known(at, "model-2") == "the-model-2"
-        with pytest.raises(HoldingError, match="nothing is held"):
+        with pytest.raises(NotForwardedError, match="nothing is held"):
             known(at, "model-9999")
 
 

@@ -10,44 +10,44 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from tritonclient.grpc import service_pb2 as pb
 
-from argosy_agent.activator.asked import Asked
 from argosy_agent.activator.grpc.messages import MessageError, enum_message, model_of, name_message
 from argosy_agent.activator.http.head import HeadError, parse_head
-from argosy_agent.activator.http.paths import Wanted, wanted
+from argosy_agent.activator.http.paths import ParsedPath, parse_target
+from argosy_agent.activator.members import ASIDE_S, Servers
 from argosy_agent.activator.metrics import Metrics
-from argosy_agent.activator.servers import ASIDE_S, Servers
+from argosy_agent.activator.request_kind import RequestKind
 from argosy_agent.contract.activation import Endpoint
 
 
 @pytest.mark.parametrize(
     ("target", "found"),
     [
-        ("/v2/models/m/infer", Wanted(Asked.HOLD, "m")),
-        ("/v2/models/m/versions/3/infer", Wanted(Asked.HOLD, "m")),
-        ("/v2/models/a%20b/generate_stream?x=/v2", Wanted(Asked.HOLD, "a b")),
-        ("http://host:8000/v2/models/m", Wanted(Asked.HOLD, "m")),
-        ("/v2/models/m/config", Wanted(Asked.HOLD, "m")),
-        ("/v2/models/m/versions/1/ready", Wanted(Asked.READY, "m")),
-        ("/v2/models/m/stats", Wanted(Asked.PASS, "m")),
-        ("/v2/models/stats", Wanted(Asked.OTHER)),
-        ("/v2/models/m/trace/setting", Wanted(Asked.PASS, "m")),
-        ("/v2/models/", Wanted(Asked.OTHER)),
-        ("/v2/repository/index", Wanted(Asked.OTHER)),
-        ("/v2", Wanted(Asked.SERVER)),
-        ("/v2/", Wanted(Asked.SERVER)),
-        ("/v2/health/live", Wanted(Asked.LIVE)),
-        ("/v2/health/ready", Wanted(Asked.SERVER_READY)),
-        ("/", Wanted(Asked.OTHER)),
-        ("*", Wanted(Asked.OTHER)),
+        ("/v2/models/m/infer", ParsedPath(RequestKind.QUEUE, "m")),
+        ("/v2/models/m/versions/3/infer", ParsedPath(RequestKind.QUEUE, "m")),
+        ("/v2/models/a%20b/generate_stream?x=/v2", ParsedPath(RequestKind.QUEUE, "a b")),
+        ("http://host:8000/v2/models/m", ParsedPath(RequestKind.QUEUE, "m")),
+        ("/v2/models/m/config", ParsedPath(RequestKind.QUEUE, "m")),
+        ("/v2/models/m/versions/1/ready", ParsedPath(RequestKind.READY, "m")),
+        ("/v2/models/m/stats", ParsedPath(RequestKind.PASS, "m")),
+        ("/v2/models/stats", ParsedPath(RequestKind.OTHER)),
+        ("/v2/models/m/trace/setting", ParsedPath(RequestKind.PASS, "m")),
+        ("/v2/models/", ParsedPath(RequestKind.OTHER)),
+        ("/v2/repository/index", ParsedPath(RequestKind.OTHER)),
+        ("/v2", ParsedPath(RequestKind.SERVER)),
+        ("/v2/", ParsedPath(RequestKind.SERVER)),
+        ("/v2/health/live", ParsedPath(RequestKind.LIVE)),
+        ("/v2/health/ready", ParsedPath(RequestKind.SERVER_READY)),
+        ("/", ParsedPath(RequestKind.OTHER)),
+        ("*", ParsedPath(RequestKind.OTHER)),
     ],
 )
-def test_what_a_path_asks_for(target: str, found: Wanted) -> None:
-    assert wanted(target) == found
+def test_what_a_path_asks_for(target: str, found: ParsedPath) -> None:
+    assert parse_target(target) == found
 
 
 @given(st.text())
 def test_any_target_asks_for_something(target: str) -> None:
-    assert wanted(target).asked in Asked
+    assert parse_target(target).kind in RequestKind
 
 
 def test_a_head_is_passed_on_as_it_came_but_that_the_connection_ends() -> None:

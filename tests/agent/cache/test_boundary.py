@@ -9,7 +9,7 @@ from tests.agent.sites import Site
 from argosy_agent.cache.storage import Storage
 from argosy_agent.transfer.beneath import opened
 from argosy_agent.transfer.errors import StorageError
-from argosy_agent.transfer.stores.local import LINK_FROM, LocalSource, Places
+from argosy_agent.transfer.stores.local import LINK_FROM, LocalSource, Roots
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_link_that_replaces_a_file_after_the_listing_is_not_read(tmp_path: Pat
     model = claim / "m" / "model.onnx"
     with model.open("wb") as file:
         file.truncate(LINK_FROM)
-    source = LocalSource("pvc://claim/m", Places(tmp_path / "pvc"))
+    source = LocalSource("pvc://claim/m", Roots(tmp_path / "pvc"))
     [listed] = source.files()
     model.unlink()
     model.symlink_to(secret)

@@ -12,11 +12,11 @@ from argosy_agent.contract.activation import (
     Activation,
     ActivationPart,
     Endpoint,
-    HeldRequests,
+    QueuedRequests,
     activation_texts,
-    held_key,
-    held_text,
-    parse_held,
+    queued_key,
+    queued_text,
+    parse_queued,
     parse_part,
 )
 from argosy_agent.contract.fields import DocumentError
@@ -40,14 +40,14 @@ def test_what_is_written_is_read_as_it_was(activation: Activation) -> None:
     assert parse_part(text) == ActivationPart(activation.members)
 
 
-@given(st.builds(HeldRequests, WORDS, st.dictionaries(WORDS, st.integers(1, 10**9), max_size=4)))
-def test_whom_a_pod_holds_is_read_as_it_was(held: HeldRequests) -> None:
-    assert parse_held(held_text(held)) == held
-    assert held_key(held.pod).startswith(held.pod)
+@given(st.builds(QueuedRequests, WORDS, st.dictionaries(WORDS, st.integers(1, 10**9), max_size=4)))
+def test_whom_a_pod_holds_is_read_as_it_was(held: QueuedRequests) -> None:
+    assert parse_queued(queued_text(held)) == held
+    assert queued_key(held.pod).startswith(held.pod)
 
 
 def test_no_request_waits_where_the_count_is_nought() -> None:
-    assert parse_held(held_text(HeldRequests("pod", {"a": 0, "b": 2}))).held == {"b": 2}
+    assert parse_queued(queued_text(QueuedRequests("pod", {"a": 0, "b": 2}))).queued == {"b": 2}
 
 
 def member(**fields: Any) -> str:
@@ -83,4 +83,4 @@ def test_what_is_wrong_is_named(text: str, words: str) -> None:
 
 def test_a_count_that_cannot_be_is_named() -> None:
     with pytest.raises(DocumentError, match=r"held\.json\.held\.a must be a whole number"):
-        parse_held('{"pod": "p", "held": {"a": -1}}')
+        parse_queued('{"pod": "p", "held": {"a": -1}}')

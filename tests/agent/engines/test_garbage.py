@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from argosy_agent.contract.builds import AccuracyReport
 from argosy_agent.engines.garbage import garbage
-from argosy_agent.engines.inventory import SHARED, Half, Held
+from argosy_agent.engines.inventory import SHARED, Half, StoredEngine
 from argosy_agent.engines.manifest import Manifest, without_credentials
 from argosy_agent.engines.store import EngineStore
 from argosy_agent.transfer.errors import FullError
@@ -24,7 +24,7 @@ LATER = time.time() + 10**6
 KEYS = st.sampled_from([KEY, OTHER])
 HALVES = st.builds(Half, KEYS, st.just(1), st.floats(0, 100))
 HELD = st.builds(
-    Held,
+    StoredEngine,
     key=KEYS,
     manifest=st.none() | st.builds(Manifest, KEYS),
     problem=st.sampled_from(["", "model.onnx is missing"]),
@@ -36,7 +36,7 @@ HELD = st.builds(
 
 
 @given(st.lists(HELD, max_size=5), st.sets(KEYS), st.floats(0, 100))
-def test_nothing_young_and_nothing_used_goes(held: list[Held], used: set[str], before: float) -> None:
+def test_nothing_young_and_nothing_used_goes(held: list[StoredEngine], used: set[str], before: float) -> None:
     found = garbage(held, lambda each: each.key in used, before, 40.0)
     for each in held:
         assert not (each.leased_at and each in found.engines)
@@ -62,7 +62,7 @@ def test_what_is_retained_alongside_an_engine(store: EngineStore, engine: Path) 
     store.add_accuracy(KEY, report("2026-01-03T00:00:00Z"))
     store.add_accuracy(KEY, report("2026-01-02T00:00:00Z"))
     store._sink.replace(f"{KEY}/accuracy/torn.json", b"{")
-    (held,) = store.held()
+    (held,) = store.inventory()
     assert held.requests == (without_credentials(REQUEST),)
     assert [each.at for each in held.accuracies] == ["2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"]
     assert abs(held.used_at - time.time()) < 100
@@ -83,12 +83,12 @@ def left_behind(store: EngineStore, engine: Path) -> None:
 
 def test_what_goes(store: EngineStore, engine: Path) -> None:
     left_behind(store, engine)
-    is_used: Callable[[Held], bool] = lambda held: held.key == KEY  # noqa: E731
+    is_used: Callable[[StoredEngine], bool] = lambda held: held.key == KEY  # noqa: E731
     assert list(store.collect(is_used, time.time() - 10**6)) == []
     would = list(store.collect(is_used, LATER, remove=False))
     gone = list(store.collect(is_used, LATER))
     assert gone == would
-    assert {each.place if isinstance(each, Half) else each.key for each in gone} == {
+    assert {each.path if isinstance(each, Half) else each.key for each in gone} == {
         OTHER,
         "b" * 32,
         f"{'c' * 32}/phases",
@@ -106,10 +106,10 @@ def test_what_a_running_build_has_written_stays_however_old_it_is(store: EngineS
         left_behind(store, engine)
         store._sink.replace(f"{key}/{'1' * 16}/model.onnx", b"half")
         gone = list(store.collect(lambda held: True, LATER))
-        assert not any(isinstance(each, Half) and each.place.startswith(key) for each in gone)
+        assert not any(isinstance(each, Half) and each.path.startswith(key) for each in gone)
         assert store.load_phase(key, "convert", engine.parent / "again")
     gone = list(store.collect(lambda held: True, LATER))
-    assert {each.place for each in gone if isinstance(each, Half)} == {f"{key}/phases", f"{key}/{'1' * 16}"}
+    assert {each.path for each in gone if isinstance(each, Half)} == {f"{key}/phases", f"{key}/{'1' * 16}"}
 
 
 def test_a_lease_is_renewed_and_that_of_a_killed_build_expires(here: EngineStore, tmp_path: Path) -> None:
@@ -128,13 +128,13 @@ def test_a_lease_is_renewed_and_that_of_a_killed_build_expires(here: EngineStore
     assert list(here.collect(None, LATER)) == []
     for path in (tmp_path / "engines" / KEY).rglob("*"):
         os.utime(path, (1000, 1000))
-    assert [each.place for each in here.collect(None, LATER) if isinstance(each, Half)] == [f"{KEY}/leases"]
+    assert [each.path for each in here.collect(None, LATER) if isinstance(each, Half)] == [f"{KEY}/leases"]
 
 
 def test_what_builds_share_stays(store: EngineStore, engine: Path, tmp_path: Path) -> None:
     store.save_phase(KEY, SHARED, engine)
     store.save_phase(OTHER, "convert", engine)
-    assert [each.place for each in store.collect(None, LATER) if isinstance(each, Half)] == [f"{OTHER}/phases"]
+    assert [each.path for each in store.collect(None, LATER) if isinstance(each, Half)] == [f"{OTHER}/phases"]
     assert store.load_phase(KEY, SHARED, tmp_path / "again")
 
 
@@ -155,7 +155,7 @@ def test_without_knowing_who_uses_what_only_what_is_broken_goes(store: EngineSto
 
 def test_what_a_newer_release_wrote_stays(store: EngineStore) -> None:
     store._sink.replace(f"{KEY}/manifest.json", b'{"format": 99}')
-    (held,) = store.held()
+    (held,) = store.inventory()
     assert "which a newer release of Argosy wrote: update this one" in held.problem
     assert list(store.collect(lambda each: False, LATER)) == []
     assert store._sink.read(f"{KEY}/manifest.json") is not None
@@ -165,7 +165,7 @@ def test_a_request_counts_as_use(here: EngineStore, engine: Path, tmp_path: Path
     here.publish(KEY, engine, manifest())
     for path in (tmp_path / "engines").rglob("*"):
         os.utime(path, (1000, 1000))
-    assert [each.used_at for each in here.held()] == [1000]
+    assert [each.used_at for each in here.inventory()] == [1000]
     here.add_request(KEY, REQUEST)
     assert list(here.collect(lambda each: False, time.time() - 100)) == []
 

@@ -25,7 +25,7 @@ from argosy_agent.contract.documents import (
     parse_state,
     repository_text,
 )
-from argosy_agent.exchange.ports import PublishError
+from argosy_agent.publisher import PublishError
 from argosy_agent.sources.configmaps import ConfigMapSink, ConfigMapSource
 from argosy_agent.sources.kubernetes_api import ApiServer
 

@@ -56,7 +56,7 @@ async def test_a_copy_that_broke_off_halfway_is_made_again(bench: Bench, monkeyp
 
     model = bench.model("m", v1=bench.source("a", "one"))
     with monkeypatch.context() as patched:
-        patched.setattr("argosy_agent.folder.placing._link_or_copy", full)
+        patched.setattr("argosy_agent.folder.writing._link_or_copy", full)
         await bench.settle(model)
     assert not (bench.root / "server" / "staging" / "m").exists()
     bench.now = 60.0

@@ -53,7 +53,7 @@ async def test_a_disk_that_is_full_counts_as_a_failed_download(bench: Bench, mon
 
     model = bench.model("m", v1=bench.source("a", "one"))
     with monkeypatch.context() as patched:
-        patched.setattr("argosy_agent.folder.repository.place_version", full)
+        patched.setattr("argosy_agent.folder.repository.write_version", full)
         await bench.settle(model)
     (told,) = bench.agent.ledger.loaded()
     assert (told.state, told.failure) == (LoadState.UNAVAILABLE, FailureKind.DOWNLOAD)
@@ -69,7 +69,7 @@ async def test_a_fault_of_ours_is_reported_and_tried_again_after_a_pause(
     def fault(*_: object) -> None:
         raise KeyError("nobody thought of it")
 
-    monkeypatch.setattr("argosy_agent.folder.repository.place_version", fault)
+    monkeypatch.setattr("argosy_agent.folder.repository.write_version", fault)
     await bench.settle(bench.model("m", v1=bench.source("a", "one")))
     (told,) = bench.agent.ledger.loaded()
     assert told.reason == "KeyError: 'nobody thought of it'"

@@ -124,7 +124,7 @@ async def test_another_size_is_reported_and_nothing_is_loaded_again(bench: Bench
     bench.sidecar._take(bench.want(model))
     await bench.rounds()
     bench.fake.calls.clear()
-    larger = replace(model, versions={1: replace(model.versions[1], memory=60, whole=True)})
+    larger = replace(model, versions={1: replace(model.versions[1], memory=60, exclusive=True)})
     bench.sidecar._take(bench.want(larger))
     assert (await bench.rounds()).applied.models == (larger,)
     bench.sidecar._take(bench.want(model))
@@ -177,7 +177,7 @@ async def test_what_was_recorded_of_another_pod_is_nothing(bench: Bench, fake: A
 async def test_cached_models_that_are_served_are_retained(bench: Bench) -> None:
     bench.sidecar._take(bench.want(bench.model("m")))
     await bench.rounds()
-    assert bench.storage.kept == bench.agent.ledger.copies() != set()
+    assert bench.storage.kept == bench.agent.ledger.cache_keys() != set()
     assert {path.name for path in bench.storage._folder.glob("file-*")} == bench.storage.kept
     bench.sidecar._take(bench.want())
     await bench.rounds()

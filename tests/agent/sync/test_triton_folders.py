@@ -8,7 +8,7 @@ from tests.agent.sync.bench import Bench
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_agent.contract import RenderedModel, VersionSource
-from argosy_agent.folder.placing import place_model
+from argosy_agent.folder.writing import write_model
 
 CONFIG = """name: "other" platform: "onnxruntime_onnx" max_batch_size: 8 version_policy { all {} }
 input { name: "X" data_type: TYPE_FP32 dims: 4 }
@@ -79,14 +79,14 @@ def test_the_folder_of_the_declared_version_is_taken_or_the_only_one(
     tmp_path: Path, there: tuple[int, ...], wanted: int, found: str
 ) -> None:
     source = triton(tmp_path / "theirs", *there)
-    place_model(RenderedModel("m", RENDERED, {wanted: source}), {wanted: tmp_path / "theirs"}, tmp_path / "m")
+    write_model(RenderedModel("m", RENDERED, {wanted: source}), {wanted: tmp_path / "theirs"}, tmp_path / "m")
     assert (tmp_path / "m" / str(wanted) / "weights").read_text() == found
 
 
 def failing(path: Path, source: VersionSource, version: int = 1) -> str:
     """Return why it cannot be placed."""
     with pytest.raises(Exception, match="theirs") as raised:
-        place_model(RenderedModel("m", RENDERED, {version: source}), {version: path / "theirs"}, path / "m")
+        write_model(RenderedModel("m", RENDERED, {version: source}), {version: path / "theirs"}, path / "m")
     return str(raised.value)
 
 
@@ -117,5 +117,5 @@ def test_numbered_folders_of_a_models_own_stay_in_its_version(tmp_path: Path) ->
     (tmp_path / "theirs" / "1" / "part").write_text("x")
     (tmp_path / "theirs" / "model.py").write_text("y")
     source = VersionSource((tmp_path / "theirs").as_uri())
-    place_model(RenderedModel("m", RENDERED, {1: source}), {1: tmp_path / "theirs"}, tmp_path / "m")
+    write_model(RenderedModel("m", RENDERED, {1: source}), {1: tmp_path / "theirs"}, tmp_path / "m")
     assert (tmp_path / "m" / "1" / "1" / "part").read_text() == "x"

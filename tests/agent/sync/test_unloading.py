@@ -14,10 +14,10 @@ from argosy_agent.folder.repository import RepositoryFolder
 from argosy_agent.sync import unloading
 from argosy_agent.sync.agent import Agent
 from argosy_agent.sync.control import SlowError, Tally, UnreachableError
-from argosy_agent.sync.unloading import UntilQuiet
-from argosy_common.idle import AT_ONCE, QuietPeriod
+from argosy_agent.sync.unloading import UntilIdle
+from argosy_common.idle import AT_ONCE, IdlePeriod
 
-PERIOD = QuietPeriod(5.0, 60.0)
+PERIOD = IdlePeriod(5.0, 60.0)
 WALL_S = 1_800_000_000.0
 
 
@@ -36,7 +36,7 @@ class Waiting:
 
     async def run(
         self,
-        period: QuietPeriod = PERIOD,
+        period: IdlePeriod = PERIOD,
         asked: Callable[[float], None] = lambda now: None,
         leaves: Callable[[], bool] = lambda: True,
     ) -> float:
@@ -47,7 +47,7 @@ class Waiting:
             asked(self.now)
             return now
 
-        await UntilQuiet(self.fake, period, clock, lambda: WALL_S).wait("m", frozenset((1, 2)), leaves)
+        await UntilIdle(self.fake, period, clock, lambda: WALL_S).wait("m", frozenset((1, 2)), leaves)
         return self.now - self.step_s
 
 

@@ -9,7 +9,7 @@ from argosy.cluster.cache.pods.pod_cache import PodCache, PodView, pod_view
 from argosy.cluster.cache.pool_view import pool_view
 from argosy.cluster.cache.server_objects import Held, Running, of_configmap
 from argosy.cluster.client import kinds
-from argosy_agent.contract.activation import MEMBERS_KEY, HeldRequests, held_key, held_text
+from argosy_agent.contract.activation import MEMBERS_KEY, QueuedRequests, queued_key, queued_text
 
 POD = PodView("p", "u", "", True, False, False, frozenset(), False, "", datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -19,8 +19,8 @@ def state(data: dict[str, str]) -> object:
     return of_configmap({"metadata": {"name": "a-state", "labels": labels}, "data": data})
 
 
-def said(*words: HeldRequests) -> dict[str, str]:
-    return {held_key(each.pod): held_text(each) for each in words}
+def said(*words: QueuedRequests) -> dict[str, str]:
+    return {queued_key(each.pod): queued_text(each) for each in words}
 
 
 def owned(detail: object) -> Owned:
@@ -28,14 +28,14 @@ def owned(detail: object) -> Owned:
 
 
 def test_every_pod_says_whom_it_holds() -> None:
-    words = said(HeldRequests("u", {"a": 2}), HeldRequests("w", {"a": 1, "b": 1}))
+    words = said(QueuedRequests("u", {"a": 2}), QueuedRequests("w", {"a": 1, "b": 1}))
     view = pool_view([owned(state(words))], [], activators=[POD, replace(POD, uid="w", terminating=True)])
     assert view.held == {"a": 3, "b": 1}
     assert view.activator_ready
 
 
 def test_what_a_pod_reported_that_is_gone_counts_no_more() -> None:
-    view = pool_view([owned(state(said(HeldRequests("gone", {"a": 2}))))], [], activators=[POD])
+    view = pool_view([owned(state(said(QueuedRequests("gone", {"a": 2}))))], [], activators=[POD])
     assert view.held == {}
 
 
@@ -57,9 +57,9 @@ def test_why_no_one_holds_requests_is_reported() -> None:
 
 
 def test_a_word_that_cannot_be_read_is_none() -> None:
-    found = state({held_key("u"): "{", MEMBERS_KEY: "{}", **said(HeldRequests("w", {"a": 1}))})
+    found = state({queued_key("u"): "{", MEMBERS_KEY: "{}", **said(QueuedRequests("w", {"a": 1}))})
     assert isinstance(found, Held)
-    assert found.said == (HeldRequests("w", {"a": 1}),)
+    assert found.said == (QueuedRequests("w", {"a": 1}),)
 
 
 def test_how_many_wait_is_recorded_and_only_whether_any_do_is_news() -> None:
@@ -67,7 +67,7 @@ def test_how_many_wait_is_recorded_and_only_whether_any_do_is_news() -> None:
     indexer = Indexer(kinds.CONFIG_MAP, told.append, of_configmap)
     labels = {"argosy.dev/pool": "pool", "argosy.dev/activator": "pool"}
 
-    def counted(version: int, *words: HeldRequests) -> dict[str, int]:
+    def counted(version: int, *words: QueuedRequests) -> dict[str, int]:
         metadata = {"namespace": "n", "name": "a-state", "uid": "x", "resourceVersion": str(version), "labels": labels}
         indexer.seen({"metadata": metadata, "data": said(*words)})
         view = pool_view([each for _, each in indexer.of_pool(("n", "pool"))], [], activators=[POD])
@@ -75,12 +75,12 @@ def test_how_many_wait_is_recorded_and_only_whether_any_do_is_news() -> None:
 
     counted(1)
     told.clear()
-    assert counted(2, HeldRequests("u", {"a": 1})) == {"a": 1}
+    assert counted(2, QueuedRequests("u", {"a": 1})) == {"a": 1}
     assert len(told) == 1
     for version in range(3, 50):
-        assert counted(version, HeldRequests("u", {"a": version})) == {"a": version}
+        assert counted(version, QueuedRequests("u", {"a": version})) == {"a": version}
     assert len(told) == 1
-    assert counted(50, HeldRequests("u", {"a": 9, "b": 1})) == {"a": 9, "b": 1}
+    assert counted(50, QueuedRequests("u", {"a": 9, "b": 1})) == {"a": 9, "b": 1}
     assert counted(51) == {}
     assert len(told) == 3
 

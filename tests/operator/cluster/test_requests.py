@@ -1,4 +1,4 @@
-"""Places for requests, and watches that say nothing. Against a small server on loopback."""
+"""Roots for requests, and watches that say nothing. Against a small server on loopback."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -8,7 +8,7 @@ from tests.runtime.execution.fakes import SECOND, settle
 from tests.runtime.execution.test_dispatcher import Bench
 
 from argosy_common import device_errors
-from argosy_common.crash_loops import LAST_PAUSE_S, last_of, pause_s, said_in
+from argosy_common.crash_loops import LAST_PAUSE_S, last_of, matches, pause_s
 from argosy_runtime.errors import ServingError, internal
 
 
@@ -61,7 +61,7 @@ async def test_the_third_end_in_a_row_makes_a_model_unready_with_the_reason(benc
         assert not bench.dispatcher.caution
     await end(bench)
     assert not bench.dispatcher.ready
-    assert said_in(bench.dispatcher.problem)
+    assert matches(bench.dispatcher.problem)
     assert "m_2 died; it ended 3 times in a row without an answer" in bench.dispatcher.problem
     assert "m_2 died" in bench.ask("refused").error
 
@@ -111,8 +111,8 @@ async def test_device_errors_in_a_row_are_the_reason_of_a_crash_loop(bench, word
             await come_back(bench, row)
     assert not bench.dispatcher.ready
     assert words in bench.dispatcher.problem
-    assert device_errors.said_in(last_of(bench.dispatcher.problem)) is faulty
-    assert said_in(bench.dispatcher.problem)
+    assert device_errors.matches(last_of(bench.dispatcher.problem)) is faulty
+    assert matches(bench.dispatcher.problem)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ async def test_a_load_that_meets_a_device_error_is_signed(on_cpu, words, faulty)
     bench.made[0].load(internal(f"ValueError: {BROKEN}", device_error=words))
     with pytest.raises(ServingError) as caught:
         await starting
-    assert device_errors.said_in(caught.value.message) is faulty
+    assert device_errors.matches(caught.value.message) is faulty
 
 
 async def test_one_that_starts_again_is_on_trial_until_it_answers(bench):
@@ -134,7 +134,7 @@ async def test_one_that_starts_again_is_on_trial_until_it_answers(bench):
         await end(bench)
         await come_back(bench, row)
     assert bench.dispatcher.ready
-    assert said_in(bench.dispatcher.caution)
+    assert matches(bench.dispatcher.caution)
     client = bench.ask("good")
     bench.made[-1].finish()
     assert not client.error
@@ -169,7 +169,7 @@ async def test_one_that_ends_before_its_answers_has_not_answered():
     bench.made[-1].free()
     bench.made[-1].die()
     await settle()
-    assert said_in(bench.dispatcher.problem)
+    assert matches(bench.dispatcher.problem)
 
 
 async def test_on_trial_an_error_is_no_answer_and_a_stream_s_response_is():
@@ -179,7 +179,7 @@ async def test_on_trial_an_error_is_no_answer_and_a_stream_s_response_is():
         await come_back(bench, row)
     bench.ask("wrong")
     bench.made[-1].fail(internal("it cannot"))
-    assert said_in(bench.dispatcher.caution)
+    assert matches(bench.dispatcher.caution)
     bench.ask("good")
     bench.made[-1].respond(final=False)
     assert not bench.dispatcher.caution

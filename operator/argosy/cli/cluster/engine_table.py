@@ -12,7 +12,7 @@ from rich.text import Text
 from argosy.local.printing import age
 from argosy.planning.amounts import counted, gib
 from argosy.planning.builds.uses import EngineUses
-from argosy_agent.engines.inventory import Half, Held
+from argosy_agent.engines.inventory import Half, StoredEngine
 from argosy_agent.engines.manifest import Manifest
 
 _HEADINGS = ("Key", "Builder", "Precision", "Architecture", "Size", "Age", "Requested", "Model", "Accuracy", "Used by")
@@ -21,7 +21,7 @@ _KEY_DIGITS = 12
 """How many digits of a key tell engines apart for people."""
 
 
-def engine_table(uri: str, entries: Sequence[Held], uses: EngineUses, now: datetime) -> RenderableType:
+def engine_table(uri: str, entries: Sequence[StoredEngine], uses: EngineUses, now: datetime) -> RenderableType:
     """Return the engines of one store, newest first, and the size of what unfinished builds left there."""
     table = Table(title=f"Engines of {uri}", title_justify="left", expand=False)
     for heading in _HEADINGS:
@@ -37,7 +37,7 @@ def engine_table(uri: str, entries: Sequence[Held], uses: EngineUses, now: datet
     return Group(*lines)
 
 
-def engine_document(uri: str, engine: Held, uses: EngineUses) -> dict[str, Any]:
+def engine_document(uri: str, engine: StoredEngine, uses: EngineUses) -> dict[str, Any]:
     """Return one engine as plain values: its manifest, with the store, its problem, measured accuracies and uses."""
     manifest = engine.manifest
     return {
@@ -51,12 +51,12 @@ def engine_document(uri: str, engine: Held, uses: EngineUses) -> dict[str, Any]:
     }
 
 
-def removal(entry: Held | Half, now: datetime, dry_run: bool) -> str:
+def removal(entry: StoredEngine | Half, now: datetime, dry_run: bool) -> str:
     """Return the line about one removed entry, with the reason."""
     done = "would remove" if dry_run else "removed"
     if isinstance(entry, Half):
         when = age(now - _time(entry.changed_at))
-        return f"{done} {entry.place}: {_amount(entry.size)} of a build that did not end, {when} old"
+        return f"{done} {entry.path}: {_amount(entry.size)} of a build that did not end, {when} old"
     why = entry.problem or f"no model uses it, and it was last requested {age(now - _time(entry.used_at))} ago"
     manifest = entry.manifest
     if manifest is None:
@@ -65,16 +65,16 @@ def removal(entry: Held | Half, now: datetime, dry_run: bool) -> str:
     return f"{done} {entry.key}: {what}, {_amount(manifest.size)}, of {manifest.model.uri}: {why}"
 
 
-def total(removed: Sequence[Held | Half], dry_run: bool) -> str:
+def total(removed: Sequence[StoredEngine | Half], dry_run: bool) -> str:
     """Return the line with the count and the size of everything removed."""
-    engines = sum(isinstance(entry, Held) for entry in removed)
+    engines = sum(isinstance(entry, StoredEngine) for entry in removed)
     size = sum(entry.size if isinstance(entry, Half) else _size(entry) for entry in removed)
     done = "would be removed" if dry_run else "removed"
     unfinished = counted(len(removed) - engines, "unfinished build")
     return f"{counted(engines, 'engine')} and {unfinished}, {_amount(size)}, {done}"
 
 
-def _row(engine: Held, uses: EngineUses, now: datetime) -> tuple[str, ...]:
+def _row(engine: StoredEngine, uses: EngineUses, now: datetime) -> tuple[str, ...]:
     manifest, key = engine.manifest, engine.key[:_KEY_DIGITS]
     requested = age(now - _time(engine.used_at))
     users = ", ".join(map(_qualified_name, uses.of(engine.key, engine.requests))) or "-"
@@ -103,7 +103,7 @@ def _created(manifest: Manifest) -> datetime:
     return created if created.tzinfo else created.replace(tzinfo=UTC)
 
 
-def _accuracy(engine: Held) -> str:
+def _accuracy(engine: StoredEngine) -> str:
     """Return the last measured accuracy, or why none was measured."""
     if not engine.accuracies:
         skips = sorted({request.skip for request in engine.requests if request.skip})
@@ -121,7 +121,7 @@ def _amount(size: int) -> str:
     return gib(size) if size >= _MIB else f"{size / 1024:.3g} KiB"
 
 
-def _size(engine: Held) -> int:
+def _size(engine: StoredEngine) -> int:
     return engine.manifest.size if engine.manifest else 0
 
 

@@ -15,7 +15,7 @@ from argosy.cli.cluster.engine_table import engine_document, engine_table, remov
 from argosy.cli.terminal import Output, console, print_document, refuse
 from argosy.local.manifests.reading import read_manifests
 from argosy.planning.builds.uses import EngineUses
-from argosy_agent.engines.inventory import Half, Held
+from argosy_agent.engines.inventory import Half, StoredEngine
 from argosy_agent.engines.store import EngineStore, open_store
 from argosy_agent.transfer.errors import StorageError
 from argosy_agent.transfer.stores.settings import Settings
@@ -55,7 +55,7 @@ def list_engines(
     resources = _resources(filename or [])
     uses, now = EngineUses(resources), datetime.now(UTC)
     try:
-        inventories = {cache.uri: list(cache.held()) for cache in _stores(resources, store, pvc_root)}
+        inventories = {cache.uri: list(cache.inventory()) for cache in _stores(resources, store, pvc_root)}
     except StorageError as error:
         refuse([str(error)])
     if output is Output.TABLE:
@@ -95,7 +95,7 @@ def collect_engines(
     uses = EngineUses(resources)
     if not uses.are_known:
         typer.echo(_NO_MODELS, err=True)
-    removed: list[Held | Half] = []
+    removed: list[StoredEngine | Half] = []
     try:
         for cache in _stores(resources, store, pvc_root):
             for entry in _collect(cache, uses, before, dry_run):
@@ -107,8 +107,8 @@ def collect_engines(
     typer.echo(total(removed, dry_run))
 
 
-def _collect(store: EngineStore, uses: EngineUses, before: float, dry_run: bool) -> Iterator[Held | Half]:
-    def is_used(engine: Held) -> bool:
+def _collect(store: EngineStore, uses: EngineUses, before: float, dry_run: bool) -> Iterator[StoredEngine | Half]:
+    def is_used(engine: StoredEngine) -> bool:
         return bool(uses.of(engine.key, engine.requests))
 
     return store.collect(is_used if uses.are_known else None, before, remove=not dry_run)

@@ -150,7 +150,7 @@ def _held(details: Iterable[object], pods: Iterable[PodView]) -> dict[str, int]:
     there = {pod.uid for pod in pods}
     found: dict[str, int] = {}
     for said in (said for detail in details if isinstance(detail, Held) for said in detail.said if said.pod in there):
-        for name, count in said.held.items():
+        for name, count in said.queued.items():
             found[name] = found.get(name, 0) + count
     return found
 

@@ -28,7 +28,7 @@ from argosy.render.workloads import (
     parse_served,
 )
 from argosy_agent.contract import RenderedRepository
-from argosy_agent.contract.activation import HELD_SUFFIX, HeldRequests, parse_held
+from argosy_agent.contract.activation import QUEUED_SUFFIX, QueuedRequests, parse_queued
 from argosy_agent.contract.documents import DESIRED_KEY, STATE_KEY, AgentState, parse_repository, parse_state
 from argosy_agent.contract.fields import DocumentError
 
@@ -69,7 +69,7 @@ class Held:
     a change of it alone is no reason to plan.
     """
 
-    said: tuple[HeldRequests, ...] = field(default=(), compare=False)
+    said: tuple[QueuedRequests, ...] = field(default=(), compare=False)
     waiting: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -128,12 +128,12 @@ def of_configmap(body: Mapping[str, Any]) -> Desired | State | Held | None:
 
 
 def _held(data: Mapping[str, str]) -> Held:
-    found: list[HeldRequests] = []
+    found: list[QueuedRequests] = []
     for key in sorted(data):
-        if key.endswith(HELD_SUFFIX):
+        if key.endswith(QUEUED_SUFFIX):
             with suppress(DocumentError):  # it is written anew in half a minute
-                found.append(parse_held(data[key]))
-    waiting = ((each.pod, name) for each in found for name, count in each.held.items() if count)
+                found.append(parse_queued(data[key]))
+    waiting = ((each.pod, name) for each in found for name, count in each.queued.items() if count)
     return Held(tuple(found), frozenset(waiting))
 
 

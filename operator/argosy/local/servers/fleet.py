@@ -203,7 +203,7 @@ class LocalFleet:
         return tuple(uuids[gpu] or str(gpu) for gpu in plan.gpus)
 
     def _served_keys(self) -> set[str]:
-        return {key for server in self._servers.values() for key in server.agent.ledger.copies()}
+        return {key for server in self._servers.values() for key in server.agent.ledger.cache_keys()}
 
     def record(self, outcome: Outcome) -> None:
         """Write the plan for the next `argosy up`. Raises OSError."""

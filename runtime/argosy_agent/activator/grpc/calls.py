@@ -1,4 +1,4 @@
-"""One call: its first message says for which model it is; then it waits, and passes both ways to its status."""
+"""gRPC calls: the first message names the model, the call waits for a server and is then relayed in both directions."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -7,13 +7,13 @@ from typing import Any
 
 import grpc
 
-from argosy_agent.activator.asked import NO_SERVER, Asked
-from argosy_agent.activator.holding import Holder, HoldingError, Refusal
 from argosy_agent.activator.metrics import Metrics
+from argosy_agent.activator.pending import NotForwardedError, PendingRequests, Refusal
+from argosy_agent.activator.request_kind import NO_SERVER, RequestKind
 
 from .channels import Channels
 from .messages import MessageError, model_of
-from .methods import HEALTH_WATCH, NOT_READY, OWN, asked
+from .methods import HEALTH_WATCH, NOT_READY, OWN, kind_of
 
 EOF = grpc.aio.EOF
 _LONGEST_S = 1e8
@@ -29,8 +29,10 @@ _OF_THE_TRANSPORT = ("grpc-", ":")
 class Calls(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no types
     """Every method of every service."""
 
-    def __init__(self, holder: Holder, metrics: Metrics, ready: Callable[[], bool], channels: Channels) -> None:
-        self._holder, self._metrics, self._ready, self._channels = holder, metrics, ready, channels
+    def __init__(
+        self, holder: PendingRequests, metrics: Metrics, ready: Callable[[], bool], channels: Channels
+    ) -> None:
+        self._pending, self._metrics, self._ready, self._channels = holder, metrics, ready, channels
 
     def service(self, details: Any) -> Any:
         """Return the handler of a call: messages come and go as bytes, as many as there are."""
@@ -42,43 +44,43 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no types
         return grpc.stream_stream_rpc_method_handler(serve)
 
     async def _serve(self, method: str, context: Any) -> None:
-        kind = asked(method)
-        if kind is Asked.OTHER:
+        kind = kind_of(method)
+        if kind is RequestKind.OTHER:
             await context.abort(grpc.StatusCode.UNAVAILABLE, f"{method}: {NO_SERVER}")
         first = await context.read()
         if first is EOF:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{method} was called without a message")
         try:
-            if kind in (Asked.LIVE, Asked.SERVER_READY, Asked.SERVER):
-                await self._tell(method, kind, context)
+            if kind in (RequestKind.LIVE, RequestKind.SERVER_READY, RequestKind.SERVER):
+                await self._answer(method, kind, context)
             else:
                 await self._of_model(method, kind, first, context)
         except MessageError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{method}: the message cannot be read: {error}")
-        except HoldingError as error:
+        except NotForwardedError as error:
             await context.abort(_CODES[error.refusal], error.message)
 
-    async def _tell(self, method: str, kind: Asked, context: Any) -> None:
-        """What concerns no server that runs."""
-        known = self._ready() or kind is not Asked.SERVER_READY
-        await context.write(OWN[kind] if known else NOT_READY.get(method, b""))
+    async def _answer(self, method: str, kind: RequestKind, context: Any) -> None:
+        """Answer a call that needs no running server."""
+        ready = self._ready() or kind is not RequestKind.SERVER_READY
+        await context.write(OWN[kind] if ready else NOT_READY.get(method, b""))
         if method == HEALTH_WATCH:
-            await asyncio.Event().wait()  # it stays so, until the one who watches leaves
+            await asyncio.Event().wait()  # the status does not change until the client leaves
 
-    async def _of_model(self, method: str, kind: Asked, first: bytes, context: Any) -> None:
-        """Raises MessageError, HoldingError."""
+    async def _of_model(self, method: str, kind: RequestKind, first: bytes, context: Any) -> None:
+        """Answer or relay a call about a model. Raises MessageError, NotForwardedError."""
         model = model_of(first)
-        member = self._holder.member(model)
-        if kind is not Asked.HOLD and not member.endpoints:
-            if kind is Asked.READY:
+        member = self._pending.member(model)
+        if kind is not RequestKind.QUEUE and not member.endpoints:
+            if kind is RequestKind.READY:
                 await context.write(OWN[kind])
                 return
             await context.abort(grpc.StatusCode.UNAVAILABLE, f"model '{model}' runs nowhere now; {NO_SERVER}")
         outcome = "gone"
         try:
-            channel = await self._holder.reach(model, len(first), self._channels.open)
+            channel = await self._pending.reach(model, len(first), self._channels.open)
             outcome = "passed"
-        except HoldingError as error:
+        except NotForwardedError as error:
             outcome = error.refusal
             raise
         finally:
@@ -113,7 +115,7 @@ async def _pass(channel: grpc.aio.Channel, method: str, first: bytes, context: A
 
 
 async def _send(call: Any, first: bytes, context: Any) -> None:
-    """All messages of the one who calls; one that has its answer already takes no more."""
+    """Forward all messages of the client. A call that is answered already takes no more."""
     with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError, grpc.aio.UsageError):
         message = first
         while message is not EOF:
@@ -123,5 +125,5 @@ async def _send(call: Any, first: bytes, context: Any) -> None:
 
 
 def _passed_on(metadata: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Without what belongs to the connection that it came by."""
+    """Return the metadata without what belongs to the client's connection."""
     return [(key, value) for key, value in metadata if key != "user-agent" and not key.startswith(_OF_THE_TRANSPORT)]

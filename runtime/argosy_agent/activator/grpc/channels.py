@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc
 
-from argosy_agent.activator.holding import UnreachableError
+from argosy_agent.activator.pending import UnreachableError
 from argosy_agent.contract.activation import Endpoint
 
 CONNECT_S = 2.0
@@ -22,7 +22,7 @@ _OPTIONS = (
 
 
 class Channels:
-    """Opened when they are first needed."""
+    """Channels by server, opened when they are first needed."""
 
     def __init__(self) -> None:
         self._channels: dict[Endpoint, Any] = {}
@@ -42,12 +42,12 @@ class Channels:
         return channel
 
     def keep(self, endpoints: Collection[Endpoint]) -> None:
-        """Of others no new calls are made."""
-        for endpoint in [each for each in self._channels if each not in endpoints]:
+        """Make no new calls to other endpoints than these."""
+        for endpoint in [channel for channel in self._channels if channel not in endpoints]:
             self._drop(endpoint, self._channels[endpoint])
 
     async def close(self) -> None:
-        """All of them, at once."""
+        """Close all channels at once."""
         for task in self._closing:
             task.cancel()
         await asyncio.gather(*self._closing, return_exceptions=True)

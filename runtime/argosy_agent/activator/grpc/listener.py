@@ -22,14 +22,14 @@ class GrpcListener:
     async def start(self, host: str, port: int) -> int:
         """Listen there, on every address for an empty host. The port: 0 takes a free one. Raises ListenError."""
         try:
-            found = self._listen(host, port)
+            bound = self._listen(host, port)
         except RuntimeError as error:
             raise ListenError(f"port {port} cannot be listened on: {error}") from error
         await self._server.start()
-        return found
+        return bound
 
     def _listen(self, host: str, port: int) -> int:
-        """Raises RuntimeError."""
+        """Bind the port and return it. Raises RuntimeError."""
         if host:
             return int(self._server.add_insecure_port(f"[{host}]:{port}" if ":" in host else f"{host}:{port}"))
         try:
@@ -48,7 +48,7 @@ def _options(message_size: int) -> list[tuple[str, Any]]:
         ("grpc.max_send_message_length", -1),
         ("grpc.max_connection_age_ms", AGE_S * 1000),
         ("grpc.max_connection_age_grace_ms", _NEVER_MS),
-        # One who waits may ask, as often as it likes, whether the connection still stands.
+        # Clients that wait may ping the connection as often as they like.
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 1000),
         ("grpc.http2.max_ping_strikes", 0),

@@ -13,7 +13,7 @@ class MessageError(Exception):
 
 def model_of(message: bytes) -> str:
     """Return the name; empty where the message has none. Raises MessageError."""
-    found, at = b"", 0
+    name, at = b"", 0
     while at < len(message):
         tag, at = _varint(message, at)
         field, kind = tag >> 3, tag & 7
@@ -22,12 +22,12 @@ def model_of(message: bytes) -> str:
             if at + size > len(message):
                 raise MessageError(f"field {field} ends behind the message")
             if field == _NAME:
-                found = message[at : at + size]
+                name = message[at : at + size]
             at += size
         else:
             at = _behind(message, at, kind, field)
     try:
-        return found.decode()
+        return name.decode()
     except UnicodeDecodeError as error:
         raise MessageError(f"field {_NAME} is no UTF-8: {error.reason}") from error
 

@@ -1,35 +1,35 @@
-"""What each method asks for while no server has the model. Pure."""
+"""The kinds of gRPC methods while no server has the model. Pure."""
 
-from argosy_agent.activator.asked import Asked
+from argosy_agent.activator.request_kind import RequestKind
 
 from .messages import enum_message, name_message
 
 _V2 = "/inference.GRPCInferenceService/"
 HEALTH_CHECK, HEALTH_WATCH = "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"
 _METHODS = {
-    f"{_V2}ModelInfer": Asked.HOLD,
-    f"{_V2}ModelStreamInfer": Asked.HOLD,
-    f"{_V2}ModelMetadata": Asked.HOLD,
-    f"{_V2}ModelConfig": Asked.HOLD,
-    f"{_V2}ModelReady": Asked.READY,
-    f"{_V2}ModelStatistics": Asked.PASS,
-    f"{_V2}ServerLive": Asked.LIVE,
-    f"{_V2}ServerReady": Asked.SERVER_READY,
-    f"{_V2}ServerMetadata": Asked.SERVER,
-    HEALTH_CHECK: Asked.SERVER_READY,
-    HEALTH_WATCH: Asked.SERVER_READY,
+    f"{_V2}ModelInfer": RequestKind.QUEUE,
+    f"{_V2}ModelStreamInfer": RequestKind.QUEUE,
+    f"{_V2}ModelMetadata": RequestKind.QUEUE,
+    f"{_V2}ModelConfig": RequestKind.QUEUE,
+    f"{_V2}ModelReady": RequestKind.READY,
+    f"{_V2}ModelStatistics": RequestKind.PASS,
+    f"{_V2}ServerLive": RequestKind.LIVE,
+    f"{_V2}ServerReady": RequestKind.SERVER_READY,
+    f"{_V2}ServerMetadata": RequestKind.SERVER,
+    HEALTH_CHECK: RequestKind.SERVER_READY,
+    HEALTH_WATCH: RequestKind.SERVER_READY,
 }
 OWN = {
-    Asked.LIVE: enum_message(1),
-    Asked.SERVER_READY: enum_message(1),
-    Asked.READY: enum_message(1),
-    Asked.SERVER: name_message("argosy"),
+    RequestKind.LIVE: enum_message(1),
+    RequestKind.SERVER_READY: enum_message(1),
+    RequestKind.READY: enum_message(1),
+    RequestKind.SERVER: name_message("argosy"),
 }
-"""What is answered here."""
+"""The answers of the activator itself."""
 NOT_READY = {HEALTH_CHECK: enum_message(2), HEALTH_WATCH: enum_message(2)}
-"""What is answered in place of it while nobody knows yet what is served: NOT_SERVING; elsewhere false, an empty one."""
+"""The answers before the members are known: NOT_SERVING; for other methods false, an empty message."""
 
 
-def asked(method: str) -> Asked:
-    """Return what a call of this method is dealt with as."""
-    return _METHODS.get(method, Asked.OTHER)
+def kind_of(method: str) -> RequestKind:
+    """Return the kind of calls of a method."""
+    return _METHODS.get(method, RequestKind.OTHER)

@@ -1,5 +1,5 @@
-"""HTTP/1.1, one request for each connection: so that who asks again comes by the Service, to a server by then.
+"""HTTP/1.1, one request per connection: a client's next request goes through the Service, to a server by then.
 
-`head` and `paths` are pure: what stands at the beginning of a message, and what a path asks for. `answers`: what the
-activator says itself. `connection`: one connection from its request to its end; `listener`: the port.
+`head` and `paths` are pure: the head of a message, and the kind of a path. `answers`: the activator's own answers.
+`connection`: a connection from its request to its end; `listener`: the port.
 """

@@ -1,10 +1,10 @@
-"""What the activator answers itself, as whole messages of HTTP/1.1 that end the connection. Pure."""
+"""The activator's own answers, as complete HTTP/1.1 messages that end the connection. Pure."""
 
 import json
 from http import HTTPStatus
 from typing import Any
 
-from argosy_agent.activator.holding import HoldingError, Refusal
+from argosy_agent.activator.pending import NotForwardedError, Refusal
 
 _STATUSES = {
     Refusal.UNKNOWN: HTTPStatus.NOT_FOUND,
@@ -14,7 +14,7 @@ _STATUSES = {
 _AGAIN_S = 1
 
 
-def refused(error: HoldingError) -> bytes:
+def refused(error: NotForwardedError) -> bytes:
     """Return why a request is not passed on."""
     return failed(_STATUSES[error.refusal], error.message)
 
@@ -24,13 +24,13 @@ def failed(status: HTTPStatus, message: str) -> bytes:
     return _answer(status, {"error": message})
 
 
-def said(value: dict[str, Any] | None = None) -> bytes:
-    """200, with JSON or without a body."""
+def ok(value: dict[str, Any] | None = None) -> bytes:
+    """Return status 200, with JSON or without a body."""
     return _answer(HTTPStatus.OK, value)
 
 
 def metrics(text: str) -> bytes:
-    """200, with what Prometheus reads."""
+    """Return status 200 with the metrics."""
     return _message(HTTPStatus.OK, "text/plain; version=0.0.4; charset=utf-8", text.encode())
 
 

@@ -5,17 +5,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 
-from argosy_agent.activator.asked import NO_SERVER, Asked
-from argosy_agent.activator.holding import Holder, HoldingError, UnreachableError
 from argosy_agent.activator.metrics import Metrics
+from argosy_agent.activator.pending import NotForwardedError, PendingRequests, UnreachableError
+from argosy_agent.activator.request_kind import NO_SERVER, RequestKind
 from argosy_agent.contract.activation import Endpoint
 
 from . import answers
 from .head import END, Head, HeadError, parse_head
-from .paths import Wanted, wanted
+from .paths import ParsedPath, parse_target
 
 LIMIT = 1 << 16
-"""Bytes of a head, and of a body that are read while its request waits; what is more stays with who sends it."""
+"""Bytes of a head, and of a body that are read while its request waits; the rest stays with the client."""
 HEAD_S = 60.0
 """How long a request's head may take to come."""
 CONNECT_S = 2.0
@@ -26,22 +26,22 @@ _SERVER = {"name": "argosy", "version": "", "extensions": []}
 
 
 class Connection:
-    """A client's connection. `ready` says whether the activator knows what there is to hold requests for."""
+    """A client's connection. `ready` returns whether the activator knows its members."""
 
     def __init__(
         self,
-        holder: Holder,
+        holder: PendingRequests,
         metrics: Metrics,
         ready: Callable[[], bool],
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        self._holder, self._metrics, self._ready = holder, metrics, ready
+        self._pending, self._metrics, self._ready = holder, metrics, ready
         self._reader, self._writer = reader, writer
         self._body = bytearray()
 
     async def serve(self) -> None:
-        """Until it is closed."""
+        """Serve the connection until it is closed."""
         try:
             answer = await self._served()
             if answer:
@@ -55,7 +55,7 @@ class Connection:
                 await self._writer.wait_closed()
 
     async def _served(self) -> bytes:
-        """What is to be answered here; nothing where a server has answered, or nobody waits for it any more."""
+        """Return the activator's own answer, or nothing where a server has answered or the client has left."""
         try:
             head = await self._head()
             if head is None:
@@ -63,14 +63,14 @@ class Connection:
             _, target = head.request
         except HeadError as error:
             return answers.failed(HTTPStatus.BAD_REQUEST, str(error))
-        asked = wanted(target)
+        requested = parse_target(target)
         try:
-            return self._own(asked) or await self._passed(head, asked.model)
-        except HoldingError as error:
+            return self._own(requested) or await self._passed(head, requested.model)
+        except NotForwardedError as error:
             return answers.refused(error)
 
     async def _head(self) -> Head | None:
-        """The request's; None where none comes. Raises HeadError."""
+        """Read the head of the request; None where none comes. Raises HeadError."""
         try:
             async with asyncio.timeout(HEAD_S):
                 return parse_head(await self._reader.readuntil(END))
@@ -79,31 +79,38 @@ class Connection:
         except (asyncio.IncompleteReadError, TimeoutError):
             return None
 
-    def _own(self, asked: Wanted) -> bytes:
-        """The answer to what concerns no server that runs; empty where one is to answer. Raises HoldingError."""
-        match asked.asked:
-            case Asked.LIVE:
-                return answers.said()
-            case Asked.SERVER_READY if not self._ready():
+    def _own(self, requested: ParsedPath) -> bytes:
+        """Return the answer to what needs no running server; empty where a server is to answer.
+
+        Raises NotForwardedError.
+        """
+        match requested.kind:
+            case RequestKind.LIVE:
+                return answers.ok()
+            case RequestKind.SERVER_READY if not self._ready():
                 return answers.failed(HTTPStatus.SERVICE_UNAVAILABLE, "it is not known yet, or no more, what is served")
-            case Asked.SERVER_READY:
-                return answers.said()
-            case Asked.SERVER:
-                return answers.said(dict(_SERVER))
-            case Asked.OTHER:
+            case RequestKind.SERVER_READY:
+                return answers.ok()
+            case RequestKind.SERVER:
+                return answers.ok(dict(_SERVER))
+            case RequestKind.OTHER:
                 return answers.failed(HTTPStatus.SERVICE_UNAVAILABLE, NO_SERVER)
-        if self._holder.member(asked.model).endpoints or asked.asked is Asked.HOLD:
+        if self._pending.member(requested.model).endpoints or requested.kind is RequestKind.QUEUE:
             return b""
-        if asked.asked is Asked.READY:
-            return answers.said()
-        return answers.failed(HTTPStatus.SERVICE_UNAVAILABLE, f"model '{asked.model}' runs nowhere now; {NO_SERVER}")
+        if requested.kind is RequestKind.READY:
+            return answers.ok()
+        message = f"model '{requested.model}' runs nowhere now; {NO_SERVER}"
+        return answers.failed(HTTPStatus.SERVICE_UNAVAILABLE, message)
 
     async def _passed(self, head: Head, model: str) -> bytes:
-        """Pass the request on. What is to be answered here in place of the server, if anything. Raises HoldingError."""
-        name = self._holder.member(model).name
+        """Relay the request.
+
+        Return the answer that the activator gives in place of the server, if any. Raises NotForwardedError.
+        """
+        name = self._pending.member(model).name
         try:
             way = await self._way(model)
-        except HoldingError as error:
+        except NotForwardedError as error:
             self._metrics.ended(name, error.refusal)
             raise
         self._metrics.ended(name, "gone" if way is None else "passed")
@@ -119,8 +126,11 @@ class Connection:
                 await writer.wait_closed()
 
     async def _way(self, model: str) -> Streams | None:
-        """A connection to a server, once there is one; None where the client leaves before. Raises HoldingError."""
-        reaching = asyncio.create_task(self._holder.reach(model, LIMIT, _open))
+        """Return a connection to a server, once there is one; None where the client leaves before.
+
+        Raises NotForwardedError.
+        """
+        reaching = asyncio.create_task(self._pending.reach(model, LIMIT, _open))
         leaving = asyncio.create_task(self._leaves())
         try:
             await asyncio.wait((reaching, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -129,7 +139,10 @@ class Connection:
             await _end(reaching, leaving)
 
     async def _leaves(self) -> None:
-        """Until the client is gone. What it sends meanwhile is kept, up to a bound at which it waits with the rest."""
+        """Wait until the client has closed the connection.
+
+        What it sends meanwhile is buffered up to `LIMIT` bytes; the rest waits in the socket.
+        """
         while len(self._body) < LIMIT:
             more = await self._reader.read(LIMIT - len(self._body))
             if not more:
@@ -138,7 +151,7 @@ class Connection:
         await asyncio.Event().wait()
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-        """Both ways, until the server has answered or the client is gone. As `_passed`."""
+        """Relay both directions until the server has answered or the client is gone. Returns what `_passed` returns."""
         sending = asyncio.create_task(self._send(writer))
         answering = asyncio.create_task(self._answer(reader))
         try:
@@ -148,7 +161,7 @@ class Connection:
             await _end(sending, answering)
 
     async def _send(self, writer: asyncio.StreamWriter) -> None:
-        """The rest of the request, until the client is gone; a server that takes no more may still answer."""
+        """Forward the rest of the request until the client is gone; a server that takes no more may still answer."""
         takes = True
         while more := await self._reader.read(LIMIT):
             if takes:
@@ -159,15 +172,15 @@ class Connection:
                     takes = False
 
     async def _answer(self, reader: asyncio.StreamReader) -> bytes:
-        """The server's, as it comes. Raises ConnectionError where it breaks off."""
+        """Forward the server's answer as it comes. Raises ConnectionError where it breaks off."""
         try:
             head = parse_head(data := await reader.readuntil(END))
             while head.is_interim:
                 self._writer.write(data)
                 head = parse_head(data := await reader.readuntil(END))
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, HeadError, ConnectionError) as error:
-            told = "the server ended before it answered; whether the request was executed is not known"
-            return answers.failed(HTTPStatus.BAD_GATEWAY, f"{told} ({type(error).__name__})")
+            message = "the server ended before it answered; whether the request was executed is not known"
+            return answers.failed(HTTPStatus.BAD_GATEWAY, f"{message} ({type(error).__name__})")
         self._writer.write(head.closing())
         while more := await reader.read(LIMIT):
             self._writer.write(more)
@@ -175,7 +188,7 @@ class Connection:
         return b""
 
     async def _finish(self) -> None:
-        """The end of the answer, and then what still comes of the request: closing before would lose the answer."""
+        """End the answer, then read the rest of the request: closing earlier would lose the answer."""
         await self._writer.drain()
         if self._writer.can_write_eof() and not self._writer.is_closing():
             self._writer.write_eof()
@@ -186,7 +199,7 @@ class Connection:
 
 
 async def _open(endpoint: Endpoint) -> Streams:
-    """Raises UnreachableError."""
+    """Connect to a server. Raises UnreachableError."""
     try:
         async with asyncio.timeout(CONNECT_S):
             return await asyncio.open_connection(endpoint.host, endpoint.http, limit=LIMIT)

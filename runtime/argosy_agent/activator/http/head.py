@@ -18,9 +18,9 @@ class Head:
     headers: tuple[tuple[str, str], ...]
 
     def closing(self) -> bytes:
-        """As it is passed on: with it the connection ends when the message does."""
-        kept = [f"{name}: {value}" for name, value in self.headers if name.lower() not in _HOP_BY_HOP]
-        return "\r\n".join([self.first, *kept, "Connection: close", "", ""]).encode("latin-1")
+        """Return the head as it is forwarded: the connection ends with the message."""
+        headers = [f"{name}: {value}" for name, value in self.headers if name.lower() not in _HOP_BY_HOP]
+        return "\r\n".join([self.first, *headers, "Connection: close", "", ""]).encode("latin-1")
 
     @property
     def request(self) -> tuple[str, str]:

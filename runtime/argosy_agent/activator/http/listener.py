@@ -1,4 +1,4 @@
-"""The port of a protocol whose connections are streams: what listens, and how it ends."""
+"""The port of a protocol whose connections are streams."""
 
 import asyncio
 import socket
@@ -34,8 +34,8 @@ class Listener:
         except OSError as error:
             raise ListenError(f"port {port} cannot be listened on: {error.strerror or error}") from error
         self._server = await asyncio.start_server(self._accept, sock=listening, limit=LIMIT, backlog=_BACKLOG)
-        found: int = self._server.sockets[0].getsockname()[1]
-        return found
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
 
     def close(self) -> None:
         """Take no new connections; those that are open go on."""
@@ -43,7 +43,7 @@ class Listener:
             self._server.close()
 
     async def ended(self) -> None:
-        """Until every connection is closed."""
+        """Wait until every connection is closed."""
         while self._open:
             await asyncio.wait(self._open)
 
@@ -55,7 +55,7 @@ class Listener:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Raises OSError."""
+    """Return a listening socket. Raises OSError."""
     if host:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
@@ -73,8 +73,8 @@ async def _run(serve: Serve, reader: asyncio.StreamReader, writer: asyncio.Strea
 
 
 async def _refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    told = f"{MOST_CONNECTIONS} connections are open already, the most there may be; ask again later"
-    writer.write(answers.failed(HTTPStatus.SERVICE_UNAVAILABLE, told))
+    message = f"{MOST_CONNECTIONS} connections are open already, the most there may be; ask again later"
+    writer.write(answers.failed(HTTPStatus.SERVICE_UNAVAILABLE, message))
 
 
 def exposing(text: Callable[[], str]) -> Serve:

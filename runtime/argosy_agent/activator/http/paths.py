@@ -1,43 +1,47 @@
-"""What a path of the V2 protocol asks for, and for which model. Pure."""
+"""The kind and the model of a path of the V2 protocol. Pure."""
 
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from argosy_agent.activator.asked import Asked
+from argosy_agent.activator.request_kind import RequestKind
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked, and of which model; empty where it is none's."""
+class ParsedPath:
+    """The kind of a request, and its model; empty where it concerns none."""
 
-    asked: Asked
+    kind: RequestKind
     model: str = ""
 
 
-_OF_SERVER = {"/v2": Asked.SERVER, "/v2/health/live": Asked.LIVE, "/v2/health/ready": Asked.SERVER_READY}
+_OF_SERVER = {
+    "/v2": RequestKind.SERVER,
+    "/v2/health/live": RequestKind.LIVE,
+    "/v2/health/ready": RequestKind.SERVER_READY,
+}
 _OF_MODEL = {
-    "": Asked.HOLD,
-    "config": Asked.HOLD,
-    "infer": Asked.HOLD,
-    "generate": Asked.HOLD,
-    "generate_stream": Asked.HOLD,
-    "ready": Asked.READY,
+    "": RequestKind.QUEUE,
+    "config": RequestKind.QUEUE,
+    "infer": RequestKind.QUEUE,
+    "generate": RequestKind.QUEUE,
+    "generate_stream": RequestKind.QUEUE,
+    "ready": RequestKind.READY,
 }
 _MODELS = ["", "v2", "models"]
 
 
-def wanted(target: str) -> Wanted:
-    """Return what a request's target asks for, be it a path or a whole URL."""
+def parse_target(target: str) -> ParsedPath:
+    """Return the kind and the model of a request's target, which is a path or a full URL."""
     path = _path(target)
     if path in _OF_SERVER:
-        return Wanted(_OF_SERVER[path])
+        return ParsedPath(_OF_SERVER[path])
     parts = path.split("/")
     if parts[:3] != _MODELS or len(parts) < 4 or not parts[3] or parts[3:] == ["stats"]:
-        return Wanted(Asked.OTHER)
+        return ParsedPath(RequestKind.OTHER)
     rest = parts[4:]
     if rest[:1] == ["versions"]:
         rest = rest[2:]
-    return Wanted(_OF_MODEL.get("/".join(rest), Asked.PASS), unquote(parts[3]))
+    return ParsedPath(_OF_MODEL.get("/".join(rest), RequestKind.PASS), unquote(parts[3]))
 
 
 def _path(target: str) -> str:

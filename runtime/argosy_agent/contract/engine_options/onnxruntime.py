@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from .option import Fault, Option, choice, fields, flag, names, number, whole
+from .option import Fault, Option, choice, fields, flag, integer, names, number
 from .precisions import Precision
 from .requested import RequestedEngine, fault
 
@@ -22,7 +22,7 @@ EXTRA: dict[str, Option] = {
     "CalibTensorRangeSymmetric": flag("Ranges found in data are made symmetric."),
     "CalibMovingAverage": flag("MinMax takes a moving average."),
     "CalibMovingAverageConstant": number("Its smoothing factor.", 0, 1),
-    "CalibMaxIntermediateOutputs": whole("MinMax holds so many outputs at once."),
+    "CalibMaxIntermediateOutputs": integer("MinMax holds so many outputs at once."),
     "CalibPercentile": number("The percentile.", 0, 100),
     "UseQDQContribOps": flag("Nodes are those of com.microsoft."),
     "MinimumRealRange": number("The least width of a range.", 0, 3.4e38),
@@ -61,7 +61,7 @@ ONNXRUNTIME: dict[str, Option] = {
     "skip_optimization": flag("The graph is not tidied before it is quantized.", default=False),
     "skip_symbolic_shape": flag("Shapes are not inferred by symbols before.", default=False),
     "auto_merge": flag("Symbols that contradict one another are taken for one.", default=False),
-    "opset": whole("The graph is brought up to this opset at least.", minimum=13, default=13),
+    "opset": integer("The graph is brought up to this opset at least.", minimum=13, default=13),
 }
 QUANTIZATION_OPTIONS = tuple(name for name in ONNXRUNTIME if name != "graph_optimization_level")
 STATIC_OPTIONS = ("quant_format", "activation_type", "calibrate_method")

@@ -19,7 +19,7 @@ INT32_MAX = 2**31 - 1
 class Kind(StrEnum):
     """The type of a value, in the words of the docs."""
 
-    WHOLE = "whole number"
+    INTEGER = "whole number"
     NUMBER = "number"
     FLAG = "true or false"
     CHOICE = "one of"
@@ -41,7 +41,7 @@ class Option:
     """An option of a builder.
 
     `description` is one sentence. `default` is the value that holds where the option is not set, or words that
-    describe it. `choices` are the values of a CHOICE (or of a WHOLE number); `items` describes the entries of a list,
+    describe it. `choices` are the values of a CHOICE (or of a INTEGER number); `items` describes the entries of a list,
     or the values of a map with free keys; `fields` are a map's own keys. `nullable`: null has a meaning. `serving`:
     only the server reads it, and the engine's files do not depend on it.
     """
@@ -83,14 +83,14 @@ class Option:
         return " ".join([self.kind, ", ".join(bounds)]).strip()
 
 
-def whole(description: str, minimum: int = 1, maximum: int = INT32_MAX, **more: Any) -> Option:
+def integer(description: str, minimum: int = 1, maximum: int = INT32_MAX, **more: Any) -> Option:
     """Return an option that is a whole number."""
-    return Option(Kind.WHOLE, description, minimum=minimum, maximum=maximum, **more)
+    return Option(Kind.INTEGER, description, minimum=minimum, maximum=maximum, **more)
 
 
-def numbers(description: str, *choices: int, **more: Any) -> Option:
+def integers(description: str, *choices: int, **more: Any) -> Option:
     """Return an option that is one of some whole numbers."""
-    return Option(Kind.WHOLE, description, choices=choices, **more)
+    return Option(Kind.INTEGER, description, choices=choices, **more)
 
 
 def number(description: str, minimum: float, maximum: float, **more: Any) -> Option:
@@ -128,7 +128,7 @@ def _shown(value: Any) -> str:
     return shortened(repr(value), _LONGEST_SHOWN)
 
 
-def _whole(option: Option, value: Any, path: tuple[str | int, ...]) -> Iterator[Fault]:
+def _integer(option: Option, value: Any, path: tuple[str | int, ...]) -> Iterator[Fault]:
     if isinstance(value, bool) or not isinstance(value, int):
         yield Fault(f"expected a whole number; found {_shown(value)}", path)
     elif option.choices and value not in option.choices:
@@ -200,7 +200,7 @@ def _number(value: float) -> str:
 
 
 _CHECKS = {
-    Kind.WHOLE: _whole,
+    Kind.INTEGER: _integer,
     Kind.NUMBER: _real,
     Kind.FLAG: _flag,
     Kind.CHOICE: _choice,

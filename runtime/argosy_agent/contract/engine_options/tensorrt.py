@@ -2,22 +2,22 @@
 
 from collections.abc import Iterator
 
-from .option import Fault, Kind, Option, choice, fields, flag, names, quantity, whole
+from .option import Fault, Kind, Option, choice, fields, flag, integer, names, quantity
 from .precisions import Precision
 from .requested import RequestedEngine, fault
 
-_SHAPE = Option(Kind.LIST, "A whole shape, with the batch.", items=whole("", 0))
+_SHAPE = Option(Kind.LIST, "A whole shape, with the batch.", items=integer("", 0))
 _PROFILE = Option(
     Kind.MAP, "The shapes of each input, by its name.", items=fields("", {"min": _SHAPE, "opt": _SHAPE, "max": _SHAPE})
 )
 
 TENSORRT: dict[str, Option] = {
     "workspace": quantity("The most GPU memory that a layer may take beside its tensors.", default="all there is"),
-    "builder_optimization_level": whole("How long it looks for the fastest, 0 to 5.", 0, 5, default=3),
-    "max_num_tactics": whole("Tactics tried for a layer.", default="TensorRT decides"),
-    "avg_timing_iterations": whole("Runs of which a time is the mean.", default=1),
-    "max_aux_streams": whole("Streams beside the main one.", 0, default="TensorRT decides"),
-    "max_threads": whole("Threads that build.", default=1),
+    "builder_optimization_level": integer("How long it looks for the fastest, 0 to 5.", 0, 5, default=3),
+    "max_num_tactics": integer("Tactics tried for a layer.", default="TensorRT decides"),
+    "avg_timing_iterations": integer("Runs of which a time is the mean.", default=1),
+    "max_aux_streams": integer("Streams beside the main one.", 0, default="TensorRT decides"),
+    "max_threads": integer("Threads that build.", default=1),
     "tactic_sources": names(
         "Where tactics come from.",
         "CUBLAS",

@@ -22,23 +22,23 @@ class Keys:
 
     def __init__(self, storage: Storage, clock: Callable[[], float], news: Callable[[], None]) -> None:
         self._storage, self._clock, self._news = storage, clock, news
-        self._threads = StorageThreads(clock, STORAGES_AT_ONCE, each=1)
-        self._known: dict[Files, str | StorageError] = {}
+        self._threads = StorageThreads(clock, STORAGES_AT_ONCE, per_storage=1)
+        self._keys: dict[Files, str | StorageError] = {}
         self._calls: dict[str, Call[None]] = {}
-        self._late: set[str] = set()
+        self._overdue: set[str] = set()
 
     async def look(self, desired: RenderedRepository) -> None:
-        """Look up all keys anew. Those of a storage that takes long come later."""
-        wanted: dict[str, list[Files]] = {}
+        """Look up all keys again; a storage that takes long is not waited for."""
+        lookups: dict[str, list[Files]] = {}
         for model in desired.models:
             for version, source in model.versions.items():
                 if source.uri:
-                    wanted.setdefault(storage_of(source.uri), []).append(_files(source, version))
-        for files in self._known.keys() - {each for found in wanted.values() for each in found}:
-            del self._known[files]
-        for storage, found in wanted.items():
+                    lookups.setdefault(storage_of(source.uri), []).append(_files(source, version))
+        for files in self._keys.keys() - {files for batch in lookups.values() for files in batch}:
+            del self._keys[files]
+        for storage, batch in lookups.items():
             if storage not in self._calls:
-                self._begin(storage, found)
+                self._begin(storage, batch)
         self._threads.start_due()
         await self._wait()
 
@@ -46,10 +46,10 @@ class Keys:
         """Return the key of a version's files; None where it is not known yet. Raises StorageError where
         there is none.
         """
-        found = self._known.get(_files(source, version))
-        if isinstance(found, StorageError):
-            raise found
-        return found
+        key = self._keys.get(_files(source, version))
+        if isinstance(key, StorageError):
+            raise key
+        return key
 
     def silent(self) -> dict[str, float]:
         """Return the storages that do not answer, and for how long, in seconds."""
@@ -59,26 +59,26 @@ class Keys:
         """Wait until no thread is under way, at most so long."""
         await self._threads.ended(timeout_s)
 
-    def _begin(self, storage: str, found: Iterable[Files]) -> None:
-        call = self._threads.submit(storage, "", partial(self._look_up, tuple(found)))
+    def _begin(self, storage: str, batch: Iterable[Files]) -> None:
+        call = self._threads.submit(storage, "", partial(self._look_up, tuple(batch)))
         self._calls[storage] = call
         call.result.add_done_callback(partial(self._ended, storage))
 
     def _ended(self, storage: str, result: asyncio.Future[None]) -> None:
         self._calls.pop(storage, None)
-        if storage in self._late:
-            self._late.discard(storage)
+        if storage in self._overdue:
+            self._overdue.discard(storage)
             self._news()
 
     async def _wait(self) -> None:
-        waiting = {call.result for storage, call in self._calls.items() if storage not in self._late}
+        waiting = {call.result for storage, call in self._calls.items() if storage not in self._overdue}
         if waiting:
             await asyncio.wait(waiting, timeout=PATIENCE_S)
-            self._late |= self._calls.keys()
+            self._overdue |= self._calls.keys()
 
-    def _look_up(self, found: Iterable[Files], call: Call[None]) -> None:
-        for files in found:
-            self._known[files] = self._looked_up(files)
+    def _look_up(self, batch: Iterable[Files], call: Call[None]) -> None:
+        for files in batch:
+            self._keys[files] = self._looked_up(files)
             call.heard(self._clock())
 
     def _looked_up(self, files: Files) -> str | StorageError:

@@ -1,7 +1,7 @@
-"""Calls to storage, which may hang, in threads: a few for each storage, so that one that hangs holds up no other.
+"""Calls to storage, which may hang, in threads: a few for each storage, so that one that hangs delays no other.
 
-A thread cannot be ended. One that hangs is left alone and counts on at its own storage, where no more than `each` of
-them hang; what waits for another storage goes past it.
+A thread cannot be ended. One that hangs is left alone and still counts for its own storage, which may have no more than
+`per_storage` of them; calls to another storage go past it.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ class Call(Generic[Result]):
         """Whether all bytes have come: what is done with them takes its time, which is not the storage's."""
 
     def heard(self, now: float) -> None:
-        """Something came of it. Any thread may say so."""
+        """Take note that the storage answered something. Any thread may call it."""
         self.heard_at = now
 
     def silent_s(self, now: float) -> float:
-        """For how long nothing has come of it."""
+        """Return for how long the storage has not answered."""
         return 0.0 if self.complete else now - self.heard_at
 
 
@@ -45,15 +45,15 @@ Work = Callable[[Call[Result]], Result]
 
 
 class StorageThreads:
-    """Runs calls, `at_once` of those that answer and `each` of one storage. It lives on one event loop."""
+    """Runs calls, `at_once` of those that answer and `per_storage` of one storage. It lives on one event loop."""
 
-    def __init__(self, clock: Callable[[], float], at_once: int, each: int) -> None:
-        self._clock, self._at_once, self._each = clock, at_once, each
+    def __init__(self, clock: Callable[[], float], at_once: int, per_storage: int) -> None:
+        self._clock, self._at_once, self._per_storage = clock, at_once, per_storage
         self._waiting: list[Call[Any]] = []
         self._running: dict[Call[Any], asyncio.Future[Any]] = {}
 
     def submit(self, storage: str, model: str, work: "Work[Result]") -> "Call[Result]":
-        """Have `work` done in its turn. It is given its call, so that it can say what it hears of the storage.
+        """Run `work` in its turn, with its call, so that it can note each answer of the storage.
 
         To give it up, cancel its result; its thread ends when it can.
         """
@@ -71,7 +71,7 @@ class StorageThreads:
         for call in self._waiting:
             if call.result.done():
                 continue
-            if answering < self._at_once and busy[call.storage] < self._each:
+            if answering < self._at_once and busy[call.storage] < self._per_storage:
                 answering, busy[call.storage] = answering + 1, busy[call.storage] + 1
                 self._start(call, now)
             else:
@@ -84,7 +84,7 @@ class StorageThreads:
         """
         now = self._clock()
         hung = {call: call.silent_s(now) for call in self._running if call.silent_s(now) >= SILENT_S}
-        full = {name for name, count in Counter(call.storage for call in hung).items() if count >= self._each}
+        full = {name for name, count in Counter(call.storage for call in hung).items() if count >= self._per_storage}
         least = {name: min(s for call, s in hung.items() if call.storage == name) for name in full}
         behind = [(call, least[call.storage]) for call in self._waiting if call.storage in full]
         return [pair for pair in (*hung.items(), *behind) if not pair[0].result.done()]
@@ -124,18 +124,20 @@ def storage_of(uri: str) -> str:
         path = PurePath(local_path(uri))
     except ValueError:
         return ""
-    mounts = (each.mountpoint for each in psutil.disk_partitions(all=True) if path.is_relative_to(each.mountpoint))
+    partitions = psutil.disk_partitions(all=True)
+    mounts = (partition.mountpoint for partition in partitions if path.is_relative_to(partition.mountpoint))
     return f"file:{max(mounts, key=len, default='/')}"
 
 
 def unanswered(storage: str, silent_s: float) -> str:
-    """Return what is said of a model whose storage does not answer. It changes ever more seldom, for each is
-    written.
+    """Return the message for a model whose storage does not answer.
+
+    It changes ever more seldom, for each change is written.
     """
-    said = SILENT_S
-    while 2 * said <= silent_s:
-        said *= 2
+    shown = SILENT_S
+    while 2 * shown <= silent_s:
+        shown *= 2
     return (
-        f"{storage}: the storage does not answer for {said:.0f} s; see that its server is up and can be reached, then "
+        f"{storage}: the storage does not answer for {shown:.0f} s; see that its server is up and can be reached, then "
         "it goes on by itself; other models do not wait for it"
     )

@@ -47,7 +47,7 @@ class BucketSink(Sink):
     def write(self, name: str, source: Path, sent: Callable[[bytes], None]) -> None:
         size = source.stat().st_size
         part = max(PART, -(-size // PARTS))
-        with source.open("rb") as reader, self._said(name):
+        with source.open("rb") as reader, self._translating(name):
             if size <= part:
                 body = reader.read()
                 obstore.put(self._store, self._path(name), body, use_multipart=False)
@@ -62,7 +62,7 @@ class BucketSink(Sink):
             obstore.put(self._parts, self._path(name), pieces(), chunk_size=part, max_concurrency=AT_ONCE)
 
     def create(self, name: str, body: bytes) -> bool:
-        with self._said(name):
+        with self._translating(name):
             try:
                 obstore.put(self._store, self._path(name), body, mode="create", use_multipart=False)
             except (AlreadyExistsError, PreconditionError):
@@ -74,11 +74,11 @@ class BucketSink(Sink):
         return True
 
     def replace(self, name: str, body: bytes) -> None:
-        with self._said(name):
+        with self._translating(name):
             obstore.put(self._store, self._path(name), body, use_multipart=False)
 
     def read(self, name: str) -> bytes | None:
-        with self._said(name):
+        with self._translating(name):
             try:
                 return bytes(obstore.get(self._store, self._path(name)).bytes())
             except FileNotFoundError as error:
@@ -87,13 +87,13 @@ class BucketSink(Sink):
                 return None
 
     def chunks(self, file: str) -> Iterator[bytes]:
-        with self._said(file):
+        with self._translating(file):
             for chunk in obstore.get(self._store, self._path(file)).stream():
                 yield bytes(chunk)
 
     def files(self, prefix: str) -> list[Stored]:
         root = self._path(prefix)
-        with self._said(prefix):
+        with self._translating(prefix):
             metas = [meta for page in obstore.list(self._store, root or None) for meta in page]
         times = {meta["path"]: meta["last_modified"].timestamp() for meta in metas}
         listed = [
@@ -101,17 +101,17 @@ class BucketSink(Sink):
             for meta in metas
             if meta["path"] != root
         ]
-        return [Stored(each.name, each.size or 0, each.mark, times[each.place]) for each in without_markers(listed)]
+        return [Stored(file.name, file.size or 0, file.mark, times[file.path]) for file in without_markers(listed)]
 
     def folders(self, prefix: str = "") -> list[str]:
         root = self._path(prefix)
-        with self._said(prefix):
-            found = obstore.list_with_delimiter(self._store, root or None)["common_prefixes"]
-        return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
+        with self._translating(prefix):
+            prefixes = obstore.list_with_delimiter(self._store, root or None)["common_prefixes"]
+        return sorted(path.rstrip("/").rpartition("/")[2] for path in prefixes)
 
     def remove(self, prefix: str) -> None:
         root = self._path(prefix)
-        with self._said(prefix):
+        with self._translating(prefix):
             metas = [meta["path"] for page in obstore.list(self._store, root) for meta in page]
             for path in [*metas, root]:
                 self._delete(path)
@@ -127,7 +127,7 @@ class BucketSink(Sink):
         return "/".join(filter(None, (self._root, name)))
 
     @contextmanager
-    def _said(self, name: str) -> Iterator[None]:
+    def _translating(self, name: str) -> Iterator[None]:
         try:
             yield
         except (BaseError, OSError) as error:
@@ -138,6 +138,6 @@ class BucketSink(Sink):
 
 
 def _says(error: BaseException, words: tuple[str, ...]) -> bool:
-    """Whether a server's answer has one of these statuses or codes."""
+    """Return whether a server's answer has one of these statuses or codes."""
     text = str(error)
     return any(f"status code: {word} " in text or f"<Code>{word}</Code>" in text for word in words)

@@ -1,4 +1,4 @@
-"""Folders of this machine, and claims that are mounted here: written beside, made lasting, then given their name."""
+"""Folders of this machine, and mounted claims: a temporary file is written, flushed, then renamed."""
 
 import errno
 import os
@@ -29,20 +29,20 @@ class FolderSink(Sink):
         self._uri, self._root = uri, root
 
     def write(self, name: str, source: Path, sent: Callable[[bytes], None]) -> None:
-        with source.open("rb") as reader, self._said(name), self._beside(name) as beside:
-            with beside.open("wb") as writer:
+        with source.open("rb") as reader, self._translating(name), self._temporary(name) as temporary:
+            with temporary.open("wb") as writer:
                 while chunk := reader.read(CHUNK):
                     sent(chunk)
                     writer.write(chunk)
                 os.fsync(writer.fileno())
-            beside.replace(self._root / name)
+            temporary.replace(self._root / name)
             _flush(self._root / name)
 
     def create(self, name: str, body: bytes) -> bool:
-        with self._said(name), self._beside(name) as beside:
-            _write(beside, body)
+        with self._translating(name), self._temporary(name) as temporary:
+            _write(temporary, body)
             try:
-                os.link(beside, self._root / name)
+                os.link(temporary, self._root / name)
             except FileExistsError:
                 return False
             except OSError as error:
@@ -53,33 +53,33 @@ class FolderSink(Sink):
         return True
 
     def replace(self, name: str, body: bytes) -> None:
-        with self._said(name), self._beside(name) as beside:
-            _write(beside, body)
-            beside.replace(self._root / name)
+        with self._translating(name), self._temporary(name) as temporary:
+            _write(temporary, body)
+            temporary.replace(self._root / name)
             _flush(self._root / name)
 
     def read(self, name: str) -> bytes | None:
-        with self._said(name, "read"):
+        with self._translating(name, "read"):
             try:
                 return (self._root / name).read_bytes()
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
     def chunks(self, file: str) -> Iterator[bytes]:
-        with self._said(file, "read"), (self._root / file).open("rb") as reader:
+        with self._translating(file, "read"), (self._root / file).open("rb") as reader:
             while chunk := reader.read(CHUNK):
                 yield chunk
 
     def files(self, prefix: str) -> list[Stored]:
         folder = self._root / prefix
-        with self._said(prefix, "read"):
+        with self._translating(prefix, "read"):
             if not folder.is_dir():
                 return []
-            found = local_files(folder)
-        return [Stored(each.name, each.size, str(each.changed_ns), each.changed_ns / 1e9) for each in found]
+            files = local_files(folder)
+        return [Stored(file.name, file.size, str(file.changed_ns), file.changed_ns / 1e9) for file in files]
 
     def folders(self, prefix: str = "") -> list[str]:
-        with self._said(prefix, "read"):
+        with self._translating(prefix, "read"):
             try:
                 return sorted(path.name for path in (self._root / prefix).iterdir() if path.is_dir())
             except FileNotFoundError:
@@ -87,7 +87,7 @@ class FolderSink(Sink):
 
     def remove(self, prefix: str) -> None:
         path = self._root / prefix
-        with self._said(prefix, "removed"):
+        with self._translating(prefix, "removed"):
             if path.is_dir() and not path.is_symlink():
                 with suppress(FileNotFoundError):
                     shutil.rmtree(path)
@@ -96,7 +96,7 @@ class FolderSink(Sink):
             self._drop_empty(path.parent)
 
     def _drop_empty(self, folder: Path) -> None:
-        """Folders that hold nothing any more go, up to the root, which stays."""
+        """Remove empty folders, up to the root, which stays."""
         while folder != self._root and folder.is_relative_to(self._root):
             try:
                 folder.rmdir()
@@ -105,25 +105,25 @@ class FolderSink(Sink):
             folder = folder.parent
 
     @contextmanager
-    def _beside(self, name: str) -> Iterator[Path]:
-        """An empty file in the folder of `name`, which is gone afterwards."""
+    def _temporary(self, name: str) -> Iterator[Path]:
+        """Yield an empty file in the folder of `name`, and remove it afterwards."""
         target = self._root / name
-        beside = target.with_name(f".{secrets.token_hex(8)}{UNFINISHED}")
+        temporary = target.with_name(f".{secrets.token_hex(8)}{UNFINISHED}")
         for left in reversed(range(TRIES)):
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
-                beside.touch(exist_ok=False)
+                temporary.touch(exist_ok=False)
                 break
             except FileNotFoundError:
                 if not left:
                     raise
         try:
-            yield beside
+            yield temporary
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
     @contextmanager
-    def _said(self, name: str, done: str = "written") -> Iterator[None]:
+    def _translating(self, name: str, done: str = "written") -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from argosy_agent.transfer.errors import StorageError, shown
-from argosy_agent.transfer.stores.local import Places, root_of
+from argosy_agent.transfer.stores.local import Roots, root_of
 from argosy_agent.transfer.stores.settings import Settings
 
 from .folder import FolderSink
@@ -18,10 +18,10 @@ def sink_of(uri: str, settings: Settings, pvc_root: Path) -> Sink:
     """Return what writes below `uri`. Raises StorageError where nothing can."""
     scheme = urlsplit(uri).scheme
     if scheme in FOLDERS:
-        return FolderSink(uri, root_of(uri, Places(pvc_root))[0])
+        return FolderSink(uri, root_of(uri, Roots(pvc_root))[0])
     if scheme in BUCKETS:
         from .bucket import BucketSink
 
         return BucketSink(uri, settings)
-    kinds = ", ".join(each for each in (*BUCKETS, *FOLDERS) if each)
+    kinds = ", ".join(scheme for scheme in (*BUCKETS, *FOLDERS) if scheme)
     raise StorageError(f"{shown(uri)} cannot be written to: {FIELD} is one of {kinds}")

@@ -34,19 +34,19 @@ class Sink(ABC):
 
     @abstractmethod
     def write(self, name: str, source: Path, sent: Callable[[bytes], None]) -> None:
-        """Write a file, all of it or nothing. `sent` is told of each piece of it, in order, and may raise."""
+        """Write a file, all of it or nothing. `sent` is called with each piece of it, in order, and may raise."""
 
     @abstractmethod
     def create(self, name: str, body: bytes) -> bool:
         """Write a small file where there is none; False where there is one. Of many that try, one alone succeeds.
 
-        False may also be said after an answer was lost: whose the file is, its content says. Raises
+        False may also be returned after an answer was lost: the content tells which writer it is from. Raises
         UnconditionalError.
         """
 
     @abstractmethod
     def replace(self, name: str, body: bytes) -> None:
-        """Write a small file, whether there is one or not; nobody sees half of it."""
+        """Write a small file, whether there is one or not; no reader sees half of it."""
 
     @abstractmethod
     def read(self, name: str) -> bytes | None:

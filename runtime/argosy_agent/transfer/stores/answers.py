@@ -33,7 +33,7 @@ MISSING = "correct spec.storageUri, or put the files there"
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What was wanted of a server: who needs which right for it, by scheme, and what to do where nothing is there."""
+    """The purpose of a request: the rights that it needs, by scheme, and what to do where nothing is there."""
 
     rights: Mapping[str, str]
     missing: str
@@ -42,12 +42,12 @@ class Purpose:
 READING = Purpose(RIGHTS, MISSING)
 
 
-def answered(uri: str, status: int, said: str = "", after: float = 0.0, purpose: Purpose = READING) -> StorageError:
+def answered(uri: str, status: int, reason: str = "", after: float = 0.0, purpose: Purpose = READING) -> StorageError:
     """Return the error for a server that answered `status` (and `said` something) where files of `uri` were
     asked for.
     """
     scheme = uri.partition(":")[0]
-    words = f"{shown(uri)}: the server answered {status} {_phrase(status)}" + (f" ({said})" if said else "")
+    words = f"{shown(uri)}: the server answered {status} {_phrase(status)}" + (f" ({reason})" if reason else "")
     if status in TRANSIENT or status >= 500:
         return TransientError(words, after)
     if status in (401, 403):
@@ -58,12 +58,12 @@ def answered(uri: str, status: int, said: str = "", after: float = 0.0, purpose:
     return StorageError(words)
 
 
-def unreached(uri: str, said: str) -> StorageError:
+def unreached(uri: str, reason: str) -> StorageError:
     """Return the error for a connection that failed: what may pass, unless the server's certificate is not trusted."""
-    if found := CERTIFICATE.search(said):
-        why = re.sub(r"\(?\s+", " ", found[0])
+    if match := CERTIFICATE.search(reason):
+        why = re.sub(r"\(?\s+", " ", match[0])
         return StorageError(f"{shown(uri)}: the server's certificate is not trusted ({why}): {TRUST}")
-    return TransientError(f"{shown(uri)}: {said}")
+    return TransientError(f"{shown(uri)}: {reason}")
 
 
 def nothing_there(uri: str) -> StorageError:

@@ -31,7 +31,7 @@ Bucket = S3Store | GCSStore | AzureStore
 SILENCE = timedelta(seconds=30)
 """A connection on which no byte comes for so long counts as cut."""
 STATUS = re.compile(r"status code: (\d{3})")
-SAID = re.compile(r"<Code>(?P<code>[^<]*)</Code>.*?<Message>(?P<message>[^<]*)</Message>", re.DOTALL)
+ERROR_BODY = re.compile(r"<Code>(?P<code>[^<]*)</Code>.*?<Message>(?P<message>[^<]*)</Message>", re.DOTALL)
 ONE_OF_MANY = re.compile(r"request failed for key .*?: (?P<message>.*) \(code: (?P<code>\w+)\)")
 """S3 and Azure are asked to remove objects in batches, and say of each object alone why it stays."""
 BAD_KEY = re.compile(r'[Pp]ath "(?P<key>[^"]*)"[^"]*(?:empty path segment|illegal character sequence)')
@@ -40,7 +40,7 @@ METADATA = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """What is told to every client."""
+    """The settings of every client."""
 
     silence: timedelta
     again: "RetryConfig | None"
@@ -49,7 +49,7 @@ class _How:
 def bucket(uri: str, settings: Settings, silence: timedelta = SILENCE, again: "RetryConfig | None" = None) -> Bucket:
     """Return the bucket that `uri` names; `again` is how often obstore itself tries, which is once.
 
-    Raises StorageError where the bucket, or who asks, cannot be told.
+    Raises StorageError where the bucket or the credentials are not named.
     """
     parts = urlsplit(uri)
     try:
@@ -69,7 +69,7 @@ def root_in_bucket(uri: str) -> str:
 
 
 def unreadable_key(uri: str, key: str) -> StorageError:
-    """Return the error for a key that is no path: what it would be as a file, nobody can tell."""
+    """Return the error for a key that is no path of a file."""
     return StorageError(
         f"{uri}: the key {key!r} has //, /./ or /../ in it, and cannot be a file's path: "
         "store that object under another key, or remove it"
@@ -77,7 +77,7 @@ def unreadable_key(uri: str, key: str) -> StorageError:
 
 
 def translated(uri: str, error: BaseException, purpose: Purpose = READING) -> StorageError:
-    """Return what obstore's error means for who asked for `uri`."""
+    """Return the StorageError of obstore's error about `uri`."""
     text = str(error)
     if METADATA.search(text):
         rights = purpose.rights[uri.partition(":")[0]]
@@ -91,9 +91,9 @@ def translated(uri: str, error: BaseException, purpose: Purpose = READING) -> St
         return unreadable_key(uri, bad["key"])
     status = STATUS.search(text)
     if status is None:
-        return unreached(uri, found[0] if (found := CERTIFICATE.search(text)) else first_line(error))
-    said = SAID.search(text)
-    words = f"{said['code']}: {said['message']}" if said else ""
+        return unreached(uri, match[0] if (match := CERTIFICATE.search(text)) else first_line(error))
+    details = ERROR_BODY.search(text)
+    words = f"{details['code']}: {details['message']}" if details else ""
     return answered(uri, int(status[1]), words, purpose=purpose)
 
 
@@ -104,10 +104,10 @@ def first_line(error: BaseException) -> str:
 
 def _s3(parts: SplitResult, settings: Settings, how: _How) -> S3Store:
     endpoint = settings.first("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL").rstrip("/")
-    given = _s3_alone(settings) if settings.alone else dict(_profile())
+    options = _s3_alone(settings) if settings.alone else dict(_profile())
     if endpoint:
-        given["endpoint"] = endpoint
-    return S3Store(parts.netloc, **_client(endpoint, how), **given)
+        options["endpoint"] = endpoint
+    return S3Store(parts.netloc, **_client(endpoint, how), **options)
 
 
 def _s3_alone(settings: Settings) -> dict[str, Any]:
@@ -118,19 +118,19 @@ def _s3_alone(settings: Settings) -> dict[str, Any]:
         "token": settings.first("AWS_SESSION_TOKEN") or None,
         "expires_at": None,
     }
-    given: dict[str, Any] = {"region": region, "endpoint": f"https://s3.{region}.amazonaws.com"}
-    given["skip_signature"] = settings.first("AWS_SKIP_SIGNATURE").lower() == "true"
-    return {**given, "credential_provider": lambda: keys} if keys["access_key_id"] else given
+    options: dict[str, Any] = {"region": region, "endpoint": f"https://s3.{region}.amazonaws.com"}
+    options["skip_signature"] = settings.first("AWS_SKIP_SIGNATURE").lower() == "true"
+    return {**options, "credential_provider": lambda: keys} if keys["access_key_id"] else options
 
 
 def _gcs(parts: SplitResult, settings: Settings, how: _How) -> GCSStore:
     endpoint = settings.first("GOOGLE_BASE_URL", "STORAGE_EMULATOR_HOST").rstrip("/")
-    given: dict[str, Any] = {"base_url": endpoint} if endpoint else {}
+    options: dict[str, Any] = {"base_url": endpoint} if endpoint else {}
     if settings.alone:
-        given["skip_signature"] = settings.first("GOOGLE_SKIP_SIGNATURE").lower() == "true"
+        options["skip_signature"] = settings.first("GOOGLE_SKIP_SIGNATURE").lower() == "true"
         if account := settings.file("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT"):
-            given["service_account"] = account
-    return GCSStore(parts.netloc, **_client(endpoint, how), **given)
+            options["service_account"] = account
+    return GCSStore(parts.netloc, **_client(endpoint, how), **options)
 
 
 def _azure(parts: SplitResult, settings: Settings, how: _How) -> AzureStore:
@@ -142,20 +142,20 @@ def _azure(parts: SplitResult, settings: Settings, how: _How) -> AzureStore:
             "or write abfss://container@account.dfs.core.windows.net/path"
         )
     endpoint = settings.first("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT").rstrip("/")
-    given: dict[str, Any] = {"account_name": account, **({"endpoint": endpoint} if endpoint else {})}
+    options: dict[str, Any] = {"account_name": account, **({"endpoint": endpoint} if endpoint else {})}
     if settings.alone:
-        given |= _azure_alone(settings)
-    return AzureStore(container or host, **_client(endpoint, how), **given)
+        options |= _azure_alone(settings)
+    return AzureStore(container or host, **_client(endpoint, how), **options)
 
 
 def _azure_alone(settings: Settings) -> dict[str, Any]:
-    given: dict[str, Any] = {"skip_signature": settings.first("AZURE_SKIP_SIGNATURE").lower() == "true"}
+    options: dict[str, Any] = {"skip_signature": settings.first("AZURE_SKIP_SIGNATURE").lower() == "true"}
     if key := settings.first("AZURE_STORAGE_ACCOUNT_KEY"):
-        given["credential_provider"] = lambda: {"access_key": key, "expires_at": None}
+        options["credential_provider"] = lambda: {"access_key": key, "expires_at": None}
     elif token := settings.first("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY"):
-        given["credential_provider"] = lambda: {"sas_token": token, "expires_at": None}
+        options["credential_provider"] = lambda: {"sas_token": token, "expires_at": None}
     names = {"AZURE_TENANT_ID": "tenant_id", "AZURE_CLIENT_ID": "client_id", "AZURE_CLIENT_SECRET": "client_secret"}
-    return {**given, **{key: value for name, key in names.items() if (value := settings.first(name))}}
+    return {**options, **{key: value for name, key in names.items() if (value := settings.first(name))}}
 
 
 _STORES: dict[str, Callable[[SplitResult, Settings, _How], Bucket]] = {
@@ -167,7 +167,10 @@ _STORES: dict[str, Callable[[SplitResult, Settings, _How], Bucket]] = {
 
 
 def _client(endpoint: str, how: _How) -> dict[str, Any]:
-    """A read that stands still ends; a long one does not. Plain HTTP is for endpoints that say so."""
+    """Return the options of a client.
+
+    A read that stands still ends; a long one does not. Plain HTTP is for endpoints that say so.
+    """
     plain = endpoint.startswith("http://")
     options = {
         "timeout": timedelta(days=1),
@@ -178,13 +181,13 @@ def _client(endpoint: str, how: _How) -> dict[str, Any]:
 
 
 def _profile() -> dict[str, str]:
-    """Keys of the AWS tools' shared file, where the environment has none."""
+    """Return the keys of the AWS tools' shared file, where the environment has none."""
     if any(name in os.environ for name in ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_SKIP_SIGNATURE")):
         return {}
     parser = configparser.RawConfigParser()
     parser.read(os.environ.get("AWS_SHARED_CREDENTIALS_FILE", Path.home() / ".aws" / "credentials"))
     profile = os.environ.get("AWS_PROFILE", "default")
-    found = dict(parser[profile]) if parser.has_section(profile) else {}
+    entries = dict(parser[profile]) if parser.has_section(profile) else {}
     names = {"aws_access_key_id": "access_key_id", "aws_secret_access_key": "secret_access_key"}
     names["aws_session_token"] = "session_token"
-    return {name: found[key] for key, name in names.items() if key in found}
+    return {name: entries[key] for key, name in names.items() if key in entries}

@@ -52,16 +52,16 @@ class HubSource(Source):
         if not files:
             raise nothing_there(self._uri)
         largest = max(files, key=lambda file: file.size or 0)
-        ranges = self._client.ranges(largest.place)
+        ranges = self._client.ranges(largest.path)
         return [replace(file, ranges=ranges) for file in files]
 
     def read(self, file: StoredFile, start: int, end: int | None) -> Iterator[bytes]:
-        return self._client.read(file, file.place, start, end, pinned=True)
+        return self._client.read(file, file.path, start, end, pinned=True)
 
     def check(self, file: StoredFile, path: Path) -> None:
         expected = self._sums.get(file.name)
-        if expected is not None and (found := digest_of_file(path)) != f"sha256:{expected}":
-            raise DigestMismatchError(f"{self._uri}: {file.name} came with digest {found}, not sha256:{expected}")
+        if expected is not None and (digest := digest_of_file(path)) != f"sha256:{expected}":
+            raise DigestMismatchError(f"{self._uri}: {file.name} came with digest {digest}, not sha256:{expected}")
 
     def close(self) -> None:
         self._client.close()
@@ -76,7 +76,7 @@ class HubSource(Source):
         return StoredFile(safe_name(name), entry.size, entry.blob_id, url, etag=entry.blob_id)
 
     def _below(self, path: str) -> str:
-        """Where a file of the repository stands in the copy; empty where it is not wanted."""
+        """Return the path of a file of the repository in the copy; empty where it is left out."""
         if path == self._path:
             return path.rpartition("/")[2]
         return path.removeprefix(f"{self._path}/" if self._path else "") if self._within(path) else ""
@@ -86,7 +86,7 @@ class HubSource(Source):
 
 
 def _library(uri: str) -> Any:
-    """huggingface_hub, imported only by who needs it."""
+    """Import huggingface_hub, only where it is needed."""
     try:
         import huggingface_hub
     except ImportError as error:
@@ -97,8 +97,8 @@ def _library(uri: str) -> Any:
 def _translated(uri: str, error: Exception) -> StorageError:
     response = getattr(error, "response", None)
     if isinstance(response, httpx.Response) or hasattr(response, "status_code"):
-        said = str(error).strip().splitlines()[-1] if str(error).strip() else ""
-        return answered(uri, int(getattr(response, "status_code", 0)), said)
+        message = str(error).strip().splitlines()[-1] if str(error).strip() else ""
+        return answered(uri, int(getattr(response, "status_code", 0)), message)
     if isinstance(error, httpx.TransportError | OSError) or type(error).__name__ in ("ConnectError", "ReadTimeout"):
         return unreached(uri, str(error) or type(error).__name__)
     return StorageError(f"{uri}: {error}")

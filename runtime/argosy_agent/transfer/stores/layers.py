@@ -17,7 +17,7 @@ def lay(layer: Path, folder: Path, budget: Budget) -> None:
     """Lay one archive over what `folder` holds.
 
     A member takes the place of what stands there; `.wh.<name>` takes away what earlier layers brought under that name,
-    and the opaque whiteout all that they brought beside it. Raises StorageError, OSError, tarfile.TarError.
+    and the opaque whiteout all that they brought into that folder. Raises StorageError, OSError, tarfile.TarError.
     """
     brought: set[Path] = set()
     with opened(layer) as tarred:
@@ -44,7 +44,7 @@ def _inside(path: Path, folder: Path) -> Path:
 
 
 def _make_way(path: Path, folder: Path, is_folder: bool) -> None:
-    """Nothing is written through a link, and a folder stays where a folder comes."""
+    """Replace links, and files where a folder comes: nothing is written through a link."""
     for parent in path.relative_to(folder).parents:
         if (folder / parent).is_file():
             (folder / parent).unlink()

@@ -21,7 +21,7 @@ ALLOWED = "the pool's spec.storage.allowedFolders"
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Roots:
     """Where files of this machine are read: claims, each by its name below `claims`, and what lies beneath one of
     `folders`, which alone a `file:` URI may name.
     """
@@ -30,16 +30,16 @@ class Places:
     folders: tuple[Path, ...] = (EVERYWHERE,)
 
 
-def root_of(uri: str, places: Places) -> tuple[Path, Path]:
+def root_of(uri: str, roots: Roots) -> tuple[Path, Path]:
     """Return the path that a `file:` or `pvc:` URI means here, and the folder that it may not leave.
 
     Raises StorageError where its claim is not mounted, or where no `file:` may name it.
     """
     parts = urlsplit(uri)
     if parts.scheme != "pvc":
-        return _allowed(uri, places.folders)
-    claim = places.claims / parts.netloc
-    if not places.claims.is_dir():
+        return _allowed(uri, roots.folders)
+    claim = roots.claims / parts.netloc
+    if not roots.claims.is_dir():
         raise StorageError(
             f"{uri}: there are no claims outside a cluster (argosy up, argosy render): "
             "write where the files are on this machine, file:/…"
@@ -61,9 +61,9 @@ def _allowed(uri: str, folders: tuple[Path, ...]) -> tuple[Path, Path]:
     raise StorageError(f"{uri}: {ALLOWED} lets file: be read {allowed}; add its folder there, or name another storage")
 
 
-def found(uri: str, places: Places) -> list[LocalFile]:
+def local_files_of(uri: str, roots: Roots) -> list[LocalFile]:
     """Return the files that `uri` means now. Raises StorageError where there are none, or where some cannot be read."""
-    path, root = root_of(uri, places)
+    path, root = root_of(uri, roots)
     try:
         files = local_files(path, root)
     except StorageError as error:
@@ -82,34 +82,34 @@ class LocalSource(Source):
 
     readers = 2
 
-    def __init__(self, uri: str, places: Places) -> None:
-        self._uri, self._places = uri, places
-        self._root = root_of(uri, places)[1]
+    def __init__(self, uri: str, roots: Roots) -> None:
+        self._uri, self._roots = uri, roots
+        self._root = root_of(uri, roots)[1]
 
     def files(self) -> list[StoredFile]:
         return [
-            StoredFile(each.name, each.size, str(each.changed_ns), str(each.path))
-            for each in found(self._uri, self._places)
+            StoredFile(file.name, file.size, str(file.changed_ns), str(file.path))
+            for file in local_files_of(self._uri, self._roots)
         ]
 
     def read(self, file: StoredFile, start: int, end: int | None) -> Iterator[bytes]:
-        with opened(Path(file.place), self._root) as descriptor, open(descriptor, "rb", closefd=False) as reader:
+        with opened(Path(file.path), self._root) as descriptor, open(descriptor, "rb", closefd=False) as reader:
             if str(os.fstat(descriptor).st_mtime_ns) != file.mark:
-                raise ChangedError(f"{file.place} changed while it was copied")
+                raise ChangedError(f"{file.path} changed while it was copied")
             reader.seek(start)
             left = (end or 0) - start
             while left > 0 and (chunk := reader.read(min(CHUNK, left))):
                 left -= len(chunk)
                 yield chunk
         if left > 0:
-            raise ChangedError(f"{file.place} became shorter while it was copied")
+            raise ChangedError(f"{file.path} became shorter while it was copied")
 
     def link(self, file: StoredFile, target: Path) -> bool:
         if (file.size or 0) < LINK_FROM:
             return False
         target.unlink(missing_ok=True)
-        with opened(Path(file.place), self._root) as descriptor, suppress(OSError):
-            os.link(resolved(Path(file.place), self._root), target)
+        with opened(Path(file.path), self._root) as descriptor, suppress(OSError):
+            os.link(resolved(Path(file.path), self._root), target)
             if os.path.samestat(target.lstat(), os.fstat(descriptor)):
                 return True
         target.unlink(missing_ok=True)
@@ -117,7 +117,7 @@ class LocalSource(Source):
         return False
 
     def check(self, file: StoredFile, path: Path) -> None:
-        with opened(Path(file.place), self._root) as descriptor:
+        with opened(Path(file.path), self._root) as descriptor:
             status = os.fstat(descriptor)
         if not os.path.samestat(status, path.stat()):
             path.chmod(status.st_mode & 0o777)

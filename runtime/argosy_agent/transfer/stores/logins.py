@@ -45,7 +45,7 @@ class Login:
             self._begin()
 
     def renew(self, used: Mapping[str, str]) -> None:
-        """Begin anew where the headers `used` are still those that go with a request: once for many readers."""
+        """Log in again where the headers `used` are still the current ones: once for many readers."""
         with self._lock:
             if self.headers() == used:
                 self._begin()
@@ -67,10 +67,10 @@ class Login:
     def _token(self, challenge: Mapping[str, str]) -> str:
         if "realm" not in challenge:
             raise StorageError(f"{self._uri}: the registry's WWW-Authenticate names no realm")
-        asked = {"scope": f"repository:{self.repository}:pull"}
+        query = {"scope": f"repository:{self.repository}:pull"}
         if "service" in challenge:
-            asked["service"] = challenge["service"]
-        response = self._get(challenge["realm"], params=asked, auth=self._credentials)
+            query["service"] = challenge["service"]
+        response = self._get(challenge["realm"], params=query, auth=self._credentials)
         if response.status_code != 200:
             raise answered(self._uri, response.status_code, "it gave no token")
         answer = response.json()
@@ -92,12 +92,12 @@ def _is_plain(host: str) -> bool:
 
 
 def _credentials(host: str, secrets: Path) -> tuple[str, str] | None:
-    """User and password for a registry, out of the first Docker configuration that has some."""
+    """Return user and password for a registry, from the first Docker configuration that has some."""
     names = {host, f"https://{host}"} | ({*HUB_NAMES, "https://index.docker.io/v1/"} if host in HUB_NAMES else set())
     for path in _configurations(secrets):
         for name, entry in _logins(path).items():
-            if name.rstrip("/") in {each.rstrip("/") for each in names} and (found := _pair(entry)):
-                return found
+            if name.rstrip("/") in {host.rstrip("/") for host in names} and (pair := _pair(entry)):
+                return pair
     return None
 
 
@@ -110,14 +110,17 @@ def _logins(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text()).get("auths", {})
+        logins = json.loads(path.read_text()).get("auths", {})
     except (ValueError, AttributeError) as error:
         raise StorageError(f"{path} is no Docker configuration: {error}") from error
-    return found if isinstance(found, dict) else {}
+    return logins if isinstance(logins, dict) else {}
 
 
 def _pair(entry: Mapping[str, str]) -> tuple[str, str] | None:
-    """User and password of an entry. An identity token stands for a password, with the user that tokens have."""
+    """Return user and password of an entry.
+
+    An identity token stands for a password, with the user that tokens have.
+    """
     if entry.get("auth"):
         user, _, password = base64.b64decode(entry["auth"]).decode().partition(":")
         return user, entry.get("identitytoken") or password

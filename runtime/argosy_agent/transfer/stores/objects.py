@@ -34,15 +34,15 @@ class ObjectSource(Source):
                 metas = [obstore.head(self._store, self._root)] if self._root else []
         except (BaseError, OSError, ValueError) as error:
             raise self._translated(error) from error
-        found = [self._file(meta) for meta in metas if meta["path"] != self._root or len(metas) == 1]
-        if not (files := without_markers(found)):
+        files = [self._file(meta) for meta in metas if meta["path"] != self._root or len(metas) == 1]
+        if not (files := without_markers(files)):
             raise nothing_there(self._uri)
         return files
 
     def read(self, file: StoredFile, start: int, end: int | None) -> Iterator[bytes]:
         assert end is not None  # the size of an object is always known
         try:
-            result = obstore.get(self._store, file.place, options={"range": (start, end)})
+            result = obstore.get(self._store, file.path, options={"range": (start, end)})
             if not _same(result.meta, file):
                 raise ChangedError(f"{self._uri}: {file.name} changed while it was read")
             yield from map(bytes, result.stream(CHUNK))
@@ -66,6 +66,6 @@ def mark_of(meta: Any) -> str:
 
 
 def _same(meta: Any, file: StoredFile) -> bool:
-    """Whether an answer is of the file that was listed: a listing may write the ETag, or the time, otherwise."""
+    """Return whether an answer is of the listed file: a listing may write the ETag, or the time, in another way."""
     marks = zip(mark_of(meta).rsplit(" ", 1), file.mark.rsplit(" ", 1), strict=True)
     return meta["size"] == file.size and any(now == listed != "" for now, listed in marks)

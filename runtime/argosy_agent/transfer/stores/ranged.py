@@ -12,7 +12,7 @@ from .source import StoredFile, strong
 
 TIMEOUT = httpx.Timeout(30.0)
 """Seconds without a byte after which a connection counts as cut; a whole download may take as long as it takes."""
-SAID = 300
+ERROR_BODY = 300
 """How much of an error's body is repeated."""
 PLAIN = {"Accept-Encoding": "identity"}
 Headers = Callable[[], Mapping[str, str]]
@@ -31,7 +31,7 @@ class RangedClient:
 
     @contextmanager
     def get(self, url: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
-        """A response that is being read, whatever its status. Raises TransientError, StorageError."""
+        """Yield a response that is being read, whatever its status. Raises TransientError, StorageError."""
         sent = {**PLAIN, **self._headers(), **headers}
         try:
             with self._client.stream("GET", url, headers=sent) as response:
@@ -44,7 +44,9 @@ class RangedClient:
     def refused(self, response: httpx.Response) -> StorageError:
         """Return the error for a response that is none of those expected."""
         after = response.headers.get("Retry-After", "")
-        return answered(self._uri, response.status_code, _said(response), float(after) if after.isdigit() else 0.0)
+        return answered(
+            self._uri, response.status_code, _error_text(response), float(after) if after.isdigit() else 0.0
+        )
 
     def describe(self, url: str, name: str) -> StoredFile:
         """Return what stands at `url`. One byte is asked for, since not every server answers HEAD as it answers GET."""
@@ -80,7 +82,7 @@ class RangedClient:
 
 
 def _size(response: httpx.Response) -> tuple[int | None, bool]:
-    """The bytes of the whole, and whether parts of it can be had."""
+    """Return the bytes of the file, and whether ranges of it can be read."""
     encoded = response.headers.get("Content-Encoding", "identity") != "identity"
     _, slash, total = response.headers.get("Content-Range", "").partition("/")
     if slash and total.isdigit() and not encoded:
@@ -90,17 +92,17 @@ def _size(response: httpx.Response) -> tuple[int | None, bool]:
 
 
 def _mark(response: httpx.Response) -> str:
-    """What changes with the content: the ETag, or the time of the last change."""
+    """Return the mark that changes with the content: the ETag, or the time of the last change."""
     etag: str = response.headers.get("ETag", "")
     return etag or str(response.headers.get("Last-Modified", ""))
 
 
-def _said(response: httpx.Response) -> str:
-    """The beginning of an error's body, where it is text."""
+def _error_text(response: httpx.Response) -> str:
+    """Return the beginning of an error's body, where it is text."""
     if "html" in response.headers.get("Content-Type", "html"):
         return ""
     try:
-        return " ".join(response.read().decode("utf-8", "replace").split())[:SAID]
+        return " ".join(response.read().decode("utf-8", "replace").split())[:ERROR_BODY]
     except httpx.HTTPError:
         return ""
 

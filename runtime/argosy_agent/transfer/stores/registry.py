@@ -56,21 +56,21 @@ class RegistrySource(Source):
         if not files:
             raise nothing_there(self._uri)
         largest = max(files, key=lambda file: file.size or 0)
-        ranges = self._client.ranges(largest.place)
+        ranges = self._client.ranges(largest.path)
         self._layers = [file.name for file in files if file.name.startswith(LAYER)]
         return [replace(file, ranges=ranges) for file in {file.name: file for file in files}.values()]
 
     def read(self, file: StoredFile, start: int, end: int | None) -> Iterator[bytes]:
         used = self._login.headers()
         try:
-            yield from self._client.read(file, file.place, start, end, pinned=True)
+            yield from self._client.read(file, file.path, start, end, pinned=True)
         except UnauthorizedError:  # a token lasts for minutes, a pull for hours
             self._login.renew(used)
-            yield from self._client.read(file, file.place, start, end, pinned=True)
+            yield from self._client.read(file, file.path, start, end, pinned=True)
 
     def check(self, file: StoredFile, path: Path) -> None:
-        if (found := digest_of_file(path)) != file.mark:
-            raise DigestMismatchError(f"{self._uri}: the layer {file.name} came with digest {found}, not {file.mark}")
+        if (digest := digest_of_file(path)) != file.mark:
+            raise DigestMismatchError(f"{self._uri}: the layer {file.name} came with digest {digest}, not {file.mark}")
 
     def assemble(self, folder: Path, budget: Budget) -> None:
         for name in self._layers:
@@ -88,10 +88,10 @@ class RegistrySource(Source):
                 raise self._client.refused(response)
             body = b"".join(_bounded(response.iter_bytes(), self._uri))
             kind = response.headers.get("Content-Type", "").partition(";")[0]
-        found = f"sha256:{hashlib.sha256(body).hexdigest()}"
-        if reference.startswith("sha256:") and found != reference:
-            raise DigestMismatchError(f"{self._uri}: the registry's manifest has digest {found}, not {reference}")
-        self.digest = self.digest or found
+        digest = f"sha256:{hashlib.sha256(body).hexdigest()}"
+        if reference.startswith("sha256:") and digest != reference:
+            raise DigestMismatchError(f"{self._uri}: the registry's manifest has digest {digest}, not {reference}")
+        self.digest = self.digest or digest
         manifest = self._parsed(body)
         if kind in INDEXES or "manifests" in manifest:
             return self._manifest(_for_this_machine(manifest.get("manifests", []), self._uri))
@@ -125,9 +125,9 @@ def _bounded(chunks: Iterator[bytes], uri: str) -> Iterator[bytes]:
 
 
 def _for_this_machine(manifests: Sequence[Mapping[str, Any]], uri: str) -> str:
-    """The digest of the image for this machine's architecture, or of the only one."""
+    """Return the digest of the image for this machine's architecture, or of the only one."""
     machine = MACHINES.get(platform.machine(), platform.machine())
-    for each in manifests:
-        if len(manifests) == 1 or each.get("platform", {}).get("architecture") == machine:
-            return str(each["digest"])
+    for entry in manifests:
+        if len(manifests) == 1 or entry.get("platform", {}).get("architecture") == machine:
+            return str(entry["digest"])
     raise StorageError(f"{uri} holds no image for {machine}")

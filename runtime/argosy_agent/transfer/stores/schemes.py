@@ -5,44 +5,44 @@ from urllib.parse import urlsplit
 
 from argosy_agent.transfer.errors import StorageError
 
-from .local import LocalSource, Places
+from .local import LocalSource, Roots
 from .settings import Settings
 from .source import Source
 
-Opener = Callable[[str, Places, Settings], Source]
+Opener = Callable[[str, Roots, Settings], Source]
 
 
-def source_of(uri: str, places: Places, settings: Settings) -> Source:
+def source_of(uri: str, roots: Roots, settings: Settings) -> Source:
     """Return the source that reads `uri`. Raises StorageError where none does."""
     opener = OPENERS.get(urlsplit(uri).scheme)
     if opener is None:
         raise StorageError(f"{uri}: no storage is called so; one of {', '.join(s for s in OPENERS if s)} is")
-    return opener(uri, places, settings)
+    return opener(uri, roots, settings)
 
 
-def _local(uri: str, places: Places, settings: Settings) -> Source:
-    return LocalSource(uri, places)
+def _local(uri: str, roots: Roots, settings: Settings) -> Source:
+    return LocalSource(uri, roots)
 
 
-def _objects(uri: str, places: Places, settings: Settings) -> Source:
+def _objects(uri: str, roots: Roots, settings: Settings) -> Source:
     from .objects import ObjectSource
 
     return ObjectSource(uri, settings)
 
 
-def _web(uri: str, places: Places, settings: Settings) -> Source:
+def _web(uri: str, roots: Roots, settings: Settings) -> Source:
     from .web import WebSource
 
     return WebSource(uri)
 
 
-def _hub(uri: str, places: Places, settings: Settings) -> Source:
+def _hub(uri: str, roots: Roots, settings: Settings) -> Source:
     from .hub import HubSource
 
     return HubSource(uri, settings)
 
 
-def _registry(uri: str, places: Places, settings: Settings) -> Source:
+def _registry(uri: str, roots: Roots, settings: Settings) -> Source:
     from .registry import RegistrySource
 
     return RegistrySource(uri, settings.folder)

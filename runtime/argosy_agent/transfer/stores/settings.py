@@ -27,17 +27,17 @@ class Variables:
     def bring(self, folder: Path) -> None:
         """Have the keys in `folder` as variables, as they are now. What the process was started with stays."""
         with self._lock:
-            found = {
+            variables = {
                 name: text
                 for name, text in _keys(folder).items()
                 if VARIABLE.fullmatch(name) and (name in self._brought or name not in self._environment)
             }
-            for name in self._brought - found.keys():
+            for name in self._brought - variables.keys():
                 self._environment.pop(name, None)
-            for name, text in found.items():
+            for name, text in variables.items():
                 if self._environment.get(name) != text:
                     self._environment[name] = text
-            self._brought = set(found)
+            self._brought = set(variables)
 
 
 _OF_PROCESS = Variables(os.environ)
@@ -63,11 +63,11 @@ class Settings:
     @classmethod
     def of_secret(cls, folder: Path) -> "Settings":
         """Return the keys of a Secret that is mounted at `folder`. Raises StorageError where it has none."""
-        found = _keys(folder)
-        if not found:
+        keys = _keys(folder)
+        if not keys:
             name = folder.name
             raise StorageError(f"the Secret {name} of spec.storage.secretName is not there, or is empty: create it")
-        return cls(folder, found, alone=True)
+        return cls(folder, keys, alone=True)
 
     def first(self, *names: str) -> str:
         """Return the first of these that is set, or nothing."""
@@ -82,7 +82,7 @@ class Settings:
 
 
 def _keys(folder: Path) -> dict[str, str]:
-    """The keys of a Secret that is mounted at `folder`: all of one moment, as the kubelet changes them together."""
+    """Return the keys of a Secret that is mounted at `folder`, all as of one moment."""
     data = folder / "..data"
     now = data.resolve() if data.exists() else folder
     files = [path for path in now.iterdir() if not path.name.startswith("..")] if now.is_dir() else []
@@ -90,7 +90,7 @@ def _keys(folder: Path) -> dict[str, str]:
 
 
 def _text(path: Path) -> str | None:
-    """A key's value as a variable has it, without the newline that editors put behind it."""
+    """Return a key's value as a variable has it, without the newline that editors add."""
     try:
         return path.read_text().rstrip("\n")
     except (OSError, UnicodeDecodeError):

@@ -21,7 +21,7 @@ class StoredFile:
     name: str
     size: int | None
     mark: str = ""
-    place: str = ""
+    path: str = ""
     ranges: bool = True
     etag: str = ""
 
@@ -68,7 +68,7 @@ class Source(ABC):
 
 
 def safe_name(name: str) -> str:
-    """`name` as a relative path that stays below its folder. Raises StorageError."""
+    """Return `name` as a relative path that stays below its folder. Raises StorageError."""
     path = PurePosixPath(name.lstrip("/"))
     if not path.parts or ".." in path.parts or "\0" in name:
         raise StorageError(f"a file named {name!r} would be written outside its folder")

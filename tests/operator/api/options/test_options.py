@@ -288,7 +288,7 @@ def a_value(option: Option) -> Any:
     if option.choices:
         return option.choices[0]
     match option.kind:
-        case Kind.WHOLE | Kind.NUMBER:
+        case Kind.INTEGER | Kind.NUMBER:
             return max(int(option.minimum or 0), 1)
         case Kind.LIST:
             assert option.items is not None

@@ -68,8 +68,8 @@ def _bytes(memory: int, whole: bool, capacity: int) -> int:
 
 def _size(source: VersionSource, name: str, members: Members) -> tuple[int, bool]:
     """Bytes of each GPU, and whether nobody else may be there."""
-    if source.memory or source.whole:
-        return source.memory, source.whole
+    if source.memory or source.exclusive:
+        return source.memory, source.exclusive
     declared = members.models.get(name)
     need = footprint_of(declared) if declared else None
     return (need.memory, need.whole) if need else (0, True)

@@ -9,7 +9,7 @@ from argosy_agent.contract.engine_options.requested import DeclaredSizes, Reques
 from .quantization import AWQ, FP8_WEIGHTS, OF_CALIBRATION, QFORMATS, asks_for_calibration, qformat_of
 
 BATCHES = 2048
-"""TensorRT-LLM's max_batch_size where nobody sets it."""
+"""TensorRT-LLM's default of max_batch_size."""
 
 
 def contradictions(engine: RequestedEngine) -> Iterator[Fault]:
@@ -90,7 +90,7 @@ def _formats(engine: RequestedEngine) -> Iterator[Fault]:
 
 def _format_of_the_precision(engine: RequestedEngine, qformat: str) -> Iterator[Fault]:
     if engine.precision is None:
-        meant = next((str(each) for each, formats in QFORMATS.items() if qformat in formats), "")
+        meant = next((str(precision) for precision, formats in QFORMATS.items() if qformat in formats), "")
         if qformat != "full_prec":
             yield fault("qformat", f"needs spec.engine.precision: {meant}, so that its accuracy is checked")
     elif qformat not in QFORMATS.get(engine.precision, ()):
@@ -152,9 +152,9 @@ def _attention(engine: RequestedEngine) -> Iterator[Fault]:
 
 
 def _plugins(engine: RequestedEngine) -> Iterator[Fault]:
-    forms = {"fp8": Precision.FP8, "nvfp4": Precision.FP4}
+    precisions = {"fp8": Precision.FP8, "nvfp4": Precision.FP4}
     for name, value in engine.options.items():
-        needed = forms.get(value) if name.endswith("_plugin") and isinstance(value, str) else None
+        needed = precisions.get(value) if name.endswith("_plugin") and isinstance(value, str) else None
         if needed is not None and engine.precision is not needed:
             yield fault(name, f"is {value}, and spec.engine.precision is not {needed}; change one of them")
     for name in ("max_lora_rank", "lora_target_modules"):

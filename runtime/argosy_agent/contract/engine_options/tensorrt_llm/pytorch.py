@@ -1,27 +1,29 @@
 """Options of the engine-less path (`backend: pytorch`): keyword arguments of `tensorrt_llm.LLM`, by their names."""
 
-from argosy_agent.contract.engine_options.option import Option, choice, fields, flag, names, number, numbers, whole
+from argosy_agent.contract.engine_options.option import Option, choice, fields, flag, integer, integers, names, number
 
 _GRAPHS = {
-    "batch_sizes": Option(names("").kind, "Batch sizes that have a graph.", items=whole("")),
-    "max_batch_size": whole("Graphs are made for batches up to this.", 0, default=0),
+    "batch_sizes": Option(names("").kind, "Batch sizes that have a graph.", items=integer("")),
+    "max_batch_size": integer("Graphs are made for batches up to this.", 0, default=0),
     "enable_padding": flag("Batches are padded to the next size that has a graph.", default=False),
 }
 _CACHE = {
     "dtype": choice("Keys and values are kept in this precision.", "auto", "fp8", "nvfp4", default="auto"),
     "free_gpu_memory_fraction": number("The share of free memory that the cache takes.", 0.01, 1, default=0.9),
-    "max_tokens": whole("The most tokens in the cache."),
+    "max_tokens": integer("The most tokens in the cache."),
     "enable_block_reuse": flag("Equal beginnings of prompts share their cache.", default=True),
     "enable_partial_reuse": flag("Blocks that are equal in part are shared, too.", default=True),
-    "host_cache_size": whole("Bytes of the host's memory for blocks.", 0, 2**53 - 1, default=0),
-    "tokens_per_block": numbers("Tokens in a block of the cache.", 8, 16, 32, 64, 128, default=32),
+    "host_cache_size": integer("Bytes of the host's memory for blocks.", 0, 2**53 - 1, default=0),
+    "tokens_per_block": integers("Tokens in a block of the cache.", 8, 16, 32, 64, 128, default=32),
 }
 PYTORCH: dict[str, Option] = {
-    "max_batch_size": whole("The most sequences that run at once.", default="maxBatchSize, else 2048"),
-    "max_input_len": whole("The most tokens of a prompt.", default=1024),
-    "max_seq_len": whole("The most tokens of a prompt and its answer together.", default="what the model is made for"),
-    "max_num_tokens": whole("The most tokens of all sequences in one step.", default=8192),
-    "max_beam_width": whole("The most beams of a search.", default=1),
+    "max_batch_size": integer("The most sequences that run at once.", default="maxBatchSize, else 2048"),
+    "max_input_len": integer("The most tokens of a prompt.", default=1024),
+    "max_seq_len": integer(
+        "The most tokens of a prompt and its answer together.", default="what the model is made for"
+    ),
+    "max_num_tokens": integer("The most tokens of all sequences in one step.", default=8192),
+    "max_beam_width": integer("The most beams of a search.", default=1),
     "kv_cache_config": fields("The cache of keys and values.", _CACHE),
     "cuda_graph_config": fields("CUDA graphs of generation; null: none.", _GRAPHS, nullable=True, default="on"),
     "enable_chunked_prefill": flag("Long prompts go in chunks, beside generation.", default=False),
@@ -30,6 +32,6 @@ PYTORCH: dict[str, Option] = {
         "Mixtures of experts.",
         {"backend": choice("What computes them.", "CUTLASS", "CUTEDSL", "WIDEEP", "TRTLLM", "VANILLA", "TRITON")},
     ),
-    "moe_expert_parallel_size": whole("GPUs that experts are shared out to.", default=1),
+    "moe_expert_parallel_size": integer("GPUs that experts are shared out to.", default=1),
     "disable_overlap_scheduler": flag("A step is not prepared while the one before it runs.", default=False),
 }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from argosy_agent.contract.engine_options.option import choice, flag, whole
+from argosy_agent.contract.engine_options.option import choice, flag, integer
 from argosy_agent.contract.engine_options.precisions import Precision
 
 QFORMATS: Mapping[Precision, tuple[str, ...]] = {
@@ -24,18 +24,18 @@ FP8_WEIGHTS = frozenset({"fp8", "fp8_pc_pt"})
 QUANTIZATION = {
     "qformat": choice(
         "The format of quantization; precision says which go.",
-        *dict.fromkeys(each for formats in QFORMATS.values() for each in formats),
+        *dict.fromkeys(qformat for formats in QFORMATS.values() for qformat in formats),
         default="fp8, int8_sq, int4_awq or nvfp4, by precision",
     ),
     "dtype": choice(
         "The data type of what is not quantized.", "auto", "float16", "bfloat16", "float32", default="auto"
     ),
-    "awq_block_size": whole("Weights that share a scale, of the AWQ formats.", default=128),
+    "awq_block_size": integer("Weights that share a scale, of the AWQ formats.", default=128),
     "quantize_lm_head": flag("The last layer is quantized too, of fp8.", default=False),
-    "calib_batch_size": whole("Samples of the calibration data that run at once.", default=1),
-    "calib_max_seq_length": whole("Tokens of a sample that are used.", default=512),
-    "tokenizer_max_seq_length": whole("The tokenizer's own limit.", default=2048),
-    "random_seed": whole("The seed of what is drawn by chance.", 0, default=1234),
+    "calib_batch_size": integer("Samples of the calibration data that run at once.", default=1),
+    "calib_max_seq_length": integer("Tokens of a sample that are used.", default=512),
+    "tokenizer_max_seq_length": integer("The tokenizer's own limit.", default=2048),
+    "random_seed": integer("The seed of what is drawn by chance.", 0, default=1234),
     "device_map": choice(
         "Where the model is while it is calibrated.", "auto", "sequential", "cpu", "gpu", default="auto"
     ),
@@ -46,9 +46,9 @@ OF_CALIBRATION = ("calib_batch_size", "calib_max_seq_length", "tokenizer_max_seq
 
 def qformat_of(precision: Precision | None, options: Mapping[str, Any]) -> str:
     """Return the format that is meant; empty where neither says one."""
-    said = options.get("qformat")
-    if isinstance(said, str):
-        return said
+    qformat = options.get("qformat")
+    if isinstance(qformat, str):
+        return qformat
     return QFORMATS.get(precision, ("",))[0] if precision else ""
 
 

@@ -1,4 +1,4 @@
-"""Names that people who know TensorRT-LLM will write, and where what they mean stands."""
+"""Names from other tools and releases of TensorRT-LLM, and what to write instead."""
 
 from collections.abc import Mapping
 

@@ -1,10 +1,10 @@
 """Options of what serves an engine: parameters of Triton's `tensorrtllm` backend. They change nothing of its files."""
 
-from argosy_agent.contract.engine_options.option import Option, choice, flag, number, whole
+from argosy_agent.contract.engine_options.option import Option, choice, flag, integer, number
 
 SERVING: dict[str, Option] = {
     "cuda_graph_mode": flag("Steps of generation run as CUDA graphs.", default=False, serving=True),
-    "cuda_graph_cache_size": whole("So many CUDA graphs are kept.", 0, default=0, serving=True),
+    "cuda_graph_cache_size": integer("So many CUDA graphs are kept.", 0, default=0, serving=True),
     "multi_block_mode": flag("Long sequences' attention over several blocks.", default=True, serving=True),
     "enable_context_fmha_fp32_acc": flag(
         "Fused attention over the prompt adds up in fp32.", default=False, serving=True
@@ -12,9 +12,11 @@ SERVING: dict[str, Option] = {
     "kv_cache_free_gpu_mem_fraction": number(
         "The share of the GPU's free memory that the cache takes, 0 to 1.", 0.01, 1, default=0.9, serving=True
     ),
-    "max_tokens_in_paged_kv_cache": whole("The most tokens in the cache.", default="what memory allows", serving=True),
-    "max_attention_window_size": whole("Tokens that a token looks back at.", default="all", serving=True),
-    "kv_cache_host_memory_bytes": whole(
+    "max_tokens_in_paged_kv_cache": integer(
+        "The most tokens in the cache.", default="what memory allows", serving=True
+    ),
+    "max_attention_window_size": integer("Tokens that a token looks back at.", default="all", serving=True),
+    "kv_cache_host_memory_bytes": integer(
         "Bytes of the host's memory for blocks that the GPU has no room for.",
         0,
         2**53 - 1,

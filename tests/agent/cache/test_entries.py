@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from argosy_agent.cache.copies import TELL_S
+from argosy_agent.cache.entries import REPORT_S
 from argosy_agent.cache.owners import Owner
 from argosy_agent.cache.storage import Storage
 from argosy_agent.transfer import download as downloading
@@ -73,7 +73,7 @@ def test_what_is_retained_is_reported_again_though_nothing_changes(
     storage.keep(kept)
     assert record.stat().st_mtime == pytest.approx(long_ago)
     now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + 2 * TELL_S)
+    monkeypatch.setattr(time, "monotonic", lambda: now + 2 * REPORT_S)
     storage.keep(kept)
     assert record.stat().st_mtime > long_ago + 1800
 

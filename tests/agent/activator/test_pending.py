@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from argosy_agent.activator import holding, servers
-from argosy_agent.activator.holding import Holder, HoldingError, Refusal, UnreachableError
-from argosy_agent.activator.room import Limits
+from argosy_agent.activator import members as members_module
+from argosy_agent.activator import pending
+from argosy_agent.activator.pending import PendingRequests, NotForwardedError, Refusal, UnreachableError
+from argosy_agent.activator.fair_queue import Limits
 from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint
 
 HERE, THERE = Endpoint("10.0.0.1", 8000, 8001), Endpoint("10.0.0.2", 8000, 8001)
@@ -65,8 +66,8 @@ def heard() -> Heard:
     return Heard()
 
 
-def holder(heard: Heard, known: Activation, limits: Limits | None = None) -> Holder:
-    made = Holder(limits or Limits(), heard)
+def holder(heard: Heard, known: Activation, limits: Limits | None = None) -> PendingRequests:
+    made = PendingRequests(limits or Limits(), heard)
     made.update(known)
     return made
 
@@ -97,7 +98,7 @@ async def test_a_server_that_takes_no_connection_is_left_out_for_another(heard: 
 async def test_a_request_waits_until_a_server_takes_its_connection(
     heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers, "ASIDE_S", 0.01)
+    monkeypatch.setattr(members_module, "ASIDE_S", 0.01)
     fleet, held = Fleet(down={HERE}), holder(heard, members(HERE))
     waiting = asyncio.create_task(held.reach("m", 1, fleet.connect))
     await heard.until({"resource": 1})
@@ -110,7 +111,7 @@ async def test_a_request_waits_until_a_server_takes_its_connection(
 
 async def test_a_request_that_waited_in_vain_learns_for_how_long_and_why(heard: Heard) -> None:
     held = holder(heard, members(timeout_s=0, reason="no GPU is free"))
-    with pytest.raises(HoldingError) as raised:
+    with pytest.raises(NotForwardedError) as raised:
         await held.reach("m", 1, Fleet().connect)
     assert raised.value.refusal is Refusal.TIMEOUT
     assert raised.value.message == "model 'm' was not ready within 0 s: no GPU is free; ask again later"
@@ -128,7 +129,7 @@ async def test_what_waits_has_bounds(heard: Heard, limits: Limits, words: str) -
     held = holder(heard, members(), limits)
     waiting = asyncio.create_task(held.reach("m", 10, Fleet().connect))
     await heard.until({"resource": 1})
-    with pytest.raises(HoldingError, match=words) as raised:
+    with pytest.raises(NotForwardedError, match=words) as raised:
         await held.reach("m", 10, Fleet().connect)
     assert raised.value.refusal is Refusal.FULL
     held.update(members(HERE))
@@ -140,9 +141,9 @@ def several(*names: str, ready: str = "") -> Activation:
     return Activation(tuple(ActivatedMember(each, each, 600, (HERE,) if each == ready else ()) for each in names))
 
 
-async def refusal_of(request: "asyncio.Task[Endpoint]") -> HoldingError:
+async def refusal_of(request: "asyncio.Task[Endpoint]") -> NotForwardedError:
     """Return the error by which it is refused."""
-    with pytest.raises(HoldingError) as raised:
+    with pytest.raises(NotForwardedError) as raised:
         await request
     return raised.value
 
@@ -179,7 +180,7 @@ async def test_one_large_request_sends_no_smaller_share_away(heard: Heard) -> No
 
 
 async def test_what_finds_no_space_is_demand_for_a_while(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holding, "REFUSED_S", 0.01)
+    monkeypatch.setattr(pending, "REFUSED_S", 0.01)
     held = holder(heard, several("big", "large"), Limits(size=10))
     waiting = asyncio.create_task(held.reach("big", 10, Fleet().connect))
     await heard.until({"big": 1})
@@ -208,6 +209,6 @@ async def test_no_request_waits_for_what_is_unknown(heard: Heard, known: Activat
     if known.members:
         await heard.until({"resource": 1})
         held.update(Activation())
-    with pytest.raises(HoldingError, match="no InferenceModel or Ensemble of this pool") as raised:
+    with pytest.raises(NotForwardedError, match="no InferenceModel or Ensemble of this pool") as raised:
         await waiting
     assert raised.value.refusal is Refusal.UNKNOWN

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
+from argosy_agent import publisher as publishing
 from argosy_agent.contract import LoadedModel, LoadState
 from argosy_agent.contract.documents import AgentState, parse_state, state_text
-from argosy_agent.exchange import publisher as publishing
-from argosy_agent.exchange.backoff import Backoff
-from argosy_agent.exchange.ports import PublishError
-from argosy_agent.exchange.publisher import Publisher, in_kind
+from argosy_agent.publisher import Publisher, PublishError, in_kind
+from argosy_common.backoff import Backoff
 
 
 @dataclass

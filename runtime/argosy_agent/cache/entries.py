@@ -1,6 +1,6 @@
-"""The cache folder: whole copies by key, what of them has to stay, and room for another.
+"""The cache folder: complete copies by key, which of them stay, and free space for another.
 
-<key>/                  a whole copy; its own time is when it was last used
+<key>/                  a complete copy; its own time is when it was last used
 .kept-<owner>.json      the keys that an agent serves, touched while it does: other agents leave them
 """
 
@@ -23,8 +23,8 @@ from .owners import Owner, disk_time, is_at_work
 from .partials import Partials
 
 KINDS = ("file-", "remote-")
-KEPT = ".kept-"
-TELL_S, KEPT_GONE_AFTER_S = 60.0, 600.0
+RETAINED = ".kept-"
+REPORT_S, RETAINED_GONE_AFTER_S = 60.0, 600.0
 SPARE = 16 * 2**20
 """Bytes that are left free on the disk."""
 
@@ -35,13 +35,13 @@ class Cache:
     def __init__(self, folder: Path, size_limit: int | None, owner: Owner, partials: Partials) -> None:
         self._folder, self._limit, self._owner, self._partials = folder, size_limit, owner, partials
         self._lock = threading.RLock()
-        self._kept: frozenset[str] = frozenset()
-        self._told_at = -TELL_S
+        self._retained: frozenset[str] = frozenset()
+        self._reported_at = -REPORT_S
         self._used_since: set[str] = set()
         self._fetching: dict[str, int] = {}
 
     def take(self, key: str) -> Path | None:
-        """Return the whole copy, now used; None if it is not here."""
+        """Return a complete copy and mark it as used; None if it is not here."""
         path = self._folder / key
         with self._lock, suppress(FileNotFoundError):
             os.utime(path)
@@ -50,32 +50,33 @@ class Cache:
         return None
 
     def keep(self, keys: Collection[str]) -> None:
-        """These are served or wanted: they stay. Copies of `file:` and `pvc:` folders that nobody keeps go.
+        """Retain these copies, which are served or desired, and drop copies of `file:` and `pvc:` folders that no agent
+        retains.
 
-        To be called again and again, which costs nothing while nothing changes.
+        Call it again and again; it costs nothing while nothing changes.
         """
         with self._lock:
-            recent = time.monotonic() - self._told_at <= TELL_S
-            if recent and self._kept == frozenset(keys) and not self._used_since:
+            recent = time.monotonic() - self._reported_at <= REPORT_S
+            if recent and self._retained == frozenset(keys) and not self._used_since:
                 return
             self._used_since = set()
             with suppress(OSError):
-                self._tell(frozenset(keys))
+                self._report(frozenset(keys))
                 stay = self._staying()
                 for path in self._folder.glob("file-*"):
                     if path.name not in stay:
                         self._evict(path)
 
-    def _tell(self, keys: frozenset[str]) -> None:
-        """Write down what is kept, for other agents, where that changed or is old."""
-        changed, self._kept = keys != self._kept, keys
-        if changed or time.monotonic() - self._told_at > TELL_S:
-            write_json(self._folder / f"{KEPT}{self._owner}.json", {"keys": sorted(keys)})
-            self._told_at = time.monotonic()
+    def _report(self, keys: frozenset[str]) -> None:
+        """Write the retained keys for other agents, where they changed or the file is old."""
+        changed, self._retained = keys != self._retained, keys
+        if changed or time.monotonic() - self._reported_at > REPORT_S:
+            write_json(self._folder / f"{RETAINED}{self._owner}.json", {"keys": sorted(keys)})
+            self._reported_at = time.monotonic()
 
     @contextmanager
     def fetching(self, key: str) -> Iterator[None]:
-        """A copy is on its way: it is counted, and neither it nor its partial copy is evicted."""
+        """Count a copy that is being fetched, and evict neither it nor its partial copy."""
         with self._lock:
             self._fetching[key] = 0
         try:
@@ -84,10 +85,11 @@ class Cache:
             with self._lock:
                 self._fetching.pop(key, None)
 
-    def make_room(self, key: str, size: int, here: int, uri: str) -> None:
-        """Have room for `size` bytes of `key`, of which `here` are on the disk, by evicting what was used longest ago.
+    def ensure_space(self, key: str, size: int, here: int, uri: str) -> None:
+        """Free space for `size` bytes of `key`, of which `here` are on the disk, by evicting the least recently used
+        copies.
 
-        Raises StorageError where it cannot fit beside what has to stay; then nothing is evicted for it.
+        Raises StorageError where it does not fit next to the copies that stay; then nothing is evicted for it.
         """
         with self._lock:
             self._fetching[key] = size
@@ -105,7 +107,7 @@ class Cache:
                 self._evict(self._folder / entry.name)
 
     def free(self) -> None:
-        """The disk is full: evict all that may go."""
+        """Evict every copy that may go, as the disk is full."""
         with self._lock, suppress(OSError):
             for entry in self._entries(""):
                 if not entry.stays:
@@ -124,25 +126,25 @@ class Cache:
         )
 
     def _entries(self, key: str) -> list[Entry]:
-        """Everything here but what this process fetches, which is counted by itself."""
+        """Return the entries of the folder, except those that this process fetches, which are counted separately."""
         stay = self._staying()
-        copies = [(path, path.name in stay) for kind in KINDS for path in self._folder.glob(f"{kind}*")]
+        cached = [(path, path.name in stay) for kind in KINDS for path in self._folder.glob(f"{kind}*")]
         mine = {*self._fetching, key}
-        partials = [(each.path, each.filled) for each in self._partials.all() if each.key not in mine]
-        found = (_last_use(path, stays) for path, stays in [*copies, *partials] if path.name not in mine)
+        partials = [(partial.path, partial.filled) for partial in self._partials.all() if partial.key not in mine]
+        used = (_last_use(path, stays) for path, stays in [*cached, *partials] if path.name not in mine)
         # Copies may have files in common: their bytes are freed with the last of them that goes.
-        counted: set[tuple[int, int]] = set()
-        lasting = sorted(filter(None, found), reverse=True)
-        return [Entry(path.name, _size(path, counted), used_at, stays) for stays, used_at, path in lasting]
+        seen: set[tuple[int, int]] = set()
+        lasting = sorted(filter(None, used), reverse=True)
+        return [Entry(path.name, _size(path, seen), used_at, stays) for stays, used_at, path in lasting]
 
     def _staying(self) -> set[str]:
         now = disk_time(self._folder, self._owner)
-        stay = set(self._kept) | self._used_since | set(self._fetching)
-        for path in self._folder.glob(f"{KEPT}*.json"):
-            owner = path.name.removeprefix(KEPT).removesuffix(".json")
+        stay = set(self._retained) | self._used_since | set(self._fetching)
+        for path in self._folder.glob(f"{RETAINED}*.json"):
+            owner = path.name.removeprefix(RETAINED).removesuffix(".json")
             if owner == str(self._owner):
                 continue
-            if is_at_work(owner, path, self._owner, now, KEPT_GONE_AFTER_S):
+            if is_at_work(owner, path, self._owner, now, RETAINED_GONE_AFTER_S):
                 stay |= set((read_json(path) or {}).get("keys", []))
             else:
                 path.unlink(missing_ok=True)
@@ -163,17 +165,17 @@ def _last_use(path: Path, stays: bool) -> tuple[bool, float, Path] | None:
         return None
 
 
-def _size(folder: Path, counted: set[tuple[int, int]]) -> int:
-    """The bytes below a folder; of a partial copy, whose files have holes, what they take on the disk.
+def _size(folder: Path, seen: set[tuple[int, int]]) -> int:
+    """Return the bytes below a folder; for a partial copy, whose files have holes, the bytes that it takes on the disk.
 
-    Files in `counted`, by device and inode, are left out; those that are found are added to it.
+    Files in `seen`, by device and inode, are left out; the others are added to it.
     """
     total = 0
     for path in folder.rglob("*"):
         with suppress(OSError):
             status = path.lstat()
-            if stat.S_ISREG(status.st_mode) and (status.st_dev, status.st_ino) not in counted:
-                counted.add((status.st_dev, status.st_ino))
+            if stat.S_ISREG(status.st_mode) and (status.st_dev, status.st_ino) not in seen:
+                seen.add((status.st_dev, status.st_ino))
                 total += status.st_blocks * 512 if folder.name.startswith(".") else status.st_size
     return total
 

@@ -11,27 +11,30 @@ from argosy_agent.transfer.beneath import resolved
 from .tritonfolder import CONFIG, OWN_CONFIG, version_files, with_defaults
 
 MODEL_FOLDERS = ("warmup", "initial_state")
-"""Folders that config.pbtxt reads from beside the versions; a version's files may bring them."""
+"""Folders next to the versions that config.pbtxt refers to; a version's files may have them."""
 
 
-def place_model(model: RenderedModel, files: Mapping[int, Path], folder: Path) -> None:
-    """Write a model's whole folder where none is: its config, its versions and what they bring for beside them."""
+def write_model(model: RenderedModel, files: Mapping[int, Path], folder: Path) -> None:
+    """Write a model's folder where none is: its config, its versions, and the files next to them.
+
+    Raises OSError, StorageError.
+    """
     folder.mkdir()
     for version in model.versions:
-        place_version(model, version, files.get(version), folder / str(version))
-    for name, extra in beside_versions(model, files).items():
+        write_version(model, version, files.get(version), folder / str(version))
+    for name, extra in shared_files(model, files).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        place(extra, folder / name)
+        copy_into(extra, folder / name)
     (folder / CONFIG).write_text(config_of(model, folder))
 
 
-def place_version(model: RenderedModel, version: int, files: Path | None, target: Path) -> None:
+def write_version(model: RenderedModel, version: int, files: Path | None, target: Path) -> None:
     """Make `target` the folder of a version, whose files are those of a copy or none. Raises StorageError, OSError."""
     source = model.versions[version]
-    found = version_files(files, version, source.uri) if files is not None else None
-    place(found.folder if found is not None else None, target, source.filename)
-    if found is not None and found.config is not None:
-        place(found.config, target / OWN_CONFIG)
+    content = version_files(files, version, source.uri) if files is not None else None
+    copy_into(content.folder if content is not None else None, target, source.filename)
+    if content is not None and content.config is not None:
+        copy_into(content.config, target / OWN_CONFIG)
 
 
 def config_of(model: RenderedModel, folder: Path) -> str:
@@ -45,7 +48,7 @@ def config_of(model: RenderedModel, folder: Path) -> str:
     return with_defaults(model.config_text, own.read_text(encoding="utf-8-sig"), model.versions[newest].uri)
 
 
-def place(source: Path | None, target: Path, filename: str = "") -> None:
+def copy_into(source: Path | None, target: Path, filename: str = "") -> None:
     """Make `target` the same file or folder as `source`, by hard links or, across disks, copies.
 
     No source is an empty folder. Where `source` is a folder with one file, that is called `filename`, if one
@@ -70,7 +73,7 @@ def _link_or_copy(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def beside_versions(model: RenderedModel, files: Mapping[int, Path]) -> dict[str, Path]:
+def shared_files(model: RenderedModel, files: Mapping[int, Path]) -> dict[str, Path]:
     """Return what the newest version's files bring for the model's own folder, by its path there.
 
     Labels, warm-up data, initial states. What a configuration names outside of these files is nothing of the model's:
@@ -82,10 +85,10 @@ def beside_versions(model: RenderedModel, files: Mapping[int, Path]) -> dict[str
     number = max(model.versions)
     came = version_files(newest, number, model.versions[number].uri)
     if came.folder != newest:
-        return {path.name: path for path in came.beside}
+        return {path.name: path for path in came.shared}
     names = sorted(_label_files(model.config_text) | set(MODEL_FOLDERS))
-    found = {name: newest / name for name in names if _is_beneath(name) and (newest / name).exists()}
-    return {name: resolved(path, newest) for name, path in found.items()}
+    paths = {name: newest / name for name in names if _is_beneath(name) and (newest / name).exists()}
+    return {name: resolved(path, newest) for name, path in paths.items()}
 
 
 def _is_beneath(name: str) -> bool:
@@ -95,7 +98,7 @@ def _is_beneath(name: str) -> bool:
 def _label_files(config_text: str) -> set[str]:
     if "label_filename" not in config_text:
         return set()
-    # The schema brings grpc and numpy with it, tens of MiB that an agent beside a server seldom needs.
+    # The schema brings grpc and numpy with it, tens of MiB that an agent seldom needs.
     from google.protobuf import text_format
     from tritonclient.grpc.model_config_pb2 import ModelConfig
 

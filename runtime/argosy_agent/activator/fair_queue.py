@@ -1,31 +1,32 @@
-"""Room for requests that wait: bounded, and shared fairly between models.
+"""A bounded queue of requests that wait, shared fairly between models.
 
-Each model may take all room that no other asks for. Where there is none left, the newest request of the model that
-takes the most gives way, as long as that model then has no less than the one that asks.
+A model may take all of it while no other needs it. Where it is full, the newest request of the model with the largest
+share gives way, as long as that model then has no less than the one that asks.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most requests that wait at once, and the bytes of them that may stand in memory."""
+    """The most requests that wait at once, and the most bytes of them in memory."""
 
     requests: int = 1000
     size: int = 1 << 28
 
 
 class FullError(Exception):
-    """There is no room; the message says of what."""
+    """The queue is full; the message names the bound."""
 
 
 @dataclass(eq=False, slots=True)
-class Waiting:
-    """One request for a model, by its resource's name and by that which clients use, of `size` bytes.
+class PendingRequest:
+    """A request of `size` bytes that waits, with the names of the resource and of the model.
 
-    `news`: something else is known of the model, or `gives_way` says why it may not wait any more.
+    `news` is set when something about the model has changed, or when `gives_way` says why the request may not wait any
+    longer.
     """
 
     name: str
@@ -35,16 +36,16 @@ class Waiting:
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Room:
+class FairQueue:
     """The requests that wait now."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._waiting: dict[str, dict[Waiting, None]] = {}
+        self._waiting: dict[str, dict[PendingRequest, None]] = {}
         self._size = 0
 
-    def __iter__(self) -> Iterator[Waiting]:
-        return (each for requests in self._waiting.values() for each in requests)
+    def __iter__(self) -> Iterator[PendingRequest]:
+        return (request for requests in self._waiting.values() for request in requests)
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
@@ -54,18 +55,18 @@ class Room:
         """How many wait, by resource name."""
         return {name: len(requests) for name, requests in self._waiting.items()}
 
-    def enter(self, request: Waiting) -> None:
-        """Let it wait, where need be in the place of others. Raises FullError where its model has its share."""
+    def enter(self, request: PendingRequest) -> None:
+        """Add a request, where need be in place of others. Raises FullError where its model has its share."""
         full = self._full(len(self), self._size, request.size)
-        for each in self._leaving(request):
-            each.gives_way = full
-            each.news.set()
-            self.leave(each)
+        for leaving in self._leaving(request):
+            leaving.gives_way = full
+            leaving.news.set()
+            self.leave(leaving)
         self._waiting.setdefault(request.name, {})[request] = None
         self._size += request.size
 
-    def leave(self, request: Waiting) -> None:
-        """It waits no more. Does nothing where it does not wait."""
+    def leave(self, request: PendingRequest) -> None:
+        """Remove a request from the queue, if it is there."""
         requests = self._waiting.get(request.name, {})
         if request in requests:
             del requests[request]
@@ -73,12 +74,15 @@ class Room:
             if not requests:
                 del self._waiting[request.name]
 
-    def _leaving(self, request: Waiting) -> list[Waiting]:
-        """Those that give way for it. Raises FullError where that would be unfair, or not enough."""
-        shares = {name: _Share(len(found), sum(each.size for each in found)) for name, found in self._waiting.items()}
+    def _leaving(self, request: PendingRequest) -> list[PendingRequest]:
+        """Return the requests that are evicted for this one.
+
+        Raises FullError where that would be unfair, or not enough.
+        """
+        shares = {name: _Share.of_requests(waiting) for name, waiting in self._waiting.items()}
         mine = shares.pop(request.name, _Share())
         newest = {name: reversed(self._waiting[name]) for name in shares}
-        count, size, leaving = len(self), self._size, list[Waiting]()
+        count, size, leaving = len(self), self._size, list[PendingRequest]()
         while full := self._full(count, size, request.size):
             by_count = count >= self._limits.requests
             name = max(shares, key=lambda name: shares[name].of(by_count), default="")
@@ -91,7 +95,7 @@ class Room:
         return leaving
 
     def _full(self, count: int, size: int, more: int) -> str:
-        """Why there is no room for `more` bytes beside `count` requests of `size`; empty where there is."""
+        """Return why `more` bytes do not fit next to `count` requests of `size` bytes; empty where they fit."""
         if count >= self._limits.requests:
             return f"{count} requests wait already, the most that are held"
         if size + more > self._limits.size:
@@ -105,6 +109,10 @@ class _Share:
 
     count: int = 0
     size: int = 0
+
+    @classmethod
+    def of_requests(cls, requests: Collection[PendingRequest]) -> "_Share":
+        return cls(len(requests), sum(request.size for request in requests))
 
     def of(self, by_count: bool) -> int:
         return self.count if by_count else self.size
