@@ -22,7 +22,7 @@ from argosy_agent.sources.kubernetes_api import ApiServer, ApiServerError
 from argosy_agent.transfer.errors import StorageError, is_full
 from argosy_agent.transfer.stores.settings import Settings
 
-from .build import Build, Surroundings
+from .build import Build, BuildContext
 from .contract import BuildError
 from .course import Course
 from .flags import Flags, parse
@@ -32,7 +32,7 @@ LOG = logging.getLogger(__name__)
 AGAIN_EXIT_CODE = 75
 """Another try may bring it (sysexits.h: EX_TEMPFAIL)."""
 LAST_REPORT_S, LAST_REPORT_STOPPED_S = 120.0, 10.0
-"""For how long the last report is tried; a Pod that is told to end has half a minute in all."""
+"""For how long the last report is tried; a Pod has half a minute after SIGTERM."""
 
 
 class StoppedError(BaseException):
@@ -40,7 +40,10 @@ class StoppedError(BaseException):
 
 
 def main() -> int:
-    """0 with a READY report; FINAL_EXIT_CODE where trying again changes nothing; else AGAIN_EXIT_CODE."""
+    """Run one build and return the exit code.
+
+    0 with a READY report; FINAL_EXIT_CODE where trying again changes nothing; else AGAIN_EXIT_CODE.
+    """
     flags = parse(sys.argv[1:])
     logging.basicConfig(level=flags.log.upper(), format=LOG_FORMAT)
     for chatty in ("httpx", "httpcore"):
@@ -54,7 +57,7 @@ def main() -> int:
     within, code = LAST_REPORT_S, 0
     try:
         with _signals(flags.timeout_s):
-            course.known(state=BuildState.BUILDING, phase="begin")
+            course.update(state=BuildState.BUILDING, phase="begin")
             _build(flags, course)
     except StoppedError as stopped:
         code, within = _stopped(stopped, flags, course), LAST_REPORT_STOPPED_S
@@ -67,10 +70,10 @@ def main() -> int:
 
 
 def _build(flags: Flags, course: Course) -> None:
-    """Raises BuildError, for faults of ours too."""
+    """Build the engine. Raises BuildError, for bugs too."""
     try:
         request = parse_request(flags.request.read_text())
-        around = Surroundings(
+        context = BuildContext(
             workspace=flags.workspace,
             store=open_store(request.store, Settings.of_process(flags.secrets), flags.pvc_root),
             fetcher=Storage(
@@ -83,7 +86,7 @@ def _build(flags: Flags, course: Course) -> None:
             clock=time.monotonic,
             now=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
-        Build(request, around, course).run()
+        Build(request, context, course).run()
     except BuildError:
         raise
     except DocumentError as error:
@@ -93,15 +96,15 @@ def _build(flags: Flags, course: Course) -> None:
     except Exception as error:
         LOG.exception("the build ends")
         if is_full(error):
-            said = f"the disk of the build ({flags.workspace}) is full: give it more room ({error})"
-            raise BuildError(BuildFailure.DISK_FULL, said) from error
+            message = f"the disk of the build ({flags.workspace}) is full: give it more room ({error})"
+            raise BuildError(BuildFailure.DISK_FULL, message) from error
         raise BuildError(
             BuildFailure.BUILD_FAILED, f"a fault of Argosy's own, see the Pod's log: {type(error).__name__}: {error}"
         ) from error
 
 
 def _writer(flags: Flags) -> Callable[[str], None]:
-    """Return what writes a report's text. Raises ApiServerError outside of a cluster."""
+    """Return the function that writes a report's text. Raises ApiServerError outside of a cluster."""
     sink: FileSink | ConfigMapSink
     if flags.report_file is not None:
         sink = FileSink(flags.report_file)
@@ -112,23 +115,23 @@ def _writer(flags: Flags) -> Callable[[str], None]:
 
 
 def _logged(offer: Callable[[BuildReport], None]) -> Callable[[BuildReport], None]:
-    """Reports go on, and their phases and lines into the log."""
+    """Return a function that passes reports on and logs their phases and lines."""
 
-    def told(report: BuildReport) -> None:
+    def offer_logged(report: BuildReport) -> None:
         LOG.info("%3d %% %s %s %s", report.percent, report.state, report.phase, report.line)
         offer(report)
 
-    return told
+    return offer_logged
 
 
 @contextmanager
 def _signals(timeout_s: float) -> Iterator[None]:
-    """Signals raise StoppedError in here; once one came, further ones do nothing."""
+    """Raise StoppedError on a signal; further ones do nothing."""
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
 
     def stop(number: int, frame: FrameType | None) -> None:
-        for each in numbers:
-            signal.signal(each, signal.SIG_IGN)
+        for handled in numbers:
+            signal.signal(handled, signal.SIG_IGN)
         raise StoppedError(number)
 
     for number in numbers:
@@ -142,15 +145,15 @@ def _signals(timeout_s: float) -> Iterator[None]:
 
 def _stopped(stopped: StoppedError, flags: Flags, course: Course) -> int:
     if stopped.args[0] == signal.SIGALRM:
-        said = f"spec.engine.timeout: the build was not over after {flags.timeout_s:g} s, in {course.report.phase}"
-        return _failed(BuildError(BuildFailure.DEADLINE_EXCEEDED, f"{said}: raise it"), course)
-    course.known(line=f"told to end during {course.report.phase}; another try goes on behind the last finished phase")
+        message = f"spec.engine.timeout: the build was not over after {flags.timeout_s:g} s, in {course.report.phase}"
+        return _failed(BuildError(BuildFailure.DEADLINE_EXCEEDED, f"{message}: raise it"), course)
+    course.update(line=f"told to end during {course.report.phase}; another try goes on behind the last finished phase")
     return AGAIN_EXIT_CODE
 
 
 def _failed(error: BuildError, course: Course) -> int:
     state = BuildState.BUILDING if error.passes else BuildState.FAILED
-    course.known(state=state, failure=error.failure, message=error.message[:MESSAGE])
+    course.update(state=state, failure=error.failure, message=error.message[:MESSAGE])
     LOG.error("%s: %s", error.failure, error.message)
     return AGAIN_EXIT_CODE if error.passes else FINAL_EXIT_CODE
 

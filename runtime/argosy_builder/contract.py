@@ -1,7 +1,7 @@
-"""What a builder is: how the frame asks it for an engine, phase by phase, and what it raises.
+"""The port of builders: how the frame asks for an engine, phase by phase, and what a builder raises.
 
-A builder is a sub-package with an object `BUILDER` of the form of `Builder`, and a row in `registry`. Everything here
-is called in the build's own process; work that may crash, hang or fill the memory goes into a child (`process`).
+A builder is a sub-package with an object `BUILDER` of the type `Builder`, and a row in `registry`. Everything here is
+called in the build's own process; work that may crash, hang or fill the memory goes into a child (`process`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ Progress = Callable[[int, str], None]
 
 
 class BuildError(Exception):
-    """The build failed. The message names the field and the way out.
+    """The build failed. The message names the field and what to do.
 
     `passes`: another try may succeed with nothing changed (a store that does not answer), so the Job tries again.
     """
@@ -38,15 +38,15 @@ def _build_error(failure: BuildFailure, message: str, passes: bool) -> BuildErro
 
 
 def _silent(percent: int, line: str) -> None:
-    """Progress that nobody follows."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildJob:
-    """One engine to build: what is asked, and the folders with the files that came for it.
+    """One engine to build: the request, and the folders with its files.
 
-    `calibration` is None where the request names no data. `shared` is a folder that all builds of one compiler for one
-    architecture have: what is in it when a build is over, the next one finds there. None where nothing is kept.
+    `calibration` is None where the request names no data. `shared` is a folder of all builds of one compiler for one
+    architecture: a build finds there what the one before left. None where nothing is shared.
     """
 
     request: BuildRequest
@@ -58,7 +58,7 @@ class BuildJob:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where one phase works: `out` is its own folder, empty at first; `finished` are the earlier phases' by name."""
+    """The folders of one phase: `out` is its own, empty at first; `finished` are the earlier phases' by name."""
 
     out: Path
     finished: Mapping[str, Path] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Workspace:
 class Phase:
     """A step that is not repeated once it is finished, in this process or a later one.
 
-    `weight` is its share of the time, beside the other phases'. `run` leaves its output in `Workspace.out` and keeps
+    `weight` is its share of the time, relative to the other phases'. `run` leaves its output in `Workspace.out` and
     nothing elsewhere; the last phase's output is the engine. Raises BuildError.
     """
 
@@ -78,11 +78,12 @@ class Phase:
 
 
 class Runner(Protocol):
-    """A model or an engine that answers: what the gate compares."""
+    """A model or an engine that answers samples, for the gate."""
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """Return the outputs by name, of inputs by name with the batch as first axis (if the model has one).
-        BuildError.
+
+        Raises BuildError.
         """
 
 
@@ -94,19 +95,22 @@ class Builder(Protocol):
         """As `spec.engine.builder` says it."""
 
     def compiler(self) -> str:
-        """Name and version of what decides the engine's files, as `onnxruntime 1.31.1`. BuildError: BUILDER_MISSING."""
+        """Return name and version of what decides the engine's files, as `onnxruntime 1.31.1`.
+
+        Raises BuildError: BUILDER_MISSING.
+        """
 
     def phases(self, job: BuildJob) -> Sequence[Phase]:
-        """Return the steps, in order. BuildError where the options or the model cannot lead to an engine."""
+        """Return the steps, in order. Raises BuildError where the options or the model cannot lead to an engine."""
 
     def check(self, job: BuildJob, folder: Path) -> None:
-        """Read back from the finished engine what was asked of it. BuildError: ENGINE_DIFFERS."""
+        """Compare the finished engine with the request. Raises BuildError: ENGINE_DIFFERS."""
 
     def shape(self, job: BuildJob) -> ModelShape | None:
-        """Return a language model's sizes; None where the model tells none."""
+        """Return a language model's sizes; None where the model has none."""
 
     def runner(self, folder: Path, request: BuildRequest) -> AbstractContextManager[Runner]:
-        """Opens the model's files or the engine's, whichever the folder holds. BuildError."""
+        """Open the model's files or the engine's, whichever the folder holds. Raises BuildError."""
 
 
 __all__ = ["Array", "BuildError", "BuildJob", "Builder", "Phase", "Progress", "Runner", "Workspace"]

@@ -1,4 +1,4 @@
-"""How far a build is: its report, changed by what happens. Pure."""
+"""The progress of a build: its report, changed by events. Pure."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,28 +13,28 @@ LINE = 300
 
 
 class Course:
-    """The report as it is, told to `offer` whenever it changes. Percents only grow."""
+    """The report, passed to `offer` whenever it changes. Percents only grow."""
 
     def __init__(self, offer: Callable[[BuildReport], None], report: BuildReport) -> None:
         self._offer, self.report = offer, report
 
-    def known(self, **fields: Any) -> None:
-        """These of the report's fields are known now."""
+    def update(self, **fields: Any) -> None:
+        """Change fields of the report."""
         changed = replace(self.report, **fields)
         if changed != self.report:
             self.report = changed
             self._offer(changed)
 
     def during(self, phase: str, start: int, end: int, state: BuildState = BuildState.BUILDING) -> Progress:
-        """A phase begins that goes from `start` to `end` percent of the whole; who it is tells its own progress."""
-        self.known(state=state, phase=phase, percent=max(self.report.percent, start), line="")
+        """Begin a phase from `start` to `end` percent of the build, and return the function for its progress."""
+        self.update(state=state, phase=phase, percent=max(self.report.percent, start), line="")
 
-        def told(percent: int, line: str) -> None:
-            whole = start + (end - start) * min(percent, 100) // 100 if percent >= 0 else 0
-            said = _printable(line) if line else self.report.line
-            self.known(percent=max(self.report.percent, whole), line=said)
+        def progress(percent: int, line: str) -> None:
+            overall = start + (end - start) * min(percent, 100) // 100 if percent >= 0 else 0
+            shown = _printable(line) if line else self.report.line
+            self.update(percent=max(self.report.percent, overall), line=shown)
 
-        return told
+        return progress
 
 
 def _printable(line: str) -> str:

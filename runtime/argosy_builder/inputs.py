@@ -1,4 +1,4 @@
-"""What a request names, brought here: the model's files, the data, a script."""
+"""Fetching what a request names: the model's files, the data, a script."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is brought: what people call it, the field that names it, and how a build fails without it."""
+    """A kind of input: its name for people, its field, and the failures of a build without it."""
 
     name: str
     field: str
@@ -45,21 +45,21 @@ SCRIPT = Kind(
 
 
 class Fetcher(Protocol):
-    """What brings copies here: `argosy_agent.cache.storage.Storage`."""
+    """The port for copies of files: `argosy_agent.cache.storage.Storage`."""
 
     def fetch(self, uri: str, digest: str = "", progress: Bytes = ..., secret: str = "") -> Path:
         """Return the folder with the files of `uri`. Raises StorageError."""
 
 
 def brought(fetcher: Fetcher, kind: Kind, source: DataSource, progress: Progress) -> Path:
-    """Return the folder with the files of a source, which nobody may write to. Raises BuildError."""
+    """Return the folder with the files of a source, which must not be written to. Raises BuildError."""
 
-    def told(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         of = f" of {total // MIB}" if total else ""
         progress(100 * done // total if total else -1, f"{kind.name}: {done // MIB}{of} MiB of {shown(source.uri)}")
 
     try:
-        return fetcher.fetch(source.uri, source.digest, told, source.secret)
+        return fetcher.fetch(source.uri, source.digest, report, source.secret)
     except StorageError as error:
         raise _explained(kind, error) from error
 

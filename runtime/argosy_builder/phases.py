@@ -1,4 +1,4 @@
-"""A builder's phases, each run once: what is finished is found again here, or in the store, and not repeated."""
+"""A builder's phases, each run once: a finished phase is found again here, or in the store, and not repeated."""
 
 import fcntl
 import shutil
@@ -17,50 +17,53 @@ PARTIAL = ".partial"
 
 
 class PhaseStore(Protocol):
-    """Where the output of finished phases is kept beside the workspace."""
+    """The port for the outputs of finished phases, outside of the workspace."""
 
     def load_phase(self, key: str, phase: str, folder: Path) -> bool:
-        """Fill `folder`, which is not there, with a phase's output. False where there is none. Raises StorageError."""
+        """Fetch a phase's output into `folder`, which does not exist; return False where there is none.
+
+        Raises StorageError.
+        """
 
     def save_phase(self, key: str, phase: str, folder: Path) -> None:
-        """Keep a phase's output. Raises StorageError."""
+        """Save a phase's output. Raises StorageError."""
 
 
 class Phases:
-    """The phases of the engine `key`, in `folder`. `said` is told what people may want to know."""
+    """The phases of the engine `key`, in `folder`. `log` receives lines for people."""
 
-    def __init__(self, folder: Path, key: str, store: PhaseStore, said: Callable[[str], None]) -> None:
-        self._folder, self._key, self._store, self._said = folder / key, key, store, said
+    def __init__(self, folder: Path, key: str, store: PhaseStore, log: Callable[[str], None]) -> None:
+        self._folder, self._key, self._store, self._log = folder / key, key, store, log
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the folder: another build of the same engine waits for this one, and finds what it leaves."""
+        """Lock the folder: another build of the same engine waits for this one, and finds what it leaves."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._folder.with_suffix(".lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                self._said("another build of this engine works here; waiting for it")
+                self._log("another build of this engine works here; waiting for it")
                 fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def run(self, phases: Sequence[Phase], begin: Callable[[Phase, int, int], None]) -> Path:
-        """Run the phases, and return the last one's output. `begin` is told of each phase: its share of the whole, from
-        percent to percent.
+        """Run the phases, and return the last one's output.
 
-        Raises BuildError; what was finished before stays.
+        `begin` is called with each phase and its share of all, from percent to percent. Raises BuildError; what was
+        finished before stays.
         """
         done = 0
-        whole = sum(phase.weight for phase in phases)
+        total = sum(phase.weight for phase in phases)
         finished: dict[str, Path] = {}
         for phase in phases:
-            begin(phase, 100 * done // whole, 100 * (done + phase.weight) // whole)
+            begin(phase, 100 * done // total, 100 * (done + phase.weight) // total)
             finished[phase.name] = self._output(phase, finished)
             done += phase.weight
         return finished[phases[-1].name]
 
     def drop(self) -> None:
-        """Remove what phases left here."""
+        """Remove the outputs of phases here."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _output(self, phase: Phase, finished: dict[str, Path]) -> Path:
@@ -96,14 +99,14 @@ class Phases:
             if not self._store.load_phase(self._key, phase.name, partial):
                 return False
         except StorageError as error:
-            self._said(f"what an earlier try left of {phase.name} cannot be had, so it runs again: {error}")
+            self._log(f"what an earlier try left of {phase.name} cannot be had, so it runs again: {error}")
             return False
         partial.rename(folder)
         return True
 
     def _save(self, phase: Phase, folder: Path) -> None:
-        """A store that takes no phase may still take the engine; if not, that is told then."""
+        """Save a phase; a store that takes no phase may still take the engine, and fails then if not."""
         try:
             self._store.save_phase(self._key, phase.name, folder)
         except StorageError as error:
-            self._said(f"{phase.name} is finished, but not kept for another try: {error}")
+            self._log(f"{phase.name} is finished, but not kept for another try: {error}")

@@ -27,12 +27,12 @@ class Reporter:
         self._write, self._every_s = write, every_s
         self._newest: BuildReport | None = None
         self._changed, self._closed = threading.Event(), threading.Event()
-        self._said = ""
+        self._message = ""
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
         self._thread.start()
 
     def offer(self, report: BuildReport) -> None:
-        """This is how far it is now."""
+        """Offer the present report for writing."""
         self._newest = report
         self._changed.set()
 
@@ -60,9 +60,9 @@ class Reporter:
         try:
             self._write(report_text(report))
         except PublishError as error:
-            if str(error) != self._said:
-                self._said = str(error)
+            if str(error) != self._message:
+                self._message = str(error)
                 LOG.warning("the report cannot be written, and is tried again: %s", error)
             return False
-        self._said = ""
+        self._message = ""
         return True

@@ -1,6 +1,6 @@
-"""What builds of one compiler for one architecture have in common, such as the times of layers, through the store.
+"""Files that builds of one compiler for one architecture share, such as the times of layers, through the store.
 
-It saves time and decides nothing: whatever is wrong with it is told, and the build goes on without.
+They save time and decide nothing: errors are logged, and the build goes on without.
 """
 
 import shutil
@@ -18,23 +18,26 @@ PHASE = SHARED
 
 
 class SharedStore(Protocol):
-    """Where it is kept: as the output of a phase, under a key of its own."""
+    """The port for shared files: as the output of a phase, under a key of its own."""
 
     def load_phase(self, key: str, phase: str, folder: Path) -> bool:
-        """See `PhaseStore`."""
+        """Fetch what builds share into `folder`; return False where there is nothing. Raises StorageError."""
 
     def save_phase(self, key: str, phase: str, folder: Path) -> None:
-        """See `PhaseStore`."""
+        """Save what builds share. Raises StorageError."""
 
     def drop_phases(self, key: str) -> None:
-        """Remove what is kept under the key. Raises StorageError."""
+        """Remove what is saved under the key. Raises StorageError."""
 
 
 @contextmanager
 def shared(
-    store: SharedStore, builder: str, compiler: str, architecture: str, folder: Path, said: Callable[[str], None]
+    store: SharedStore, builder: str, compiler: str, architecture: str, folder: Path, log: Callable[[str], None]
 ) -> Iterator[Path]:
-    """The folder, filled from the store; kept there afterwards where it has changed. `said` is told what went wrong."""
+    """Yield the folder, filled from the store; it is saved there afterwards where it has changed.
+
+    `log` receives errors.
+    """
     key = digest_of([PHASE, builder, compiler, architecture])[:32]
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -42,24 +45,24 @@ def shared(
         store.load_phase(key, PHASE, folder)
     except StorageError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        said(f"what earlier builds share cannot be had: {error}")
+        log(f"what earlier builds share cannot be had: {error}")
     folder.mkdir(exist_ok=True)
     before = _contents(folder)
     try:
         yield folder
         if _contents(folder) != before:
-            _keep(store, key, folder, said)
+            _keep(store, key, folder, log)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _keep(store: SharedStore, key: str, folder: Path, said: Callable[[str], None]) -> None:
+def _keep(store: SharedStore, key: str, folder: Path, log: Callable[[str], None]) -> None:
     try:
         with suppress(StorageError):
             store.drop_phases(key)
         store.save_phase(key, PHASE, folder)
     except StorageError as error:
-        said(f"what this build could share is not kept: {error}")
+        log(f"what this build could share is not kept: {error}")
 
 
 def _contents(folder: Path) -> dict[str, str]:

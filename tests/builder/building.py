@@ -10,7 +10,7 @@ from argosy_agent.cache.storage import Storage
 from argosy_agent.contract.builds import BuildReport, BuildRequest, BuildState, DataSource, Gate, TensorSpec
 from argosy_agent.engines.store import open_store
 from argosy_agent.transfer.stores.settings import Settings
-from argosy_builder.build import Build, Surroundings
+from argosy_builder.build import Build, BuildContext
 from argosy_builder.course import Course
 
 
@@ -23,7 +23,7 @@ class Runs:
 
     def run(self, **asked: object) -> BuildReport:
         workspace = self.folder / "workspace"
-        around = Surroundings(
+        around = BuildContext(
             workspace,
             open_store(self.request.store, Settings(self.folder, {}), self.folder),
             Storage(workspace / "fetched", pvc_root=self.folder),

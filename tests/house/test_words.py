@@ -31,7 +31,6 @@ PENDING = (
     "operator/argosy/simulation",
     "operator/argosy/snapshot.py",
     "operator/argosy/status",
-    "runtime/argosy_builder",
     "runtime/argosy_runtime/backends",
     "runtime/argosy_runtime/execution",
     "runtime/argosy_runtime/modelconfig",

@@ -25,8 +25,8 @@ from .scripts import score
 
 SCRIPT = "script"
 """The metric's name in the report where a script measured."""
-Told = Callable[[int], None]
-"""Told of samples that both have answered."""
+Progress = Callable[[int], None]
+"""Progress of samples that both have answered."""
 
 
 def judge(
@@ -37,7 +37,7 @@ def judge(
     now: str,
     script: Path | None = None,
     batch: int = 0,
-    told: Told = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> AccuracyReport:
     """Hold the engine against the baseline on the samples; `now` is RFC 3339.
 
@@ -47,9 +47,9 @@ def judge(
     """
     metric = SCRIPT if script is not None else gate.metric
     if metric == OF_TEXTS and not samples.rows:
-        measure, details = _perplexities(samples, baseline, engine, told), {}
+        measure, details = _perplexities(samples, baseline, engine, progress), {}
     else:
-        ours, theirs = _answers(samples, baseline, engine, batch, told)
+        ours, theirs = _answers(samples, baseline, engine, batch, progress)
         _comparable(ours, theirs)
         measure = _measured(metric, samples, ours, theirs, script)
         details = _details(ours, theirs)
@@ -99,14 +99,14 @@ def _of_logits(samples: Samples, answers: Answers) -> list[tuple[float, int]]:
         ) from error
 
 
-def _perplexities(samples: Samples, baseline: Runner, engine: Runner, told: Told) -> Measure:
-    """Of both on whole texts."""
+def _perplexities(samples: Samples, baseline: Runner, engine: Runner, progress: Progress) -> Measure:
+    """Measure the perplexities of both sides on full texts."""
     if not isinstance(baseline, LanguageRunner) or not isinstance(engine, LanguageRunner):
         raise Purpose.ACCURACY.error("holds texts, which this builder's models do not read; give their input tensors")
     both = []
     for at, text in enumerate(samples.texts, 1):
         both.append((baseline.log_likelihood(text), engine.log_likelihood(text)))
-        told(at)
+        progress(at)
     return _ratio([one for one, _ in both], [other for _, other in both])
 
 
@@ -122,35 +122,35 @@ def _ratio(baseline: Sequence[tuple[float, int]], engine: Sequence[tuple[float, 
 
 
 def _answers(
-    samples: Samples, baseline: Runner, engine: Runner, batch: int, told: Told
+    samples: Samples, baseline: Runner, engine: Runner, batch: int, progress: Progress
 ) -> tuple[list[Answer], list[Answer]]:
     ours: list[Answer] = []
     theirs: list[Answer] = []
     if not samples.rows:
         raise Purpose.ACCURACY.error("holds texts; this metric needs the model's input tensors")
     for rows in _batches(samples.rows, batch):
-        ours += _asked(baseline, rows, batch)
-        theirs += _asked(engine, rows, batch)
-        told(len(ours))
+        ours += _requested(baseline, rows, batch)
+        theirs += _requested(engine, rows, batch)
+        progress(len(ours))
     return ours, theirs
 
 
 def _batches(rows: Sequence[Mapping[str, Array]], batch: int) -> list[Sequence[Mapping[str, Array]]]:
-    """Neighbours of equal shapes together."""
-    found: list[list[Mapping[str, Array]]] = []
+    """Group neighbouring samples of equal shapes."""
+    batches: list[list[Mapping[str, Array]]] = []
     for row in rows:
-        if found and len(found[-1]) < batch and _shapes(found[-1][0]) == _shapes(row):
-            found[-1].append(row)
+        if batches and len(batches[-1]) < batch and _shapes(batches[-1][0]) == _shapes(row):
+            batches[-1].append(row)
         else:
-            found.append([row])
-    return list(found)
+            batches.append([row])
+    return list(batches)
 
 
 def _shapes(row: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
     return {name: array.shape for name, array in row.items()}
 
 
-def _asked(runner: Runner, rows: Sequence[Mapping[str, Array]], batch: int) -> list[Answer]:
+def _requested(runner: Runner, rows: Sequence[Mapping[str, Array]], batch: int) -> list[Answer]:
     """Return one answer a row, without the batch axis."""
     if not batch:
         return [runner.run(rows[0])]
@@ -168,7 +168,7 @@ def _comparable(baseline: Answers, engine: Answers) -> None:
                 shapes = f"{list(other[name].shape)} where the baseline's has {list(array.shape)}"
                 raise _too_low(f"the engine's output {name} has the shape {shapes} (sample {at})")
     for name in baseline[0]:
-        _same_non_finite(name, [each[name] for each in baseline], [each[name] for each in engine])
+        _same_non_finite(name, [answer[name] for answer in baseline], [answer[name] for answer in engine])
 
 
 def _same_non_finite(name: str, baseline: Sequence[Array], engine: Sequence[Array]) -> None:
@@ -189,12 +189,12 @@ def _same_non_finite(name: str, baseline: Sequence[Array], engine: Sequence[Arra
 
 
 def _details(baseline: Answers, engine: Answers) -> dict[str, float]:
-    """Return every figure of the outputs' difference, beside the one that decides."""
+    """Return every finite figure of the outputs' difference."""
     numeric = all(array.dtype.kind in "fiub" for answer in baseline for array in answer.values())
     if not numeric:
         return {}
-    found = {name: measured(baseline, engine) for name, measured in OF_OUTPUTS.items()}
-    return {name: value for name, value in found.items() if np.isfinite(value)}
+    details = {name: measured(baseline, engine) for name, measured in OF_OUTPUTS.items()}
+    return {name: value for name, value in details.items() if np.isfinite(value)}
 
 
 def _within(value: float, gate: Gate) -> bool:

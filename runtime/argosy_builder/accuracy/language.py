@@ -29,44 +29,46 @@ def token_log_likelihood(logits: Array, ids: Array, mask: Array | None = None) -
     foretold, real = logits[:-1].astype(np.float64), ids[1:]
     shifted = foretold - foretold.max(axis=-1, keepdims=True)
     logs = shifted[np.arange(len(real)), real] - np.log(np.exp(shifted).sum(axis=-1))
-    counted = np.ones(len(real), bool) if mask is None else mask[1:].astype(bool)
-    return float(logs[counted].sum()), int(counted.sum())
+    included = np.ones(len(real), bool) if mask is None else mask[1:].astype(bool)
+    return float(logs[included].sum()), int(included.sum())
 
 
 def perplexity(likelihoods: Sequence[tuple[float, int]]) -> float:
-    """Of all texts together: e to the mean negative log-likelihood of a token. Infinite where that is too large."""
+    """Return the perplexity of all texts together: e to the mean negative log-likelihood of a token; infinite where
+    that is too large.
+    """
     tokens = sum(count for _, count in likelihoods)
-    mean = -sum(each for each, _ in likelihoods) / tokens
+    mean = -sum(likelihood for likelihood, _ in likelihoods) / tokens
     return math.exp(mean) if mean < math.log(1e300) else math.inf
 
 
-class _Remembered:
+class _Memoized:
     """A language model that has read all texts that it will be asked for."""
 
     def __init__(self, read: Mapping[str, tuple[float, int]]) -> None:
         self._read = read
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """It has no tensors any more."""
+        """Refuse tensors, as the runner is closed."""
         raise KeyError(*inputs)
 
     def log_likelihood(self, text: str) -> tuple[float, int]:
-        """See `LanguageRunner`."""
+        """Return the log-likelihood of a text and the number of its tokens."""
         return self._read[text]
 
 
-def remembered(runner: Runner, texts: Sequence[str], told: Callable[[int], None] = lambda _: None) -> Runner:
+def memoized(runner: Runner, texts: Sequence[str], progress: Callable[[int], None] = lambda _: None) -> Runner:
     """Return a runner that has read the texts, to be asked once `runner` is closed; one that reads none, as it is.
 
-    `told` hears how many it has read.
+    `progress` receives the number of texts that it has read.
     """
     if not isinstance(runner, LanguageRunner):
         return runner
     read = {}
     for at, text in enumerate(texts, 1):
         read[text] = runner.log_likelihood(text)
-        told(at)
-    return _Remembered(read)
+        progress(at)
+    return _Memoized(read)
 
 
 def answered(row: Mapping[str, Array], answer: Mapping[str, Array]) -> tuple[float, int]:

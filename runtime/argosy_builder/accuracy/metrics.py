@@ -72,16 +72,16 @@ def f1(answers: Answers, labels: Array) -> float:
     """Return the mean over the labels' classes of the harmonic mean of precision and recall (macro F1)."""
     guesses = chosen(answers)
     scores = []
-    for each in np.unique(labels):
-        right = float(((guesses == each) & (labels == each)).sum())
-        named = float((guesses == each).sum() + (labels == each).sum())
+    for label in np.unique(labels):
+        right = float(((guesses == label) & (labels == label)).sum())
+        named = float((guesses == label).sum() + (labels == label).sum())
         scores.append(2 * right / named)
     return float(np.mean(scores))
 
 
 def chosen(answers: Answers) -> Array:
     """Return what each answer's first output chooses, one a sample."""
-    return np.asarray([_choice(next(iter(each.values()))).reshape(-1)[0] for each in answers])
+    return np.asarray([_choice(next(iter(answer.values()))).reshape(-1)[0] for answer in answers])
 
 
 def non_finite(array: Array) -> int:

@@ -28,38 +28,38 @@ def score(script: Path, samples: Samples, baseline: Answers, engine: Answers) ->
     """
     function = _function(script)
     data = stacked(samples.rows) | ({LABELS: samples.labels} if samples.labels is not None else {})
-    given: list[Any] = [stacked(baseline), stacked(engine), data]
+    arguments: list[Any] = [stacked(baseline), stacked(engine), data]
     takes_data = len(inspect.signature(function).parameters) > 2
     try:
-        found = float(function(*given[: 3 if takes_data else 2]))
+        result = float(function(*arguments[: 3 if takes_data else 2]))
     except Exception as error:
         raise _wrong(f"{script.name}: score raised {type(error).__name__}: {error}") from error
-    if not np.isfinite(found):
-        raise _wrong(f"{script.name}: score gave {found}, which is no finite number")
-    return found
+    if not np.isfinite(result):
+        raise _wrong(f"{script.name}: score gave {result}, which is no finite number")
+    return result
 
 
 def stacked(rows: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
     """Return the tensors by name with the samples as first axis; of shapes that differ, an array of arrays."""
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for name in rows[0] if rows else ():
         values = [row[name] for row in rows]
         if len({value.shape for value in values}) == 1:
-            found[name] = np.stack(values)
+            arrays[name] = np.stack(values)
         else:
-            found[name] = np.empty(len(values), object)
-            found[name][:] = values
-    return found
+            arrays[name] = np.empty(len(values), object)
+            arrays[name][:] = values
+    return arrays
 
 
 def _function(script: Path) -> Any:
     try:
-        found = runpy.run_path(str(script)).get("score")
+        function = runpy.run_path(str(script)).get("score")
     except Exception as error:
         raise _wrong(f"{script.name} cannot be run: {type(error).__name__}: {error}") from error
-    if not callable(found):
+    if not callable(function):
         raise _wrong(f"{script.name} has no function score(baseline, engine)")
-    return found
+    return function
 
 
 def _wrong(message: str) -> BuildError:

@@ -30,7 +30,7 @@ class AotInductorBuilder:
     name = "aotinductor"
 
     def compiler(self) -> str:
-        """See `Builder`: torch and the C++ compiler, either of which makes other files in another version."""
+        """Return the versions of torch and of the C++ compiler, either of which changes the files."""
         if find_spec("torch") is None:
             raise BuildError(
                 BuildFailure.BUILDER_MISSING,
@@ -40,7 +40,7 @@ class AotInductorBuilder:
         return f"torch {version('torch')}, {_cxx()}"
 
     def phases(self, job: BuildJob) -> Sequence[Phase]:
-        """See `Builder`."""
+        """Return the steps: export, compile. Raises BuildError."""
         _check_machine(job.request)
         settings = settings_of(job.request)
         source = model_file(job.model, job.request.filename)
@@ -53,7 +53,7 @@ class AotInductorBuilder:
                 {
                     "source": str(source),
                     "out": str(workspace.out),
-                    "inputs": [(each.name, each.data_type, each.dims) for each in request.inputs],
+                    "inputs": [(tensor.name, tensor.data_type, tensor.dims) for tensor in request.inputs],
                     "max_batch_size": request.max_batch_size,
                     "autocast": settings.autocast,
                     "device": settings.device,
@@ -68,7 +68,7 @@ class AotInductorBuilder:
         return Phase("export", 2, export), Phase("compile", 8, compile_)
 
     def check(self, job: BuildJob, folder: Path) -> None:
-        """See `Builder`. The package is held against the program it was made of, which its phase left beside it."""
+        """Compare the package with the program of its export phase. Raises BuildError."""
         settings = settings_of(job.request)
         call(
             f"{__package__}.checking:check_package",
@@ -84,12 +84,12 @@ class AotInductorBuilder:
         )
 
     def shape(self, job: BuildJob) -> ModelShape | None:
-        """See `Builder`: a program does not tell."""
+        """Return None, as a program does not tell."""
         return None
 
     @contextmanager
     def runner(self, folder: Path, request: BuildRequest) -> Iterator[Runner]:
-        """See `Builder`."""
+        """Open the model's program or the engine's package. Raises BuildError."""
         from .running import TorchRunner
 
         yield TorchRunner(folder, request)
@@ -130,15 +130,15 @@ def _cxx() -> str:
             f"engine.builder: aotinductor needs a C++ compiler, and this image has no {name}: build the image with "
             "--build-arg SYSTEM=g++, or set engine.image to an image that has one",
         )
-    asked = [name, "-dumpfullversion", "-dumpversion"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=ANSWER_S).stdout
-    found = re.search(r"\d[\w.]*", told)
-    return f"{Path(name).name} {found[0] if found else 'of unknown version'}"
+    command = [name, "-dumpfullversion", "-dumpversion"]
+    output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=ANSWER_S).stdout
+    match = re.search(r"\d[\w.]*", output)
+    return f"{Path(name).name} {match[0] if match else 'of unknown version'}"
 
 
 def _check_machine(request: BuildRequest) -> None:
-    wanted = MACHINES.get(request.architecture, platform.machine())
-    if wanted != platform.machine():
+    required = MACHINES.get(request.architecture, platform.machine())
+    if required != platform.machine():
         raise BuildError(
             BuildFailure.BUILDER_MISSING,
             f"engine.builder: aotinductor compiles for the kind of machine that it runs on, which is "

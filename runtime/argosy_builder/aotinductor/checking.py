@@ -49,15 +49,15 @@ def _of_answers(path: Path, program_file: Path, most: int, device: str) -> Itera
     spec = program.call_spec.in_spec
     assert spec is not None
     for batch in sorted({1, most}) if most else (None,):
-        given = [example(value, batch) for value in values]
-        args, kwargs = pytree.tree_unflatten(given, spec)
-        there_args, there_kwargs = pytree.tree_unflatten([each.to(device) for each in given], spec)
+        arguments = [example(value, batch) for value in values]
+        args, kwargs = pytree.tree_unflatten(arguments, spec)
+        there_args, there_kwargs = pytree.tree_unflatten([argument.to(device) for argument in arguments], spec)
         with torch.inference_mode():
-            ours = _forms(model(*args, **kwargs))
-            theirs = _forms(package(*there_args, **there_kwargs))
+            ours = _signature(model(*args, **kwargs))
+            theirs = _signature(package(*there_args, **there_kwargs))
         if ours != theirs:
             yield f"for a batch of {batch} the package answers {theirs}, and the model {ours}"
 
 
-def _forms(result: Any) -> list[tuple[str, tuple[int, ...]]]:
+def _signature(result: Any) -> list[tuple[str, tuple[int, ...]]]:
     return [(str(leaf.dtype), tuple(leaf.shape)) for leaf in pytree.tree_leaves(result)]

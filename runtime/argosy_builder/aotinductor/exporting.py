@@ -67,16 +67,18 @@ def from_source(
 ) -> ExportedProgram:
     """Return the module that a Python file defines, with the weights of the .pt of the same name, exported."""
     module = _module(path)
-    given = _in_order(inputs)
-    if not given:
+    ordered = _in_order(inputs)
+    if not ordered:
         raise BuildError(
             BuildFailure.MODEL_INVALID, "spec.inputs: is required to export a Python file: names, types and dims"
         )
     batch = Dim("batch", min=1, max=max_batch_size) if max_batch_size > 1 else None
     examples, shapes = [], []
-    for at, (_, kind, dims) in enumerate(given):
-        size = [FREE + at + place if dim < 0 else dim for place, dim in enumerate(dims)]
-        free: dict[int, Any] = {place + (max_batch_size > 0): Dim.DYNAMIC for place, dim in enumerate(dims) if dim < 0}
+    for at, (_, kind, dims) in enumerate(ordered):
+        size = [FREE + at + dimension if dim < 0 else dim for dimension, dim in enumerate(dims)]
+        free: dict[int, Any] = {
+            dimension + (max_batch_size > 0): Dim.DYNAMIC for dimension, dim in enumerate(dims) if dim < 0
+        }
         if max_batch_size > 0:
             size = [min(2, max_batch_size), *size]
         examples.append(torch.zeros(size, dtype=_dtype(kind)))
@@ -101,8 +103,10 @@ class _Autocast(torch.nn.Module):
         with torch.autocast(self.device, dtype=self.dtype):
             result = self.module(*args, **kwargs)
         leaves, spec = pytree.tree_flatten(result)
-        kept = [leaf.to(dtype) if dtype is not None else leaf for leaf, dtype in zip(leaves, self.outputs, strict=True)]
-        return pytree.tree_unflatten(kept, spec)
+        outputs = [
+            leaf.to(dtype) if dtype is not None else leaf for leaf, dtype in zip(leaves, self.outputs, strict=True)
+        ]
+        return pytree.tree_unflatten(outputs, spec)
 
 
 def _exported(
@@ -133,9 +137,9 @@ def _module(path: Path) -> torch.nn.Module:
 
 
 def _in_order(inputs: Sequence[tuple[str, str, Sequence[int]]]) -> list[tuple[str, str, Sequence[int]]]:
-    """As forward takes them: by `<name>__<index>`, else as they are declared."""
-    places = naming.indexed([name for name, _, _ in inputs])
-    return sorted(inputs, key=lambda each: places[each[0]]) if places else list(inputs)
+    """Return the inputs in the order of forward's arguments: by `<name>__<index>`, else as they are declared."""
+    positions = naming.indexed([name for name, _, _ in inputs])
+    return sorted(inputs, key=lambda entry: positions[entry[0]]) if positions else list(inputs)
 
 
 def _dtype(kind: str) -> torch.dtype:
@@ -149,17 +153,17 @@ def input_tensors(program: ExportedProgram) -> list[torch.Tensor]:
     """Return what stands for forward's arguments in the program, in order: tensors without data, of sizes or
     symbols.
     """
-    wanted = set(program.graph_signature.user_inputs)
-    found = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in wanted]
-    if not all(isinstance(value, torch.Tensor) for value in found):
+    names = set(program.graph_signature.user_inputs)
+    values = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+    if not all(isinstance(value, torch.Tensor) for value in values):
         raise BuildError(
             BuildFailure.UNSUPPORTED_MODEL, "the program takes numbers beside tensors; export it with tensors alone"
         )
-    return found
+    return values
 
 
 def example(value: torch.Tensor, batch: int | None = None) -> torch.Tensor:
-    """Zeros in the form of a program's input; its first size is `batch`, if given."""
+    """Return zeros of a program input's shape and type; its first size is `batch`, if there is one."""
     sizes = [_hint(size) for size in value.shape]
     if batch is not None:
         sizes[0] = batch
@@ -171,7 +175,7 @@ def _hint(size: Any) -> int:
 
 
 def _like_its_inputs(program: ExportedProgram) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
-    """Arguments of the program's own forms, and how their sizes vary."""
+    """Return arguments of the program's own shapes and types, and how their sizes vary."""
     values = input_tensors(program)
     spec = program.call_spec.in_spec
     assert spec is not None
@@ -187,7 +191,10 @@ def _varying(value: torch.Tensor) -> list[tuple[int, Any]]:
 
 
 def _dim(program: ExportedProgram, size: Any, symbols: dict[str, Any]) -> Any:
-    """The same symbol is the same dimension, in its range; of an expression torch finds out by itself."""
+    """Return the dimension of a symbol: the same symbol is the same dimension, in its range.
+
+    Of an expression torch finds out by itself.
+    """
     bounds = program.range_constraints.get(size.node.expr)
     if bounds is None:
         return Dim.AUTO

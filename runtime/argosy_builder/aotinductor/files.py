@@ -23,10 +23,10 @@ def model_file(folder: Path, filename: str = "") -> Path:
     if filename and (folder / filename).is_file():
         return folder / filename
     for suffix in (".pt2", ".py", ".pt"):
-        found = sorted(folder.glob(f"*{suffix}"))
-        named = [path for path in found if path.name == f"model{suffix}"]
-        if len(named or found) == 1:
-            return (named or found)[0]
+        paths = sorted(folder.glob(f"*{suffix}"))
+        named = [path for path in paths if path.name == f"model{suffix}"]
+        if len(named or paths) == 1:
+            return (named or paths)[0]
     there = ", ".join(sorted(path.name for path in folder.iterdir())[:5]) or "nothing"
     raise BuildError(
         BuildFailure.MODEL_INVALID,
@@ -34,7 +34,7 @@ def model_file(folder: Path, filename: str = "") -> Path:
     )
 
 
-def check_form(path: Path) -> None:
+def check_format(path: Path) -> None:
     """Raise BuildError where a file is cut off, TorchScript, or compiled already."""
     if path.suffix == ".py":
         return

@@ -30,19 +30,19 @@ class TorchRunner:
         self._outputs = [output.name for output in config.output]
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """See `Runner`."""
-        given = {name: tensors.from_numpy(array).to(self._model.device) for name, array in inputs.items()}
+        """Return the outputs by name. Raises BuildError."""
+        arguments = {name: tensors.from_numpy(array).to(self._model.device) for name, array in inputs.items()}
         try:
             with torch.inference_mode():
-                leaves, values = structure.result_leaves(self._model.call(given))
-            places = naming.positions("model", "output", self._outputs, leaves)
+                leaves, values = structure.result_leaves(self._model.call(arguments))
+            positions = naming.positions("model", "output", self._outputs, leaves)
         except (ServingError, RuntimeError, KeyError, TypeError, AssertionError) as error:
             raise BuildError(
                 BuildFailure.ACCURACY_DATA_INVALID,
                 f"spec.engine.accuracy.dataUri: the model does not take this sample: {error}; correct spec.inputs or "
                 "the data",
             ) from error
-        return {name: tensors.to_numpy(values[place].cpu()) for name, place in places.items()}
+        return {name: tensors.to_numpy(values[position].cpu()) for name, position in positions.items()}
 
 
 def _config(request: BuildRequest, path: Path) -> ModelConfig:
@@ -54,8 +54,8 @@ def _config(request: BuildRequest, path: Path) -> ModelConfig:
     if path.suffix == ".py":
         config.runtime = forms.RUNTIME
     for side, specs in (("input", request.inputs), ("output", request.outputs)):
-        for each in specs:
-            _add(config, side, each)
+        for spec in specs:
+            _add(config, side, spec)
     return config
 
 

@@ -13,13 +13,13 @@ def read_npz(path: Path) -> Columns:
     try:
         # Opened here, so that it is closed too where the archive cannot be read.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            found = {name: archive[name] for name in archive.files}
+            arrays = {name: archive[name] for name in archive.files}
     except (zipfile.BadZipFile, ValueError, EOFError, OSError) as error:
         raise DataError(f"is no whole .npz file without Python objects: {error}") from error
-    scalars = [name for name, array in found.items() if not array.ndim]
+    scalars = [name for name, array in arrays.items() if not array.ndim]
     if scalars:
         raise DataError(f"{', '.join(scalars)} is one number; the first axis must count the samples")
-    return found
+    return arrays
 
 
 def read_npy(path: Path) -> Columns:

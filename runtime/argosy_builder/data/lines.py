@@ -18,10 +18,10 @@ def read_jsonl(path: Path) -> Columns:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
-            found = _object(line, number)
-            if samples and found.keys() != columns.keys():
-                raise DataError(f"line {number} has {', '.join(found)}, the lines before {', '.join(columns)}")
-            for key, value in found.items():
+            entry = _object(line, number)
+            if samples and entry.keys() != columns.keys():
+                raise DataError(f"line {number} has {', '.join(entry)}, the lines before {', '.join(columns)}")
+            for key, value in entry.items():
                 columns.setdefault(key, []).append(value)
             samples += 1
     return columns
@@ -29,9 +29,9 @@ def read_jsonl(path: Path) -> Columns:
 
 def _object(line: bytes, number: int) -> dict[str, Any]:
     try:
-        found = orjson.loads(line)
+        value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise DataError(f"line {number} is no JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise DataError(f"line {number} is no object; write one a sample, by the inputs' names")
-    return found
+    return value

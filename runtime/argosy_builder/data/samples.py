@@ -72,12 +72,12 @@ def read_samples(folder: Path, inputs: Sequence[TensorSpec], count: int, purpose
     labelled = [part.labels for part in parts if part.labels is not None]
     if len(labelled) not in (0, len(parts)):
         raise purpose.error("some files have labels and some have none; give all of them labels")
-    wanted = count or max(len(rows), len(texts))
-    labels = np.concatenate(labelled)[:wanted] if labelled else None
-    found = Samples(tuple(rows[:wanted]), digest_of(folder), labels, tuple(texts[:wanted]))
-    if not len(found):
+    limit = count or max(len(rows), len(texts))
+    labels = np.concatenate(labelled)[:limit] if labelled else None
+    samples = Samples(tuple(rows[:limit]), digest_of(folder), labels, tuple(texts[:limit]))
+    if not len(samples):
         raise purpose.error("holds no sample")
-    return found
+    return samples
 
 
 def _read(path: Path, inputs: Sequence[TensorSpec], purpose: Purpose) -> Samples:
@@ -91,18 +91,18 @@ def _read(path: Path, inputs: Sequence[TensorSpec], purpose: Purpose) -> Samples
 
 
 def _fitted(columns: Columns, inputs: Sequence[TensorSpec]) -> Samples:
-    named = {each.name for each in inputs}
+    named = {spec.name for spec in inputs}
     if len(named) == 1 and set(columns) == {""}:  # a bare array is the only input
         columns = {next(iter(named)): columns[""]}
-    texts = [str(each) for each in columns[TEXT]] if TEXT in columns and TEXT not in named else []
+    texts = [str(spec) for spec in columns[TEXT]] if TEXT in columns and TEXT not in named else []
     labels = np.asarray(columns[LABELS]) if LABELS in columns and LABELS not in named else None
     if texts and not named & set(columns):
         return Samples((), "", labels, texts)
     specs = list(inputs) or [TensorSpec(name, "") for name in columns if name not in (LABELS, TEXT)]
-    missing = [each.name for each in specs if each.name not in columns]
+    missing = [spec.name for spec in specs if spec.name not in columns]
     if missing:
         raise DataError(f"has no {', '.join(missing)}; it has {', '.join(columns) or 'nothing'}")
-    fitted = {each.name: [_one(value, each, at) for at, value in enumerate(columns[each.name])] for each in specs}
+    fitted = {spec.name: [_one(value, spec, at) for at, value in enumerate(columns[spec.name])] for spec in specs}
     lengths = {name: len(values) for name, values in fitted.items()} | ({} if labels is None else {LABELS: len(labels)})
     if len(set(lengths.values())) > 1:
         raise DataError(f"has not as many samples of each: {', '.join(f'{n} of {k}' for k, n in lengths.items())}")
@@ -115,7 +115,7 @@ def _one(value: object, spec: TensorSpec, at: int) -> Array:
     array = np.asarray(value)
     dtype = _DTYPES.get(spec.data_type)
     if dtype is not None and array.dtype != dtype:
-        if not np.can_cast(array.dtype, dtype, "same_kind") and not _is_whole(array, dtype):
+        if not np.can_cast(array.dtype, dtype, "same_kind") and not _is_integral(array, dtype):
             raise DataError(f"{spec.name}[{at}] is {array.dtype}, which is no {spec.data_type}")
         array = array.astype(dtype)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -125,7 +125,7 @@ def _one(value: object, spec: TensorSpec, at: int) -> Array:
     return array
 
 
-def _is_whole(array: Array, dtype: "np.dtype[np.generic]") -> bool:
+def _is_integral(array: Array, dtype: "np.dtype[np.generic]") -> bool:
     """Return whether JSON's numbers, which have no width, fit an integer type without loss."""
     if array.dtype.kind not in "iu" or dtype.kind not in "iu" or not array.size:
         return False

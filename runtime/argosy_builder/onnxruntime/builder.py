@@ -23,7 +23,7 @@ class OnnxRuntimeBuilder:
     name = "onnxruntime"
 
     def compiler(self) -> str:
-        """See `Builder`."""
+        """Return ONNX Runtime's version. Raises BuildError: BUILDER_MISSING."""
         for package in ("onnxruntime", "onnx"):
             if find_spec(package) is None:
                 raise BuildError(
@@ -34,7 +34,7 @@ class OnnxRuntimeBuilder:
         return f"onnxruntime {_version()}"
 
     def phases(self, job: BuildJob) -> Sequence[Phase]:
-        """See `Builder`."""
+        """Return the steps: convert or quantize, then optimize. Raises BuildError."""
         from .checking import check_precision
         from .files import model_file
         from .inspecting import inspected
@@ -46,7 +46,7 @@ class OnnxRuntimeBuilder:
         return [*_conversion(job, settings, source, name), _optimization(job, settings, source, name)]
 
     def check(self, job: BuildJob, folder: Path) -> None:
-        """See `Builder`."""
+        """Compare the engine with the request and the model. Raises BuildError."""
         from .checking import check
         from .files import model_file
 
@@ -54,12 +54,12 @@ class OnnxRuntimeBuilder:
         check(settings_of(job.request), model_file(job.model, name), model_file(folder, _output_name(job.request)))
 
     def shape(self, job: BuildJob) -> ModelShape | None:
-        """See `Builder`: an ONNX file does not tell."""
+        """Return None, as an ONNX file does not tell."""
         return None
 
     @contextmanager
     def runner(self, folder: Path, request: BuildRequest) -> Iterator[Runner]:
-        """See `Builder`."""
+        """Open the ONNX file of the folder. Raises BuildError."""
         from .running import OnnxRunner
 
         yield OnnxRunner(folder, request)
@@ -87,11 +87,11 @@ def _conversion(job: BuildJob, settings: Settings, source: Path, name: str) -> S
     if not settings.mode:
         return ()
     options = dict(settings.options)
-    found = [Phase("prepare", 2, _calling(job, "quantizing:prepare", lambda _: source, name, options=options))]
+    phases = [Phase("prepare", 2, _calling(job, "quantizing:prepare", lambda _: source, name, options=options))]
     if settings.mode == "static":
-        found.append(Phase("calibrate", 6, _calibration(job, options, name)))
-    found.append(Phase("quantize", 2, _quantization(job, settings, source, name)))
-    return found
+        phases.append(Phase("calibrate", 6, _calibration(job, options, name)))
+    phases.append(Phase("quantize", 2, _quantization(job, settings, source, name)))
+    return phases
 
 
 def _calibration(job: BuildJob, options: dict[str, Any], name: str) -> Callable[[Workspace], None]:
@@ -104,7 +104,7 @@ def _calibration(job: BuildJob, options: dict[str, Any], name: str) -> Callable[
             source=str(workspace.finished["prepare"] / name),
             ranges=str(workspace.out / RANGES),
             data=str(job.calibration),
-            inputs=[(each.name, each.data_type, each.dims) for each in request.inputs],
+            inputs=[(tensor.name, tensor.data_type, tensor.dims) for tensor in request.inputs],
             count=request.calibration_samples,
             batched=request.max_batch_size > 0,
             options=options,

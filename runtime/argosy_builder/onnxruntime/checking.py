@@ -23,7 +23,7 @@ def _differences(settings: Settings, before: Inspection, after: Inspection) -> I
         ("outputs", before.outputs, after.outputs),
     ):
         if list(ours) != list(theirs) or [kind for kind, _ in ours.values()] != [kind for kind, _ in theirs.values()]:
-            yield f"the engine's {side} are {_told(theirs)}, and the model's {_told(ours)}"
+            yield f"the engine's {side} are {_percent(theirs)}, and the model's {_percent(ours)}"
     if settings.mode and not after.integer:
         yield (
             f"engine.precision: int8 was asked, and none of {before.products} products of the model became one of "
@@ -32,7 +32,7 @@ def _differences(settings: Settings, before: Inspection, after: Inspection) -> I
     if settings.mode and not after.share("int8", "uint8"):
         yield "engine.precision: int8 was asked, and no weight of the engine is int8"
     for name in settings.options["nodes_to_exclude"] or ():
-        if any(each == name or each.startswith((f"{name}/", f"{name}_quant")) for each in after.quantized):
+        if any(node == name or node.startswith((f"{name}/", f"{name}_quant")) for node in after.quantized):
             yield f"engine.options.nodes_to_exclude: {name} is quantized all the same"
     if settings.half and after.share("float16") <= after.share("float"):
         yield f"engine.precision: fp16 was asked, and {after.share('float16'):.0%} of the weights are float16"
@@ -58,5 +58,5 @@ def _already(precision: str, what: str) -> BuildError:
     )
 
 
-def _told(tensors: dict[str, tuple[str, tuple[int, ...]]]) -> str:
+def _percent(tensors: dict[str, tuple[str, tuple[int, ...]]]) -> str:
     return ", ".join(f"{name} {kind}" for name, (kind, _) in tensors.items()) or "none"

@@ -1,4 +1,4 @@
-"""ONNX files: which one a folder holds, reading it whole, writing it with its weights beside it where it is large."""
+"""ONNX files: which one a folder holds, reading it with its weights, writing it with large weights in a second file."""
 
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,8 @@ def model_file(folder: Path, filename: str = "") -> Path:
     for name in filter(None, (filename, NAME)):
         if (folder / name).is_file():
             return folder / name
-    found = sorted(folder.glob("*.onnx")) or sorted(folder.glob("*/*.onnx"))
-    files = [path for path in found if path.is_file()]
+    paths = sorted(folder.glob("*.onnx")) or sorted(folder.glob("*/*.onnx"))
+    files = [path for path in paths if path.is_file()]
     if len(files) == 1:
         return files[0]
     there = ", ".join(path.name for path in files or sorted(folder.iterdir())[:5]) or "nothing"
@@ -63,7 +63,7 @@ def check_data(model: onnx.ModelProto, path: Path) -> None:
             raise _invalid(path, f"keeps its weights in {info.location}, which is cut off")
 
 
-def has_data_beside(model: onnx.ModelProto) -> bool:
+def has_external_data(model: onnx.ModelProto) -> bool:
     """Return whether some of a model's weights stand in other files."""
     return any(map(uses_external_data, model.graph.initializer))
 
@@ -78,7 +78,7 @@ def weight_bytes(model: onnx.ModelProto) -> int:
 
 
 def save(model: onnx.ModelProto, path: Path) -> None:
-    """Write a model; large weights into `<name>.data` beside it."""
+    """Write a model; large weights into `<name>.data` next to it."""
     large = weight_bytes(model) > LARGE
     more: dict[str, Any] = {"save_as_external_data": True, "location": f"{path.name}.data"} if large else {}
     onnx.save_model(model, path, **more)

@@ -39,11 +39,11 @@ class Inspection:
 
     def share(self, *types: str) -> float:
         """Return the share of the weights' elements that are of these types."""
-        return sum(self.weights.get(each, 0) for each in types) / max(sum(self.weights.values()), 1)
+        return sum(self.weights.get(kind, 0) for kind in types) / max(sum(self.weights.values()), 1)
 
 
 def inspected(path: Path) -> Inspection:
-    """Of a file. Raises BuildError: MODEL_INVALID."""
+    """Inspect a file. Raises BuildError: MODEL_INVALID."""
     model = loaded(path, weights=False)
     graph = model.graph
     weights: Counter[str] = Counter()
@@ -63,7 +63,7 @@ def inspected(path: Path) -> Inspection:
 
 
 def _quantized(graph: onnx.GraphProto) -> list[str]:
-    """Names of the nodes that multiply bytes."""
+    """Return the names of the nodes that multiply bytes."""
     made_by = {name: node for node in graph.node for name in node.output}
 
     def dequantized(name: str) -> bool:

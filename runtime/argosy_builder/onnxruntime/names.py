@@ -21,35 +21,35 @@ def in_prepared(model: onnx.GraphProto, prepared: onnx.GraphProto, options: Mapp
     A node that was joined with its neighbours is named after it, as `first/MatMulAddFusion`.
     """
     there = [node.name for node in prepared.node]
-    known = {node.name for node in model.node} | set(there)
-    found = {option: [*_nodes(option, options[option] or (), known, there)] for option in NODES}
-    return found | {TYPES: _types(options[TYPES] or (), model, prepared)}
+    names = {node.name for node in model.node} | set(there)
+    selected = {option: [*_nodes(option, options[option] or (), names, there)] for option in NODES}
+    return selected | {TYPES: _types(options[TYPES] or (), model, prepared)}
 
 
-def _nodes(option: str, asked: Sequence[str], known: set[str], there: Sequence[str]) -> Iterator[str]:
-    for name in asked:
-        same = [each for each in there if each == name or each.startswith(f"{name}/")]
-        if name not in known:
-            raise _unknown(option, name, known)
+def _nodes(option: str, requested: Sequence[str], names: set[str], there: Sequence[str]) -> Iterator[str]:
+    for name in requested:
+        same = [node for node in there if node == name or node.startswith(f"{name}/")]
+        if name not in names:
+            raise _unknown(option, name, names)
         if not same:
             raise invalid(
                 option,
                 f"{name} was joined with its neighbours; set engine.options.skip_optimization: true to keep it apart",
             )
         yield from same
-        yield from (f"{each}_MatMul" for each in same)  # what a Gemm becomes while it is quantized
+        yield from (f"{node}_MatMul" for node in same)  # what a Gemm becomes while it is quantized
 
 
-def _types(asked: Sequence[str], model: onnx.GraphProto, prepared: onnx.GraphProto) -> list[str]:
+def _types(requested: Sequence[str], model: onnx.GraphProto, prepared: onnx.GraphProto) -> list[str]:
     now = {node.op_type for node in prepared.node}
-    known = now | {node.op_type for node in model.node}
-    for name in asked:
-        if name not in known:
-            raise _unknown(TYPES, name, known)
-    joined = [other for name in asked for other in _JOINED.get(name, ()) if other in now]
-    return list(dict.fromkeys([*(name for name in asked if name in now), *joined]))
+    types = now | {node.op_type for node in model.node}
+    for name in requested:
+        if name not in types:
+            raise _unknown(TYPES, name, types)
+    joined = [other for name in requested for other in _JOINED.get(name, ()) if other in now]
+    return list(dict.fromkeys([*(name for name in requested if name in now), *joined]))
 
 
-def _unknown(option: str, name: str, known: set[str]) -> BuildError:
-    near = get_close_matches(name, known, 3) or sorted(known)[:5]
-    return invalid(option, f"the model has no {name!r}; it has {', '.join(near)}, of {len(known)}")
+def _unknown(option: str, name: str, names: set[str]) -> BuildError:
+    near = get_close_matches(name, names, 3) or sorted(names)[:5]
+    return invalid(option, f"the model has no {name!r}; it has {', '.join(near)}, of {len(names)}")

@@ -9,8 +9,8 @@ from onnxruntime.transformers.float16 import convert_float_to_float16
 from argosy_agent.contract.builds import BuildFailure
 from argosy_builder.contract import BuildError
 
-from .files import LARGE, has_data_beside, loaded, save, weight_bytes
-from .sessions import opened, options_of, told_by_onnxruntime
+from .files import LARGE, has_external_data, loaded, save, weight_bytes
+from .sessions import first_line_of, opened, options_of
 
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 """Kubernetes' names of architectures by Linux's."""
@@ -28,8 +28,8 @@ def optimize(source: str, target: str, level: str, architecture: str, providers:
     architecture.
     """
     here = platform.machine()
-    wanted = MACHINES.get(architecture, here)
-    if level not in ANYWHERE and wanted != here:
+    required = MACHINES.get(architecture, here)
+    if level not in ANYWHERE and required != here:
         raise BuildError(
             BuildFailure.INVALID_OPTIONS,
             f"engine.options.graph_optimization_level: {level} is for the kind of machine that builds, which is {here} "
@@ -39,16 +39,16 @@ def optimize(source: str, target: str, level: str, architecture: str, providers:
     model = loaded(path, weights=False)
     options = options_of(level)
     options.optimized_model_filepath = target
-    beside = Path(f"{target}.data")
-    if has_data_beside(model):
+    data = Path(f"{target}.data")
+    if has_external_data(model):
         entry = "session.optimized_model_external_initializers_"
-        options.add_session_config_entry(f"{entry}file_name", beside.name)
+        options.add_session_config_entry(f"{entry}file_name", data.name)
         options.add_session_config_entry(f"{entry}min_size_in_bytes", "1024")
     opened(path, providers, options, disabled_optimizers=list(BLOCKED))
-    if beside.exists() and weight_bytes(model) <= LARGE:
-        whole = loaded(Path(target))
-        beside.unlink()
-        save(whole, Path(target))
+    if data.exists() and weight_bytes(model) <= LARGE:
+        model = loaded(Path(target))
+        data.unlink()
+        save(model, Path(target))
     return {"before": len(model.graph.node), "after": len(loaded(Path(target), weights=False).graph.node)}
 
 
@@ -60,6 +60,6 @@ def halve(source: str, target: str) -> None:
     except (ValueError, TypeError, RuntimeError) as error:
         raise BuildError(
             BuildFailure.UNSUPPORTED_MODEL,
-            f"the model cannot be converted to fp16: {told_by_onnxruntime(error)}; choose engine.precision fp32",
+            f"the model cannot be converted to fp16: {first_line_of(error)}; choose engine.precision fp32",
         ) from error
     save(half, Path(target))

@@ -1,6 +1,6 @@
-"""Steps to int8, each in a process of its own: prepare the graph, find ranges in data, write what is quantized.
+"""The steps to int8, each in a process of its own: prepare the graph, find ranges in data, write the quantized model.
 
-Arguments are JSON; what is raised is BuildError.
+Arguments are JSON; errors are BuildError.
 """
 
 import tempfile
@@ -28,7 +28,7 @@ from argosy_builder.data import Purpose, read_samples
 from . import names
 from .files import LARGE, loaded, save, weight_bytes
 from .inspecting import inspected
-from .sessions import opened, told_by_onnxruntime
+from .sessions import first_line_of, opened
 
 CHUNK = 16
 """So many samples' outputs are held at once."""
@@ -45,7 +45,7 @@ _CALIBRATION = {
 
 
 def prepare(source: str, target: str, options: Mapping[str, Any], progress: Progress) -> None:
-    """The model with shapes inferred and its graph tidied, as `quant_pre_process` leaves it, in `target`."""
+    """Write the model to `target` with shapes inferred and its graph tidied by `quant_pre_process`."""
     model = loaded(Path(source))
     large = weight_bytes(model) > LARGE
     with tempfile.TemporaryDirectory(dir=Path(target).parent.parent) as scratch:
@@ -74,8 +74,8 @@ def _prepared(source: Path, target: Path, large: bool, chosen: Mapping[str, bool
 
 
 def _upgraded(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
-    """Return the model in this opset at least. Raises BuildError where it cannot be had."""
-    now = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), opset)
+    """Return the model in this opset at least. Raises BuildError where it cannot be converted."""
+    now = next((imported.version for imported in model.opset_import if imported.domain in ("", "ai.onnx")), opset)
     if now >= opset:
         return model
     try:
@@ -94,13 +94,13 @@ def calibrate(
     options: Mapping[str, Any],
     progress: Progress,
 ) -> int:
-    """Write the range of every tensor over the samples in the folder `data` to the file `ranges`. How many samples."""
+    """Write the ranges of tensors over the samples in the folder `data` to `ranges`; return the number of samples."""
     specs = [TensorSpec(name, kind, tuple(dims)) for name, kind, dims in inputs] or _own_inputs(Path(source), batched)
     rows = read_samples(Path(data), specs, count, Purpose.CALIBRATION).rows
     if not rows:
         raise Purpose.CALIBRATION.error("holds texts; this model needs its input tensors")
     extra = options["extra_options"] or {}
-    known = {_CALIBRATION[name]: value for name, value in extra.items() if name in _CALIBRATION}
+    options_of_calibration = {_CALIBRATION[name]: value for name, value in extra.items() if name in _CALIBRATION}
     with tempfile.TemporaryDirectory(dir=Path(ranges).parent.parent) as scratch:
         calibrator = create_calibrator(
             Path(source),
@@ -108,7 +108,7 @@ def calibrate(
             str(Path(scratch, "augmented.onnx")),
             CalibrationMethod[options["calibrate_method"]],
             use_external_data_format=_is_large(Path(source)),
-            extra_options=known,
+            extra_options=options_of_calibration,
         )
         for at in range(0, len(rows), CHUNK):
             _collect(calibrator, rows[at : at + CHUNK], batched)
@@ -132,7 +132,7 @@ def _collect(calibrator: Any, rows: Sequence[Mapping[str, Array]], batched: bool
         calibrator.collect_data(_Reader(rows, batched))
     except Exception as error:
         raise Purpose.CALIBRATION.error(
-            f"the model does not take these samples: {told_by_onnxruntime(error)}; correct spec.inputs or the data"
+            f"the model does not take these samples: {first_line_of(error)}; correct spec.inputs or the data"
         ) from error
 
 
@@ -150,7 +150,7 @@ class _Reader:
 
 
 def quantize(model: str, source: str, target: str, ranges: str, options: Mapping[str, Any]) -> None:
-    """The model, as `prepare` left it in `source`, in int8: static with the file `ranges`, dynamic without (empty)."""
+    """Quantize the prepared model in `source` to int8: static with the file `ranges`, dynamic without (empty)."""
     path = Path(source)
     named = names.in_prepared(loaded(Path(model), weights=False).graph, loaded(path, weights=False).graph, options)
     common: dict[str, Any] = {
@@ -203,5 +203,5 @@ def _is_large(path: Path) -> bool:
 
 
 def _unsupported(what: str, error: Exception, way_out: str) -> BuildError:
-    said = told_by_onnxruntime(error)
-    return BuildError(BuildFailure.UNSUPPORTED_MODEL, f"the model {what}: {said}; try engine.options {way_out}")
+    message = first_line_of(error)
+    return BuildError(BuildFailure.UNSUPPORTED_MODEL, f"the model {what}: {message}; try engine.options {way_out}")

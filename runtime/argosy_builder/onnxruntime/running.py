@@ -1,4 +1,4 @@
-"""An ONNX file that answers, for the gate."""
+"""Running an ONNX file, for the gate."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,12 +12,12 @@ from argosy_builder.contract import Array, BuildError
 from argosy_runtime.backends.onnxruntime import values
 
 from .files import model_file
-from .sessions import opened, told_by_onnxruntime
+from .sessions import first_line_of, opened
 from .settings import settings_of
 
 
 class OnnxRunner:
-    """See `Runner`. A file is opened as the server opens it, with every optimization."""
+    """An ONNX file, opened as the server opens it, with every optimization."""
 
     def __init__(self, folder: Path, request: BuildRequest) -> None:
         self._path = model_file(folder, request.filename)
@@ -25,17 +25,17 @@ class OnnxRunner:
         self._outputs = [output.name for output in self._session.get_outputs()]
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """See `Runner`."""
+        """Return the outputs by name. Raises BuildError."""
         try:
-            given = {name: _value(name, array) for name, array in inputs.items()}
-            found = self._session.run_with_ort_values(self._outputs, given)
+            tensors = {name: _value(name, array) for name, array in inputs.items()}
+            outputs = self._session.run_with_ort_values(self._outputs, tensors)
         except Exception as error:
             raise BuildError(
                 BuildFailure.ACCURACY_DATA_INVALID,
                 f"spec.engine.accuracy.dataUri: {self._path.name} does not take this sample: "
-                f"{told_by_onnxruntime(error)}; correct spec.inputs or the data",
+                f"{first_line_of(error)}; correct spec.inputs or the data",
             ) from error
-        return {name: values.array_of(value) for name, value in zip(self._outputs, found, strict=True)}
+        return {name: values.array_of(value) for name, value in zip(self._outputs, outputs, strict=True)}
 
 
 def _value(name: str, array: Array) -> ort.OrtValue:
@@ -48,5 +48,5 @@ def _value(name: str, array: Array) -> ort.OrtValue:
 
 def _as_bytes(array: Array) -> Array:
     encoded = np.empty(array.size, np.object_)
-    encoded[:] = [each.encode() if isinstance(each, str) else bytes(each) for each in array.ravel().tolist()]
+    encoded[:] = [text.encode() if isinstance(text, str) else bytes(text) for text in array.ravel().tolist()]
     return encoded.reshape(array.shape)

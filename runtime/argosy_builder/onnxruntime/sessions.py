@@ -28,7 +28,7 @@ _CAUSES = (
 
 
 def options_of(level: str = "all") -> Any:
-    """Session options with one level of graph optimization."""
+    """Return session options with one level of graph optimization."""
     options = ort.SessionOptions()
     options.graph_optimization_level = LEVELS[level]
     options.log_severity_level = ERROR
@@ -38,7 +38,7 @@ def options_of(level: str = "all") -> Any:
 def opened(path: Path, providers: Sequence[str], options: Any = None, **more: Any) -> Any:
     """Return a session of a file. Raises BuildError: MODEL_INVALID, UNSUPPORTED_MODEL, BUILDER_MISSING."""
     there = ort.get_available_providers()
-    missing = [each for each in providers if each not in there]
+    missing = [provider for provider in providers if provider not in there]
     if missing:
         raise BuildError(
             BuildFailure.BUILDER_MISSING,
@@ -49,12 +49,12 @@ def opened(path: Path, providers: Sequence[str], options: Any = None, **more: An
     except Exception as error:
         for kind, failure, says in _CAUSES:
             if isinstance(error, kind):
-                raise BuildError(failure, f"{path.name} {says}: {told_by_onnxruntime(error)}") from error
-        said = told_by_onnxruntime(error)
-        raise BuildError(BuildFailure.MODEL_INVALID, f"{path.name} cannot be opened: {said}") from error
+                raise BuildError(failure, f"{path.name} {says}: {first_line_of(error)}") from error
+        message = first_line_of(error)
+        raise BuildError(BuildFailure.MODEL_INVALID, f"{path.name} cannot be opened: {message}") from error
 
 
-def told_by_onnxruntime(error: Exception) -> str:
+def first_line_of(error: Exception) -> str:
     """Return its words without its own prefix, on one line."""
     text = " ".join(str(error).split())
     head, _, rest = text.partition(" : ")

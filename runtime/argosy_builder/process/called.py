@@ -16,14 +16,14 @@ from argosy_builder.contract import BuildError
 from .parent import die_with_parent
 
 
-def main(function: str, asked: str, answered: str) -> None:
+def main(function: str, arguments: str, answered: str) -> None:
     """Call the function with the arguments in the file `asked`; write what it returned or raised to `answered`.
 
     What it raises that is no BuildError ends the process with a traceback, for the parent to read.
     """
     die_with_parent()
     called = _imported(function)
-    arguments = json.loads(Path(asked).read_text())
+    arguments = json.loads(Path(arguments).read_text())
     if "progress" in inspect.signature(called).parameters:
         arguments["progress"] = _say
     write_text(Path(answered), json.dumps(_answer(called, arguments)))
@@ -43,8 +43,8 @@ def _answer(called: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, 
     except OSError as error:
         if not is_full(error):
             raise
-        said = f"the disk that the build works on is full: give it more room ({error})"
-        return {"failure": BuildFailure.DISK_FULL, "message": said, "passes": False}
+        message = f"the disk that the build works on is full: give it more room ({error})"
+        return {"failure": BuildFailure.DISK_FULL, "message": message, "passes": False}
 
 
 def _say(percent: int, line: str) -> None:

@@ -28,17 +28,17 @@ def call(
 ) -> Any:
     """Return what `module:function` returns for these arguments, in a process of its own. Both are JSON.
 
-    The function may take `progress` too, which is told of percents (0 to 100) and lines. Raises BuildError: what the
-    function raised, or as `tool` does.
+    The function may take `progress` too, for percents (0 to 100) and lines. Raises BuildError: that of the function, or
+    those of `tool`.
     """
     name = function.partition(":")[2].replace("_", " ")
     with tempfile.TemporaryDirectory(prefix="argosy-call-") as folder:
-        asked, answered = Path(folder, "arguments.json"), Path(folder, "answer.json")
-        asked.write_text(json.dumps(arguments))
-        command = (sys.executable, "-m", f"{__package__}.called", function, str(asked), str(answered))
+        request, answered = Path(folder, "arguments.json"), Path(folder, "answer.json")
+        request.write_text(json.dumps(arguments))
+        command = (sys.executable, "-m", f"{__package__}.called", function, str(request), str(answered))
         tool(
             command,
-            lambda line: _tell(progress, line),
+            lambda line: _report(progress, line),
             name=name,
             causes=causes,
             environment=environment,
@@ -50,9 +50,9 @@ def call(
     return answer["value"]
 
 
-def _tell(progress: Progress, line: str) -> None:
-    found = _PERCENT.match(line)
-    if found is None:
+def _report(progress: Progress, line: str) -> None:
+    match = _PERCENT.match(line)
+    if match is None:
         progress(-1, line)
     else:
-        progress(min(int(found[1]), 100), found[2])
+        progress(min(int(match[1]), 100), match[2])

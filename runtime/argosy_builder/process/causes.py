@@ -1,4 +1,4 @@
-"""What became of a process: its exit status and its last words, as a reason that people can act on. Pure."""
+"""Causes of a process's end: its exit status and its last lines, as an error that people can act on. Pure."""
 
 import re
 import signal
@@ -12,9 +12,9 @@ from argosy_runtime.failures.out_of_memory import GPU_WORDS, HOST_WORDS
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A tool's words that tell why it failed: a regular expression searched in each line, and what to say of it.
+    """A cause of a failure: a regular expression searched in each line of a tool, and the message.
 
-    `says` names the field and the way out; `{line}` in it is the tool's own line, `{0}`, `{1}` … the groups.
+    `says` names the field and what to do; `{line}` in it is the tool's own line, `{0}`, `{1}` … the groups.
     """
 
     pattern: str
@@ -63,8 +63,8 @@ def explained(
         return BuildError(BuildFailure.OUT_OF_MEMORY, f"{name} took all of the build's memory: raise engine.memory")
     for cause in (*causes, *COMMON):
         for line in reversed(lines):
-            if found := re.search(cause.pattern, line, re.IGNORECASE):
-                text = cause.says.format(*found.groups(), line=line.strip())
+            if match := re.search(cause.pattern, line, re.IGNORECASE):
+                text = cause.says.format(*match.groups(), line=line.strip())
                 return BuildError(cause.failure, f"{name}: {text}")
     if number:
         return _by_signal(name, number, lines)
@@ -75,8 +75,8 @@ def _by_signal(name: str, number: int, lines: Sequence[str]) -> BuildError:
     if number == signal.SIGXFSZ:
         return BuildError(BuildFailure.DISK_FULL, f"{name} may write no larger file: give the build a larger disk")
     if number == signal.SIGKILL:
-        said = "was killed (SIGKILL), most often for want of memory: raise engine.memory"
-        return BuildError(BuildFailure.CRASHED, f"{name} {said}{_last(lines)}", passes=True)
+        message = "was killed (SIGKILL), most often for want of memory: raise engine.memory"
+        return BuildError(BuildFailure.CRASHED, f"{name} {message}{_last(lines)}", passes=True)
     try:
         word = signal.Signals(number).name
     except ValueError:
@@ -88,5 +88,5 @@ def _by_signal(name: str, number: int, lines: Sequence[str]) -> BuildError:
 
 
 def _last(lines: Sequence[str]) -> str:
-    said = " | ".join(line.strip() for line in lines[-LAST:] if line.strip())
-    return f"; its last words: {said}" if said else ""
+    last = " | ".join(line.strip() for line in lines[-LAST:] if line.strip())
+    return f"; its last words: {last}" if last else ""

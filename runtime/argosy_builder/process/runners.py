@@ -1,4 +1,4 @@
-"""A builder's runner in a process of its own: an engine that crashes while it answers ends no build without a word."""
+"""A builder's runner in a process of its own: an engine that crashes while it answers does not end the build."""
 
 import multiprocessing
 import traceback
@@ -26,10 +26,10 @@ RUN, READ = "run", "log_likelihood"
 
 @contextmanager
 def isolated(builder: str, folder: Path, request: BuildRequest, name: str) -> Iterator[Runner]:
-    """The builder's runner of a folder, in a child process; `name` is what people call it, as `the baseline`.
+    """Yield the builder's runner of a folder, in a child process; `name` is for people, as `the baseline`.
 
-    Raises BuildError: what the runner raises, CRASHED or OUT_OF_MEMORY where its process dies, DEADLINE_EXCEEDED
-    where it does not answer.
+    Raises BuildError: that of the runner, CRASHED or OUT_OF_MEMORY where its process dies, DEADLINE_EXCEEDED where it
+    does not answer.
     """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
@@ -56,11 +56,11 @@ class _Remote:
         self._kills = oom_kills()
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """See `Runner`."""
-        outputs: Mapping[str, Array] = self.asked(RUN, dict(inputs))
+        """Return the outputs by name. Raises BuildError."""
+        outputs: Mapping[str, Array] = self.request(RUN, dict(inputs))
         return outputs
 
-    def asked(self, method: str, argument: Any) -> Any:
+    def request(self, method: str, argument: Any) -> Any:
         """Return what a method of the far end's runner returns. Raises BuildError."""
         try:
             self._connection.send((method, argument))
@@ -73,8 +73,8 @@ class _Remote:
         try:
             if not self._connection.poll(ANSWER_S):
                 self._child.kill()
-                said = f"{self._name} has not answered for {ANSWER_S:g} s: try other engine.options"
-                raise BuildError(BuildFailure.DEADLINE_EXCEEDED, said)
+                message = f"{self._name} has not answered for {ANSWER_S:g} s: try other engine.options"
+                raise BuildError(BuildFailure.DEADLINE_EXCEEDED, message)
             value = self._connection.recv()
         except (EOFError, ConnectionError):
             raise self._died() from None
@@ -92,13 +92,13 @@ class _RemoteLanguage(_Remote):
     """The near end of a language model that reads text itself."""
 
     def log_likelihood(self, text: str) -> tuple[float, int]:
-        """See `LanguageRunner`."""
-        told, count = self.asked(READ, text)
-        return float(told), int(count)
+        """Return the log-likelihood of a text and the number of its tokens. Raises BuildError."""
+        likelihood, count = self.request(READ, text)
+        return float(likelihood), int(count)
 
 
 def _serve(connection: Connection, builder: str, folder: Path, request: BuildRequest) -> None:
-    """The far end: open, then answer until the near end closes."""
+    """Open the runner, then answer until the near end closes."""
     die_with_parent()
     try:
         with registry.resolve(builder).runner(folder, request) as runner:

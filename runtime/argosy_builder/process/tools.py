@@ -1,4 +1,4 @@
-"""A tool as a child process: its output is progress, and however it ends is told."""
+"""Running a tool as a child process: its output is progress, and its end is explained."""
 
 import os
 import selectors
@@ -20,7 +20,7 @@ from argosy_runtime.failures.out_of_memory import oom_kills
 from .causes import Cause, explained
 from .liveness import Liveness
 
-KEPT = 200
+LAST_LINES = 200
 """So many of the last lines are searched for causes."""
 LINE = 2000
 """A line is cut after so many characters."""
@@ -41,7 +41,7 @@ class Limits:
 
 def tool(
     command: Sequence[str],
-    told: Callable[[str], None],
+    progress: Callable[[str], None],
     *,
     name: str = "",
     folder: Path | None = None,
@@ -49,20 +49,20 @@ def tool(
     causes: Sequence[Cause] = (),
     limits: Limits = Limits(),  # frozen
 ) -> None:
-    """Run a command to its end. Each line of its output, errors too, is `told`; `name` is what people call it.
+    """Run a command to its end, and pass each line of its output, errors too, to `progress`; `name` is for people.
 
     `environment` is laid over this process's. Raises BuildError: BUILDER_MISSING where there is no such program,
-    DEADLINE_EXCEEDED where it hangs, else as `causes`, the common ones and its exit status say. Whatever ends this
-    call ends the tool and its children.
+    DEADLINE_EXCEEDED where it hangs, else by `causes`, the common ones and its exit status. Whatever ends this call
+    ends the tool and its children.
     """
     name = name or Path(command[0]).name
-    lines: deque[str] = deque(maxlen=KEPT)
+    lines: deque[str] = deque(maxlen=LAST_LINES)
     kills = oom_kills()
     with _started(command, name, folder, environment) as child:
         live = Liveness(time.monotonic(), limits.silence_s)
         for line in _lines(child, live, name, limits):
             lines.append(line)
-            told(line)
+            progress(line)
         status = child.wait()
     if status:
         raise explained(name, status, tuple(lines), causes, ran_out_of_memory=oom_kills() > kills)
@@ -95,7 +95,7 @@ def _started(
 
 
 def end(child: "subprocess.Popen[bytes]") -> None:
-    """End a process and all that is left of its session."""
+    """End a process and its session."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, number)
@@ -106,7 +106,7 @@ def end(child: "subprocess.Popen[bytes]") -> None:
 
 
 def _lines(child: "subprocess.Popen[bytes]", live: Liveness, name: str, limits: Limits) -> Iterator[str]:
-    """Yield its lines as they come, until its output ends. A bar that is drawn again and again is many lines."""
+    """Yield its lines as they come, until its output ends. A progress bar that is drawn repeatedly is many lines."""
     assert child.stdout is not None
     rest = b""
     with selectors.DefaultSelector() as selector:
@@ -123,8 +123,8 @@ def _lines(child: "subprocess.Popen[bytes]", live: Liveness, name: str, limits: 
             if not part:
                 break
             live.spoke(time.monotonic())
-            *whole, rest = (rest + part).replace(b"\r", b"\n").split(b"\n")
-            yield from filter(None, map(_text, whole))
+            *complete, rest = (rest + part).replace(b"\r", b"\n").split(b"\n")
+            yield from filter(None, map(_text, complete))
             rest = rest[-LINE:]
     if text := _text(rest):
         yield text
@@ -146,10 +146,10 @@ def _check_alive(child: "subprocess.Popen[bytes]", live: Liveness, name: str, li
 
 
 def _used(pid: int) -> float:
-    """Seconds of processors that a process and its children have used."""
+    """Return the processor seconds that a process and its children have used."""
     try:
         process = psutil.Process(pid)
-        times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+        times = [usage.cpu_times() for usage in (process, *process.children(recursive=True))]
     except psutil.Error:
         return 0.0
-    return float(sum(each.user + each.system + each.children_user + each.children_system for each in times))
+    return float(sum(usage.user + usage.system + usage.children_user + usage.children_system for usage in times))

@@ -26,11 +26,11 @@ class TensorRtBuilder:
     name = "tensorrt"
 
     def compiler(self) -> str:
-        """See `Builder`."""
+        """Return TensorRT's version. Raises BuildError: BUILDER_MISSING."""
         return f"tensorrt {_version()}"
 
     def phases(self, job: BuildJob) -> Sequence[Phase]:
-        """See `Builder`."""
+        """Return the steps: convert or quantize where needed, then build. Raises BuildError."""
         source = model_file(job.model, job.request.filename)
         settings = _settings(job)
         if not settings.conversion:
@@ -43,7 +43,7 @@ class TensorRtBuilder:
         ]
 
     def check(self, job: BuildJob, folder: Path) -> None:
-        """See `Builder`."""
+        """Compare the plan with the request. Raises BuildError."""
         settings = _settings(job)
         _call(
             job,
@@ -56,11 +56,11 @@ class TensorRtBuilder:
         )
 
     def shape(self, job: BuildJob) -> ModelShape | None:
-        """See `Builder`: an ONNX file does not tell."""
+        """Return None, as an ONNX file does not tell."""
         return None
 
     def runner(self, folder: Path, request: BuildRequest) -> AbstractContextManager[Runner]:
-        """See `Builder`."""
+        """Open the plan or the ONNX file of the folder. Raises BuildError."""
         from .running import runner
 
         return runner(folder, request)
@@ -136,7 +136,7 @@ def _quantize(job: BuildJob, settings: Settings, source: Path) -> Callable[[Work
 
 
 def _declared(request: BuildRequest) -> list[tuple[str, str, tuple[int, ...]]]:
-    return [(each.name, each.data_type, each.dims) for each in request.inputs]
+    return [(tensor.name, tensor.data_type, tensor.dims) for tensor in request.inputs]
 
 
 def _call(job: BuildJob, function: str, **arguments: Any) -> None:

@@ -1,4 +1,4 @@
-"""An ONNX file becomes a plan, on this process's first GPU."""
+"""Building a plan from an ONNX file, on this process's first GPU."""
 
 import json
 import signal
@@ -22,13 +22,13 @@ from .profiles import NetworkInput, Profile, profiles_of
 from .settings import STRONG_ONLY, Settings
 
 PLAN: Final = "model.plan"
-ASKED: Final = "profiles.json"
-"""What the plan was built for, beside it: it is read back from the plan and compared."""
+PROFILES: Final = "profiles.json"
+"""The profiles that the plan was built for, next to it: they are compared with those in the plan."""
 CACHE: Final = "timing.cache"
 
 
 class BuildLogger(Logger):
-    """Keeps what may be the reason, and tells the rest."""
+    """Collects the lines that may be the reason of a failure, and passes on the others as progress."""
 
     def __init__(self, progress: Progress) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class BuildLogger(Logger):
         self._progress = progress
 
     def log(self, severity: Any, msg: str) -> None:
-        """See `Logger`."""
+        """Collect or pass on a line of TensorRT's."""
         if severity.name in ("INTERNAL_ERROR", "ERROR", "WARNING"):
             self.lines.append(msg)
         if severity.name != "VERBOSE":
@@ -61,42 +61,53 @@ def build(
     `data` is the folder to calibrate on, "" where it is not; `timings` the file with layers' times, "" where none are
     kept. Raises BuildError.
     """
-    asked = Settings(**settings)
+    requested = Settings(**settings)
     declared = [TensorSpec(name, kind, tuple(dims)) for name, kind, dims in inputs]
     stream = _stream(architecture)
     load_plugins()
     logger = BuildLogger(progress)
     builder = _builder(logger)
-    network, parser = _parsed(builder, logger, source, asked.strong)
-    found = network_inputs(network)
-    profiles = profiles_of(found, declared, max_batch_size, batch_sizes, asked.profiles)
-    config = builder.create_builder_config()
-    set_flags(config, asked.flags, asked.cleared)
-    configure(builder, config, asked.attributes)
-    if "VERSION_COMPATIBLE" in asked.flags:
-        config.plugins_to_serialize = parser.get_used_vc_plugin_libraries()
-    add_profiles(builder, config, profiles)
-    kept: Any = None
-    if asked.calibrated:
-        rows = read_samples(Path(data), _specs(declared, found, max_batch_size), samples, Purpose.CALIBRATION).rows
+    network, parser = _parsed(builder, logger, source, requested.strong)
+    tensors = network_inputs(network)
+    profiles = profiles_of(tensors, declared, max_batch_size, batch_sizes, requested.profiles)
+    config = _configured(builder, parser, requested, profiles)
+    calibration: Any = None
+    if requested.calibrated:
+        rows = read_samples(Path(data), _specs(declared, tensors, max_batch_size), samples, Purpose.CALIBRATION).rows
         size = min(max(max_batch_size, 1), len(rows))
-        kept = calibrator(asked.calibrator, Batches(rows, size, stream, progress))
-        calibrate(builder, config, kept, profiles, size if max_batch_size else 0)
+        calibration = calibrator(requested.calibrator, Batches(rows, size, stream, progress))
+        calibrate(builder, config, calibration, profiles, size if max_batch_size else 0)
     monitor = Monitor(progress)
-    config.progress_monitor = monitor
     with _ended_by_signal(monitor), _timed(config, timings, progress):
-        plan = builder.build_serialized_network(network, config)
-    if kept is not None:
-        check(kept)
+        plan = _serialized(builder, network, config, monitor)
+    if calibration is not None:
+        check(calibration)
     if plan is None:
         raise failed(logger.lines, monitor.cancelled.is_set())
     Path(target, PLAN).write_bytes(plan)
-    Path(target, ASKED).write_text(json.dumps(_told(profiles)))
+    Path(target, PROFILES).write_text(json.dumps(_document(profiles)))
     stream.close()
 
 
+def _configured(builder: Any, parser: Any, requested: Settings, profiles: Sequence[Profile]) -> Any:
+    """Return the builder's configuration. Raises BuildError where this release has not what is requested."""
+    config = builder.create_builder_config()
+    set_flags(config, requested.flags, requested.cleared)
+    configure(builder, config, requested.attributes)
+    if "VERSION_COMPATIBLE" in requested.flags:
+        config.plugins_to_serialize = parser.get_used_vc_plugin_libraries()
+    add_profiles(builder, config, profiles)
+    return config
+
+
+def _serialized(builder: Any, network: Any, config: Any, monitor: Monitor) -> Any:
+    """Return the plan, None where TensorRT built none; `monitor` must outlive the build."""
+    config.progress_monitor = monitor
+    return builder.build_serialized_network(network, config)
+
+
 def _stream(architecture: str) -> CudaStream:
-    """Makes the GPU this process's. Raises BuildError where it is another kind than the engine is for."""
+    """Open the GPU of this process. Raises BuildError where it is of another kind than the engine is for."""
     stream = CudaStream(0)
     here = compute_capability(0)
     if here != architecture:
@@ -136,7 +147,7 @@ def _unparsed(parser: Any, logger: BuildLogger) -> BuildError:
             BuildFailure.MODEL_INVALID, f"spec.storageUri: TensorRT cannot read the ONNX file: {errors[0].desc()}"
         )
     nodes = "; ".join(
-        f"node {each.node()} '{each.node_name()}' ({each.node_operator()}): {each.desc()}" for each in errors
+        f"node {error.node()} '{error.node_name()}' ({error.node_operator()}): {error.desc()}" for error in errors
     )
     return BuildError(
         BuildFailure.UNSUPPORTED_MODEL,
@@ -145,36 +156,36 @@ def _unparsed(parser: Any, logger: BuildLogger) -> BuildError:
 
 
 def network_inputs(network: Any) -> list[NetworkInput]:
-    """Return the inputs as the parsed network has them."""
-    found = []
+    """Return the inputs of the parsed network."""
+    inputs = []
     for index in range(network.num_inputs):
         tensor = network.get_input(index)
         shape = tuple(tensor.shape)
-        names = tuple(tensor.get_dimension_name(place) or "" for place in range(len(shape)))
-        found.append(NetworkInput(tensor.name, shape, names, bool(tensor.is_shape_tensor), _data_type(tensor.dtype)))
-    return found
+        names = tuple(tensor.get_dimension_name(dimension) or "" for dimension in range(len(shape)))
+        inputs.append(NetworkInput(tensor.name, shape, names, bool(tensor.is_shape_tensor), _data_type(tensor.dtype)))
+    return inputs
 
 
 def _data_type(of: Any) -> str:
-    """Return a configuration's word for one of TensorRT's types, "" where it has none."""
+    """Return the data type of a configuration for one of TensorRT's types, "" where there is none."""
     v2 = V2_NAMES.get(of.name)
     return "" if v2 is None else config_name(config_type(v2))
 
 
-def _specs(declared: Sequence[TensorSpec], found: Sequence[NetworkInput], max_batch_size: int) -> list[TensorSpec]:
-    """Return what samples must look like: of the network's types, whatever files of text hold, and of declared dims."""
-    dims = {each.name: each.dims for each in declared}
+def _specs(declared: Sequence[TensorSpec], inputs: Sequence[NetworkInput], max_batch_size: int) -> list[TensorSpec]:
+    """Return the specs of samples: types of the network, whatever files of text hold, and declared dims."""
+    dims = {spec.name: spec.dims for spec in declared}
     batch = 1 if max_batch_size else 0
-    return [TensorSpec(each.name, each.data_type, dims.get(each.name, each.shape[batch:])) for each in found]
+    return [TensorSpec(spec.name, spec.data_type, dims.get(spec.name, spec.shape[batch:])) for spec in inputs]
 
 
-def _told(profiles: Sequence[Profile]) -> list[dict[str, Any]]:
-    return [{"shapes": dict(each.shapes), "values": dict(each.values)} for each in profiles]
+def _document(profiles: Sequence[Profile]) -> list[dict[str, Any]]:
+    return [{"shapes": dict(profile.shapes), "values": dict(profile.values)} for profile in profiles]
 
 
 @contextmanager
 def _ended_by_signal(monitor: Monitor) -> Iterator[None]:
-    """A build that is told to end gives up at its next step."""
+    """Cancel the build at its next step once SIGTERM comes."""
     before = signal.signal(signal.SIGTERM, lambda number, frame: monitor.cancelled.set())
     try:
         yield
@@ -184,23 +195,23 @@ def _ended_by_signal(monitor: Monitor) -> Iterator[None]:
 
 @contextmanager
 def _timed(config: Any, file: str, progress: Progress) -> Iterator[None]:
-    """With the times of earlier builds, and theirs and this one's kept after it."""
+    """Use the timing cache of earlier builds, and save it with this build's times."""
     if not file:
         config.set_flag(trt.BuilderFlag.DISABLE_TIMING_CACHE)
         yield
         return
     path = Path(file)
-    known = path.read_bytes() if path.is_file() else b""
-    cache = config.create_timing_cache(known)
+    before = path.read_bytes() if path.is_file() else b""
+    cache = config.create_timing_cache(before)
     if not config.set_timing_cache(cache, False):
         progress(-1, "the timing cache is of another device or release; starting with an empty one")
         cache = config.create_timing_cache(b"")
         config.set_timing_cache(cache, False)
     yield
     content = bytes(config.get_timing_cache().serialize())
-    if content and content != known:
+    if content and content != before:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
 
-__all__ = ["ASKED", "CACHE", "PLAN", "BuildLogger", "build", "network_inputs"]
+__all__ = ["PROFILES", "CACHE", "PLAN", "BuildLogger", "build", "network_inputs"]

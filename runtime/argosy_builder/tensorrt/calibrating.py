@@ -22,33 +22,35 @@ CLASSES: Mapping[str, str] = {
 class Batches:
     """The rows in batches of `size` on the device; what is left over at the end is not used."""
 
-    def __init__(self, rows: Sequence[Mapping[str, Array]], size: int, stream: ComputeStream, told: Progress) -> None:
+    def __init__(
+        self, rows: Sequence[Mapping[str, Array]], size: int, stream: ComputeStream, progress: Progress
+    ) -> None:
         self.size = size
-        self._rows, self._stream, self._told = rows, stream, told
+        self._rows, self._stream, self._progress = rows, stream, progress
         self._pool = BlockPool(stream)
-        self._given = 0
+        self._used = 0
         self._blocks: list[Block] = []
 
     def next(self, names: Sequence[str]) -> list[int] | None:
         """Return the addresses of the next batch's tensors, which stay until the one after; None at the end."""
-        rows = self._rows[self._given : self._given + self.size]
+        rows = self._rows[self._used : self._used + self.size]
         if len(rows) < self.size:
             return None
-        self._given += self.size
+        self._used += self.size
         self._blocks = [self._sent(np.stack([row[name] for row in rows])) for name in names]
-        self._told(-1, f"calibrated on {self._given} of {len(self._rows)} samples")
+        self._progress(-1, f"calibrated on {self._used} of {len(self._rows)} samples")
         return [block.address for block in self._blocks]
 
     def _sent(self, array: Array) -> Block:
-        whole = np.ascontiguousarray(array)
-        block = self._pool.take(whole.nbytes)
-        self._stream.copy(block.address, whole.ctypes.data, whole.nbytes)
+        contiguous = np.ascontiguousarray(array)
+        block = self._pool.take(contiguous.nbytes)
+        self._stream.copy(block.address, contiguous.ctypes.data, contiguous.nbytes)
         self._stream.synchronize()
         return block
 
 
 def calibrator(kind: str, batches: Batches) -> Any:
-    """TensorRT's calibrator of that kind on these batches."""
+    """Return TensorRT's calibrator of that kind on these batches."""
     base: Any = getattr(trt, CLASSES[kind])
 
     class Calibrator(base):  # type: ignore[misc]
@@ -72,7 +74,7 @@ def calibrator(kind: str, batches: Batches) -> Any:
             return None
 
         def write_calibration_cache(self, cache: Any) -> None:
-            """The engine holds what was found."""
+            """Ignore the cache, as the engine has the ranges."""
 
     return Calibrator()
 

@@ -51,15 +51,15 @@ CAUSES: Final = (
 
 
 def failed(lines: Sequence[str], cancelled: bool = False) -> BuildError:
-    """Return the error of a build that gave nothing, from what the logger was told, in order."""
+    """Return the error of a build without a result, from the logger's lines, in order."""
     if cancelled:
         return BuildError(BuildFailure.BUILD_FAILED, "tensorrt: the build was told to end", passes=True)
     for cause in CAUSES:
         for line in lines:
-            if found := re.search(cause.pattern, line):
-                return BuildError(cause.failure, cause.says.format(*found.groups(), line=line.strip()))
-    said = lines[-1].strip() if lines else "it gives no reason"
-    return BuildError(BuildFailure.BUILD_FAILED, f"tensorrt built no engine: {said}")
+            if match := re.search(cause.pattern, line):
+                return BuildError(cause.failure, cause.says.format(*match.groups(), line=line.strip()))
+    reason = lines[-1].strip() if lines else "it gives no reason"
+    return BuildError(BuildFailure.BUILD_FAILED, f"tensorrt built no engine: {reason}")
 
 
 __all__ = ["CAUSES", "failed"]

@@ -10,13 +10,13 @@ from .profiles import Profile
 
 
 def configure(builder: Any, config: Any, attributes: Mapping[str, Any]) -> None:
-    """Set what is asked. Raises BuildError (INVALID_OPTIONS) where this release has no such name."""
+    """Set the requested attributes. Raises BuildError (INVALID_OPTIONS) where this release has no such name."""
     for name, value in attributes.items():
         _SPECIAL.get(name, _plain(name))(builder, config, value)
 
 
 def set_flags(config: Any, flags: Sequence[str], cleared: Sequence[str]) -> None:
-    """By name: their numbers differ from release to release."""
+    """Set and clear flags by name: their numbers differ from release to release."""
     for flag in flags:
         config.set_flag(_member("BuilderFlag", flag, "precision or its options"))
     for flag in cleared:
@@ -24,25 +24,25 @@ def set_flags(config: Any, flags: Sequence[str], cleared: Sequence[str]) -> None
 
 
 def add_profiles(builder: Any, config: Any, profiles: Sequence[Profile]) -> list[Any]:
-    """Each as TensorRT has it, in order. Raises BuildError where it refuses one."""
+    """Add the profiles, in order, and return TensorRT's. Raises BuildError where it refuses one."""
     made = []
-    for place, each in enumerate(profiles):
+    for index, requested in enumerate(profiles):
         profile = builder.create_optimization_profile()
         try:
-            for name, (least, best, most) in each.shapes.items():
+            for name, (least, best, most) in requested.shapes.items():
                 profile.set_shape(name, least, best, most)
-            for name, (least, best, most) in each.values.items():
+            for name, (least, best, most) in requested.values.items():
                 profile.set_shape_input(name, least, best, most)
         except RuntimeError as error:
-            raise invalid(f"profiles[{place}]", f"TensorRT refuses it: {error}") from error
+            raise invalid(f"profiles[{index}]", f"TensorRT refuses it: {error}") from error
         if config.add_optimization_profile(profile) < 0:
-            raise invalid(f"profiles[{place}]", "TensorRT refuses it: it is not valid for the network")
+            raise invalid(f"profiles[{index}]", "TensorRT refuses it: it is not valid for the network")
         made.append(profile)
     return made
 
 
 def calibrate(builder: Any, config: Any, calibrator: Any, profiles: Sequence[Profile], size: int) -> None:
-    """Have int8 ranges found by a calibrator in batches of `size`, 0 where the model has none.
+    """Set a calibrator for int8 ranges, in batches of `size`, 0 where the model has none.
 
     TensorRT calibrates at the best shapes of a profile of its own, so those have the calibrator's batch.
     """

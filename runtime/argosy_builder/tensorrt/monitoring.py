@@ -17,26 +17,26 @@ class Course:
         self._phases: dict[str, tuple[str | None, int, int]] = {}
 
     def start(self, name: str, parent: str | None, steps: int) -> None:
-        """A phase begins."""
+        """Begin a phase."""
         self._phases[name] = (parent, max(steps, 1), 0)
 
     def step(self, name: str, step: int) -> None:
-        """Step `step`, counted from 0, is over."""
+        """End step `step`, counted from 0."""
         parent, steps, _ = self._phases.get(name, (None, 1, 0))
         self._phases[name] = (parent, steps, min(step + 1, steps))
 
     def finish(self, name: str) -> None:
-        """It is over."""
+        """End a phase."""
         self._phases.pop(name, None)
 
     def percent(self) -> int:
-        """Of the outermost phase that has not ended, 0 to 100."""
+        """Return the percent of the outermost phase that has not ended."""
         outermost = [name for name, (parent, _, _) in self._phases.items() if parent not in self._phases]
         return int(100 * max(map(self._share, outermost), default=0.0))
 
     def _share(self, name: str) -> float:
         _, steps, done = self._phases[name]
-        inner = [each for each, (parent, _, _) in self._phases.items() if parent == name]
+        inner = [phase for phase, (parent, _, _) in self._phases.items() if parent == name]
         within = max(map(self._share, inner), default=0.0)
         return min((done + within) / steps, 1.0)
 
@@ -49,30 +49,30 @@ class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
         self._progress = progress
         self._course = Course()
         self._lock = threading.Lock()
-        self._told = 0
+        self._reported = 0
         self.cancelled = threading.Event()
 
     def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
-        """See `trt.IProgressMonitor`."""
+        """Begin a phase of TensorRT's."""
         with self._lock:
             self._course.start(phase_name, parent_phase, num_steps)
-            self._tell(phase_name)
+            self._report(phase_name)
 
     def step_complete(self, phase_name: str, step: int) -> bool:
-        """See `trt.IProgressMonitor`: False ends the build."""
+        """End a step of TensorRT's; return False to cancel the build."""
         with self._lock:
             self._course.step(phase_name, step)
-            self._tell(phase_name)
+            self._report(phase_name)
         return not self.cancelled.is_set()
 
     def phase_finish(self, phase_name: str) -> None:
-        """See `trt.IProgressMonitor`."""
+        """End a phase of TensorRT's."""
         with self._lock:
             self._course.finish(phase_name)
 
-    def _tell(self, line: Any) -> None:
-        self._told = max(self._told, min(self._course.percent(), 99))
-        self._progress(self._told, str(line))
+    def _report(self, line: Any) -> None:
+        self._reported = max(self._reported, min(self._course.percent(), 99))
+        self._progress(self._reported, str(line))
 
 
 __all__ = ["Course", "Monitor"]

@@ -15,10 +15,10 @@ def model_file(folder: Path, filename: str) -> Path:
     for name in filter(None, (filename, MODEL)):
         if (folder / name).is_file() and name.endswith(".onnx"):
             return folder / name
-    found = sorted(folder.glob("*.onnx")) or sorted(folder.glob("*/*.onnx"))
-    if len(found) == 1:
-        return found[0]
-    there = ", ".join(path.name for path in found or sorted(folder.iterdir())[:5]) or "nothing"
+    paths = sorted(folder.glob("*.onnx")) or sorted(folder.glob("*/*.onnx"))
+    if len(paths) == 1:
+        return paths[0]
+    there = ", ".join(path.name for path in paths or sorted(folder.iterdir())[:5]) or "nothing"
     raise BuildError(BuildFailure.MODEL_INVALID, f"spec.storageUri: must hold one ONNX model, and holds {there}")
 
 

@@ -24,7 +24,7 @@ from .opening import config_of, model_file
 
 @contextmanager
 def runner(folder: Path, request: BuildRequest) -> Iterator[Runner]:
-    """A plan where the folder has one, else the ONNX model. Raises BuildError."""
+    """Yield a runner of the plan where the folder has one, else of the ONNX model. Raises BuildError."""
     if not (folder / PLAN).is_file():
         yield _Baseline(model_file(folder, request.filename))
         return
@@ -54,12 +54,12 @@ class _Baseline:
         self._outputs = [output.name for output in self._session.get_outputs()]
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """See `Runner`."""
+        """Return the outputs by name. Raises BuildError."""
         try:
-            found = self._session.run(self._outputs, dict(inputs))
+            outputs = self._session.run(self._outputs, dict(inputs))
         except Exception as error:
             raise _refused(error) from error
-        return dict(zip(self._outputs, found, strict=True))
+        return dict(zip(self._outputs, outputs, strict=True))
 
 
 class _Engine:
@@ -69,8 +69,8 @@ class _Engine:
         self._stream = stream
         self._pool = BlockPool(stream)
         self._plan = plans.opened(config_of(PLAN, host_code), folder / PLAN, 0, stream.enter)
-        self._found = read_signature(self._plan.engine)
-        self._contexts = [self._context(index) for index in range(self._found.profiles)]
+        self._signature = read_signature(self._plan.engine)
+        self._contexts = [self._context(index) for index in range(self._signature.profiles)]
 
     def _context(self, index: int) -> ProfileContext:
         context = self._plan.engine.create_execution_context()
@@ -82,43 +82,43 @@ class _Engine:
         if index:
             context.set_optimization_profile_async(index, self._stream.handle)
             self._stream.synchronize()
-        used = read_profile(self._plan.engine, self._found, index, str(index))
-        return ProfileContext(context, used, self._found, self._stream, self._plan.logger, "the engine")
+        used = read_profile(self._plan.engine, self._signature, index, str(index))
+        return ProfileContext(context, used, self._signature, self._stream, self._plan.logger, "the engine")
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """See `Runner`."""
+        """Return the outputs by name. Raises BuildError."""
         try:
-            given = {name: self._given(name, array) for name, array in inputs.items()}
-            made = self._fitting(given).run(given, self._pool)
-            return {name: self._home(name, each) for name, each in made.items()}
+            bindings = {name: self._bound(name, array) for name, array in inputs.items()}
+            made = self._fitting(bindings).run(bindings, self._pool)
+            return {name: self._home(name, binding) for name, binding in made.items()}
         except ServingError as error:
             raise _refused(error.message) from error
 
-    def _given(self, name: str, array: Array) -> InputBinding:
-        info = self._found.inputs.get(name)
+    def _bound(self, name: str, array: Array) -> InputBinding:
+        info = self._signature.inputs.get(name)
         if info is None:
-            raise _refused(f"the engine has no input '{name}', but {', '.join(self._found.inputs)}")
-        whole = np.ascontiguousarray(array, numpy_dtype(info.datatype or ""))
-        values = tuple(map(int, whole.reshape(-1))) if info.is_shape else None
+            raise _refused(f"the engine has no input '{name}', but {', '.join(self._signature.inputs)}")
+        contiguous = np.ascontiguousarray(array, numpy_dtype(info.datatype or ""))
+        values = tuple(map(int, contiguous.reshape(-1))) if info.is_shape else None
         if info.on_host:
-            return InputBinding(whole.ctypes.data, whole.shape, whole, values)
-        block = self._pool.take(whole.nbytes)
-        self._stream.copy(block.address, whole.ctypes.data, whole.nbytes)
-        return InputBinding(block.address, whole.shape, (block, whole), values)
+            return InputBinding(contiguous.ctypes.data, contiguous.shape, contiguous, values)
+        block = self._pool.take(contiguous.nbytes)
+        self._stream.copy(block.address, contiguous.ctypes.data, contiguous.nbytes)
+        return InputBinding(block.address, contiguous.shape, (block, contiguous), values)
 
-    def _fitting(self, given: Mapping[str, InputBinding]) -> ProfileContext:
-        shapes = {name: each.shape for name, each in given.items()}
-        values = {name: each.values for name, each in given.items() if each.values is not None}
-        used, fits = profiles.chosen([each.profile for each in self._contexts], shapes, values)
+    def _fitting(self, bindings: Mapping[str, InputBinding]) -> ProfileContext:
+        shapes = {name: binding.shape for name, binding in bindings.items()}
+        values = {name: binding.values for name, binding in bindings.items() if binding.values is not None}
+        used, fits = profiles.chosen([binding.profile for binding in self._contexts], shapes, values)
         if not fits:
             raise _refused(f"shapes {shapes} fit none of the engine's profiles")
-        return next(each for each in self._contexts if each.profile is used)
+        return next(binding for binding in self._contexts if binding.profile is used)
 
     def _home(self, name: str, made: OutputBinding) -> Array:
         if made.host is not None:
             return made.host.copy()
         assert made.block is not None
-        target = np.empty(made.shape, numpy_dtype(self._found.outputs[name].datatype or ""))
+        target = np.empty(made.shape, numpy_dtype(self._signature.outputs[name].datatype or ""))
         self._stream.copy(target.ctypes.data, made.block.address, target.nbytes)
         self._stream.synchronize()
         return target

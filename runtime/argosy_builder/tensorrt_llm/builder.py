@@ -24,20 +24,20 @@ PACKAGES = ("tensorrt_llm", "tensorrt", "nvidia-modelopt")
 
 
 class TensorRtLlm:
-    """See `contract.Builder`."""
+    """The builder of TensorRT-LLM engines and checkpoints."""
 
     name = "tensorrt_llm"
 
     def compiler(self) -> str:
-        """TensorRT-LLM's version, TensorRT's and modelopt's; nothing is imported for it, as that takes a GPU."""
-        found = {name: version for name in PACKAGES if (version := _version(name))}
-        if PACKAGES[0] not in found:
+        """Return the versions of TensorRT-LLM, TensorRT and modelopt, without importing them, as that takes a GPU."""
+        versions = {name: version for name in PACKAGES if (version := _version(name))}
+        if PACKAGES[0] not in versions:
             raise BuildError(
                 BuildFailure.BUILDER_MISSING,
                 "spec.engine.builder: this image has no tensorrt_llm; set engine.image to NVIDIA's TensorRT-LLM image, "
                 "release 1.2",
             )
-        return ", ".join(f"{name} {version}" for name, version in found.items())
+        return ", ".join(f"{name} {version}" for name, version in versions.items())
 
     def phases(self, job: BuildJob) -> Sequence[Phase]:
         """Return the checkpoint, and the engine of it; of the engine-less path the checkpoint alone."""
@@ -52,7 +52,7 @@ class TensorRtLlm:
         )
 
     def check(self, job: BuildJob, folder: Path) -> None:
-        """The engine's own `config.json`, or the checkpoint's, against what was asked."""
+        """Compare the engine's own `config.json`, or the checkpoint's, with the request. Raises BuildError."""
         settings = settings_of(job.request)
         if settings.is_engine:
             check_engine(settings, folder)
@@ -60,16 +60,16 @@ class TensorRtLlm:
             check_checkpoint(settings, folder)
 
     def shape(self, job: BuildJob) -> ModelShape | None:
-        """As the checkpoint's `config.json` has it."""
+        """Return the sizes in the checkpoint's `config.json`."""
         return read_shape(job.model)
 
     def runner(self, folder: Path, request: BuildRequest) -> AbstractContextManager[LanguageModel]:
-        """Return what reads texts, and answers with logits."""
+        """Open a runner that reads texts and answers with logits. Raises BuildError."""
         return opened(folder, request)
 
 
 def _check(job: BuildJob, settings: Settings) -> None:
-    """All that can be told before a GPU is used. Raises BuildError."""
+    """Check all that can be checked before a GPU is used. Raises BuildError."""
     check_gpu(job.request)
     config = read_config(job.model)
     check_weights(job.model)

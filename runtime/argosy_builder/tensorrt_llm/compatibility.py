@@ -24,7 +24,7 @@ def check_gpu(request: BuildRequest) -> None:
 
 def check_fit(settings: Settings, config: Mapping[str, Any], shape: ModelShape | None) -> None:
     """Raise BuildError, INVALID_OPTIONS or UNSUPPORTED_MODEL, where the model of `config.json` does not fit."""
-    _known_architecture(settings, config)
+    _check_architecture(settings, config)
     _quantized_once(settings, config)
     if shape is None:
         return
@@ -41,7 +41,7 @@ def architecture_of(config: Mapping[str, Any]) -> str:
     return str(named[0]) if isinstance(named, list) and named else ""
 
 
-def _known_architecture(settings: Settings, config: Mapping[str, Any]) -> None:
+def _check_architecture(settings: Settings, config: Mapping[str, Any]) -> None:
     name = architecture_of(config)
     if not name:
         raise BuildError(BuildFailure.MODEL_INVALID, "config.json: names no architectures; is it a language model?")

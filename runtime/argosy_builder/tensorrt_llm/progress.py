@@ -22,12 +22,10 @@ _EXPORTED = ("Quantized model exported", 100)
 
 
 def of_build(ranks: int, progress: Progress) -> Callable[[str], None]:
-    """Return what is told of each line of `trtllm-build`, which builds so many ranks; several at once count
-    together.
-    """
+    """Return the function for each line of `trtllm-build`, which builds so many ranks; several at once count together."""
     done, within = 0, 0.0
 
-    def told(line: str) -> None:
+    def report(line: str) -> None:
         nonlocal done, within
         text = plain(line)
         if _DONE in text:
@@ -35,7 +33,7 @@ def of_build(ranks: int, progress: Progress) -> Callable[[str], None]:
         within = max([within, *(far for words, far in _STEPS_OF_A_RANK if words in text)])
         progress(min(100, int(100 * (done + within) / ranks)), text)
 
-    return told
+    return report
 
 
 def of_quantization(samples: int, batch: int, progress: Progress) -> Callable[[str], None]:
@@ -44,18 +42,18 @@ def of_quantization(samples: int, batch: int, progress: Progress) -> Callable[[s
     """
     batches = max(1, -(-samples // batch))
 
-    def told(line: str) -> None:
+    def report(line: str) -> None:
         text, percent = plain(line), -1
-        if found := _SHARDS.search(text):
-            percent = int(found[1]) // 5
-        elif found := _BATCH.search(text):
-            percent = 20 + min(65, 65 * int(found[1]) // batches)
+        if match := _SHARDS.search(text):
+            percent = int(match[1]) // 5
+        elif match := _BATCH.search(text):
+            percent = 20 + min(65, 65 * int(match[1]) // batches)
         for words, far in (_CALIBRATED, _EXPORTED):
             if words in text:
                 percent = far
         progress(percent, text)
 
-    return told
+    return report
 
 
 def plain(line: str) -> str:

@@ -11,7 +11,7 @@ from argosy_agent.contract.builds import BuildReport, BuildRequest, BuildState, 
 from argosy_agent.engines.store import EngineStore, open_store
 from argosy_agent.transfer.stores.settings import Settings
 from argosy_builder import build, registry
-from argosy_builder.build import Build, Surroundings
+from argosy_builder.build import Build, BuildContext
 from argosy_builder.course import Course
 
 from .fakes import CopyingBuilder
@@ -38,7 +38,7 @@ class Frame:
 
     def run(self, store: EngineStore | None = None, **asked: object) -> BuildReport:
         self.reports = []
-        around = Surroundings(
+        around = BuildContext(
             self.workspace,
             store or self.store,
             Storage(self.workspace / "fetched", pvc_root=self.folder),

@@ -12,27 +12,27 @@ SAMPLES = 512
 
 
 def texts(job: BuildJob) -> tuple[str, ...]:
-    """Return the texts of the calibration data. Raises BuildError: CALIBRATION_MISSING, CALIBRATION_INVALID."""
-    wanted = job.request.calibration_samples
+    """Return the texts of the calibration data. Raises BuildError: CALIBRATION_INVALID."""
+    limit = job.request.calibration_samples
     if job.calibration is None:
         raise BuildError(
             BuildFailure.CALIBRATION_MISSING,
             "spec.engine.calibration: is required to quantize; set dataUri to prompts as the model will get them",
         )
-    found = read_samples(job.calibration, (), wanted or SAMPLES, Purpose.CALIBRATION).texts
-    if not found:
+    texts = read_samples(job.calibration, (), limit or SAMPLES, Purpose.CALIBRATION).texts
+    if not texts:
         raise Purpose.CALIBRATION.error('holds no texts; a language model reads lines {"text": "…"} of a .jsonl file')
-    if wanted > len(found):
+    if limit > len(texts):
         raise Purpose.CALIBRATION.error(
-            f"holds {len(found)} texts, and calibration.samples is {wanted}; lower it, or give more"
+            f"holds {len(texts)} texts, and calibration.samples is {limit}; lower it, or give more"
         )
-    if not any(each.strip() for each in found):
+    if not any(text.strip() for text in texts):
         raise Purpose.CALIBRATION.error("holds empty texts alone")
-    return tuple(found)
+    return tuple(texts)
 
 
-def write_dataset(found: tuple[str, ...], folder: Path) -> None:
-    """A dataset of Hugging Face's form: `train.jsonl` with a column `text`."""
+def write_dataset(texts: tuple[str, ...], folder: Path) -> None:
+    """Write a dataset in Hugging Face's format: `train.jsonl` with a column `text`."""
     folder.mkdir()
     with (folder / "train.jsonl").open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps({"text": each}, ensure_ascii=False) + "\n" for each in found)
+        file.writelines(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts)

@@ -101,15 +101,15 @@ def quantize_checkpoint(
 
 def _configuration(mtq: Any, qformat: str, cache: str | None, block: int) -> dict[str, Any]:
     """Return a copy of modelopt's configuration, with the cache's and AWQ's block size laid over it."""
-    found: dict[str, Any] = copy.deepcopy(getattr(mtq, CONFIGURATIONS[qformat]))
+    configuration: dict[str, Any] = copy.deepcopy(getattr(mtq, CONFIGURATIONS[qformat]))
     if block:
-        weights = found["quant_cfg"]["*weight_quantizer"]
+        weights = configuration["quant_cfg"]["*weight_quantizer"]
         (weights[0] if isinstance(weights, list) else weights)["block_sizes"][-1] = block
     if cache is not None:
         quantizers = dict(getattr(mtq, CACHES[cache])["quant_cfg"])
         quantizers.pop("default", None)
-        found["quant_cfg"].update(copy.deepcopy(quantizers))
-    return found
+        configuration["quant_cfg"].update(copy.deepcopy(quantizers))
+    return configuration
 
 
 def _batches(tokenizer: Any, dataset: str, size: int, length: int) -> Iterator[Any]:
@@ -117,6 +117,6 @@ def _batches(tokenizer: Any, dataset: str, size: int, length: int) -> Iterator[A
     import json
 
     lines = Path(dataset, "train.jsonl").read_text(encoding="utf-8").split("\n")
-    found = [json.loads(line)["text"] for line in lines if line]
-    for at in range(0, len(found), size):
-        yield tokenizer(found[at : at + size], return_tensors="pt", padding=True, truncation=True, max_length=length)
+    texts = [json.loads(line)["text"] for line in lines if line]
+    for at in range(0, len(texts), size):
+        yield tokenizer(texts[at : at + size], return_tensors="pt", padding=True, truncation=True, max_length=length)

@@ -36,15 +36,15 @@ def read_config(model: Path) -> Mapping[str, Any]:
     """Return the checkpoint's `config.json`. Raises BuildError: MODEL_INVALID."""
     path = model / CONFIG
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        there = ", ".join(sorted(each.name for each in model.iterdir())[:5]) or "nothing"
+        there = ", ".join(sorted(entry.name for entry in model.iterdir())[:5]) or "nothing"
         raise _invalid(CONFIG, f"is missing; a Hugging Face checkpoint has one, and here is {there}") from None
     except (ValueError, OSError) as error:
         raise _invalid(CONFIG, f"cannot be read: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(config, dict):
         raise _invalid(CONFIG, "is no JSON object")
-    return found
+    return config
 
 
 def read_shape(model: Path) -> ModelShape | None:
@@ -56,7 +56,7 @@ def read_shape(model: Path) -> ModelShape | None:
 
 
 def check_weights(model: Path) -> None:
-    """Raises BuildError: MODEL_INVALID, where a file of weights is missing or cut off."""
+    """Raise BuildError, MODEL_INVALID, where a file of weights is missing or cut off."""
     shards = sorted(model.glob("*.safetensors"))
     if (model / INDEX).is_file():
         _check_index(model, {shard.name for shard in shards})
@@ -90,7 +90,7 @@ def _check_index(model: Path, there: set[str]) -> None:
 
 
 def _check_shard(path: Path) -> None:
-    """Its header, and that the file is as long as the header says (safetensors: 8 bytes of length, JSON, data)."""
+    """Check the header, and that the file is as long as it says (safetensors: 8 bytes of length, JSON, data)."""
     size = path.stat().st_size
     with path.open("rb") as file:
         start = file.read(8)
@@ -101,7 +101,7 @@ def _check_shard(path: Path) -> None:
             raise _invalid(path.name, f"is no safetensors file, or cut off ({size} bytes)")
         try:
             header = json.loads(file.read(length))
-            ends = [each["data_offsets"][1] for name, each in header.items() if name != "__metadata__"]
+            ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise _invalid(path.name, f"has a header that cannot be read: {error!r}") from error
     expected = 8 + length + max(ends, default=0)

@@ -33,7 +33,7 @@ TRIES = 100
 
 @contextmanager
 def neutral_folder(parent: Path | None = None) -> Iterator[Path]:
-    """A new folder, removed in the end."""
+    """Yield a new folder, which is removed in the end."""
     for _ in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="build-", dir=parent) as name:
             if is_neutral(name):
@@ -58,18 +58,18 @@ def shown(model: Path, folder: Path, architecture: str) -> Path:
 
     TensorRT-LLM and modelopt run a checkpoint's code unasked where its configuration names some (`auto_map`).
     """
-    place = folder / MEANT.get(architecture, "model")
-    place.mkdir()
+    link = folder / MEANT.get(architecture, "model")
+    link.mkdir()
     for path in sorted(model.iterdir()):
         if path.suffix == ".py":
             continue
         if path.name in WITH_CODE and path.is_file():
-            (place / path.name).write_text(_without_code(path), encoding="utf-8")
+            (link / path.name).write_text(_without_code(path), encoding="utf-8")
         else:
-            (place / path.name).symlink_to(path.resolve(), target_is_directory=path.is_dir())
-    return place
+            (link / path.name).symlink_to(path.resolve(), target_is_directory=path.is_dir())
+    return link
 
 
 def _without_code(path: Path) -> str:
-    found = json.loads(path.read_text(encoding="utf-8"))
-    return json.dumps({name: value for name, value in found.items() if name != "auto_map"}, indent=2)
+    config = json.loads(path.read_text(encoding="utf-8"))
+    return json.dumps({name: value for name, value in config.items() if name != "auto_map"}, indent=2)

@@ -21,8 +21,8 @@ CHILDREN = f"{__package__}.children"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a tool works: the model under a name without meaning, a folder for texts, and its environment."""
+class ToolFolder:
+    """The folders of a tool: the model under a name without meaning, one for texts; and its environment."""
 
     model: Path
     texts: Path
@@ -30,15 +30,15 @@ class Place:
 
 
 @contextmanager
-def place(job: BuildJob) -> Iterator[Place]:
-    """A place for one tool, removed in the end. Nothing in it reaches for a network."""
+def tool_folder(job: BuildJob) -> Iterator[ToolFolder]:
+    """Yield the folders of one tool, which are removed in the end. Nothing in them reaches for a network."""
     with neutral_folder() as folder:
         model = shown(job.model, folder, architecture_of(read_config(job.model)))
-        yield Place(model, folder / "texts", environment(folder))
+        yield ToolFolder(model, folder / "texts", environment(folder))
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return what TensorRT-LLM's processes are told beside their arguments; they write their caches below `folder`."""
+    """Return the environment of TensorRT-LLM's processes, whose caches are below `folder`."""
     return {
         "TLLM_LOG_LEVEL": "INFO",
         "HF_HUB_OFFLINE": "1",
@@ -55,7 +55,7 @@ def converted(job: BuildJob, settings: Settings, workspace: Workspace) -> None:
     if settings.is_calibrated:
         _quantized(job, settings, workspace)
         return
-    with place(job) as here:
+    with tool_folder(job) as here:
         call(
             f"{CHILDREN}:convert",
             {
@@ -73,15 +73,15 @@ def converted(job: BuildJob, settings: Settings, workspace: Workspace) -> None:
 
 
 def _quantized(job: BuildJob, settings: Settings, workspace: Workspace) -> None:
-    found = texts(job)
-    with place(job) as here:
-        write_dataset(found, here.texts)
-        arguments = quantization(settings, here.model, here.texts, len(found), workspace.out)
-        told = progress.of_quantization(len(found), arguments["batch_size"], job.progress)
+    prompts = texts(job)
+    with tool_folder(job) as here:
+        write_dataset(prompts, here.texts)
+        arguments = quantization(settings, here.model, here.texts, len(prompts), workspace.out)
+        report = progress.of_quantization(len(prompts), arguments["batch_size"], job.progress)
         call(
             f"{CHILDREN}:quantize",
             {"arguments": arguments},
-            lambda percent, line: told(line),
+            lambda percent, line: report(line),
             causes=OF_CALIBRATION,
             environment={**here.environment, "TLLM_LOG_LEVEL": "VERBOSE"},  # it tells its batches there alone
         )

@@ -1,4 +1,4 @@
-"""What was asked, read back from the engine's own `config.json`: a difference fails the build."""
+"""Reading back the engine's own `config.json`: a difference from the request fails the build."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ _MODES = {"draft_tokens_external": 2, "lookahead_decoding": 8}
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """`path` is where it stands in `config.json`; `names` the field that asked for it."""
+    """An expected value at `path` in `config.json`; `names` is the field that requested it."""
 
     path: str
     value: Any
@@ -44,12 +44,12 @@ class Expected:
 
 
 def check_engine(settings: Settings, folder: Path) -> None:
-    """Raises BuildError: ENGINE_DIFFERS, with every difference: what was asked, and what the engine has."""
+    """Raise BuildError, ENGINE_DIFFERS, with every difference: the requested value, and the engine's."""
     config = _config(folder)
     differences = [
-        f"{each.names}: asked {_shown(each.value)}, and the engine has {_shown(_at(config, each.path))} ({each.path})"
-        for each in expectations(settings)
-        if not _same(each, _at(config, each.path), config, settings)
+        f"{expected.names}: asked {_shown(expected.value)}, and the engine has {_shown(actual)} ({expected.path})"
+        for expected in expectations(settings)
+        if not _same(expected, actual := _at(config, expected.path), config, settings)
     ]
     differences += _files(folder, settings.ranks)
     if differences:
@@ -68,8 +68,8 @@ def expectations(settings: Settings) -> Iterator[Expected]:
     if settings.qformat:
         yield Expected("pretrained_config.quantization.quant_algo", settings.algorithm, "spec.engine.precision")
     if settings.kv_cache_dtype:
-        asked = settings.kv_cache_dtype.upper()
-        yield Expected("pretrained_config.quantization.kv_cache_quant_algo", asked, _option("kv_cache_dtype"))
+        cache = settings.kv_cache_dtype.upper()
+        yield Expected("pretrained_config.quantization.kv_cache_quant_algo", cache, _option("kv_cache_dtype"))
     if settings.block:
         yield Expected("pretrained_config.quantization.group_size", settings.block, _option("awq_block_size"))
     yield Expected("pretrained_config.mapping.tp_size", settings.tensor, "spec.parallelism.tensor")
@@ -101,44 +101,44 @@ def _of_the_build(settings: Settings) -> Iterator[Expected]:
         yield Expected(f"build_config.plugin_config.{name}", options[name], _option(name))
 
 
-def _same(asked: Expected, found: Any, config: Mapping[str, Any], settings: Settings) -> bool:
-    """Return whether the engine has what was asked, or what TensorRT-LLM makes of it where that comes to the same."""
-    name = asked.path.rpartition(".")[2]
+def _same(expected: Expected, actual: Any, config: Mapping[str, Any], settings: Settings) -> bool:
+    """Return whether the engine has the requested value, or what TensorRT-LLM makes of it where that is equivalent."""
+    name = expected.path.rpartition(".")[2]
     if name in _MEANS_THE_SAME:
-        return _MEANS_THE_SAME[name](asked.value, found, config, settings)
+        return _MEANS_THE_SAME[name](expected.value, actual, config, settings)
     if name.endswith("_plugin"):
-        return _plugin(asked.value, found, config)
+        return _plugin(expected.value, actual, config)
     if name in SWITCHES:
-        return bool(asked.value) == bool(found)
-    return bool(asked.value == found)
+        return bool(expected.value) == bool(actual)
+    return bool(expected.value == actual)
 
 
-def _tokens(asked: Any, found: Any, config: Mapping[str, Any], settings: Settings) -> bool:
-    """More tokens than a batch can hold are cut to that, and a block is the least."""
+def _tokens(expected: Any, actual: Any, config: Mapping[str, Any], settings: Settings) -> bool:
+    """Return whether they are the same: more tokens than a batch can hold are cut to that, and a block is the least."""
     build = config.get("build_config", {})
     most = int(build.get("max_seq_len") or 0) * int(build.get("max_batch_size") or 0)
     block = int(build.get("plugin_config", {}).get("tokens_per_block") or 0)
-    return found in (asked, min(asked, most) if most else asked, max(asked, block))
+    return actual in (expected, min(expected, most) if most else expected, max(expected, block))
 
 
-def _cache_kind(asked: Any, found: Any, config: Mapping[str, Any], settings: Settings) -> bool:
-    """Releases write it in capitals, or not."""
-    return str(asked).lower() == str(found).rpartition(".")[2].lower()
+def _cache_kind(expected: Any, actual: Any, config: Mapping[str, Any], settings: Settings) -> bool:
+    """Return whether they are the same: releases write it in capitals, or not."""
+    return str(expected).lower() == str(actual).rpartition(".")[2].lower()
 
 
-def _nccl(asked: Any, found: Any, config: Mapping[str, Any], settings: Settings) -> bool:
-    """One GPU tells nobody anything."""
-    return settings.ranks == 1 or _plugin(asked, found, config)
+def _nccl(expected: Any, actual: Any, config: Mapping[str, Any], settings: Settings) -> bool:
+    """Return whether they are the same: a single GPU needs no communication."""
+    return settings.ranks == 1 or _plugin(expected, actual, config)
 
 
-def _gemm(asked: Any, found: Any, config: Mapping[str, Any], settings: Settings) -> bool:
-    """nvfp4 has products of its own."""
-    return (settings.algorithm == "NVFP4" and found == "nvfp4") or _plugin(asked, found, config)
+def _gemm(expected: Any, actual: Any, config: Mapping[str, Any], settings: Settings) -> bool:
+    """Return whether they are the same: nvfp4 has products of its own."""
+    return (settings.algorithm == "NVFP4" and actual == "nvfp4") or _plugin(expected, actual, config)
 
 
-def _state(asked: Any, found: Any, config: Mapping[str, Any], settings: Settings) -> bool:
-    """A transformer has no state that could be paged."""
-    return found is False or bool(asked) == bool(found)
+def _state(expected: Any, actual: Any, config: Mapping[str, Any], settings: Settings) -> bool:
+    """Return whether they are the same: a transformer has no state that could be paged."""
+    return actual is False or bool(expected) == bool(actual)
 
 
 _MEANS_THE_SAME = {
@@ -151,40 +151,40 @@ _MEANS_THE_SAME = {
 """Silent adjustments of TensorRT-LLM that change nothing of what was meant."""
 
 
-def _plugin(asked: Any, found: Any, config: Mapping[str, Any]) -> bool:
-    if asked in _DISABLED or found in _DISABLED:
-        return asked in _DISABLED and found in _DISABLED
-    if asked == "auto":  # kept as it is, or resolved
-        return found in ("auto", True) or found in DTYPES.values()
-    return bool(found == asked)
+def _plugin(expected: Any, actual: Any, config: Mapping[str, Any]) -> bool:
+    if expected in _DISABLED or actual in _DISABLED:
+        return expected in _DISABLED and actual in _DISABLED
+    if expected == "auto":  # kept as it is, or resolved
+        return actual in ("auto", True) or actual in DTYPES.values()
+    return bool(actual == expected)
 
 
 def _files(folder: Path, ranks: int) -> list[str]:
-    """Return what is wrong with the engine's files: one a rank, none empty."""
-    found = {path.name: path.stat().st_size for path in folder.glob("rank*.engine")}
-    missing = [name for name in (f"rank{rank}.engine" for rank in range(ranks)) if not found.get(name)]
-    more = len(found) - ranks
-    said = [f"{name} is missing or empty" for name in missing]
-    return said + ([f"there are {len(found)} ranks, and {ranks} were asked"] if more > 0 else [])
+    """Return the errors of the engine's files: one a rank, none empty."""
+    sizes = {path.name: path.stat().st_size for path in folder.glob("rank*.engine")}
+    missing = [name for name in (f"rank{rank}.engine" for rank in range(ranks)) if not sizes.get(name)]
+    more = len(sizes) - ranks
+    errors = [f"{name} is missing or empty" for name in missing]
+    return errors + ([f"there are {len(sizes)} ranks, and {ranks} were asked"] if more > 0 else [])
 
 
 def _config(folder: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BuildError(
             BuildFailure.ENGINE_DIFFERS, f"the engine's config.json cannot be read: {error}; build it anew"
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(config, dict):
         raise BuildError(BuildFailure.ENGINE_DIFFERS, "the engine's config.json is no JSON object; build it anew")
-    return found
+    return config
 
 
 def _at(config: Mapping[str, Any], path: str) -> Any:
-    found: Any = config
+    value: Any = config
     for part in path.split("."):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def _shown(value: Any) -> str:

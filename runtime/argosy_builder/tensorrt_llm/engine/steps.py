@@ -1,4 +1,4 @@
-"""The engine of a checkpoint: `trtllm-build`, and the tokenizer beside it."""
+"""Building the engine of a checkpoint: `trtllm-build`, and the tokenizer next to it."""
 
 import shutil
 
@@ -23,7 +23,7 @@ SILENCE_S = 3600.0
 
 
 def check_program() -> None:
-    """Raises BuildError: BUILDER_MISSING where this release of TensorRT-LLM builds no engines any more, or is none."""
+    """Raise BuildError, BUILDER_MISSING, where this release of TensorRT-LLM builds no engines any more, or is none."""
     if shutil.which(PROGRAM) is None:
         raise BuildError(
             BuildFailure.BUILDER_MISSING,

@@ -19,7 +19,7 @@ class LanguageModel:
         self._logits, self._tokens, self._longest = logits, tokens, longest
 
     def log_likelihood(self, text: str) -> tuple[float, int]:
-        """See `accuracy.language.LanguageRunner`."""
+        """Return the log-likelihood of a text and the number of its tokens. Raises BuildError."""
         ids = list(self._tokens(text))[: self._longest]
         if len(ids) < 2:
             return 0.0, 0
@@ -35,7 +35,7 @@ class LanguageModel:
 
     def _row(self, ids: Array, mask: Array) -> Array:
         real = mask.astype(bool)
-        answered = self._logits([int(each) for each in ids[real]]).astype(np.float32)
+        answered = self._logits([int(token) for token in ids[real]]).astype(np.float32)
         row = np.zeros((len(ids), answered.shape[-1]), np.float32)
         row[real] = answered
         return row

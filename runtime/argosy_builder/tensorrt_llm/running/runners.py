@@ -24,7 +24,7 @@ TOGETHER = 256
 
 @contextmanager
 def opened(folder: Path, request: BuildRequest) -> Iterator[LanguageModel]:
-    """The model of a folder: an engine, a checkpoint of the engine-less path, or the checkpoint as it came.
+    """Yield the model of a folder: an engine, a checkpoint of the engine-less path, or the checkpoint as it came.
 
     All of them read texts to the same length. Raises BuildError.
     """
@@ -60,9 +60,9 @@ def _engine(folder: Path) -> Any:
 def _checkpoint(folder: Path) -> Any:
     from tensorrt_llm import LLM
 
-    found: dict[str, Any] = yaml.safe_load((folder / ARGUMENTS).read_text(encoding="utf-8"))
-    cache = {**(found.pop("kv_cache_config", None) or {}), "free_gpu_memory_fraction": CACHE}
-    return LLM(model=str(folder), kv_cache_config=cache, gather_generation_logits=True, **found)
+    arguments: dict[str, Any] = yaml.safe_load((folder / ARGUMENTS).read_text(encoding="utf-8"))
+    cache = {**(arguments.pop("kv_cache_config", None) or {}), "free_gpu_memory_fraction": CACHE}
+    return LLM(model=str(folder), kv_cache_config=cache, gather_generation_logits=True, **arguments)
 
 
 def _of_llm(llm: Any, tokenizer: Path, request: BuildRequest) -> LanguageModel:
@@ -83,17 +83,17 @@ def _by_beginnings(llm: Any, ids: Sequence[int], parameters: Any) -> Array:
     service; those of the first token of an answer any engine tells.
     """
     beginnings = [{"prompt_token_ids": list(ids[: end + 1])} for end in range(len(ids))]
-    found = []
+    rows = []
     for at in range(0, len(beginnings), TOGETHER):
         for answer in llm.generate(beginnings[at : at + TOGETHER], parameters, use_tqdm=False):
-            told = answer.outputs[0].generation_logits
-            if told is None:
+            logits = answer.outputs[0].generation_logits
+            if logits is None:
                 raise BuildError(
                     BuildFailure.BUILD_FAILED,
                     "spec.engine.accuracy: this TensorRT-LLM tells no logits; compare with another image, or skip",
                 )
-            found.append(np.asarray(told.float().cpu().numpy()).reshape(-1, told.shape[-1])[0])
-    return np.stack(found)
+            rows.append(np.asarray(logits.float().cpu().numpy()).reshape(-1, logits.shape[-1])[0])
+    return np.stack(rows)
 
 
 def _baseline(folder: Path, request: BuildRequest) -> LanguageModel:
@@ -108,8 +108,8 @@ def _baseline(folder: Path, request: BuildRequest) -> LanguageModel:
     def logits(ids: Sequence[int]) -> Array:
         with torch.inference_mode():
             answer = model(input_ids=torch.tensor([list(ids)], device=model.device))
-        found: Array = answer.logits[0].float().cpu().numpy()
-        return found
+        logits: Array = answer.logits[0].float().cpu().numpy()
+        return logits
 
     return LanguageModel(logits, _tokens(folder), _longest(request))
 
@@ -120,14 +120,14 @@ def _tokens(folder: Path) -> Any:
     tokenizer = AutoTokenizer.from_pretrained(str(folder))
 
     def tokens(text: str) -> Sequence[int]:
-        found: Mapping[str, Any] = tokenizer(text)
-        return list(found["input_ids"])
+        encoded: Mapping[str, Any] = tokenizer(text)
+        return list(encoded["input_ids"])
 
     return tokens
 
 
 def _longest(request: BuildRequest) -> int:
-    """Tokens of a text that both sides read: a prompt, and the one token that is asked of it."""
+    """Return the tokens of a text that both sides read: a prompt, and one more."""
     settings = settings_of(request)
     longest = int(settings.options.get("max_seq_len", settings.longest_prompt + 1))
     return max(2, min(settings.longest_prompt, longest - 1))
