@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_common.idle import IdleWait, IdlePeriod
+from argosy_common.idle import IdlePeriod, IdleWait
 
 PERIOD = IdlePeriod(5.0, 60.0)
 

@@ -16,7 +16,7 @@ from argosy_builder.contract import BuildError, BuildJob, Phase, Runner, Workspa
 from argosy_builder.process import call
 
 from .causes import CAUSES
-from .files import check_form, model_file, output_name
+from .files import check_format, model_file, output_name
 from .settings import settings_of
 
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
@@ -44,7 +44,7 @@ class AotInductorBuilder:
         _check_machine(job.request)
         settings = settings_of(job.request)
         source = model_file(job.model, job.request.filename)
-        check_form(source)
+        check_format(source)
         request = job.request
 
         def export(workspace: Workspace) -> None:

@@ -16,14 +16,14 @@ from argosy_builder.contract import BuildError
 from .parent import die_with_parent
 
 
-def main(function: str, arguments: str, answered: str) -> None:
-    """Call the function with the arguments in the file `asked`; write what it returned or raised to `answered`.
+def main(function: str, request: str, answered: str) -> None:
+    """Call the function with the arguments in the file `request`; write its result or BuildError to `answered`.
 
-    What it raises that is no BuildError ends the process with a traceback, for the parent to read.
+    Any other error ends the process with a traceback, for the parent to read.
     """
     die_with_parent()
     called = _imported(function)
-    arguments = json.loads(Path(arguments).read_text())
+    arguments = json.loads(Path(request).read_text())
     if "progress" in inspect.signature(called).parameters:
         arguments["progress"] = _say
     write_text(Path(answered), json.dumps(_answer(called, arguments)))

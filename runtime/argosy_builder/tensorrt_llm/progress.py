@@ -22,7 +22,7 @@ _EXPORTED = ("Quantized model exported", 100)
 
 
 def of_build(ranks: int, progress: Progress) -> Callable[[str], None]:
-    """Return the function for each line of `trtllm-build`, which builds so many ranks; several at once count together."""
+    """Return the function for lines of `trtllm-build`, which builds so many ranks, several at once."""
     done, within = 0, 0.0
 
     def report(line: str) -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.agent.activator.standing import Standing, standing
 from tests.agent.contract.test_activation import ACTIVATIONS
 
-from argosy_agent.activator.pending import NotForwardedError
 from argosy_agent.activator.members import Parts
+from argosy_agent.activator.pending import NotForwardedError
 from argosy_agent.contract.activation import (
     MAX_REPORTED,
     PART_BYTES,
@@ -18,9 +18,9 @@ from argosy_agent.contract.activation import (
     Endpoint,
     QueuedRequests,
     activation_texts,
-    queued_text,
-    parse_queued,
     parse_part,
+    parse_queued,
+    queued_text,
 )
 
 FULL = 1 << 20

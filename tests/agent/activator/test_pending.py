@@ -8,8 +8,8 @@ import pytest
 
 from argosy_agent.activator import members as members_module
 from argosy_agent.activator import pending
-from argosy_agent.activator.pending import PendingRequests, NotForwardedError, Refusal, UnreachableError
 from argosy_agent.activator.fair_queue import Limits
+from argosy_agent.activator.pending import NotForwardedError, PendingRequests, Refusal, UnreachableError
 from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint
 
 HERE, THERE = Endpoint("10.0.0.1", 8000, 8001), Endpoint("10.0.0.2", 8000, 8001)

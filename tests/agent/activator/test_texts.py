@@ -117,10 +117,10 @@ def test_metrics_are_reported_by_their_names_and_kinds() -> None:
 
 def test_metrics_are_such_as_prometheus_reads() -> None:
     metrics = Metrics()
-    metrics.held({'a"\n\\': 2})
+    metrics.queued({'a"\n\\': 2})
     metrics.waited("m", 0.1)
     metrics.waited("m", 1000.0)
-    metrics.held({"m": 1})
+    metrics.queued({"m": 1})
     metrics.ended("m", "passed")
     families = {each.name: each.samples for each in text_string_to_metric_families(metrics.text())}
     held = {sample.labels["model"]: sample.value for sample in families["argosy_activator_held_requests"]}

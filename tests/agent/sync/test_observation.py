@@ -153,10 +153,10 @@ async def test_a_lost_server_drains_nothing_and_a_slow_one_is_queried_again(
 
 async def test_the_result_of_a_load_outlives_an_earlier_index(scene: Scene) -> None:
     scene.ledger.begins("new")
-    scene.ledger.asked()
+    scene.ledger.index_requested()
     scene.fake.loaded["new"] = {1: ""}
     assert await scene.observation.are_ready("new", (1,))
-    scene.ledger.ended("new", known=True)
+    scene.ledger.ended("new", observed=True)
     scene.ledger.observed((LoadedModel("new", 1, LoadState.LOADING),))
     assert scene.ledger.state("new", 1) is LoadState.READY
 
@@ -167,7 +167,7 @@ async def test_what_ended_unknown_is_requested_at_once(scene: Scene) -> None:
     scene.ledger.begins("m1")
     await scene.observation.look()
     assert scene.fake.asked["index"] == 0
-    scene.ledger.ended("m1", known=False)
+    scene.ledger.ended("m1", observed=False)
     await scene.observation.look()
     assert scene.fake.asked["index"] == 1
     assert not scene.ledger.unsettled

@@ -179,14 +179,14 @@ async def test_a_cache_whose_disk_hangs_ends_no_round(
 
 
 async def test_a_cache_whose_disk_hangs_is_named(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    inside, go, whole = threading.Event(), threading.Event(), Storage.whole
+    inside, go, whole = threading.Event(), threading.Event(), Storage.cached
 
     def hang(storage: Storage, key: str) -> Path | None:
         inside.set()
         assert go.wait(60)
         return whole(storage, key)
 
-    monkeypatch.setattr(Storage, "whole", hang)
+    monkeypatch.setattr(Storage, "cached", hang)
     model = bench.model("m", v1=bench.source("a", "one"))
     await rounds_until(bench, inside.is_set, model)
     bench.now = 5 * SILENT_S

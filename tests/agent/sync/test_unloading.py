@@ -118,7 +118,7 @@ class Bench:
     def __post_init__(self) -> None:
         folder = RepositoryFolder(self.root / "server", "server.log")
         storage = Storage(self.root / "cache")
-        self.agent = Agent(folder, storage, self.fake, lambda: self.now, quiet=PERIOD)
+        self.agent = Agent(folder, storage, self.fake, lambda: self.now, idle_period=PERIOD)
         for version in (1, 2):
             (self.root / f"source-{version}").mkdir()
             (self.root / f"source-{version}" / "weights").write_text(str(version))
