@@ -126,7 +126,7 @@ def test_rows_of_one_shape_go_together_up_to_the_batch() -> None:
         engine,
         NOW,
         batch=2,
-        told=told.append,
+        progress=told.append,
     )
     assert baseline.batches == engine.batches == [2, 1, 1]
     assert told == [2, 3, 4]
