@@ -14,10 +14,10 @@ from argosy_agent.contract.activation import (
     Endpoint,
     QueuedRequests,
     activation_texts,
+    parse_part,
+    parse_queued,
     queued_key,
     queued_text,
-    parse_queued,
-    parse_part,
 )
 from argosy_agent.contract.fields import DocumentError
 
