@@ -26,7 +26,7 @@ def _webhook(objects: Objects) -> dict[str, Any]:
 
 
 def _secret(release: Release, cluster: Cluster) -> dict[str, str]:
-    found: dict[str, str] = cluster.json("get", "secret", "argosy-admission", "-n", release.namespace)["data"]
+    found: dict[str, str] = cluster.read("secret", "argosy-admission", "-n", release.namespace)["data"]
     return found
 
 

@@ -151,14 +151,12 @@ async def test_the_state_is_written_alongside_the_operators_fields(cluster: Clus
     await asyncio.to_thread(create_state, cluster)
     await sink.write("one")
     await asyncio.to_thread(create_state, cluster)
-    found = await asyncio.to_thread(
-        cluster.json, "get", "configmap", "-n", NAMESPACE, STATE.name, "--show-managed-fields"
-    )
+    found = await asyncio.to_thread(cluster.read, "configmap", "-n", NAMESPACE, STATE.name)
     assert found["data"] == {STATE_KEY: "one"}
     owners = {entry["manager"]: entry["fieldsV1"] for entry in found["metadata"]["managedFields"]}
     assert owners["argosy-agent"] == {"f:data": {".": {}, f"f:{STATE_KEY}": {}}}
     await sink.write("one")
-    again = await asyncio.to_thread(cluster.json, "get", "configmap", "-n", NAMESPACE, STATE.name)
+    again = await asyncio.to_thread(cluster.read, "configmap", "-n", NAMESPACE, STATE.name)
     assert again["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
 
 
@@ -169,7 +167,7 @@ async def test_several_write_side_by_side_and_an_empty_text_goes_with_its_key(cl
     await one.write("1")
     await other.write("2")
     await one.write("")
-    found = await asyncio.to_thread(cluster.json, "get", "configmap", "-n", NAMESPACE, STATE.name)
+    found = await asyncio.to_thread(cluster.read, "configmap", "-n", NAMESPACE, STATE.name)
     assert found["data"] == {"other.json": "2"}
 
 
