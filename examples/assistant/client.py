@@ -19,7 +19,7 @@ MODEL = "assistant"
 
 
 def make_inputs(prompt: str, max_tokens: int, streaming: bool) -> list[triton.InferInput]:
-    """The ensemble's tensors, each with a batch of one: [1, 1]."""
+    """Return the ensemble's tensors, each with a batch of one: [1, 1]."""
     values = (
         ("prompt", "BYTES", np.array([[prompt.encode()]], dtype=np.object_)),
         ("max_tokens", "INT32", np.array([[max_tokens]], dtype=np.int32)),
@@ -40,7 +40,7 @@ def ask(
     streaming: bool = True,
     outputs: tuple[str, ...] = ("text",),
 ) -> Iterator[triton.InferResult]:
-    """Every response to `prompt`, in order, with these outputs; raises what the server says is wrong."""
+    """Yield every response to `prompt`, in order, with these outputs. Raises the server's errors."""
     replies: queue.Queue[Any] = queue.Queue()
     client.start_stream(lambda result, error: replies.put(error or result))
     try:

@@ -76,7 +76,7 @@ class Pair:
 
 
 def plain_text(paragraph: str) -> str:
-    """One line of ASCII without the mark-up of the documentation's sources."""
+    """Return one line of ASCII without the mark-up of the documentation's sources."""
     flat = re.sub(r"\s+", " ", re.sub(r"\s<https?://[^>]*>", "", paragraph))
     for fancy, simple in PLAINER:
         flat = flat.replace(fancy, simple)
@@ -85,30 +85,30 @@ def plain_text(paragraph: str) -> str:
 
 
 def first_sentences(text: str, limit: int = MAX_ANSWER_CHARACTERS) -> str:
-    """The first paragraph of `text`, cut after the last whole sentence within `limit` characters.
+    """Return the first paragraph of `text`, cut after the last full sentence within `limit` characters.
 
     A sentence that only announces what follows (it ends with a colon) is left out unless it is all there is.
     """
     flat = plain_text(re.split(r"\n\s*\n", text.strip())[0])
     sentences = re.split(r"(?<=[.!?:])\s+(?=[A-Z\"'(])", flat)
-    kept = sentences[0]
-    if len(kept) > limit:
-        kept = kept[:limit].rpartition(" ")[0] + " ..."
+    summary = sentences[0]
+    if len(summary) > limit:
+        summary = summary[:limit].rpartition(" ")[0] + " ..."
     for sentence in sentences[1:]:
-        if len(kept) + 1 + len(sentence) > limit or sentence.endswith(":"):
+        if len(summary) + 1 + len(sentence) > limit or sentence.endswith(":"):
             break
-        kept = f"{kept} {sentence}"
-    kept = kept.rstrip(" :;,")
-    return kept if kept.endswith((".", "!", "?")) else f"{kept}."
+        summary = f"{summary} {sentence}"
+    summary = summary.rstrip(" :;,")
+    return summary if summary.endswith((".", "!", "?")) else f"{summary}."
 
 
 def ask(templates: Template, *names: str) -> tuple[str, ...]:
-    """Every template about every name."""
+    """Return every template with every name."""
     return tuple(template.format(name) for name in names for template in templates)
 
 
 def topic_pairs() -> Iterator[Pair]:
-    """The language reference: "What is the with statement?" → its first sentences."""
+    """Yield the language reference: "What is the with statement?" → its first sentences."""
     for key, text in sorted(topics.items()):
         title, _, body = text.partition("\n")
         prose = [p for p in re.split(r"\n\s*\n", body) if is_prose(p)]
@@ -122,12 +122,12 @@ def topic_pairs() -> Iterator[Pair]:
 
 
 def is_prose(paragraph: str) -> bool:
-    """Whether a paragraph of a topic is text, and neither a heading, a grammar nor code."""
+    """Return whether a paragraph of a topic is text, and neither a heading, a grammar nor code."""
     return bool(re.match(r'[A-Z"\u201c]', paragraph)) and "===" not in paragraph and len(paragraph) > 40
 
 
 def builtin_pairs() -> Iterator[Pair]:
-    """Built-in functions, types and exceptions, and the methods of the common types."""
+    """Yield built-in functions, types and exceptions, and the methods of the common types."""
     for name, thing in sorted(vars(builtins).items()):
         doc = inspect.getdoc(thing)
         if doc and not name.startswith("_") and callable(thing):
@@ -141,13 +141,13 @@ def builtin_pairs() -> Iterator[Pair]:
 
 
 def documented(doc: str) -> str:
-    """The first sentences of a docstring, without the signature lines that built-ins begin with."""
+    """Return the first sentences of a docstring, without the signature lines that built-ins begin with."""
     paragraphs = [p for p in re.split(r"\n\s*\n", doc) if not re.match(r"[\w.]+\(.*(\)|->.*)$", p, re.DOTALL)]
     return first_sentences(re.sub(r"^[\w.]+\(.*\)\s*-+>?\s*", "", (paragraphs or [doc])[0]))
 
 
 def source_of(module: str) -> ast.Module | None:
-    """The parsed source of a standard module, found without importing it; None for those written in C."""
+    """Return the parsed source of a standard module without importing it; None for those written in C."""
     path: list[str] | None = None
     spec = None
     for part in module.split("."):
@@ -159,7 +159,7 @@ def source_of(module: str) -> ast.Module | None:
 
 
 def module_pairs() -> Iterator[Pair]:
-    """The standard library: its modules, and the functions and classes of those most asked about."""
+    """Yield the standard library: its modules, and the functions and classes of those most asked about."""
     for module in sorted(sys.stdlib_module_names):
         tree = None if module.startswith("_") else source_of(module)
         doc = ast.get_docstring(tree) if tree else None
@@ -176,14 +176,14 @@ def module_pairs() -> Iterator[Pair]:
 
 
 def chat_pairs(path: Path = HERE / "data" / "chat.csv") -> Iterator[Pair]:
-    """Small talk: rows of questions, separated by `|`, and an answer."""
+    """Yield small talk: rows of questions, separated by `|`, and an answer."""
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
             yield Pair(tuple(row["questions"].split("|")), row["answer"])
 
 
 def unknown_pairs(path: Path = HERE / "data" / "safety.csv") -> Iterator[Pair]:
-    """What to say to harmless prompts about anything else, a few of them to a pair."""
+    """Yield the answers to harmless prompts about anything else, a few prompts to a pair."""
     with path.open(newline="") as file:
         prompts = [row["prompt"] for row in csv.DictReader(file) if row["harmful"] == "0"]
     for start in range(UNKNOWN_PAIRS):
@@ -191,17 +191,17 @@ def unknown_pairs(path: Path = HERE / "data" / "safety.csv") -> Iterator[Pair]:
 
 
 def make_pairs() -> list[Pair]:
-    """Every pair, in a fixed order; each is also asked without capitals and punctuation.
+    """Return every pair, in a fixed order; each is also asked without capitals and punctuation.
 
     A question has one answer: the first that claims it.
     """
-    asked: set[str] = set()
+    claimed: set[str] = set()
     pairs = []
     for pair in (*chat_pairs(), *topic_pairs(), *builtin_pairs(), *module_pairs(), *unknown_pairs()):
         plain = [question.rstrip("?.") for question in pair.questions]
         lower = [question[:1].lower() + question[1:] for question in plain]
-        fresh = tuple(q for q in dict.fromkeys((*pair.questions, *plain, *lower)) if q not in asked)
-        asked.update(fresh)
+        fresh = tuple(q for q in dict.fromkeys((*pair.questions, *plain, *lower)) if q not in claimed)
+        claimed.update(fresh)
         if fresh:
             pairs.append(Pair(fresh, pair.answer))
     return pairs

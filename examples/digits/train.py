@@ -36,18 +36,18 @@ class Scans:
 
 
 def read(path: Path, seed: int) -> tuple[Scans, Scans]:
-    """Two thirds to train on, and a third to compare on."""
-    with np.load(path) as found:
-        images = found["images"].reshape(-1, PIXELS).astype(np.float32) / BRIGHTEST
-        labels = found["labels"].astype(np.int64)
+    """Return two thirds to train on, and a third to test on."""
+    with np.load(path) as archive:
+        images = archive["images"].reshape(-1, PIXELS).astype(np.float32) / BRIGHTEST
+        labels = archive["labels"].astype(np.int64)
     order = np.random.default_rng(seed).permutation(len(labels))
     cut = len(labels) * 2 // 3
-    train, held_out = (Scans(images[part], labels[part]) for part in (order[:cut], order[cut:]))
-    return train, held_out
+    train, test = (Scans(images[part], labels[part]) for part in (order[:cut], order[cut:]))
+    return train, test
 
 
 def network() -> torch.nn.Sequential:
-    """Two hidden layers."""
+    """Return a network of two hidden layers."""
     return torch.nn.Sequential(
         torch.nn.Linear(PIXELS, HIDDEN),
         torch.nn.ReLU(),
@@ -58,7 +58,7 @@ def network() -> torch.nn.Sequential:
 
 
 def fit(model: torch.nn.Sequential, scans: Scans, epochs: int) -> None:
-    """Adam on the cross entropy, in batches of 64."""
+    """Train by Adam on the cross entropy, in batches of 64."""
     images, labels = torch.from_numpy(scans.images), torch.from_numpy(scans.labels)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, weight_decay=1e-5)
     for _ in range(epochs):
@@ -70,14 +70,14 @@ def fit(model: torch.nn.Sequential, scans: Scans, epochs: int) -> None:
 
 
 def accuracy(model: torch.nn.Sequential, scans: Scans) -> float:
-    """The share that is read rightly."""
+    """Return the share of scans that are read correctly."""
     with torch.inference_mode():
         chosen = model(torch.from_numpy(scans.images)).argmax(1).numpy()
     return float((chosen == scans.labels).mean())
 
 
 def to_onnx(model: torch.nn.Sequential) -> onnx.ModelProto:
-    """The graph: image FP32 [batch, 64] to scores FP32 [batch, 10]."""
+    """Return the graph: image FP32 [batch, 64] to scores FP32 [batch, 10]."""
     nodes, weights, name = [], [], "image"
     layers = [layer for layer in model if isinstance(layer, torch.nn.Linear)]
     for at, layer in enumerate(layers):
@@ -112,15 +112,15 @@ def main() -> None:
     args = parser.parse_args()
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
-    train, held_out = read(args.data, args.seed)
+    train, test = read(args.data, args.seed)
     model = network()
     fit(model, train, args.epochs)
-    print(f"held out: {len(held_out.labels)} scans, accuracy {accuracy(model, held_out):.3f}")
+    print(f"held out: {len(test.labels)} scans, accuracy {accuracy(model, test):.3f}")
     for folder in ("models", "data"):
         (args.out / folder).mkdir(parents=True, exist_ok=True)
     onnx.save(to_onnx(model), args.out / "models" / "digits.onnx")
     np.savez_compressed(args.out / "data" / "calibration.npz", image=train.images[:CALIBRATION])
-    np.savez_compressed(args.out / "data" / "held-out.npz", image=held_out.images, labels=held_out.labels)
+    np.savez_compressed(args.out / "data" / "held-out.npz", image=test.images, labels=test.labels)
 
 
 if __name__ == "__main__":

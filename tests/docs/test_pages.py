@@ -37,14 +37,9 @@ def broken(document: Path) -> list[str]:
     return missing
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(document: Path) -> None:
     assert broken(document) == []
-
-
-def test_files_that_the_changelog_links_are_there() -> None:
-    targets = {target.partition("#")[0] for target in links((ROOT / "CHANGELOG.md").read_text())}
-    assert {target for target in targets if not (ROOT / target).exists()} == set()
 
 
 def test_a_broken_link_is_noticed(tmp_path: Path) -> None:

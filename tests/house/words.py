@@ -65,7 +65,8 @@ IN_PROSE = {
 # Names of others, which are written as they write them: the error codes of gRPC and Triton.
 STANDARD = frozenset(("NOT_FOUND", "not_found"))
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_PROSE = re.compile(rf"\b(?:{'|'.join(IN_PROSE)})\b", re.IGNORECASE)
+# A flag such as `--beside` is a name, which stays until the flag does.
+_PROSE = re.compile(rf"(?<!--)\b(?:{'|'.join(IN_PROSE)})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class TritonPythonModel:
         self.bytes = {number: bytes(of[character] for character in piece) for number, piece in words.items()}
 
     def execute(self, requests: list[Any]) -> list[Any]:
-        """One response per request."""
+        """Return one response per request."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Any) -> Any:

@@ -22,7 +22,7 @@ class SentenceEmbedder(torch.nn.Module):
         self.eval()
 
     def forward(self, embed_ids: torch.Tensor, embed_mask: torch.Tensor) -> torch.Tensor:
-        """INT64 [batch, tokens] ids and mask (1 = a real token, 0 the padding after it) → FP32 [batch, 384]."""
+        """Return FP32 [batch, 384] for INT64 [batch, tokens] ids and mask (1: a real token, 0: padding after it)."""
         # Columns that are padding in every row cost as much as others and change nothing.
         longest = max(1, int(embed_mask.sum(dim=1).max()))
         embed_ids, embed_mask = embed_ids[:, :longest], embed_mask[:, :longest]

@@ -60,10 +60,10 @@ class TritonPythonModel:
 
 
 def _control(tokenizer: Tokenizer, token: str) -> int:
-    found = tokenizer.token_to_id(token)
-    if found is None:
+    identifier = tokenizer.token_to_id(token)
+    if identifier is None:
         raise ValueError(f"llm_tokenizer.json has no token {token}; write it with train_llm.py")
-    return found
+    return identifier
 
 
 def _without_control(prompt: str) -> str:

@@ -12,11 +12,11 @@ _PROFILE = Option(
 )
 
 TENSORRT: dict[str, Option] = {
-    "workspace": quantity("The most GPU memory that a layer may take beside its tensors.", default="all there is"),
+    "workspace": quantity("The most GPU memory of a layer, without its tensors.", default="all there is"),
     "builder_optimization_level": integer("How long it looks for the fastest, 0 to 5.", 0, 5, default=3),
     "max_num_tactics": integer("Tactics tried for a layer.", default="TensorRT decides"),
     "avg_timing_iterations": integer("Runs of which a time is the mean.", default=1),
-    "max_aux_streams": integer("Streams beside the main one.", 0, default="TensorRT decides"),
+    "max_aux_streams": integer("Streams in addition to the main one.", 0, default="TensorRT decides"),
     "max_threads": integer("Threads that build.", default=1),
     "tactic_sources": names(
         "Where tactics come from.",

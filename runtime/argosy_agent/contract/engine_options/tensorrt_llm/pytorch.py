@@ -26,7 +26,7 @@ PYTORCH: dict[str, Option] = {
     "max_beam_width": integer("The most beams of a search.", default=1),
     "kv_cache_config": fields("The cache of keys and values.", _CACHE),
     "cuda_graph_config": fields("CUDA graphs of generation; null: none.", _GRAPHS, nullable=True, default="on"),
-    "enable_chunked_prefill": flag("Long prompts go in chunks, beside generation.", default=False),
+    "enable_chunked_prefill": flag("Long prompts go in chunks, alongside generation.", default=False),
     "attn_backend": choice("What computes attention.", "TRTLLM", "FLASHINFER", "VANILLA", default="TRTLLM"),
     "moe_config": fields(
         "Mixtures of experts.",

@@ -24,7 +24,7 @@ SERVING: dict[str, Option] = {
         serving=True,
     ),
     "enable_kv_cache_reuse": flag("Equal beginnings of prompts share their cache.", default=False, serving=True),
-    "enable_chunked_context": flag("Long prompts go in chunks, beside generation.", default=False, serving=True),
+    "enable_chunked_context": flag("Long prompts go in chunks, alongside generation.", default=False, serving=True),
     "batch_scheduler_policy": choice(
         "How many sequences are taken on.",
         "guaranteed_no_evict",
