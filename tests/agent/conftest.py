@@ -56,18 +56,18 @@ class FakeControl:
             raise UnreachableError("the server did not answer")
         folder = self.repository / name
         config = text_format.Parse((folder / "config.pbtxt").read_text(), ModelConfig())
-        found: dict[int, str] = {}
+        result: dict[int, str] = {}
         for version in config.version_policy.specific.versions:
             if not (folder / str(version)).is_dir():
                 continue  # as Triton and our server do
             if (folder / str(version) / "broken").exists():
                 raise RefusedError(f"failed to load '{name}': version {version} is broken")
-            found[version] = "".join(
+            result[version] = "".join(
                 path.read_text() for path in sorted((folder / str(version)).iterdir()) if path.is_file()
             )
-        if not found:
+        if not result:
             raise RefusedError(f"at least one version must be available under the version policy of model '{name}'")
-        self.loaded[name] = found
+        self.loaded[name] = result
 
     async def unload(self, name: str) -> None:
         """Drop a model."""
@@ -82,7 +82,7 @@ class FakeControl:
         self.calls.append(f"statistics {name}")
         if self.troubles:
             raise self.troubles.pop(0)
-        return tuple(each for each in self.tallies if each.model == name)
+        return tuple(tally for tally in self.tallies if tally.model == name)
 
 
 @pytest.fixture

@@ -158,8 +158,8 @@ class Pod:
 
 def said(state: AgentState, name: str, version: int) -> LoadedModel:
     """Return the report of a version in a state."""
-    found = [each for each in state.models if (each.model, each.version) == (name, version)]
-    return found[0] if found else LoadedModel(name, version, LoadState.UNAVAILABLE)
+    matches = [item for item in state.models if (item.model, item.version) == (name, version)]
+    return matches[0] if matches else LoadedModel(name, version, LoadState.UNAVAILABLE)
 
 
 def is_root() -> bool:

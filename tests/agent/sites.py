@@ -77,14 +77,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815
 
     def _file(self, path: str) -> None:
-        body, asked = self.site.files[path], self.headers.get("Range", "")
+        body, requested = self.site.files[path], self.headers.get("Range", "")
         headers: dict[str, str] = {}
         if self.site.etag(path):
             headers = {"ETag": self.site.etag(path), "Last-Modified": "Wed, 21 Oct 2015 07:28:00 GMT"}
-        if not asked or self.site.plain:
+        if not requested or self.site.plain:
             self._send(200, headers, body)
             return
-        first, _, last = asked.removeprefix("bytes=").partition("-")
+        first, _, last = requested.removeprefix("bytes=").partition("-")
         start, end = int(first), min(int(last) + 1 if last else len(body), len(body))
         if start >= len(body):
             self._send(416, {"Content-Range": f"bytes */{len(body)}"}, b"")
@@ -206,9 +206,9 @@ def _pass_on(source: socket.socket, target: socket.socket, limit: int | None) ->
         while (left is None or left > 0) and (chunk := source.recv(65536)):
             target.sendall(chunk if left is None else chunk[:left])
             left = None if left is None else left - len(chunk)
-    for each in (source, target):
+    for item in (source, target):
         with suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
+            item.shutdown(socket.SHUT_RDWR)
     source.close()
 
 

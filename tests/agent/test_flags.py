@@ -37,7 +37,7 @@ def test_amounts(words: str, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([], "the following arguments are required: --server, --folder"),
         ([*BASE], "give either --configmap and --state, or --desired and --state-file"),
@@ -53,8 +53,8 @@ def test_amounts(words: str, size: int) -> None:
         ([*BASE, "--desired=/no/such/file", "--state-file=/tmp/x"], "argument --desired: there is no folder /no/such"),
     ],
 )
-def test_what_is_wrong_is_named(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_is_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         parse(arguments)
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

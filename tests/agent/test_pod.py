@@ -81,13 +81,13 @@ class Asking:
         with httpx.Client() as client:
             while not self._stop.is_set():
                 try:
-                    found = self.pod.infer(self.name, 1.0, client)
+                    result = self.pod.infer(self.name, 1.0, client)
                 except (AssertionError, httpx.HTTPError) as error:
                     self.failures.append(repr(error))
                 else:
                     self.answers += 1
-                    if found not in self.wanted:
-                        self.failures.append(f"answered {found}")
+                    if result not in self.wanted:
+                        self.failures.append(f"answered {result}")
                 self._stop.wait(0.01)
 
 
@@ -99,10 +99,10 @@ def test_a_version_bump_under_load_fails_no_request(pod: Pod) -> None:
     with Asking(pod, "m", (2.0, 3.0)) as asking:
         asking.more()
         bump = model("m", {2: folder_of(pod.root, "two", 3.0)})
-        wanted = pod.want(bump)
+        desired_value = pod.want(bump)
         state = pod.until(lambda state: state.applied.models == (bump,))
         assert said(state, "m", 2).state is LoadState.READY
-        assert state.desired == wanted
+        assert state.desired == desired_value
         asking.more()
     assert asking.failures == []
     assert pod.infer("m", 1.0) == 3.0
@@ -119,8 +119,8 @@ def test_a_model_that_leaves_answers_until_no_one_asks(make_pod: MakePod, server
     pod.until_ready("m", 1)
     with Asking(pod, "m", (2.0,)) as asking:
         asking.more()
-        wanted = pod.want()
-        pod.until(lambda state: state.desired == wanted)
+        desired_value = pod.want()
+        pod.until(lambda state: state.desired == desired_value)
         asking.more(200)
     assert asking.failures == []
     pod.until(lambda state: not state.applied.models)
@@ -148,8 +148,8 @@ def test_the_agent_alone_controls_its_server_by_the_token(
 
 
 def test_a_killed_agent_returns_reloads_nothing_and_loses_no_request(pod: Pod) -> None:
-    wanted = model("m", {1: folder_of(pod.root, "one", 2.0)})
-    pod.want(wanted)
+    desired = model("m", {1: folder_of(pod.root, "one", 2.0)})
+    pod.want(desired)
     pod.until_ready("m", 1)
     with Asking(pod, "m", (2.0,)) as asking:
         asking.more()
@@ -157,10 +157,10 @@ def test_a_killed_agent_returns_reloads_nothing_and_loses_no_request(pod: Pod) -
         pod.kill_worker()
         state = pod.until_ready("m", 1)
         assert state.settled
-        assert state.applied.models == (wanted,)
+        assert state.applied.models == (desired,)
         asking.more()
         other = model("n", {1: folder_of(pod.root, "other", 5.0)})
-        pod.want(wanted, other)
+        pod.want(desired, other)
         pod.until_ready("n", 1)
     assert asking.failures == []
     assert pod.agent.poll() is None
@@ -174,9 +174,9 @@ def test_a_broken_model_delays_nothing_and_is_reported(pod: Pod) -> None:
     pod.want(good, bad)
     state = pod.until(lambda state: state.settled)
     assert pod.infer("good", 1.0) == 2.0
-    told = said(state, "bad", 1)
-    assert (told.state, told.failure) == (LoadState.UNAVAILABLE, FailureKind.LOAD)
-    assert "no weights here" in told.reason
+    reported = said(state, "bad", 1)
+    assert (reported.state, reported.failure) == (LoadState.UNAVAILABLE, FailureKind.LOAD)
+    assert "no weights here" in reported.reason
     folder_of(pod.root, "bad", 3.0)
     assert said(pod.until_ready("bad", 1), "bad", 1).failure is None
     assert pod.infer("bad", 1.0) == 3.0
@@ -251,12 +251,12 @@ def test_a_full_disk_is_reported_and_what_serves_goes_on(make_pod: MakePod, tmp_
 
 def test_an_unreadable_wish_is_reported_and_the_last_good_one_stands(make_pod: MakePod) -> None:
     pod = make_pod()
-    wanted = pod.want(model("m", {1: folder_of(pod.root, "one", 2.0)}))
+    desired_value = pod.want(model("m", {1: folder_of(pod.root, "one", 2.0)}))
     pod.until_ready("m", 1)
     (pod.root / "repository.json").write_text('{"server": "pool-0", "models": [{"name": "../etc"}]}')
     state = pod.until(lambda state: state.problem)
     assert "repository.json.models[0].name: '../etc' cannot be a file's name" in state.problem
-    assert state.desired == wanted
+    assert state.desired == desired_value
     assert said(state, "m", 1).state is LoadState.READY
     pod.kill_worker()
     pod.want(model("m", {1: folder_of(pod.root, "one", 2.0)}), model("n", {1: folder_of(pod.root, "other", 5.0)}))
@@ -313,7 +313,7 @@ def test_agents_need_little_memory(make_pod: MakePod) -> None:
     pod = make_pod()
     pod.want(*(model(f"m{n}", {1: folder_of(pod.root, "one", 2.0)}) for n in range(3)))
     pod.until_ready("m2", 1)
-    used = {each.pid: each.memory_info().rss / 2**20 for each in (psutil.Process(pod.agent.pid), pod.worker())}
+    used = {item.pid: item.memory_info().rss / 2**20 for item in (psutil.Process(pod.agent.pid), pod.worker())}
     assert used[pod.agent.pid] < 30
     assert used[pod.worker().pid] < 90
 

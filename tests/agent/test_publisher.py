@@ -140,7 +140,7 @@ def test_only_words_of_what_is_under_way_are_progress() -> None:
 def test_pauses_grow_to_their_most_and_restart() -> None:
     backoff = Backoff(1.0, 10.0)
     pauses = [backoff.next() for _ in range(40)]
-    for pause, whole in zip(pauses, [1, 2, 4, 8, *[10] * 36], strict=True):
-        assert whole / 2 <= pause <= whole
+    for pause, full in zip(pauses, [1, 2, 4, 8, *[10] * 36], strict=True):
+        assert full / 2 <= pause <= full
     backoff.reset()
     assert backoff.next() <= 1.0

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
         ("e2e/test_fleet.py::test_a", "fleet"),
         ("tests/cluster_tools/test_node.py::test_b", "node"),
         ("tests/cluster_tools/test_network.py::test_c", "tests/cluster_tools/test_network.py"),
-        ("tests/examples/test_make_run.py::test_d[a::b]", "ports"),
+        ("tests/examples/test_make_run.py::test_d[a::b]", "make run"),
         ("tests/examples/test_assistant_models.py::test_e", "examples"),
         ("tests/docs/test_documents.py::test_every_command_works[README.md]", "ports"),
         ("tests/runtime/test_flags.py::test_f[/::x]", "tests/runtime/test_flags.py"),

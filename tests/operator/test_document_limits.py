@@ -26,12 +26,12 @@ def wordy(name: str, kilobytes: int, **spec: object) -> Resource:
 
 def documents(cluster: Cluster) -> list[int]:
     """Return the size in bytes of each document that is written now."""
-    found = []
+    result = []
     for name, server in cluster.servers.items():
         repository = RenderedRepository(name, in_load_order(tuple(server.loaded.values())))
-        said = tuple(LoadedModel(m.name, v, LoadState.READY) for m in repository.models for v in m.versions)
-        found += [state_text(AgentState(models=said, applied=repository)), repository_text(server.step.repository)]
-    return [len(text.encode()) for text in found]
+        reported = tuple(LoadedModel(m.name, v, LoadState.READY) for m in repository.models for v in m.versions)
+        result += [state_text(AgentState(models=reported, applied=repository)), repository_text(server.step.repository)]
+    return [len(text.encode()) for text in result]
 
 
 def settled(cluster: Cluster, resources: Sequence[Resource], names: set[str], rounds: int = 200) -> set[str]:
@@ -41,7 +41,7 @@ def settled(cluster: Cluster, resources: Sequence[Resource], names: set[str], ro
         outcome = cluster.tick(resources)
         assert all(size <= DOCUMENT_BYTES for size in documents(cluster))
         for status in outcome.statuses.values():
-            waited |= {each.message for each in status.conditions if "it waits until" in each.message}
+            waited |= {condition.message for condition in status.conditions if "it waits until" in condition.message}
         if set(cluster.routed()) == names == set(cluster.serving()):
             return waited
     raise AssertionError(f"{sorted(cluster.routed())} are reached, {sorted(cluster.serving())} are loaded")
@@ -52,7 +52,7 @@ def test_a_model_waits_until_another_leaves_the_documents() -> None:
     before, after = [[wordy(name, 250) for name in names] for names in ("abc", "def")]
     settled(cluster, [one, *before], set("abc"))
     waited = settled(cluster, [one, *after], set("def"))
-    assert any("left this server" in each for each in waited)
+    assert any("left this server" in item for item in waited)
 
 
 def test_what_grows_keeps_its_revision_until_what_goes_has_left() -> None:

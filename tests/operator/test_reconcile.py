@@ -73,7 +73,7 @@ class Shell:
             for name, model in self.loaded.items()
             for version in model.versions
         ]
-        routes = frozenset(each.model for each in models)
+        routes = frozenset(model.model for model in models)
         report = ServerReport(
             "pool-0", True, tuple(models), "http://localhost:8000", takes_requests=True, routes=routes
         )
@@ -196,7 +196,7 @@ def test_what_serves_is_never_pulled_from_under_the_ensemble(
         for step, version in shell.loaded["pipe"].steps.items():
             assert version in shell.loaded[step].versions
     settle(shell, declared(*edits[-1]))
-    wanted = dict(zip(("one", "two"), edits[-1], strict=True))
-    if not refuses & set(wanted.items()):
-        assert shell.loaded["pipe"].steps == wanted
-        assert {name: shell.versions(name) for name in wanted} == {name: [v] for name, v in wanted.items()}
+    desired = dict(zip(("one", "two"), edits[-1], strict=True))
+    if not refuses & set(desired.items()):
+        assert shell.loaded["pipe"].steps == desired
+        assert {name: shell.versions(name) for name in desired} == {name: [v] for name, v in desired.items()}

@@ -20,23 +20,23 @@ def places(cluster: Cluster) -> dict[str, tuple[str, tuple[int, ...]]]:
 
 def pool_status(cluster: Cluster) -> ServingPoolStatus:
     """Return the pool's status, as it was last written."""
-    found = cluster.snapshot.statuses["ServingPool default/p"]
-    assert isinstance(found, ServingPoolStatus)
-    return found
+    result = cluster.snapshot.statuses["ServingPool default/p"]
+    assert isinstance(result, ServingPoolStatus)
+    return result
 
 
 def cordoned(cluster: Cluster) -> list[tuple[str, int]]:
     """Return the GPUs that the pool's status names as cordoned."""
-    return [(each.node, each.gpu) for each in pool_status(cluster).cordoned_gpus]
+    return [(gpu.node, gpu.gpu) for gpu in pool_status(cluster).cordoned_gpus]
 
 
 def message(cluster: Cluster, kind: ConditionType, name: str = "m") -> str:
     """Return reason and message of a model's condition."""
     status = cluster.snapshot.statuses[f"InferenceModel default/{name}"]
     assert isinstance(status, InferenceModelStatus)
-    found = status.condition(kind)
-    assert found is not None
-    return f"{found.reason}: {found.message}"
+    result = status.condition(kind)
+    assert result is not None
+    return f"{result.reason}: {result.message}"
 
 
 def for_minutes(cluster: Cluster, minutes: int, resources: list) -> None:  # type: ignore[type-arg]
@@ -128,7 +128,7 @@ def test_an_annotation_that_is_no_time_lifts_nothing() -> None:
     for text in ("yesterday", "2099-01-01T00:00:00", ""):
         cluster.tick([pool(metadata={"annotations": {UNCORDONED_AT: text}}), *resources[1:]])
         assert cordoned(cluster) == [("a", 0)]
-        (placed,) = [each.message for each in pool_status(cluster).conditions if each.type == "Placed"]
+        (placed,) = [condition.message for condition in pool_status(cluster).conditions if condition.type == "Placed"]
         assert (f"metadata.annotations[{UNCORDONED_AT}]: {text!r} is no time" in placed) is bool(text)
 
 

@@ -49,9 +49,9 @@ def test_it_is_forced_by_the_pools_own_field() -> None:
 
 def test_a_few_of_many_servers_go_at_once() -> None:
     cluster, resources = serving()
-    cluster.nodes = tuple(each for each in cluster.nodes if each.name != "a")
+    cluster.nodes = tuple(node for node in cluster.nodes if node.name != "a")
     cluster.tick(resources)
-    assert "a" not in {each.step.plan.node for each in cluster.servers.values()}
+    assert "a" not in {server.step.plan.node for server in cluster.servers.values()}
 
 
 def test_servers_whose_pods_went_with_their_nodes_hold_nothing_up() -> None:
@@ -60,7 +60,7 @@ def test_servers_whose_pods_went_with_their_nodes_hold_nothing_up() -> None:
         cluster.lose(name)
     cluster.tick(resources)
     assert message(cluster, "ServingPool default/p", ConditionType.STALLED) == "Settled: "
-    assert {each.step.plan.node for each in cluster.servers.values()} == {"d"}
+    assert {server.step.plan.node for server in cluster.servers.values()} == {"d"}
 
 
 def test_deleted_and_suspended_models_are_no_disruption() -> None:
@@ -74,7 +74,7 @@ def test_deleted_and_suspended_models_are_no_disruption() -> None:
 
 def test_a_server_that_stays_keeps_what_is_noted_of_its_slot() -> None:
     cluster, resources = serving()
-    before = {each.name: each for each in cluster.snapshot.pool(POOL).servers}
+    before = {server.name: server for server in cluster.snapshot.pool(POOL).servers}
     cluster.nodes = ()
     cluster.tick(resources)
-    assert {each.name: each for each in cluster.snapshot.pool(POOL).servers} == before
+    assert {server.name: server for server in cluster.snapshot.pool(POOL).servers} == before

@@ -59,10 +59,10 @@ def test_a_version_that_does_not_fit_waits_and_says_so() -> None:
     cluster = Cluster((gpu_node("a", 2),))
     cluster.settle([pool(), model("m", memory=50)])
     always_routed(cluster, [pool(), model("m", version=2, memory=50)], {"m"}, rounds=30)
-    said = message(cluster, "InferenceModel default/m")
-    assert said.startswith("NoRoom: ")
-    assert "version 2 does not fit beside version 1" in said
-    assert "it needs 50 GiB on GPU 0 of node a, where 30 GiB are free" in said
+    reported = message(cluster, "InferenceModel default/m")
+    assert reported.startswith("NoRoom: ")
+    assert "version 2 does not fit beside version 1" in reported
+    assert "it needs 50 GiB on GPU 0 of node a, where 30 GiB are free" in reported
     always_routed(cluster, [pool(), model("m", version=2, memory=50, minReplicas=2)], {"m"}, rounds=120)
     assert {tuple(server.loaded["m"].versions) for server in cluster.servers.values()} == {(2,)}
 
@@ -80,9 +80,9 @@ def test_a_wrong_edit_leaves_the_last_valid_revision_in_the_plan() -> None:
     cluster.settle(right)
     wrong = [*right[:3], ensemble("e", "m", "nobody")]
     always_routed(cluster, wrong, {"m", "n", "e"}, rounds=20)
-    said = message(cluster, "Ensemble default/e", ConditionType.VALID)
-    assert said.startswith("InvalidGraph: ")
-    assert said.endswith("what it said before is still served")
+    reported = message(cluster, "Ensemble default/e", ConditionType.VALID)
+    assert reported.startswith("InvalidGraph: ")
+    assert reported.endswith("what it said before is still served")
     cluster.forget()
     always_routed(cluster, wrong, {"m", "n", "e"}, rounds=20)
 

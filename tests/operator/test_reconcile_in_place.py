@@ -18,8 +18,8 @@ def pool(**spec: Any) -> ServingPool:
 
 def loaded(cluster: Cluster, name: str) -> tuple[str, RenderedModel]:
     """Return the server that has a model, and the model as loaded there."""
-    ((server, found),) = [(s, each.loaded[name]) for s, each in cluster.servers.items() if name in each.loaded]
-    return server, found
+    ((server, result),) = [(s, server.loaded[name]) for s, server in cluster.servers.items() if name in server.loaded]
+    return server, result
 
 
 def test_one_that_grows_stays_on_its_gpu_where_it_fits_there() -> None:
@@ -56,10 +56,10 @@ def test_what_fills_a_gpu_grows_there_without_space_for_a_second_copy() -> None:
 def test_it_waits_for_the_instances_of_another_that_frees_memory() -> None:
     cluster = Cluster((gpu_node("a", 1),), slow=timedelta(seconds=5))
     cluster.settle([pool(), model("m", memory=20, instances=3), model("n", memory=20)])
-    wanted = [pool(), model("m", memory=20), model("n", memory=20, instances=3)]
+    desired = [pool(), model("m", memory=20), model("n", memory=20, instances=3)]
     seen = []
     for _ in range(40):
-        cluster.tick(wanted)
+        cluster.tick(desired)
         seen.append((loaded(cluster, "m")[1].instances, loaded(cluster, "n")[1].instances))
     assert seen[-1] == (1, 3)
     assert all(m + n <= 4 for m, n in seen), "80 GiB have room for four of 20"

@@ -105,8 +105,8 @@ def test_what_waits_for_one_another_is_not_left_waiting() -> None:
     cluster.settle(apart)
     together = [*apart, ensemble("e", "m", "n")]
     cluster.tick(together)
-    said = message(cluster, "InferenceModel default/m") + message(cluster, "InferenceModel default/n")
-    assert "because others waited for its room" in said
+    reported = message(cluster, "InferenceModel default/m") + message(cluster, "InferenceModel default/n")
+    assert "because others waited for its room" in reported
     cluster.settle(together)
     assert cluster.routed().keys() == {"m", "n", "e"}
     assert len(cluster.servers) == 1

@@ -13,7 +13,7 @@ Sizes = dict[tuple[str, int], int]
 
 def sizes(**versions: list[int]) -> Sizes:
     """Return the GiB of each model's versions, from the first."""
-    return {(name, at): size * GIB for name, known in versions.items() for at, size in enumerate(known, 1)}
+    return {(name, at): size * GIB for name, registered in versions.items() for at, size in enumerate(registered, 1)}
 
 
 def message(cluster: Cluster, name: str, kind: ConditionType = ConditionType.LOADED) -> str:
@@ -35,7 +35,7 @@ def never_too_full(
 
 
 def loaded(cluster: Cluster, server: str = "p-0") -> dict[str, set[int]]:
-    return {name: set(found.versions) for name, found in cluster.servers[server].loaded.items()}
+    return {name: set(result.versions) for name, result in cluster.servers[server].loaded.items()}
 
 
 def test_a_newcomer_waits_for_the_larger_former_version_of_another() -> None:
@@ -78,18 +78,18 @@ def test_another_size_of_a_loaded_model_counts_at_once() -> None:
 def test_a_version_without_a_recorded_size_counts_as_what_is_declared() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m", memory=50)])
-    for found in cluster.servers["p-0"].loaded.values():
-        for source in found.versions.values():
+    for result in cluster.servers["p-0"].loaded.values():
+        for source in result.versions.values():
             object.__setattr__(source, "memory", 0)
     cluster.tick([pool(), model("m", version=2, memory=50)])
     assert "version 2 does not fit beside version 1" in message(cluster, "m")
 
 
 @pytest.mark.parametrize(
-    ("policy", "wanted"),
+    ("policy", "desired"),
     [({"latest": {"numVersions": 3}}, 60), ({"specific": {"versions": [1, 2, 3]}}, 60), ({"all": {}}, 60)],
 )
-def test_versions_that_stay_are_in_the_plan(policy: dict[str, object], wanted: int) -> None:
+def test_versions_that_stay_are_in_the_plan(policy: dict[str, object], desired: int) -> None:
     cluster = Cluster((gpu_node("a"),))
     for version in (1, 2, 3):
         cluster.settle([pool(), model("m", version=version, memory=20, versionPolicy=policy)])
@@ -98,15 +98,15 @@ def test_versions_that_stay_are_in_the_plan(policy: dict[str, object], wanted: i
     assert loaded(cluster) == {"m": {1, 2, 3}}
     assert message(cluster, "n", ConditionType.PLACED).startswith("NoRoom: ")
     assert cluster.outcome is not None
-    ((server,),) = (each.servers for each in cluster.outcome.plan.pools)
-    assert [each.memory for each in server.placements] == [wanted * GIB]
+    ((server,),) = (pool.servers for pool in cluster.outcome.plan.pools)
+    assert [placement.memory for placement in server.placements] == [desired * GIB]
 
 
 def test_a_version_that_an_ensemble_holds_to_is_in_the_plan() -> None:
     cluster = Cluster((gpu_node("a"),))
     policy = {"latest": {"numVersions": 2}}
-    held = ensemble("e", "m").spec.model_dump(by_alias=True)
-    step = {**held["steps"][0], "version": 1}
+    reserved = ensemble("e", "m").spec.model_dump(by_alias=True)
+    step = {**reserved["steps"][0], "version": 1}
     pinned = ensemble("e", "m", steps=[step])
     for version in (1, 2, 3):
         cluster.settle([pool(), model("m", version=version, memory=10, versionPolicy=policy), pinned])
@@ -114,15 +114,15 @@ def test_a_version_that_an_ensemble_holds_to_is_in_the_plan() -> None:
     cluster.tick([pool(), model("m", version=3, memory=10, versionPolicy=policy), pinned])
     assert cluster.outcome is not None
     (server,) = cluster.outcome.plan.pools[0].servers
-    assert [each.memory for each in server.placements] == [30 * GIB]
+    assert [placement.memory for placement in server.placements] == [30 * GIB]
 
 
 def test_too_many_versions_are_named() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m", memory=30, versionPolicy={"latest": {"numVersions": 3}})])
-    said = message(cluster, "m", ConditionType.PLACED)
-    assert "m needs 90 GiB for 3 versions on one GPU" in said
-    assert "the versions that versionPolicy keeps" in said
+    reported = message(cluster, "m", ConditionType.PLACED)
+    assert "m needs 90 GiB for 3 versions on one GPU" in reported
+    assert "the versions that versionPolicy keeps" in reported
 
 
 def test_a_model_that_changes_its_gpu_waits_for_what_leaves_there() -> None:
@@ -154,16 +154,16 @@ def test_a_version_on_another_gpu_is_charged_where_it_is() -> None:
 def test_a_configuration_that_does_not_fit_waits_and_says_so(edit: dict[str, object]) -> None:
     cluster = Cluster((gpu_node("a", 2),))
     cluster.settle([pool(), model("m", memory=60)])
-    form = cluster.servers["p-0"].loaded["m"]
+    revision = cluster.servers["p-0"].loaded["m"]
     base = {"maxBatchSize": 4, **edit} if "batching" in edit else edit
     changed = [pool(), model("m", memory=60, **base)]
     never_too_full(cluster, changed, sizes(m=[60]), {"m"}, rounds=10)
-    assert cluster.servers["p-0"].loaded["m"] == form
+    assert cluster.servers["p-0"].loaded["m"] == revision
     assert message(cluster, "m").startswith("NoRoom: ")
     assert "the new configuration of version 1 does not fit beside the one that serves" in message(cluster, "m")
     twice = [pool(), model("m", memory=60, minReplicas=2, **base)]
     never_too_full(cluster, twice, sizes(m=[60]), {"m"}, rounds=120)
-    assert all(each.loaded["m"] != form for each in cluster.servers.values())
+    assert all(server.loaded["m"] != revision for server in cluster.servers.values())
     assert "does not fit" not in message(cluster, "m")
 
 

@@ -89,7 +89,7 @@ def test_an_ensemble_that_stays_keeps_the_models_it_runs() -> None:
     routed = cluster.routed()
     assert routed["e"] == {"p-0"}
     assert routed["m"] == routed["n"] == {"p-1"}
-    assert [each.name for each in cluster.servers["p-0"].step.repository.models] == ["m", "n", "e"]
+    assert [model.name for model in cluster.servers["p-0"].step.repository.models] == ["m", "n", "e"]
     cluster.refuses = frozenset()
     always_routed(cluster, [pool(nodeSelector={"zone": "b"}), *members], {"m", "n", "e"})
     assert cluster.servers.keys() == {"p-1"}

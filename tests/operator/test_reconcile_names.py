@@ -16,7 +16,7 @@ NAMED: list[Resource] = [pool(), model("m", modelName="Bert_v2.1"), ensemble("e"
 
 def texts(cluster: Cluster) -> dict[str, Any]:
     (server,) = cluster.servers.values()
-    return {name: parse_text(each.config_text) for name, each in server.loaded.items()}
+    return {name: parse_text(item.config_text) for name, item in server.loaded.items()}
 
 
 def test_folders_configs_steps_and_addresses_have_the_served_name() -> None:
@@ -26,12 +26,12 @@ def test_folders_configs_steps_and_addresses_have_the_served_name() -> None:
     assert {name: config.name for name, config in configs.items()} == {"Bert_v2.1": "Bert_v2.1", "Search.1": "Search.1"}
     assert [step.model_name for step in configs["Search.1"].ensemble_scheduling.step] == ["Bert_v2.1"]
     (server,) = cluster.servers.values()
-    assert {each.name: dict(each.steps) for each in server.step.repository.models} == {
+    assert {model.name: dict(model.steps) for model in server.step.repository.models} == {
         "Bert_v2.1": {},
         "Search.1": {"Bert_v2.1": 1},
     }
-    found = {identity: status.url for identity, status in outcome.statuses.items() if not identity.startswith("Serv")}
-    assert found == {
+    result = {identity: status.url for identity, status in outcome.statuses.items() if not identity.startswith("Serv")}
+    assert result == {
         "InferenceModel default/m": "http://p-0/v2/models/Bert_v2.1",
         "Ensemble default/e": "http://p-0/v2/models/Search.1",
     }
@@ -46,7 +46,7 @@ def test_the_plan_and_the_routes_go_by_the_resources_names() -> None:
     outcome = cluster.settle(NAMED)
     (step,) = outcome.steps[POOL]
     assert step.routes == {"m", "e"}
-    assert [each.model for each in step.plan.placements] == ["m"]
+    assert [placement.model for placement in step.plan.placements] == ["m"]
     assert step.served == {"m": (1,), "e": (1,)}
 
 
@@ -98,7 +98,7 @@ OLD, NEW = {"creationTimestamp": "2026-01-01T00:00:00Z"}, {"creationTimestamp": 
 
 
 @pytest.mark.parametrize(
-    ("resources", "found"),
+    ("resources", "result"),
     [
         ([model("a", metadata=NEW, modelName="X"), model("b", metadata=OLD, modelName="X")], ("a", "spec.modelName")),
         ([model("a", metadata=OLD, modelName="b"), model("b", metadata=NEW)], ("b", "metadata.name")),
@@ -108,8 +108,8 @@ OLD, NEW = {"creationTimestamp": "2026-01-01T00:00:00Z"}, {"creationTimestamp": 
     ],
 )
 def test_two_of_a_pool_with_one_served_name_are_refused_at_the_younger(
-    resources: list[Resource], found: tuple[str, str] | None
+    resources: list[Resource], result: tuple[str, str] | None
 ) -> None:
     problems = check_set([pool(), pool("q"), *resources])
-    assert [(each.resource.rpartition("/")[2], each.path) for each in problems] == ([found] if found else [])
-    assert all("clients of pool 'p' know" in each.message for each in problems)
+    assert [(problem.resource.rpartition("/")[2], problem.path) for problem in problems] == ([result] if result else [])
+    assert all("clients of pool 'p' know" in problem.message for problem in problems)

@@ -83,8 +83,8 @@ def test_when_no_node_is_heard_of_everything_stays_as_it_is() -> None:
         assert outcome.plan.pools[0].unplaced == ()
     cluster.nodes = heard
     cluster.settle(resources)
-    assert {name: each.step.plan for name, each in cluster.servers.items()} == {
-        name: each.step.plan for name, each in before.items()
+    assert {name: server.step.plan for name, server in cluster.servers.items()} == {
+        name: item.step.plan for name, item in before.items()
     }
 
 

@@ -28,13 +28,13 @@ class Manifests:
     def resources(self) -> list[Resource]:
         """Return all resources."""
         limit = {"maxServers": self.limit} if self.limit else {}
-        found = [pool(nodeSelector={"zone": self.zone} if self.zone else {}, **limit)]
+        result = [pool(nodeSelector={"zone": self.zone} if self.zone else {}, **limit)]
         for name, (version, replicas, batch) in self.models.items():
             size = self.sizes[name, version]
-            found.append(model(name, version, size, minReplicas=replicas, maxBatchSize=batch))
+            result.append(model(name, version, size, minReplicas=replicas, maxBatchSize=batch))
         if self.pipe and set(self.pipe) <= self.models.keys():
-            found.append(ensemble("pipe", *self.pipe))
-        return found
+            result.append(ensemble("pipe", *self.pipe))
+        return result
 
     def declare(self, name: str, version: int, size: int, replicas: int, batch: int = 0) -> None:
         """Declare a model in this version, with this size unless it had one before."""
@@ -62,15 +62,15 @@ EDITS = st.one_of(
 def edit(manifests: Manifests, cluster: Cluster, change: tuple[str, str, int, int]) -> None:
     """Make one change."""
     what, name, number, more = change
-    known = manifests.models.get(name)
-    if what == "declare" and known is None:
+    registered = manifests.models.get(name)
+    if what == "declare" and registered is None:
         manifests.declare(name, 1, number, more)
-    elif what == "version" and known is not None:
-        manifests.declare(name, number, more, *known[1:])
-    elif what == "replicas" and known is not None:
-        manifests.models[name] = (known[0], number, known[2])
-    elif what == "batch" and known is not None:
-        manifests.models[name] = (*known[:2], number)
+    elif what == "version" and registered is not None:
+        manifests.declare(name, number, more, *registered[1:])
+    elif what == "replicas" and registered is not None:
+        manifests.models[name] = (registered[0], number, registered[2])
+    elif what == "batch" and registered is not None:
+        manifests.models[name] = (*registered[:2], number)
     elif what == "delete":
         manifests.models.pop(name, None)
     elif what == "pipe":
@@ -121,7 +121,7 @@ def test_nothing_that_serves_and_is_declared_is_ever_unreachable(
     for change, seconds in changes:
         edit(manifests, cluster, change)
         resources = manifests.resources()
-        names = {each.name for each in resources if each.kind != "ServingPool"}
+        names = {resource.name for resource in resources if resource.kind != "ServingPool"}
         for _ in range(seconds):
             before = cluster.routed()
             cluster.tick(resources)
@@ -139,8 +139,8 @@ def unavoidable(cluster: Cluster, name: str, servers: set[str]) -> bool:
     There are too few GPUs to do it otherwise, and the status says so.
     """
     assert cluster.outcome is not None
-    said = [str(status.conditions) for key, status in cluster.outcome.statuses.items() if key.endswith(f"/{name}")]
-    return servers <= cluster.replaced or any("because others waited for its room" in each for each in said)
+    reported = [str(status.conditions) for key, status in cluster.outcome.statuses.items() if key.endswith(f"/{name}")]
+    return servers <= cluster.replaced or any("because others waited for its room" in item for item in reported)
 
 
 def finally_settled(manifests: Manifests, cluster: Cluster) -> None:
@@ -148,13 +148,13 @@ def finally_settled(manifests: Manifests, cluster: Cluster) -> None:
     cluster.refuses = frozenset()
     outcome = cluster.settle(manifests.resources())
     (plan,) = outcome.plan.pools
-    held = {status for status in outcome.statuses.values() if "does not fit beside" in str(status.conditions)}
-    unplaced = {name for each in plan.unplaced for name in each.models}
-    if not unplaced and not held:
+    reserved = {status for status in outcome.statuses.values() if "does not fit beside" in str(status.conditions)}
+    unplaced = {name for item in plan.unplaced for name in item.models}
+    if not unplaced and not reserved:
         assert all(status.ready for status in outcome.statuses.values())
         assert cluster.servers.keys() == {server.name for server in plan.servers}
         planned = {server.name: {placement.model for placement in server.placements} for server in plan.servers}
         versions = {name: version for name, (version, _, _) in manifests.models.items()}
         for name, pod in cluster.servers.items():
-            assert all(pod.loaded[each].versions.keys() == {versions[each]} for each in planned[name])
+            assert all(pod.loaded[item].versions.keys() == {versions[item]} for item in planned[name])
             assert pod.loaded.keys() - {"pipe"} == planned[name]

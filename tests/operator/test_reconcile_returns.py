@@ -19,7 +19,7 @@ def test_versions_that_were_retained_come_back_with_a_new_pod() -> None:
     assert cluster.routed().keys() == {"m", "e"}
     cluster.lose(cluster.servers[server].step.plan.node)
     cluster.settle(declared)
-    assert [set(each.loaded["m"].versions) for each in cluster.servers.values()] == [{1, 2}]
+    assert [set(server.loaded["m"].versions) for server in cluster.servers.values()] == [{1, 2}]
     assert cluster.routed().keys() == {"m", "e"}
 
 
@@ -29,7 +29,7 @@ def test_a_new_replica_has_the_versions_that_the_policy_keeps() -> None:
     cluster.settle([pool(), model("m", **latest)])
     cluster.settle([pool(), model("m", version=2, **latest)])
     cluster.settle([pool(), model("m", version=2, minReplicas=2, **latest)])
-    assert [set(each.loaded["m"].versions) for each in cluster.servers.values()] == [{1, 2}, {1, 2}]
+    assert [set(server.loaded["m"].versions) for server in cluster.servers.values()] == [{1, 2}, {1, 2}]
 
 
 @pytest.mark.parametrize("gone", ["pod", "node"])

@@ -31,7 +31,7 @@ def gpus(count: int) -> tuple[Node, ...]:
 def decision(replicas: int, reason: Reason = Reason.SCALED_UP, **fields: Any) -> Decision:
     message = f"{replicas} replicas, as busy is 95 %"
     allocation = Allocation(
-        replicas, **{each: fields.pop(each) for each in ("instances", "window_s") if each in fields}
+        replicas, **{item: fields.pop(item) for item in ("instances", "window_s") if item in fields}
     )
     return Decision(allocation, fields.pop("desired", replicas), reason, message, "busy", 0.951234, 0.9, **fields)
 
@@ -41,15 +41,15 @@ def placed(outcome: Outcome, name: str) -> int:
 
 
 def status(outcome: Outcome, name: str) -> InferenceModelStatus:
-    found = outcome.statuses[f"InferenceModel default/{name}"]
-    assert isinstance(found, InferenceModelStatus)
-    return found
+    result = outcome.statuses[f"InferenceModel default/{name}"]
+    assert isinstance(result, InferenceModelStatus)
+    return result
 
 
 def scaling(outcome: Outcome, name: str) -> ScalingStatus:
-    found = status(outcome, name).scaling
-    assert found is not None
-    return found
+    result = status(outcome, name).scaling
+    assert result is not None
+    return result
 
 
 def reason(outcome: Outcome, name: str, kind: ConditionType = ConditionType.SCALING) -> tuple[str, str]:
@@ -59,8 +59,8 @@ def reason(outcome: Outcome, name: str, kind: ConditionType = ConditionType.SCAL
 
 
 def snapshot(*resources: Resource, nodes: tuple[Node, ...], **decisions: Decision) -> FleetSnapshot:
-    told = {f"InferenceModel default/{name}": each for name, each in decisions.items()}
-    return FleetSnapshot(resources=(declared.pool(), *resources), nodes=nodes, decisions=told)
+    reported = {f"InferenceModel default/{name}": decision for name, decision in decisions.items()}
+    return FleetSnapshot(resources=(declared.pool(), *resources), nodes=nodes, decisions=reported)
 
 
 def test_what_was_decided_is_placed_and_reported() -> None:
@@ -68,13 +68,13 @@ def test_what_was_decided_is_placed_and_reported() -> None:
     before = snapshot(model("m", maxReplicas=4), nodes=gpus(4), m=decision(3, change=scaled))
     outcome = reconcile(before, NOON)
     assert placed(outcome, "m") == 3
-    told = scaling(outcome, "m")
-    assert (told.replicas, told.desired, told.observed, told.target) == (3, 3, 0.9512, 0.9)
-    assert told.last_scale_time == "2026-01-01T12:00:00Z"
-    assert [(each.former_replicas, each.replicas, each.reason) for each in told.history] == [(1, 3, "ScaledUp")]
+    reported = scaling(outcome, "m")
+    assert (reported.replicas, reported.desired, reported.observed, reported.target) == (3, 3, 0.9512, 0.9)
+    assert reported.last_scale_time == "2026-01-01T12:00:00Z"
+    assert [(item.former_replicas, item.replicas, item.reason) for item in reported.history] == [(1, 3, "ScaledUp")]
     assert reason(outcome, "m") == ("True", "ScaledUp")
     again = reconcile(outcome.after(before), NOON + timedelta(seconds=5))
-    assert scaling(again, "m").history == told.history  # told once
+    assert scaling(again, "m").history == reported.history  # told once
 
 
 def test_instances_and_the_window_are_filled_in_where_the_spec_is_free() -> None:
@@ -101,10 +101,10 @@ def test_the_headroom_for_instances_is_that_of_the_gpu() -> None:
 
 
 def test_without_a_decision_it_goes_on_with_what_its_status_tells() -> None:
-    asked = model("m", maxReplicas=4)
-    told = InferenceModelStatus(scaling=ScalingStatus(replicas=3, history=(_change(3),)))
-    before = snapshot(asked, nodes=gpus(4))
-    outcome = reconcile(replace(before, statuses={asked.identity: told}), NOON)
+    requested = model("m", maxReplicas=4)
+    reported = InferenceModelStatus(scaling=ScalingStatus(replicas=3, history=(_change(3),)))
+    before = snapshot(requested, nodes=gpus(4))
+    outcome = reconcile(replace(before, statuses={requested.identity: reported}), NOON)
     assert placed(outcome, "m") == 3
     assert reason(outcome, "m") == ("Unknown", "NoSignals")
     assert scaling(outcome, "m").history == (_change(3),)
@@ -120,8 +120,8 @@ def test_a_decision_gives_way_to_bounds_that_were_edited() -> None:
 
 
 def test_replicas_of_a_person_win_and_the_status_says_so() -> None:
-    asked = model("m", replicas=2, minReplicas=1, maxReplicas=4, slo={"latency": {"p99": "1s"}})
-    outcome = reconcile(snapshot(asked, nodes=gpus(4), m=decision(2, Reason.FIXED_REPLICAS)), NOON)
+    requested = model("m", replicas=2, minReplicas=1, maxReplicas=4, slo={"latency": {"p99": "1s"}})
+    outcome = reconcile(snapshot(requested, nodes=gpus(4), m=decision(2, Reason.FIXED_REPLICAS)), NOON)
     assert placed(outcome, "m") == 2
     assert reason(outcome, "m") == ("True", "FixedReplicas")
     assert scaling(outcome, "m").message.startswith("spec.replicas is 2, and decides")
@@ -180,7 +180,7 @@ def test_the_last_gpu_goes_to_the_higher_priority() -> None:
     assert "it gives way to high, whose priority is 10 and not 0: low needs 1 GPU" in missing
     granted = {"low": decision(1, Reason.LIMITED_BY_CAPACITY, desired=2), "high": decision(2)}
     later = replace(
-        contested.after(after), decisions={f"InferenceModel default/{name}": each for name, each in granted.items()}
+        contested.after(after), decisions={f"InferenceModel default/{name}": item for name, item in granted.items()}
     )
     assert reconcile(later, NOON).grants["InferenceModel default/low"].room.missing == missing
 

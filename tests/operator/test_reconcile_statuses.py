@@ -47,11 +47,11 @@ def decide(
     now: datetime = NOON,
 ) -> Outcome:
     steps = previous.steps[POOL] if previous else ()
-    servers, held = previous.servers(POOL) if previous else (), tuple(step.repository for step in steps)
+    servers, reserved = previous.servers(POOL) if previous else (), tuple(step.repository for step in steps)
     snapshot = FleetSnapshot(
         resources,
         NODES,
-        {POOL: PoolSnapshot(servers, reports, held, holds=holds)},
+        {POOL: PoolSnapshot(servers, reports, reserved, holds=holds)},
         statuses=previous.statuses if previous else {},
         valid=previous.valid if previous else {},
         refusals=refusals,
@@ -164,7 +164,7 @@ def test_a_resource_that_is_being_deleted_takes_no_part() -> None:
     )
     outcome = decide(pool(), gone, model("n"))
     assert said(of(outcome))[:2] == ("False", "Deleting")
-    assert [each.model for server in outcome.plan.pools[0].servers for each in server.placements] == ["n"]
+    assert [placement.model for server in outcome.plan.pools[0].servers for placement in server.placements] == ["n"]
 
 
 def test_a_wrong_pool_is_reported_once() -> None:
@@ -218,7 +218,7 @@ def test_a_name_that_another_pool_has_takes_a_model_out() -> None:
     taken = Problem("", "InferenceModel default/m", "metadata.name", "there is also an Ensemble 'm'")
     outcome = reconcile(FleetSnapshot((pool(), model("m"), model("n")), NODES, problems=(taken,)), NOON)
     assert said(of(outcome))[:2] == ("False", "NameConflict")
-    assert [each.model for server in outcome.plan.pools[0].servers for each in server.placements] == ["n"]
+    assert [placement.model for server in outcome.plan.pools[0].servers for placement in server.placements] == ["n"]
 
 
 def test_an_unchanged_round_changes_no_status() -> None:
@@ -241,16 +241,16 @@ def test_a_model_with_an_engine_needs_storage_for_engines() -> None:
     assert said(of(outcome), ConditionType.ENGINE_READY)[:2] == ("False", "EngineNotBuilt")
     assert "spec.storage.engineCache" in said(of(outcome))[2]
     (step,) = outcome.steps[POOL]
-    assert [each.name for each in step.repository.models] == ["n"]
+    assert [model.name for model in step.repository.models] == ["n"]
 
 
 def test_what_served_before_an_engine_was_requested_goes_on_serving() -> None:
     before = decide(pool(), model("m"))
-    asked = decide(pool(), model("m", engine={"builder": "onnxruntime"}), previous=before)
-    assert said(of(asked))[:2] == ("False", "EngineNotBuilt")
-    assert said(of(asked), ConditionType.ENGINE_READY)[1] == "EngineNotBuilt"
-    assert said(of(asked), ConditionType.LOADED)[0] == "True"
-    assert asked.steps[POOL][0].repository == before.steps[POOL][0].repository
+    requested = decide(pool(), model("m", engine={"builder": "onnxruntime"}), previous=before)
+    assert said(of(requested))[:2] == ("False", "EngineNotBuilt")
+    assert said(of(requested), ConditionType.ENGINE_READY)[1] == "EngineNotBuilt"
+    assert said(of(requested), ConditionType.LOADED)[0] == "True"
+    assert requested.steps[POOL][0].repository == before.steps[POOL][0].repository
 
 
 def test_a_format_that_the_runtime_cannot_run_is_a_reason() -> None:

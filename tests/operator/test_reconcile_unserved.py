@@ -61,7 +61,9 @@ def test_a_resource_that_never_was_valid_claims_nothing() -> None:
 @pytest.mark.parametrize("name", [*MEMBERS, "ServingPool default/p"])
 def test_what_is_being_deleted_claims_nothing(name: str) -> None:
     cluster = served()
-    cluster.tick([_deleted(each) if each.identity == name else each for each in cluster.snapshot.resources])
+    cluster.tick(
+        [_deleted(resource) if resource.identity == name else resource for resource in cluster.snapshot.resources]
+    )
     claims_nothing(cluster, name, "Deleting")
 
 
@@ -77,10 +79,12 @@ def test_a_pool_without_servers_keeps_its_cordons() -> None:
     cluster.snapshot = replace(
         cluster.snapshot, statuses={**cluster.snapshot.statuses, "ServingPool default/p": status}
     )
-    cluster.tick([_deleted(each) if each.kind == "ServingPool" else each for each in cluster.snapshot.resources])
-    found = cluster.snapshot.statuses["ServingPool default/p"]
-    assert isinstance(found, ServingPoolStatus)
-    assert found.cordoned_gpus == (cordon,)
+    cluster.tick(
+        [_deleted(resource) if resource.kind == "ServingPool" else resource for resource in cluster.snapshot.resources]
+    )
+    result = cluster.snapshot.statuses["ServingPool default/p"]
+    assert isinstance(result, ServingPoolStatus)
+    assert result.cordoned_gpus == (cordon,)
 
 
 def test_an_unreadable_pool_goes_on_with_its_last_status() -> None:

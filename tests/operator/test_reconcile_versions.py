@@ -19,9 +19,9 @@ def model(*versions: int, memory: int = 20, **spec: Any) -> InferenceModel:
 
 def status(cluster: Cluster) -> InferenceModelStatus:
     assert cluster.outcome is not None
-    found = cluster.outcome.statuses["InferenceModel default/m"]
-    assert isinstance(found, InferenceModelStatus)
-    return found
+    result = cluster.outcome.statuses["InferenceModel default/m"]
+    assert isinstance(result, InferenceModelStatus)
+    return result
 
 
 def message(cluster: Cluster, kind: ConditionType) -> str:
@@ -31,8 +31,8 @@ def message(cluster: Cluster, kind: ConditionType) -> str:
 
 
 def states(cluster: Cluster) -> dict[int, tuple[VersionState, int, int]]:
-    found = status(cluster).versions
-    return {each.version: (each.state, each.available_replicas, each.traffic_percent) for each in found}
+    result = status(cluster).versions
+    return {item.version: (item.state, item.available_replicas, item.traffic_percent) for item in result}
 
 
 def loaded(cluster: Cluster) -> dict[int, str]:
@@ -48,7 +48,7 @@ def test_every_declared_version_is_loaded_from_its_own_files_and_reported() -> N
     assert status(cluster).active_version == 2
     assert message(cluster, ConditionType.READY) == "Serving: versions 1, 2 serve on 1 server"
     (server,) = cluster.servers.values()
-    assert [each.memory for each in server.step.plan.placements] == [40 * GIB]
+    assert [placement.memory for placement in server.step.plan.placements] == [40 * GIB]
 
 
 def test_versions_that_do_not_fit_together_say_so() -> None:
@@ -84,8 +84,8 @@ def test_one_comes_and_another_goes_while_the_rest_serves() -> None:
 def test_after_a_rollback_the_declared_version_answers() -> None:
     cluster = Cluster((gpu_node("a"),))
     for version in (1, 2):
-        kept = model(version, memory=10, versionPolicy={"latest": {"numVersions": 2}})
-        cluster.settle([pool(), kept])
+        retained = model(version, memory=10, versionPolicy={"latest": {"numVersions": 2}})
+        cluster.settle([pool(), retained])
     assert loaded(cluster).keys() == {1, 2}
     back = [pool(), model(1, memory=10, versionPolicy={"latest": {"numVersions": 2}})]
     for _ in range(30):
@@ -139,14 +139,14 @@ def test_recreate_unloads_the_old_version_before_the_new_one_is_loaded(memory: i
 
 def test_recreate_changes_one_replica_after_the_other() -> None:
     cluster = Cluster((gpu_node("a", 1), gpu_node("b", 1)))
-    old, new = ([pool(), model(each, memory=60, minReplicas=2, **RECREATE)] for each in (1, 2))
+    old, new = ([pool(), model(item, memory=60, minReplicas=2, **RECREATE)] for item in (1, 2))
     cluster.settle(old)
     for _ in range(100):
         cluster.tick(new)
         assert cluster.routed().get("m"), "one replica serves all the while"
-        assert all(len(each.loaded["m"].versions) == 1 for each in cluster.servers.values() if "m" in each.loaded)
+        assert all(len(server.loaded["m"].versions) == 1 for server in cluster.servers.values() if "m" in server.loaded)
     cluster.settle(new)
-    assert [set(each.loaded["m"].versions) for each in cluster.servers.values()] == [{2}, {2}]
+    assert [set(server.loaded["m"].versions) for server in cluster.servers.values()] == [{2}, {2}]
 
 
 def test_recreate_takes_its_ensembles_along() -> None:

@@ -39,10 +39,10 @@ def test_one_name_holds_one_kind_of_exception(file: Path) -> None:
     for function in ast.walk(ast.parse((ROOT / "runtime" / file).read_text())):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             kinds: dict[str, set[str]] = {}
-            for each in ast.walk(function):
-                if isinstance(each, ast.ExceptHandler) and each.name and each.type:
-                    kinds.setdefault(each.name, set()).add(ast.unparse(each.type))
-            assert all(len(found) == 1 for found in kinds.values()), f"{file}:{function.lineno} {kinds}"
+            for item in ast.walk(function):
+                if isinstance(item, ast.ExceptHandler) and item.name and item.type:
+                    kinds.setdefault(item.name, set()).add(ast.unparse(item.type))
+            assert all(len(kind) == 1 for kind in kinds.values()), f"{file}:{function.lineno} {kinds}"
 
 
 def test_nothing_uncompiled_inherits_from_a_compiled_class() -> None:

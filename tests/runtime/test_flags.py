@@ -54,8 +54,8 @@ def test_both_spellings_and_repeated_flags():
 
 
 def test_how_long_clients_are_waited_for():
-    given = ["--http-header-timeout-secs=1", "--http-body-timeout-secs=2", "--http-idle-timeout-secs=0"]
-    assert parse([*BASE, *given]).http_timeouts == Timeouts(head=1, body=2, idle=0)
+    inputs = ["--http-header-timeout-secs=1", "--http-body-timeout-secs=2", "--http-idle-timeout-secs=0"]
+    assert parse([*BASE, *inputs]).http_timeouts == Timeouts(head=1, body=2, idle=0)
 
 
 def test_restricted_apis():
@@ -75,8 +75,8 @@ def test_a_control_token_restricts_what_changes_the_server(tmp_path: Path):
     options = parse([*BASE, f"--control-token-file={file}"])
     groups = {Api.MODEL_REPOSITORY, Api.LOGGING, Api.TRACE, Api.SHARED_MEMORY}
     assert options.http_restricted.keys() == options.grpc_restricted.keys() == groups
-    assert {each.header for each in options.http_restricted.values()} == {"authorization"}
-    assert {each.value for each in options.http_restricted.values()} == {"Bearer 0123456789abcdef"}
+    assert {item.header for item in options.http_restricted.values()} == {"authorization"}
+    assert {item.value for item in options.http_restricted.values()} == {"Bearer 0123456789abcdef"}
     assert "0123456789abcdef" not in repr(options)
 
 
@@ -97,10 +97,10 @@ def test_a_file_without_a_token_ends_the_start(text: str | bytes | None, tmp_pat
         file.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(SystemExit):
         parse([*BASE, f"--control-token-file={file}"])
-    said = capsys.readouterr().err
-    assert "--control-token-file" in said
-    assert str(file) in said
-    assert "0123456789" not in said
+    reported = capsys.readouterr().err
+    assert "--control-token-file" in reported
+    assert str(file) in reported
+    assert "0123456789" not in reported
 
 
 def test_a_group_is_restricted_once(tmp_path: Path, capsys):
@@ -120,8 +120,14 @@ def test_flags_that_change_nothing_are_taken_and_reported():
 def test_flags_that_switch_off_missing_features_are_reported_once():
     words = ["--trace-config", "mode=triton", "--trace-config", "file=F", "--trace-config=level=OFF", "--trace-rate=9"]
     words += ["--allow-sagemaker=false", "--model-namespacing", "off", "--response-cache-byte-size=1048576"]
-    told = ("--trace-config", "--trace-rate", "--allow-sagemaker", "--model-namespacing", "--response-cache-byte-size")
-    assert parse([*BASE, *words]).without_effect == told
+    reported = (
+        "--trace-config",
+        "--trace-rate",
+        "--allow-sagemaker",
+        "--model-namespacing",
+        "--response-cache-byte-size",
+    )
+    assert parse([*BASE, *words]).without_effect == reported
 
 
 def test_the_log_goes_to_its_file_behind_what_is_there(tmp_path: Path):
@@ -138,8 +144,8 @@ def test_the_log_goes_to_its_file_behind_what_is_there(tmp_path: Path):
 
 
 def test_settings_of_backends_are_read_or_reported():
-    given = ["onnxruntime,default-max-batch-size=16", "default-max-batch-size=0", "tensorflow,version=2", "x=y"]
-    options = parse([*BASE, *[f"--backend-config={each}" for each in given]])
+    inputs = ["onnxruntime,default-max-batch-size=16", "default-max-batch-size=0", "tensorflow,version=2", "x=y"]
+    options = parse([*BASE, *[f"--backend-config={item}" for item in inputs]])
     assert [setting.acts for setting in options.repository.backend_settings] == [True, True, False, False]
     assert options.without_effect == ("--backend-config=tensorflow,version", "--backend-config=x")
     assert parse([*BASE, "--backend-config", "x=y"]).without_effect == ("--backend-config=x",)
@@ -206,7 +212,7 @@ def test_tls_of_grpc() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         (["--grpc-use-ssl=true"], "--grpc-use-ssl needs --grpc-server-cert"),
         (["--grpc-use-ssl-mutual=1", "--grpc-server-cert=c", "--grpc-server-key=k"], "needs --grpc-root-cert"),
@@ -214,7 +220,7 @@ def test_tls_of_grpc() -> None:
         (["--grpc-keepalive-time=-1"], "'-1' is below 0"),
     ],
 )
-def test_flags_of_grpc_that_say_nothing(flags: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_of_grpc_that_say_nothing(flags: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse([*BASE, *flags])
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

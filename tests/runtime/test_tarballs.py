@@ -113,12 +113,12 @@ def test_what_is_wrong_with_a_packed_archive_is_reported_in_a_sentence(
 ) -> None:
     member = _member("model")
     member.size = 100_000
-    whole = pack(member.tobuf() + bytes(random.Random(0).choices(range(8), k=100_000)) + bytes(1024))
-    for size in (12, 30, len(whole) // 2):
-        _refused(tmp_path, whole[:size], DAMAGED)
-    half = len(whole) // 2
+    full = pack(member.tobuf() + bytes(random.Random(0).choices(range(8), k=100_000)) + bytes(1024))
+    for size in (12, 30, len(full) // 2):
+        _refused(tmp_path, full[:size], DAMAGED)
+    half = len(full) // 2
     if pack is not gzip.compress:  # whose checksum stands behind all that is read
-        _refused(tmp_path, whole[:half] + b"\xff" * 100 + whole[half + 100 :], DAMAGED)
+        _refused(tmp_path, full[:half] + b"\xff" * 100 + full[half + 100 :], DAMAGED)
     _refused(tmp_path, pack(b"no tar" * 200), NO_ARCHIVE)
 
 

@@ -51,10 +51,10 @@ def test_an_archive_that_takes_too_much_memory_is_refused(tmp_path: Path, file: 
 
 
 @pytest.mark.parametrize("preset", [0, 6, 9 | lzma.PRESET_EXTREME])
-@pytest.mark.parametrize("form", [lzma.FORMAT_XZ, lzma.FORMAT_ALONE])
-def test_xz_archives_are_read(tmp_path: Path, preset: int, form: int) -> None:
+@pytest.mark.parametrize("file_format", [lzma.FORMAT_XZ, lzma.FORMAT_ALONE])
+def test_xz_archives_are_read(tmp_path: Path, preset: int, file_format: int) -> None:
     content = random.Random(preset).randbytes(300_000)
-    (tmp_path / "m.tar.xz").write_bytes(lzma.compress(_packed(content), form, preset=preset))
+    (tmp_path / "m.tar.xz").write_bytes(lzma.compress(_packed(content), file_format, preset=preset))
     with opened(tmp_path / "m.tar.xz") as archive:
         extract_all(archive, tmp_path / "out")
         # Back to the first member, which has been read.
@@ -63,9 +63,9 @@ def test_xz_archives_are_read(tmp_path: Path, preset: int, form: int) -> None:
 
 
 def test_a_damaged_xz_archive_is_broken(tmp_path: Path) -> None:
-    whole = lzma.compress(_packed(bytes(random.Random(0).choices(range(8), k=300_000))))
-    half = len(whole) // 2
-    for broken in (whole[:half], whole[:half] + b"\xff" * 100 + whole[half + 100 :], whole[:20], b""):
+    full = lzma.compress(_packed(bytes(random.Random(0).choices(range(8), k=300_000))))
+    half = len(full) // 2
+    for broken in (full[:half], full[:half] + b"\xff" * 100 + full[half + 100 :], full[:20], b""):
         (tmp_path / "m.tar.xz").write_bytes(broken)
         with pytest.raises(BROKEN_TAR), opened(tmp_path / "m.tar.xz") as archive:
             extract_all(archive, tmp_path / "out")
@@ -74,8 +74,8 @@ def test_a_damaged_xz_archive_is_broken(tmp_path: Path) -> None:
 @given(st.lists(st.tuples(st.binary(max_size=300), st.integers(0, 3)), min_size=1, max_size=5), st.data())
 def test_what_an_xz_file_holds_is_read_from_anywhere(streams: list[tuple[bytes, int]], data: st.DataObject) -> None:
     packed = b"".join(lzma.compress(content) + bytes(4 * zeros) for content, zeros in streams)
-    whole, read = io.BytesIO(b"".join(content for content, _ in streams)), Unxz(io.BytesIO(packed))
-    for place in data.draw(st.lists(st.integers(0, len(whole.getvalue())), max_size=5)):
-        assert read.seek(place) == whole.seek(place)
-        assert read.readall() == whole.getvalue()[place:]
+    full, read = io.BytesIO(b"".join(content for content, _ in streams)), Unxz(io.BytesIO(packed))
+    for location in data.draw(st.lists(st.integers(0, len(full.getvalue())), max_size=5)):
+        assert read.seek(location) == full.seek(location)
+        assert read.readall() == full.getvalue()[location:]
     read.close()

@@ -21,9 +21,9 @@ from argosy_agent.contract.activation import Endpoint
 
 
 def tensor(name: str, kind: str, values: Any) -> InferInput:
-    found = InferInput(name, list(values.shape), kind)
-    found.set_data_from_numpy(values)
-    return found
+    infer_input = InferInput(name, list(values.shape), kind)
+    infer_input.set_data_from_numpy(values)
+    return infer_input
 
 
 ONE = np.array([[1.0, 2.0]], np.float32)
@@ -35,8 +35,8 @@ async def test_requests_wait_until_a_server_has_the_model_and_are_answered_by_it
         at.says()
         assert await client.is_server_live()
         calls = [
-            asyncio.create_task(client.infer("identity", [tensor("INPUT0", "FP32", each)], headers={"x-of": "mine"}))
-            for each in (ONE, large)
+            asyncio.create_task(client.infer("identity", [tensor("INPUT0", "FP32", item)], headers={"x-of": "mine"}))
+            for item in (ONE, large)
         ]
         await at.told.until(**{"the-identity": 2})
         assert await client.is_model_ready("identity")
@@ -45,8 +45,8 @@ async def test_requests_wait_until_a_server_has_the_model_and_are_answered_by_it
         await at.told.until()
         assert (await client.get_model_metadata("identity")).name == "identity"
         assert (await client.get_inference_statistics("identity")).model_stats[0].name == "identity"
-    for answer, wanted in zip(answers, (ONE, large), strict=True):
-        assert np.array_equal(answer.as_numpy("OUTPUT0"), wanted)
+    for answer, desired in zip(answers, (ONE, large), strict=True):
+        assert np.array_equal(answer.as_numpy("OUTPUT0"), desired)
 
 
 async def test_a_stream_waits_with_its_first_request_and_then_passes_both_ways(server: Server) -> None:
@@ -58,7 +58,7 @@ async def test_a_stream_waits_with_its_first_request_and_then_passes_both_ways(s
         await answered.wait()
         yield {"model_name": "repeat", "inputs": [tensor("IN", "INT32", np.array([6], np.int32))]}
 
-    found: list[int] = []
+    results: list[int] = []
     async with standing() as at, InferenceServerClient(at.grpc) as client:
         at.says()
         answers = client.stream_infer(requests())
@@ -66,8 +66,8 @@ async def test_a_stream_waits_with_its_first_request_and_then_passes_both_ways(s
         async def read() -> None:
             async for result, error in answers:
                 assert error is None
-                found.append(int(result.as_numpy("OUT")[0]))
-                if len(found) == 2:
+                results.append(int(result.as_numpy("OUT")[0]))
+                if len(results) == 2:
                     answered.set()
 
         reading = asyncio.create_task(read())
@@ -75,7 +75,7 @@ async def test_a_stream_waits_with_its_first_request_and_then_passes_both_ways(s
         await at.told.until(**{"the-repeat": 1})
         at.says(endpoint(server))
         await reading
-    assert found == [4, 5, 6]
+    assert results == [4, 5, 6]
 
 
 async def test_a_status_is_the_servers_own(server: Server) -> None:

@@ -83,15 +83,15 @@ async def test_events_come_as_the_server_sends_them() -> None:
         writer.close()
 
     listening = await asyncio.start_server(sends, "127.0.0.1", 0)
-    found: list[str] = []
+    result: list[str] = []
     async with listening, standing() as at, httpx.AsyncClient(timeout=60) as client:
         at.says(Endpoint("127.0.0.1", listening.sockets[0].getsockname()[1], 1))
         async with client.stream("POST", f"http://{at.http}/v2/models/repeat/generate_stream", json={}) as response:
             async for line in response.aiter_lines():
                 if line:
-                    found.append(line)
+                    result.append(line)
                     came.set()
-    assert found == ["data: 1", "data: 2"]
+    assert result == ["data: 1", "data: 2"]
 
 
 async def test_generated_events_come_to_their_end(server: Server) -> None:
@@ -126,7 +126,7 @@ async def test_hundreds_that_come_at_once_all_wait_and_are_all_answered(server: 
         await at.told.until(**{"the-identity": count})
         at.says(endpoint(server))
         answers = await asyncio.gather(*requests)
-    assert {each.status_code for each in answers} == {200}
+    assert {answer.status_code for answer in answers} == {200}
 
 
 async def test_a_server_that_does_not_listen_any_more_is_waited_for(server: Server) -> None:
@@ -147,9 +147,9 @@ async def test_what_is_answered_where_no_server_runs() -> None:
             pass
         assert (await get(at, "/v2/models/identity/ready")).status_code == 200
         assert (await get(at, "/v2")).json()["name"] == "argosy"
-        late = await post(at, "/v2/models/identity/infer", BODY)
-        assert (late.status_code, late.headers["retry-after"]) == (503, "1")
-        assert late.json()["error"] == (
+        overdue = await post(at, "/v2/models/identity/infer", BODY)
+        assert (overdue.status_code, overdue.headers["retry-after"]) == (503, "1")
+        assert overdue.json()["error"] == (
             "model 'identity' was not ready within 0 s: its replicas wait for a free GPU; ask again later"
         )
         unknown = await post(at, "/v2/models/nothing/infer", BODY)
@@ -237,11 +237,11 @@ async def test_a_port_that_is_taken_is_named() -> None:
 
 @pytest.mark.parametrize("has_ipv6", [True, False])
 async def test_without_a_host_every_address_is_listened_on(has_ipv6: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, bool]] = []
+    requests: list[tuple[str, bool]] = []
     real = socket.create_server
 
     def create_server(address: tuple[str, int], *, dualstack_ipv6: bool = False, **_: Any) -> socket.socket:
-        asked.append((address[0], dualstack_ipv6))
+        requests.append((address[0], dualstack_ipv6))
         if dualstack_ipv6 and not has_ipv6:
             raise OSError("Cannot assign requested address")
         return real(("127.0.0.1", address[1]))  # what tests start is reached from this machine alone
@@ -250,4 +250,4 @@ async def test_without_a_host_every_address_is_listened_on(has_ipv6: bool, monke
     listener = Listener(_ends)
     assert await listener.start("", 0)
     listener.close()
-    assert asked == ([("", True)] if has_ipv6 else [("", True), ("", False)])
+    assert requests == ([("", True)] if has_ipv6 else [("", True), ("", False)])

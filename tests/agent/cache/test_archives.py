@@ -102,7 +102,7 @@ def test_an_archive_that_holds_more_than_the_limit_is_not_written(tmp_path: Path
 
     with pytest.raises(StorageError, match="is more than"):
         unpack(folder, Budget(ask))
-    assert sum(each.stat().st_size for each in folder.rglob("*") if each.name != ".archive") <= 2 * MIB
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.name != ".archive") <= 2 * MIB
 
 
 def test_the_error_names_the_limit_and_leaves_nothing(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_the_error_names_the_limit_and_leaves_nothing(tmp_path: Path) -> None:
     assert path.stat().st_size < MIB
     with pytest.raises(TooLargeError, match=r"needs 200\.0 MiB; spec\.storage\.modelCache\.sizeLimit is 10\.0 MiB"):
         Storage(tmp_path / "cache", 10 * MIB).fetch(path.as_uri())
-    assert not any(each.is_file() for each in (tmp_path / "cache").rglob("*"))
+    assert not any(path.is_file() for path in (tmp_path / "cache").rglob("*"))
 
 
 def test_many_empty_files_take_space_too(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_download_of_unknown_size_ends_at_the_limit(tmp_path: Path, site: Site
     with pytest.raises(TooLargeError, match="sizeLimit is 1"):
         storage.fetch(f"{site.url}/m", progress=lambda done, total: arrived.append(done))
     assert max(arrived) <= 3 * MIB
-    assert not any(each.is_file() for each in (tmp_path / "cache").rglob("*"))
+    assert not any(path.is_file() for path in (tmp_path / "cache").rglob("*"))
 
 
 class Agents:
@@ -146,20 +146,20 @@ def test_what_came_in_vain_is_left_alone_by_the_next_process(tmp_path: Path, sit
     agents, uri = Agents(tmp_path / "cache", 10 * MIB), f"{site.url}/a.tgz"
     with pytest.raises(TooLargeError) as first:
         agents.fetch(uri)
-    asked = len(site.asked)
+    requests = len(site.asked)
     agents.now += 59
     with pytest.raises(TooLargeError) as second:
         agents.fetch(uri)
-    assert (str(second.value), len(site.asked)) == (str(first.value), asked)
+    assert (str(second.value), len(site.asked)) == (str(first.value), requests)
     agents.now += 2
     with pytest.raises(TooLargeError):
         agents.fetch(uri)
-    assert len(site.asked) > asked
+    assert len(site.asked) > requests
     agents.now += 61  # the second pause is longer
-    asked = len(site.asked)
+    requests = len(site.asked)
     with pytest.raises(TooLargeError):
         agents.fetch(uri)
-    assert len(site.asked) == asked
+    assert len(site.asked) == requests
     site.files["/a.tgz"] = archive(tmp_path / "b.tgz", model=b"m").read_bytes()
     agents.now += 60
     assert names(agents.fetch(uri)) == ["model"]

@@ -20,11 +20,11 @@ def test_files_that_did_not_change_are_linked_under_a_new_version(tmp_path: Path
     storage, uri = Storage(tmp_path / "cache"), f"{site.url}/m"
     site.files["/m"] = BODY
     first = storage.fetch(uri, version=1)
-    asked = len(site.asked)
+    requests = len(site.asked)
     second = storage.fetch(uri, version=2)
     assert first != second
     assert os.path.samefile(first / "m", second / "m")
-    assert site.asked[asked:] == [("/m", "bytes=0-0")]
+    assert site.asked[requests:] == [("/m", "bytes=0-0")]
     assert digest(storage, first) == digest(storage, second) != ""
 
 
@@ -67,10 +67,10 @@ def test_a_later_process_knows_it(tmp_path: Path, site: Site) -> None:
     uri = f"{site.url}/m"
     site.files["/m"] = BODY
     storage = Storage(tmp_path / "cache")
-    told = digest(storage, storage.fetch(uri, version=1))
+    reported = digest(storage, storage.fetch(uri, version=1))
     later = Storage(tmp_path / "cache")
-    assert digest(later, later.fetch(uri, version=2)) == told
-    assert told.startswith("listing:")
+    assert digest(later, later.fetch(uri, version=2)) == reported
+    assert reported.startswith("listing:")
 
 
 def test_bytes_that_cached_models_share_count_once_and_go_last(tmp_path: Path, site: Site) -> None:

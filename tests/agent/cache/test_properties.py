@@ -76,16 +76,16 @@ ENTRIES = st.lists(
 @given(entries=ENTRIES, excess=st.integers(-5, 40))
 def test_what_goes_is_enough_and_the_least_recently_used(entries: list[Entry], excess: int) -> None:
     gone = evicted(entries, excess)
-    may = [each for each in entries if not each.stays and each.size]
+    may = [entry for entry in entries if not entry.stays and entry.size]
     if gone is None:
-        assert sum(each.size for each in may) < excess
+        assert sum(item.size for item in may) < excess
         return
-    freed = sum(each.size for each in gone)
+    freed = sum(item.size for item in gone)
     assert freed >= excess
     assert not gone or freed - gone[-1].size < excess
-    left = [each for each in may if each not in gone]
-    assert all(out.used_at <= each.used_at for out in gone for each in left)
-    assert not any(each.stays for each in gone)
+    left = [item for item in may if item not in gone]
+    assert all(out.used_at <= item.used_at for out in gone for item in left)
+    assert not any(item.stays for item in gone)
 
 
 @examples(25, suppress_health_check=SHARED)
@@ -102,8 +102,8 @@ def test_a_bounded_cache_stays_within_its_size_and_keeps_what_is_served(
         keys = {n: storage.key(url) for n, url in urls.items()}
         for number, served in steps:
             storage.keep([keys[n] for n in served])
-            held = {n for n in served if (cache / keys[n]).is_dir()}
-            fits = sum(n for n in held | {number}) <= 10
+            retained = {n for n in served if (cache / keys[n]).is_dir()}
+            fits = sum(n for n in retained | {number}) <= 10
             try:
                 copy = storage.fetch(urls[number])
             except StorageError:
@@ -111,5 +111,5 @@ def test_a_bounded_cache_stays_within_its_size_and_keeps_what_is_served(
             else:
                 assert (copy / str(number)).read_bytes() == shared_site.files[f"/{number}"]
             here = {n for n in keys if (cache / keys[n]).is_dir()}
-            assert held <= here
+            assert retained <= here
             assert sum(here) <= 10

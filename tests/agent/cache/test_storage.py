@@ -68,12 +68,12 @@ def test_weights_are_linked_not_copied(tmp_path: Path, storage: Storage) -> None
 def test_the_digest_of_a_file_and_of_a_folder(tmp_path: Path, storage: Storage) -> None:
     uri = folder(tmp_path / "m", b="two", a="one")
     lines = "".join(f"{hashlib.sha256(c.encode()).hexdigest()}  {n}\n" for n, c in (("a", "one"), ("b", "two")))
-    whole = "sha256:" + hashlib.sha256(lines.encode()).hexdigest()
-    assert digest_of(tmp_path / "m") == whole
-    storage.fetch(uri, whole)
+    full = "sha256:" + hashlib.sha256(lines.encode()).hexdigest()
+    assert digest_of(tmp_path / "m") == full
+    storage.fetch(uri, full)
     storage.fetch(f"{uri}/a", "sha256:" + hashlib.sha256(b"one").hexdigest())
     wrong = "sha256:" + "0" * 64
-    with pytest.raises(StorageError, match=f"its digest is {whole}, not the declared {wrong}"):
+    with pytest.raises(StorageError, match=f"its digest is {full}, not the declared {wrong}"):
         storage.fetch(uri, wrong)
     assert not list((tmp_path / "cache").glob(".partial-*"))
 
@@ -149,10 +149,10 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 def test_http_is_fetched_with_progress(tmp_path: Path, storage: Storage, website: str) -> None:
     (tmp_path / "site" / "model.onnx").write_bytes(b"x" * 1000)
-    told: list[tuple[int, int]] = []
-    copy = storage.fetch(f"{website}/model.onnx", progress=lambda done, total: told.append((done, total)))
+    reported: list[tuple[int, int]] = []
+    copy = storage.fetch(f"{website}/model.onnx", progress=lambda done, total: reported.append((done, total)))
     assert (copy / "model.onnx").read_bytes() == b"x" * 1000
-    assert told[-1] == (1000, 1000)
+    assert reported[-1] == (1000, 1000)
     with pytest.raises(StorageError, match=r"nothing\.onnx: the server answered 404"):
         storage.fetch(f"{website}/nothing.onnx")
 

@@ -50,7 +50,7 @@ def refuse_listing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (dangling, r"odd is a link to nowhere, where nothing is"),
         (circle, r"odd is a link that leads nowhere: Too many levels"),
@@ -59,12 +59,12 @@ def refuse_listing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         (fifo, r"odd is a FIFO"),
     ],
 )
-def test_what_is_no_file_and_no_folder_is_named(tmp_path: Path, make: Callable[[Path], None], said: str) -> None:
+def test_what_is_no_file_and_no_folder_is_named(tmp_path: Path, make: Callable[[Path], None], message: str) -> None:
     folder = tmp_path / "m"
     folder.mkdir()
     (folder / "model.onnx").write_text("model")
     make(folder)
-    with pytest.raises(StorageError, match=rf"^{re.escape(folder.as_uri())}: .*/m/{said}"):
+    with pytest.raises(StorageError, match=rf"^{re.escape(folder.as_uri())}: .*/m/{message}"):
         Storage(tmp_path / "cache").fetch(folder.as_uri())
 
 

@@ -108,12 +108,12 @@ def test_what_decides_the_files_decides_the_key(change: dict[str, object]) -> No
 
 
 def test_model_calibration_and_compiler_decide_the_key() -> None:
-    keys = {engine_key(SMALL, *each) for each in (("m", "", "c"), ("n", "", "c"), ("m", "d", "c"), ("m", "", "e"))}
+    keys = {engine_key(SMALL, *item) for item in (("m", "", "c"), ("n", "", "c"), ("m", "d", "c"), ("m", "", "e"))}
     assert len(keys) == 4
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{}", "report.json.state is missing"),
         ('{"state": "Nice"}', "none of Pending"),
@@ -123,8 +123,8 @@ def test_model_calibration_and_compiler_decide_the_key() -> None:
         ("[", "report.json is not JSON"),
     ],
 )
-def test_a_report_that_is_none_is_refused_by_field(text: str, said: str) -> None:
-    with pytest.raises(DocumentError, match=said):
+def test_a_report_that_is_none_is_refused_by_field(text: str, message: str) -> None:
+    with pytest.raises(DocumentError, match=message):
         parse_report(text)
 
 

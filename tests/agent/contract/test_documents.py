@@ -129,7 +129,7 @@ def changed(path: str, to: Any = MISSING) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "repository.json is not JSON"),
         ("[" * 100_000, "nested too deeply"),
@@ -154,10 +154,10 @@ def changed(path: str, to: Any = MISSING) -> str:
         (changed("models/1/steps/m", -1), "steps.m must be a whole number that is not negative"),
     ],
 )
-def test_what_is_wrong_in_a_repository_is_named(text: str, said: str) -> None:
+def test_what_is_wrong_in_a_repository_is_named(text: str, message: str) -> None:
     with pytest.raises(DocumentError) as caught:
         parse_repository(text)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_what_is_wrong_in_a_state_is_named() -> None:
@@ -178,5 +178,5 @@ def test_an_older_release_has_one_key_for_all_of_the_configuration() -> None:
 
 
 def test_the_digest_of_what_serves_passes_in_the_state() -> None:
-    said = LoadedModel("m", 1, LoadState.READY, digest="listing:00")
-    assert parse_state(state_text(AgentState(models=(said,)))).models == (said,)
+    reported = LoadedModel("m", 1, LoadState.READY, digest="listing:00")
+    assert parse_state(state_text(AgentState(models=(reported,)))).models == (reported,)

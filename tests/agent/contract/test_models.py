@@ -20,8 +20,8 @@ def test_all_come_once_behind_what_they_use_and_by_name_otherwise(steps: dict[st
     order = [model.name for model in in_load_order(models(acyclic))]
     assert sorted(order) == sorted(acyclic)
     for at, name in enumerate(order):
-        ready = [each for each in order[at:] if not acyclic[each] & set(order[at:])]
-        assert name == min(ready, key=lambda each: (bool(acyclic[each]), each))
+        ready = [item for item in order[at:] if not acyclic[item] & set(order[at:])]
+        assert name == min(ready, key=lambda item: (bool(acyclic[item]), item))
 
 
 @given(STEPS)

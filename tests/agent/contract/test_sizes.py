@@ -57,8 +57,8 @@ EMPTY = size(state_text(AgentState()))
 @given(st.lists(SMALL, max_size=3, unique_by=lambda model: model.name), st.booleans())
 @examples(200)
 def test_no_document_has_more_than_its_models_take_at_most(models: list[RenderedModel], ready: bool) -> None:
-    told = ("", DIGEST) if ready else ("r" * (REASON_BYTES - 2), "")
-    entries = tuple(each for model in models for each in said(model, *told))
+    reported = ("", DIGEST) if ready else ("r" * (REASON_BYTES - 2), "")
+    entries = tuple(item for model in models for item in said(model, *reported))
     most = sum(map(bound, models))
     assert (
         size(repository_text(RenderedRepository("", tuple(models)))) - size(repository_text(RenderedRepository("")))
@@ -69,7 +69,7 @@ def test_no_document_has_more_than_its_models_take_at_most(models: list[Rendered
 
 @given(st.text())
 def test_the_bytes_of_a_config_are_those_of_its_json(text: str) -> None:
-    printable = "".join(each for each in text if each.isprintable() or each == "\n")
+    printable = "".join(item for item in text if item.isprintable() or item == "\n")
     assert config_bytes(printable) == text_bytes(printable) == size(json.dumps(printable, ensure_ascii=False))
 
 
@@ -84,14 +84,14 @@ def test_further_versions_count_as_the_largest() -> None:
 @given(st.integers(1, 10**9))
 def test_few_sizes_differ_and_none_counts_for_less(size: int) -> None:
     assert size <= stepped(size) <= size * 9 / 8 + 1
-    assert len({stepped(each) for each in range(1024, 2049)}) == 9
+    assert len({stepped(number) for number in range(1024, 2049)}) == 9
 
 
 @given(st.text(), st.integers(8, 200))
 def test_a_text_is_cut_to_the_bytes_that_it_may_have(text: str, most: int) -> None:
-    found = shortened(text, most)
-    assert text_bytes(found) <= most
-    assert found == text or (found.endswith("…") and text_bytes(text) > most and text.startswith(found[:-1]))
+    result = shortened(text, most)
+    assert text_bytes(result) <= most
+    assert result == text or (result.endswith("…") and text_bytes(text) > most and text.startswith(result[:-1]))
 
 
 def fleet(count: int) -> list[RenderedModel]:
@@ -104,47 +104,49 @@ def fleet(count: int) -> list[RenderedModel]:
 
 def fitting(models: list[RenderedModel]) -> list[RenderedModel]:
     """Return as many of them as a plan puts on one server."""
-    each = bound(models[0])
-    return models[: PLACED_BYTES // each]
+    item = bound(models[0])
+    return models[: PLACED_BYTES // item]
 
 
 @pytest.mark.parametrize("reason", ["", "x" * 5000, 'é"\n' * 2000], ids=["ready", "plain", "escaped"])
 def test_what_is_placed_on_a_server_fits_whatever_is_reported_of_it(reason: str) -> None:
     models = fitting(fleet(1500))
     assert len(models) > 700
-    entries = tuple(each for model in models for each in said(model, reason, DIGEST))
+    entries = tuple(item for model in models for item in said(model, reason, DIGEST))
     problem = "y" * LONGEST_REASON
     state = AgentState(
         "u" * 36, True, True, entries, RenderedRepository("p-0", tuple(models)), "f" * 16, problem, 10**10
     )
     text = fitting_text(state)
     assert size(text) <= DOCUMENT_BYTES < FULL
-    told = parse_state(text)
-    assert told.left_out == 0
-    assert told.applied == state.applied
-    assert [(each.model, each.state, each.failure) for each in told.models] == [
-        (each.model, each.state, each.failure) for each in entries
+    reported = parse_state(text)
+    assert reported.left_out == 0
+    assert reported.applied == state.applied
+    assert [(item.model, item.state, item.failure) for item in reported.models] == [
+        (entry.model, entry.state, entry.failure) for entry in entries
     ]
     if reason:
-        assert all(each.reason.endswith("…") and text_bytes(each.reason) <= LONGEST_REASON for each in told.models)
+        assert all(
+            model.reason.endswith("…") and text_bytes(model.reason) <= LONGEST_REASON for model in reported.models
+        )
     else:
-        assert told == state
+        assert reported == state
 
 
 def test_reasons_are_as_long_as_there_is_space_for() -> None:
     models = fleet(100)
-    entries = tuple(each for model in models for each in said(model, "x" * LONGEST_REASON))
+    entries = tuple(item for model in models for item in said(model, "x" * LONGEST_REASON))
     text = fitting_text(AgentState(models=entries, applied=RenderedRepository("", tuple(models))))
-    assert {len(each.reason) for each in parse_state(text).models} == {LONGEST_REASON}
+    assert {len(model.reason) for model in parse_state(text).models} == {LONGEST_REASON}
 
 
 @pytest.mark.parametrize("reason", ["", "x" * 500])
 def test_models_beyond_the_size_are_left_out_and_numbered(reason: str) -> None:
     models = fleet(5000)
-    entries = tuple(each for model in models for each in said(model, reason, DIGEST))
+    entries = tuple(item for model in models for item in said(model, reason, DIGEST))
     text = fitting_text(AgentState(models=entries, applied=RenderedRepository("p-0", tuple(models))))
     assert DOCUMENT_BYTES * 0.97 < size(text) <= DOCUMENT_BYTES
-    told = parse_state(text)
-    names = {each.name for each in told.applied.models}
-    assert {each.model for each in told.models} == names
-    assert told.left_out == 5000 - len(names) > 0
+    reported = parse_state(text)
+    names = {model.name for model in reported.applied.models}
+    assert {item.model for item in reported.models} == names
+    assert reported.left_out == 5000 - len(names) > 0

@@ -74,18 +74,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815
 
     def _get(self, key: str, query: Mapping[str, str], body: bytes) -> None:
-        found = self.bucket.objects.get(key)
-        if found is None:
+        result = self.bucket.objects.get(key)
+        if result is None:
             self._say(404, "NoSuchKey")
             return
-        asked = self.headers.get("Range") or self.headers.get("x-ms-range", "")
-        if not asked:
-            self._send(200, found, _headers(found))
+        requested = self.headers.get("Range") or self.headers.get("x-ms-range", "")
+        if not requested:
+            self._send(200, result, _headers(result))
             return
-        first, _, last = asked.removeprefix("bytes=").partition("-")
-        start, end = int(first), min(int(last) + 1, len(found))
-        span = {"Content-Range": f"bytes {start}-{end - 1}/{len(found)}"}
-        self._send(206, found[start:end], {**_headers(found), **span})
+        first, _, last = requested.removeprefix("bytes=").partition("-")
+        start, end = int(first), min(int(last) + 1, len(result))
+        span = {"Content-Range": f"bytes {start}-{end - 1}/{len(result)}"}
+        self._send(206, result[start:end], {**_headers(result), **span})
 
     _head = _get
 
@@ -95,7 +95,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if bucket.troubles:
             self._say(bucket.troubles.pop(0), "SlowDown")
         elif query.get("comp") == "blocklist":
-            names = [each.text or "" for each in ElementTree.fromstring(body)]
+            names = [item.text or "" for item in ElementTree.fromstring(body)]
             self._store(key, b"".join(bucket.blocks.pop((key, name)) for name in names))
         elif len(body) > bucket.room:
             self._say(*bucket.full)
@@ -143,46 +143,46 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._send(200, b"<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
             return
         numbers = sorted((name for at, name in self.bucket.blocks if at == key), key=int)
-        whole = b"".join(self.bucket.blocks.pop((key, number)) for number in numbers)
-        self.bucket.objects[key] = whole
-        etag = f'"{md5(whole).hexdigest()}"'
+        full = b"".join(self.bucket.blocks.pop((key, number)) for number in numbers)
+        self.bucket.objects[key] = full
+        etag = f'"{md5(full).hexdigest()}"'
         self._send(
             200, f"<CompleteMultipartUploadResult><ETag>{escape(etag)}</ETag></CompleteMultipartUploadResult>".encode()
         )
 
     def _delete(self, key: str, query: Mapping[str, str], body: bytes) -> None:
         if "uploadId" in query:
-            for at in [each for each in self.bucket.blocks if each[0] == key]:
+            for at in [block for block in self.bucket.blocks if block[0] == key]:
                 del self.bucket.blocks[at]
-        found = self.bucket.objects.pop(key, None)
+        result = self.bucket.objects.pop(key, None)
         azure = "x-ms-version" in self.headers
-        if found is None and azure:
+        if result is None and azure:
             self._say(404, "BlobNotFound")
         else:
             self._send(202 if azure else 204, b"")
 
     def _delete_many(self, body: bytes) -> None:
         """Answer S3's DeleteObjects: refusals are in an answer of status 200."""
-        keys = [each.text or "" for each in ElementTree.fromstring(body).iter() if each.tag.endswith("Key")]
+        keys = [item.text or "" for item in ElementTree.fromstring(body).iter() if item.tag.endswith("Key")]
         status, code = self.bucket.refused.get("DELETE", (0, ""))
         if not status:
             for key in keys:
                 self.bucket.objects.pop(key, None)
         tag, why = ("Error", f"<Code>{code}</Code><Message>because</Message>") if status else ("Deleted", "")
-        told = "".join(f"<{tag}><Key>{escape(key)}</Key>{why}</{tag}>" for key in keys)
-        self._send(200, f"<DeleteResult>{told}</DeleteResult>".encode())
+        reported = "".join(f"<{tag}><Key>{escape(key)}</Key>{why}</{tag}>" for key in keys)
+        self._send(200, f"<DeleteResult>{reported}</DeleteResult>".encode())
 
     def _delete_batch(self, body: bytes) -> None:
         """Answer Azure's batch: requests within the body, each answered within the answer's."""
         status, code = self.bucket.refused.get("DELETE", (0, ""))
         answers = []
-        for number, line in enumerate(each for each in body.decode().splitlines() if each.startswith("DELETE ")):
+        for number, line in enumerate(line for line in body.decode().splitlines() if line.startswith("DELETE ")):
             key = unquote(urlsplit(line.split(" ")[1]).path).split("/", 2)[2]
-            found = None if status else self.bucket.objects.pop(key, None)
-            said = f"{status} Forbidden" if status else "202 Accepted" if found is not None else "404 Not Found"
-            error = f"x-ms-error-code: {code or 'BlobNotFound'}\r\n" if found is None else ""
+            result = None if status else self.bucket.objects.pop(key, None)
+            reported = f"{status} Forbidden" if status else "202 Accepted" if result is not None else "404 Not Found"
+            error = f"x-ms-error-code: {code or 'BlobNotFound'}\r\n" if result is None else ""
             answers.append(
-                f"--batch\r\nContent-Type: application/http\r\nContent-ID: {number}\r\n\r\nHTTP/1.1 {said}\r\n"
+                f"--batch\r\nContent-Type: application/http\r\nContent-ID: {number}\r\n\r\nHTTP/1.1 {reported}\r\n"
                 f"{error}x-ms-request-id: 1\r\n\r\n"
             )
         text = "\r\n".join([*answers, "--batch--\r\n"])
@@ -201,12 +201,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):
             return self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        whole = b""
+        full = b""
         while size := int(self.rfile.readline(), 16):
-            whole += self.rfile.read(size)
+            full += self.rfile.read(size)
             self.rfile.readline()
         self.rfile.readline()
-        return whole
+        return full
 
     def _say(self, status: int, code: str) -> None:
         self._send(status, f"<Error><Code>{code}</Code><Message>because</Message></Error>".encode())
@@ -235,7 +235,7 @@ def _s3_list(files: Mapping[str, bytes], folders: list[str]) -> str:
         "<LastModified>2015-10-21T07:28:00.000Z</LastModified></Contents>"
         for key, body in files.items()
     )
-    common = "".join(f"<CommonPrefixes><Prefix>{escape(each)}</Prefix></CommonPrefixes>" for each in folders)
+    common = "".join(f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in folders)
     return f"<?xml version='1.0'?><ListBucketResult>{contents}{common}</ListBucketResult>"
 
 
@@ -246,7 +246,7 @@ def _azure_list(files: Mapping[str, bytes], folders: list[str]) -> str:
         "<BlobType>BlockBlob</BlobType><Content-Type>text/plain</Content-Type></Properties></Blob>"
         for key, body in files.items()
     )
-    common = "".join(f"<BlobPrefix><Name>{escape(each)}</Name></BlobPrefix>" for each in folders)
+    common = "".join(f"<BlobPrefix><Name>{escape(folder)}</Name></BlobPrefix>" for folder in folders)
     return f"<?xml version='1.0'?><EnumerationResults><Blobs>{blobs}{common}</Blobs><NextMarker/></EnumerationResults>"
 
 

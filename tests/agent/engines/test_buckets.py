@@ -73,7 +73,7 @@ def test_what_is_published_comes_back(cloud: Bucket, uri: str, engine: Path, tmp
     published = store.publish(KEY, engine, manifest())
     assert store.lookup(KEY) == published
     assert listing(storage.fetch(published.uri, published.digest)) == FILES
-    assert [each.key for each in store.list()] == [KEY]
+    assert [item.key for item in store.list()] == [KEY]
     assert not any(".conditional" in key for key in cloud.objects)
     store.remove(KEY)
     assert cloud.objects == {}
@@ -126,9 +126,9 @@ def test_a_conflict_is_no_loss(cloud: Bucket, engine: Path, tmp_path: Path) -> N
 
 def test_what_passes_is_tried_again(cloud: Bucket, uri: str, engine: Path, tmp_path: Path) -> None:
     cloud.troubles = [503, 500, 429]
-    told: list[int] = []
-    published = open_at(uri, tmp_path).publish(KEY, engine, manifest(), lambda done, total: told.append(done))
-    assert told[-1] == published.size
+    reported: list[int] = []
+    published = open_at(uri, tmp_path).publish(KEY, engine, manifest(), lambda done, total: reported.append(done))
+    assert reported[-1] == published.size
     assert cloud.troubles == []
 
 
@@ -204,17 +204,17 @@ def test_connections_that_are_cut(
     big = write(tmp_path / "big", {"weights": bytes(range(256)) * 2**16, "config": b"1", "sub/x": b"2"})
     proxy.cuts, later = [10, 0], [200, 30, 0]
     store = open_at(URIS["s3"], tmp_path)
-    told: list[int] = []
+    reported: list[int] = []
 
     def progress(done: int, total: int) -> None:
-        told.append(done)
+        reported.append(done)
         if done:
             proxy.cuts += later
             later.clear()
 
     published = store.publish(KEY, big, manifest(), progress)
     assert proxy.cuts == later == []
-    assert told[-1] == published.size
+    assert reported[-1] == published.size
     assert store.lookup(KEY) == published
     assert store._sink.folders(KEY) == [published.attempt]
     assert listing(Storage(cache).fetch(published.uri, published.digest)) == listing(big)

@@ -82,9 +82,9 @@ def test_killed_before_its_manifest_it_is_not_seen(
 @pytest.mark.parametrize("point", ["as the manifest has its name", "after the manifest"])
 def test_killed_behind_its_manifest_all_is_there(here: EngineStore, engine: Path, tmp_path: Path, point: str) -> None:
     kill_at(point, here.uri, tmp_path)
-    found = here.lookup(KEY)
-    assert found is not None
-    assert here.publish(KEY, engine, manifest()) == found
+    result = here.lookup(KEY)
+    assert result is not None
+    assert here.publish(KEY, engine, manifest()) == result
 
 
 def spoil(store: EngineStore, name: str, body: bytes | None) -> None:
@@ -161,12 +161,12 @@ def test_a_manifest_of_another_engine(store: EngineStore, engine: Path) -> None:
 
 def test_a_broken_phase_is_done_again(store: EngineStore, engine: Path, tmp_path: Path) -> None:
     store.save_phase(KEY, "convert", engine)
-    place = f"{KEY}/phases/convert"
-    (attempt,) = store._sink.folders(place)
-    spoil(store, f"{place}/{attempt}/model.onnx", b"cut")
+    location = f"{KEY}/phases/convert"
+    (attempt,) = store._sink.folders(location)
+    spoil(store, f"{location}/{attempt}/model.onnx", b"cut")
     assert not store.load_phase(KEY, "convert", tmp_path / "copy")
     store.save_phase(KEY, "convert", engine)
-    spoil(store, f"{place}/manifest.json", b"{")
+    spoil(store, f"{location}/manifest.json", b"{")
     store.save_phase(KEY, "convert", engine)
     assert store.load_phase(KEY, "convert", tmp_path / "again")
     assert listing(tmp_path / "again") == FILES
@@ -176,7 +176,7 @@ def test_what_lies_alongside_is_left_alone(store: EngineStore, engine: Path) -> 
     for name in ("README", "models/manifest.json", f"{KEY}.old/manifest.json", f"{OTHER}/notes.txt", "x/y/z"):
         store._sink.replace(name, b"theirs")
     published = store.publish(KEY, engine, manifest())
-    assert [each.key for each in store.list()] == [KEY]
+    assert [item.key for item in store.list()] == [KEY]
     assert store.lookup(KEY) == published
     assert store.lookup(OTHER) is None
     store.remove(KEY)

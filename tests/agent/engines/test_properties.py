@@ -86,14 +86,14 @@ MANIFEST = st.builds(
 )
 
 
-@given(MANIFEST.filter(lambda each: each.key))
-def test_a_manifest_is_read_as_it_was_written(each: Manifest) -> None:
-    found = parse_manifest(manifest_text(each), "s3://bucket/engines/key/")
-    assert found.uri == f"s3://bucket/engines/key/{each.attempt}"
-    assert manifest_text(found) == manifest_text(each)
-    assert (found.files, found.accuracy, found.shape, found.options) == (
-        each.files,
-        each.accuracy,
-        each.shape,
-        each.options,
+@given(MANIFEST.filter(lambda item: item.key))
+def test_a_manifest_is_read_as_it_was_written(item: Manifest) -> None:
+    result = parse_manifest(manifest_text(item), "s3://bucket/engines/key/")
+    assert result.uri == f"s3://bucket/engines/key/{item.attempt}"
+    assert manifest_text(result) == manifest_text(item)
+    assert (result.files, result.accuracy, result.shape, result.options) == (
+        item.files,
+        item.accuracy,
+        item.shape,
+        item.options,
     )

@@ -17,13 +17,13 @@ from .making import FILES, KEY, OTHER, REQUEST, listing, manifest, open_at, writ
 
 def test_an_engine_is_published_and_looked_up(store: EngineStore, engine: Path) -> None:
     assert store.lookup(KEY) is None
-    told: list[tuple[int, int]] = []
-    published = store.publish(KEY, engine, manifest(), lambda done, total: told.append((done, total)))
+    reported: list[tuple[int, int]] = []
+    published = store.publish(KEY, engine, manifest(), lambda done, total: reported.append((done, total)))
     assert store.lookup(KEY) == published
     assert (published.builder, published.precision, published.architecture) == ("onnxruntime", "int8", "amd64")
     assert published.size == sum(map(len, FILES.values()))
-    assert told[0] == (0, published.size)
-    assert told[-1] == (published.size, published.size)
+    assert reported[0] == (0, published.size)
+    assert reported[-1] == (published.size, published.size)
 
 
 def test_an_agent_fetches_it_by_the_manifests_digest(store: EngineStore, engine: Path, storage: Storage) -> None:
@@ -79,7 +79,7 @@ def test_racers_agree_on_one(store: EngineStore, tmp_path: Path, monkeypatch: py
     folders = [write(tmp_path / f"racer{n}", {"model": b"%d" % n * 100, "sub/x": b"%d" % n}) for n in range(racers)]
     with ThreadPoolExecutor(racers) as pool:
         winners = list(pool.map(lambda folder: store.publish(KEY, folder, manifest()), folders))
-    assert len({each.attempt for each in winners}) == 1
+    assert len({winner.attempt for winner in winners}) == 1
     assert store.lookup(KEY) == winners[0]
     assert store._sink.folders(KEY) == [winners[0].attempt]
 
@@ -101,15 +101,15 @@ def test_phases(store: EngineStore, engine: Path, tmp_path: Path) -> None:
 def test_removed_is_gone(store: EngineStore, engine: Path) -> None:
     store.remove(KEY)
     store.publish(KEY, engine, manifest())
-    kept = store.publish(OTHER, engine, manifest(OTHER))
+    retained = store.publish(OTHER, engine, manifest(OTHER))
     store.add_request(KEY, REQUEST)
     store.remove(KEY, "0" * 16)
     assert store.lookup(KEY) is not None
     store.remove(KEY)
     assert store.lookup(KEY) is None
     assert store.keys() == [OTHER]
-    assert [each.key for each in store.list()] == [OTHER]
-    assert store.lookup(OTHER) == kept
+    assert [item.key for item in store.list()] == [OTHER]
+    assert store.lookup(OTHER) == retained
 
 
 def test_wrong_names_are_refused(here: EngineStore, engine: Path) -> None:

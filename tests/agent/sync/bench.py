@@ -77,7 +77,7 @@ class Bench:
 
     def states(self) -> dict[tuple[str, int], LoadState]:
         """Return the states that the agent reports."""
-        return {(each.model, each.version): each.state for each in self.agent.ledger.loaded()}
+        return {(item.model, item.version): item.state for item in self.agent.ledger.loaded()}
 
     def entries(self, model: str) -> set[str]:
         """Return the entries of the server's folder of a model."""

@@ -25,14 +25,14 @@ def with_device_errors() -> LoadedModel:
     return LoadedModel("m", 1, LoadState.UNAVAILABLE, reason, FailureKind.DEVICE)
 
 
-def said(bench: Bench, monkeypatch: pytest.MonkeyPatch, *found: LoadedModel) -> None:
+def said(bench: Bench, monkeypatch: pytest.MonkeyPatch, *result: LoadedModel) -> None:
     """Let the server's index report this from now on."""
 
     async def index(fake: FakeControl) -> tuple[LoadedModel, ...]:
-        return found
+        return result
 
     async def is_ready(fake: FakeControl, name: str, version: int) -> bool:
-        return version not in {each.version for each in found}
+        return version not in {item.version for item in result}
 
     monkeypatch.setattr(FakeControl, "index", index)
     monkeypatch.setattr(FakeControl, "is_ready", is_ready)
@@ -40,33 +40,33 @@ def said(bench: Bench, monkeypatch: pytest.MonkeyPatch, *found: LoadedModel) -> 
 
 @pytest.mark.parametrize("state", [LoadState.UNAVAILABLE, LoadState.READY])
 async def test_the_index_of_a_server_tells_a_crash_loop(state: LoadState) -> None:
-    told = crashing(state)
-    entry = {"name": "m", "version": "1", "state": str(state), "reason": told.reason}
+    reported = crashing(state)
+    entry = {"name": "m", "version": "1", "state": str(state), "reason": reported.reason}
     control = Control("http://server")
     control._client = httpx.AsyncClient(
         base_url="http://server", transport=httpx.MockTransport(lambda _: httpx.Response(200, json=[entry]))
     )
-    assert await control.index() == (told,)
-    assert not told.lasts
+    assert await control.index() == (reported,)
+    assert not reported.lasts
     await control.close()
 
 
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [crashing(LoadState.UNAVAILABLE), crashing(LoadState.READY), with_device_errors()],
     ids=["resting", "on trial", "device"],
 )
 async def test_what_crashes_is_reported_and_not_loaded_again(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, told: LoadedModel
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, message: LoadedModel
 ) -> None:
     model = bench.model("m", v1=bench.source("a", "one"))
     await bench.settle(model)
-    said(bench, monkeypatch, told)
+    said(bench, monkeypatch, message)
     for _ in range(3):
         await bench.settle(model)
         bench.now += 100.0
     assert bench.fake.calls == ["load m"]
-    assert [replace(each, digest="") for each in bench.agent.ledger.loaded()] == [told]
+    assert [replace(item, digest="") for item in bench.agent.ledger.loaded()] == [message]
     assert bench.agent.ledger.has_been_tried("m")
 
 

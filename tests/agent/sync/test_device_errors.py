@@ -33,10 +33,10 @@ async def test_a_load_that_fails_for_the_device_says_so_and_how_often(
     for attempt in (1, 2, 3):
         await bench.settle(model)
         bench.now += 60.0
-        (told,) = bench.agent.ledger.loaded()
-        assert (told.state, told.failure) == (LoadState.UNAVAILABLE, kind)
-        assert told.attempts == (attempt if kind is FailureKind.DEVICE else 0)
-        assert words in told.reason
+        (reported,) = bench.agent.ledger.loaded()
+        assert (reported.state, reported.failure) == (LoadState.UNAVAILABLE, kind)
+        assert reported.attempts == (attempt if kind is FailureKind.DEVICE else 0)
+        assert words in reported.reason
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ async def test_the_index_of_a_server_tells_device_errors(
     control._client = httpx.AsyncClient(
         base_url="http://server", transport=httpx.MockTransport(lambda _: httpx.Response(200, json=[entry]))
     )
-    (told,) = await control.index()
-    assert told.failure is kind
-    assert told.lasts == (state is LoadState.READY and kind is None)
+    (reported,) = await control.index()
+    assert reported.failure is kind
+    assert reported.lasts == (state is LoadState.READY and kind is None)
     await control.close()

@@ -26,7 +26,7 @@ async def test_a_new_version_is_served_though_the_former_files_are_gone(bench: B
     shutil.rmtree(bench.root / "sources" / "a")
     await bench.settle(bench.model("m", v1=former, v2=bench.source("b", "two")))
     assert bench.fake.loaded == {"m": {1: "one", 2: "two"}}
-    assert {each.state for each in bench.agent.ledger.loaded()} == {LoadState.READY}
+    assert {item.state for item in bench.agent.ledger.loaded()} == {LoadState.READY}
 
 
 async def test_what_fails_is_reported_with_the_step_at_which_it_failed(bench: Bench) -> None:
@@ -39,7 +39,7 @@ async def test_what_fails_is_reported_with_the_step_at_which_it_failed(bench: Be
         bench.model("broken", v1=bench.source("broken", "two", broken=True)),
         bench.model("good", v1=good),
     )
-    assert {each.model: each.failure for each in bench.agent.ledger.loaded()} == {
+    assert {item.model: item.failure for item in bench.agent.ledger.loaded()} == {
         "digest": FailureKind.DIGEST,
         "absent": FailureKind.DOWNLOAD,
         "broken": FailureKind.LOAD,
@@ -55,9 +55,9 @@ async def test_a_disk_that_is_full_counts_as_a_failed_download(bench: Bench, mon
     with monkeypatch.context() as patched:
         patched.setattr("argosy_agent.folder.repository.write_version", full)
         await bench.settle(model)
-    (told,) = bench.agent.ledger.loaded()
-    assert (told.state, told.failure) == (LoadState.UNAVAILABLE, FailureKind.DOWNLOAD)
-    assert "No space left on device" in told.reason
+    (reported,) = bench.agent.ledger.loaded()
+    assert (reported.state, reported.failure) == (LoadState.UNAVAILABLE, FailureKind.DOWNLOAD)
+    assert "No space left on device" in reported.reason
     bench.now = 60.0
     await bench.settle(model)
     assert bench.fake.loaded == {"m": {1: "one"}}
@@ -71,8 +71,8 @@ async def test_a_fault_of_ours_is_reported_and_tried_again_after_a_pause(
 
     monkeypatch.setattr("argosy_agent.folder.repository.write_version", fault)
     await bench.settle(bench.model("m", v1=bench.source("a", "one")))
-    (told,) = bench.agent.ledger.loaded()
-    assert told.reason == "KeyError: 'nobody thought of it'"
+    (reported,) = bench.agent.ledger.loaded()
+    assert reported.reason == "KeyError: 'nobody thought of it'"
     assert bench.agent.ledger.failures["m"].attempts == 1
 
 
@@ -80,9 +80,9 @@ async def test_a_fault_of_ours_is_reported_and_tried_again_after_a_pause(
 async def test_a_uri_that_is_none_holds_up_no_other_model(bench: Bench, uri: str) -> None:
     await bench.settle(bench.model("bad", v1=VersionSource(uri)), bench.model("good", v1=bench.source("a", "one")))
     assert bench.fake.loaded == {"good": {1: "one"}}
-    (told,) = [each for each in bench.agent.ledger.loaded() if each.model == "bad"]
-    assert (told.state, told.failure) == (LoadState.UNAVAILABLE, FailureKind.DOWNLOAD)
-    assert told.reason
+    (reported,) = [item for item in bench.agent.ledger.loaded() if item.model == "bad"]
+    assert (reported.state, reported.failure) == (LoadState.UNAVAILABLE, FailureKind.DOWNLOAD)
+    assert reported.reason
 
 
 async def test_files_that_came_complete_and_are_wrong_are_seldom_fetched_again(bench: Bench) -> None:
@@ -106,6 +106,6 @@ async def test_files_that_came_complete_and_are_wrong_are_seldom_fetched_again(b
 
 def test_no_password_is_reported(bench: Bench) -> None:
     folder = bench.root / "server/repository/m"
-    said = f"failed: {folder}/1/model.onnx is not there"
-    assert "hunter2" not in load_failure(said, folder, {1: "https://me:hunter2@host/x.zip?sig=abc"}, "")
-    assert "https://host/x.zip" in load_failure(said, folder, {1: "https://me:hunter2@host/x.zip?sig=abc"}, "")
+    reported = f"failed: {folder}/1/model.onnx is not there"
+    assert "hunter2" not in load_failure(reported, folder, {1: "https://me:hunter2@host/x.zip?sig=abc"}, "")
+    assert "https://host/x.zip" in load_failure(reported, folder, {1: "https://me:hunter2@host/x.zip?sig=abc"}, "")

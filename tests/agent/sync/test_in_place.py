@@ -28,14 +28,14 @@ async def test_a_change_inplace_rewrites_the_configuration_alone(bench: Bench) -
         return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in files}
 
     await bench.settle(in_place(model, "a"))
-    before, asked = standing(), bench.fake.calls.count("load m")
+    before, requested = standing(), bench.fake.calls.count("load m")
     shutil.rmtree(bench.root / "cache")
     (bench.root / "cache").mkdir()
     await bench.settle(in_place(model, "b"))
     after = standing()
     assert (folder / "config.pbtxt").read_text().endswith("# b\n")
     assert before.pop("config.pbtxt") != after.pop("config.pbtxt")
-    assert (before, bench.fake.calls.count("load m")) == (after, asked + 1)
+    assert (before, bench.fake.calls.count("load m")) == (after, requested + 1)
     assert bench.states() == {("m", 1): LoadState.READY}
 
 
@@ -56,7 +56,7 @@ async def test_a_change_inplace_does_not_wait_behind_models_that_load(
     monkeypatch.setattr(bench.fake, "load", held_up)
     await bench.agent.observe()
     await bench.converge(RenderedRepository("server", (in_place(model, "a"), *others)))
-    assert {await begun.get() for _ in others} == {each.name for each in others}
+    assert {await begun.get() for _ in others} == {other.name for other in others}
     await bench.converge(RenderedRepository("server", (in_place(model, "b"), *others)))
     assert await begun.get() == "m"
     go_on.set()
@@ -75,7 +75,7 @@ async def test_a_change_inplace_that_is_refused_is_taken_back_and_reported(
 
     monkeypatch.setattr(bench.fake, "load", refuse)
     await bench.settle(in_place(model, "b"))
-    (told,) = bench.agent.ledger.loaded()
-    assert (told.answers, told.former, told.failure) == (True, True, FailureKind.LOAD)
-    assert "found no memory" in told.reason
+    (reported,) = bench.agent.ledger.loaded()
+    assert (reported.answers, reported.former, reported.failure) == (True, True, FailureKind.LOAD)
+    assert "found no memory" in reported.reason
     assert (bench.root / "server/repository/m/config.pbtxt").read_text().endswith("# a\n")

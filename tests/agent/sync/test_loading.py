@@ -34,13 +34,13 @@ async def test_a_model_is_loaded_by_its_served_name_and_reported_by_its_own(benc
 async def test_a_later_agent_also_reports_the_digest_of_what_serves(bench: Bench) -> None:
     model = bench.model("m", v1=bench.source("a", "one"))
     await bench.settle(model)
-    [told] = {each.digest for each in bench.agent.ledger.loaded()}
-    assert told.startswith("listing:")
+    [reported] = {item.digest for item in bench.agent.ledger.loaded()}
+    assert reported.startswith("listing:")
     bench.agent = bench.new_agent()
     await bench.settle(model)
-    assert {each.digest for each in bench.agent.ledger.loaded()} == {told}
+    assert {item.digest for item in bench.agent.ledger.loaded()} == {reported}
     await bench.settle(bench.model("m", v1=bench.source("a", "other")))
-    assert {each.digest for each in bench.agent.ledger.loaded()}.isdisjoint({told, ""})
+    assert {item.digest for item in bench.agent.ledger.loaded()}.isdisjoint({reported, ""})
 
 
 async def test_nothing_is_loaded_twice(bench: Bench) -> None:
@@ -83,8 +83,8 @@ async def test_an_ensemble_of_a_broken_step_says_what_it_waits_for(bench: Bench)
     step = bench.model("step", v1=bench.source("a", "one", broken=True))
     pipe = RenderedModel("pipe", text("pipe", 1), {1: VersionSource()}, {"step": 1})
     await bench.settle(step, pipe)
-    (told,) = [each for each in bench.agent.ledger.loaded() if each.model == "pipe"]
-    assert (told.state, told.reason) == (LoadState.LOADING, "waiting for step")
+    (reported,) = [item for item in bench.agent.ledger.loaded() if item.model == "pipe"]
+    assert (reported.state, reported.reason) == (LoadState.LOADING, "waiting for step")
 
 
 async def test_a_new_version_is_reported_ready_while_the_old_one_still_answers(bench: Bench) -> None:

@@ -24,13 +24,13 @@ async def test_a_server_that_lost_everything_gets_it_again(bench: Bench) -> None
 async def test_a_restarted_server_gets_what_served_if_the_next_is_unavailable(bench: Bench, uri: str) -> None:
     first = bench.source("a", "one")
     await bench.settle(bench.model("m", v1=first))
-    wanted = bench.model("m", v1=first, v2=VersionSource(uri))
-    await bench.settle(wanted)
+    desired = bench.model("m", v1=first, v2=VersionSource(uri))
+    await bench.settle(desired)
     bench.fake.loaded.clear()
-    await bench.settle(wanted)
+    await bench.settle(desired)
     assert bench.fake.loaded == {"m": {1: "one"}}
     assert bench.states()["m", 2] is LoadState.UNAVAILABLE
-    (served,) = [each for each in bench.agent.ledger.loaded() if each.version == 1]
+    (served,) = [item for item in bench.agent.ledger.loaded() if item.version == 1]
     assert served.answers
 
 
@@ -48,14 +48,14 @@ async def test_a_restarted_server_gets_back_what_served_where_its_source_is_gone
 async def test_what_got_lost_comes_back_at_once_and_then_what_should_be_served(bench: Bench) -> None:
     first = bench.source("a", "one")
     await bench.settle(bench.model("m", v1=first))
-    wanted = bench.model("m", v1=first, v2=bench.source("b", "two", broken=True))
-    await bench.settle(wanted)
+    desired = bench.model("m", v1=first, v2=bench.source("b", "two", broken=True))
+    await bench.settle(desired)
     bench.fake.loaded.clear()
-    await bench.settle(wanted)  # within the pause after the failure
+    await bench.settle(desired)  # within the pause after the failure
     assert bench.fake.loaded == {"m": {1: "one"}}
     bench.fake.loaded.clear()
-    wanted = bench.model("m", v1=first, v2=bench.source("b", "two"))
-    await bench.settle(wanted)
+    desired = bench.model("m", v1=first, v2=bench.source("b", "two"))
+    await bench.settle(desired)
     assert bench.fake.loaded == {"m": {1: "one", 2: "two"}}
     assert bench.states() == {("m", 1): LoadState.READY, ("m", 2): LoadState.READY}
 
@@ -81,7 +81,7 @@ async def test_a_server_that_ends_with_lost_models_gets_what_should_serve(
     bench.fake.loaded.clear()
     load = bench.fake.load
     monkeypatch.setattr(bench.fake, "load", ends)
-    wanted = bench.model("m", v1=bench.source("b", "two"))
+    desired = bench.model("m", v1=bench.source("b", "two"))
     tried: list[str] = []
     stage = RepositoryFolder.stage
 
@@ -90,8 +90,8 @@ async def test_a_server_that_ends_with_lost_models_gets_what_should_serve(
         return stage(self, target, *rest)
 
     monkeypatch.setattr(RepositoryFolder, "stage", noted)
-    await bench.settle(wanted)
+    await bench.settle(desired)
     assert tried == ["a", "b"]
     bench.now = 3.0
-    await bench.settle(wanted)
+    await bench.settle(desired)
     assert tried == ["a", "b", "b", "a"]

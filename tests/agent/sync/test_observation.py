@@ -70,15 +70,15 @@ async def test_one_model_that_is_lost_is_detected_by_the_next_index(scene: Scene
 async def test_few_models_are_requested_one_by_one(scene: Scene) -> None:
     scene.fake.loaded = {"a": {1: ""}, "b": {1: "", 2: ""}}
     await scene.looks(600)
-    asked = []
+    requests = []
 
     async def is_ready(name: str, version: int) -> bool:
-        asked.append((name, version))
+        requests.append((name, version))
         return True
 
     scene.fake.is_ready = is_ready  # type: ignore[method-assign]
     await scene.looks(INDEX_MOST_S)
-    assert set(asked) == {("a", 1), ("b", 1), ("b", 2)}
+    assert set(requests) == {("a", 1), ("b", 1), ("b", 2)}
 
 
 async def test_after_a_change_the_index_is_requested_again_soon(scene: Scene) -> None:
@@ -136,11 +136,11 @@ async def test_an_answer_from_before_the_question_does_not_count(scene: Scene) -
     assert scene.ledger.state("m", 1) is None
 
 
-@pytest.mark.parametrize(("trouble", "said"), [(UnreachableError("gone"), False), (SlowError("slow"), True)])
+@pytest.mark.parametrize(("error", "message"), [(UnreachableError("gone"), False), (SlowError("slow"), True)])
 async def test_a_lost_server_drains_nothing_and_a_slow_one_is_queried_again(
-    scene: Scene, trouble: Exception, said: bool
+    scene: Scene, error: Exception, message: bool
 ) -> None:
-    troubles, index = [trouble], scene.fake.index
+    troubles, index = [error], scene.fake.index
 
     async def troubled() -> Any:
         if troubles:
@@ -148,7 +148,7 @@ async def test_a_lost_server_drains_nothing_and_a_slow_one_is_queried_again(
         return await index()
 
     scene.fake.index = troubled  # type: ignore[method-assign]
-    assert await scene.observation.gone("m0", {2}) is said
+    assert await scene.observation.gone("m0", {2}) is message
 
 
 async def test_the_result_of_a_load_outlives_an_earlier_index(scene: Scene) -> None:

@@ -17,8 +17,8 @@ async def test_a_refused_version_is_taken_back_and_reported(bench: Bench) -> Non
     assert bench.entries("m") == {"1", "config.pbtxt"}
     assert (bench.root / "server/repository/m/config.pbtxt").read_text() == config
     assert bench.states() == {("m", 1): LoadState.READY, ("m", 2): LoadState.UNAVAILABLE}
-    (told,) = [each.reason for each in bench.agent.ledger.loaded() if each.version == 2]
-    assert told.startswith("failed to load 'm': version 2 is broken; mend its files")
+    (reported,) = [item.reason for item in bench.agent.ledger.loaded() if item.version == 2]
+    assert reported.startswith("failed to load 'm': version 2 is broken; mend its files")
 
 
 async def test_refused_files_of_the_same_version_are_taken_back_and_reported(bench: Bench) -> None:
@@ -49,24 +49,24 @@ async def test_what_failed_is_tried_again_later_and_at_once_when_it_changes(benc
 async def test_a_fresh_server_serves_older_versions_if_the_newest_fails(bench: Bench, fault: str) -> None:
     first = bench.source("a", "one")
     second = bench.source("b", "two", broken=True) if fault == "refused" else VersionSource("foo://nowhere/x")
-    wanted = bench.model("m", v1=first, v2=second)
-    await bench.settle(wanted)
+    desired = bench.model("m", v1=first, v2=second)
+    await bench.settle(desired)
     assert bench.fake.loaded == {"m": {1: "one"}}
     assert bench.states() == {("m", 1): LoadState.READY, ("m", 2): LoadState.UNAVAILABLE}
     assert bench.agent.ledger.has_been_tried("m")
     shutil.rmtree(bench.root / "sources" / "b", ignore_errors=True)
-    wanted = bench.model("m", v1=first, v2=bench.source("b", "two"))
-    await bench.settle(wanted)
+    desired = bench.model("m", v1=first, v2=bench.source("b", "two"))
+    await bench.settle(desired)
     assert bench.fake.loaded == {"m": {1: "one", 2: "two"}}
     assert bench.agent.ledger.failures == {}
 
 
 async def test_the_full_target_is_tried_again_alongside_what_serves_of_it(bench: Bench) -> None:
-    wanted = bench.model("m", v1=bench.source("a", "one"), v2=bench.source("b", "two", broken=True))
-    await bench.settle(wanted)
+    desired = bench.model("m", v1=bench.source("a", "one"), v2=bench.source("b", "two", broken=True))
+    await bench.settle(desired)
     calls = len(bench.fake.calls)
     bench.now = 3.0
-    await bench.settle(wanted)
+    await bench.settle(desired)
     assert len(bench.fake.calls) == calls + 1
     assert bench.fake.loaded == {"m": {1: "one"}}
     assert bench.agent.ledger.failures["m"].attempts == 2

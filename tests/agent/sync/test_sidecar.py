@@ -104,13 +104,13 @@ async def test_settled_when_all_are_ready_or_have_failed_once_and_it_stays_so(be
     bench.sidecar._take(bench.want(bench.model("good"), bench.model("bad", broken=True)))
     waiting = await bench.rounds()
     assert (waiting.live, waiting.settled) == (False, False)
-    assert [each.state for each in waiting.models] == [LoadState.LOADING] * 2
+    assert [model.state for model in waiting.models] == [LoadState.LOADING] * 2
     bench.fake.gone = False
     await bench.sidecar.round()
     assert not bench.offers.states[-1].settled
     state = await bench.rounds()
     assert state.settled
-    assert {each.model: each.state for each in state.models} == {
+    assert {item.model: item.state for item in state.models} == {
         "good": LoadState.READY,
         "bad": LoadState.UNAVAILABLE,
     }
@@ -154,7 +154,7 @@ async def test_an_agent_that_starts_again_knows_what_it_did(bench: Bench, fake: 
     await again.sidecar.round()
     (state,) = again.offers.states
     assert (state.live, state.settled, state.desired) == (True, True, fingerprint(text))
-    assert [each.state for each in state.models] == [LoadState.READY]
+    assert [model.state for model in state.models] == [LoadState.READY]
     assert fake.calls == ["load m"]
     fake.loaded.clear()
     await again.rounds()
@@ -190,9 +190,9 @@ async def test_a_very_long_reason_is_cut(bench: Bench, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(bench.fake, "load", load)
     bench.sidecar._take(bench.want(bench.model("m")))
-    (told,) = (await bench.rounds()).models
-    assert text_bytes(told.reason) == LONGEST_REASON
-    assert told.reason.endswith("x…")
+    (reported,) = (await bench.rounds()).models
+    assert text_bytes(reported.reason) == LONGEST_REASON
+    assert reported.reason.endswith("x…")
 
 
 class Texts:

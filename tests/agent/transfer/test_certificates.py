@@ -23,7 +23,7 @@ HOST = "127.0.0.1"
 
 def signed(name: str, issuer: str, own: ec.EllipticCurvePrivateKey, by: ec.EllipticCurvePrivateKey) -> x509.Certificate:
     """Return a certificate for a day."""
-    named = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, each)]) for each in (name, issuer)]
+    named = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, item)]) for item in (name, issuer)]
     now = datetime.datetime.now(datetime.UTC)
     address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(HOST))])
     made = x509.CertificateBuilder().subject_name(named[0]).issuer_name(named[1]).public_key(own.public_key())

@@ -114,8 +114,8 @@ def test_layers(tmp_path: Path, case: str) -> None:
         layer = tmp_path / "layer"
         layer.write_bytes(packed(*entries))
         lay(layer, root, Budget())
-    found = {path for path in root.rglob("*") if path.is_file()} | set(root.glob("*/*"))
-    assert {p.relative_to(root).as_posix(): p.read_text() for p in found if p.is_file()} == expected
+    result = {path for path in root.rglob("*") if path.is_file()} | set(root.glob("*/*"))
+    assert {p.relative_to(root).as_posix(): p.read_text() for p in result if p.is_file()} == expected
 
 
 @pytest.mark.parametrize("name", ["../outside", "s/outside", "s/.wh.outside", "s/.wh..wh..opq"])

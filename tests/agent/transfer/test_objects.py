@@ -54,10 +54,10 @@ def test_a_prefix_with_many_objects(bucket: S3, storage: Storage) -> None:
     bucket.put("models", "m/", b"")
     bucket.put("models", "m/sub/", b"")
     bucket.put("models", "m/sub/a b%20+c", b"odd")
-    found = listing(storage.fetch("s3://models/m"))
-    assert found["sub/weights"] == BODY
-    assert found["sub/a b%20+c"] == b"odd"
-    assert len(found) == 33
+    result = listing(storage.fetch("s3://models/m"))
+    assert result["sub/weights"] == BODY
+    assert result["sub/a b%20+c"] == b"odd"
+    assert len(result) == 33
 
 
 def test_one_object(bucket: S3, storage: Storage) -> None:
@@ -93,10 +93,10 @@ def test_another_process_goes_on(bucket: S3, cache: Path) -> None:
     first = Storage(cache, part=10_000)
     with pytest.raises(StorageError, match="stopped"):
         first.fetch("s3://models/m", progress=lambda done, total: first.stop() if done > 50_000 else None)
-    told: list[int] = []
-    copy = Storage(cache, part=10_000).fetch("s3://models/m", progress=lambda done, total: told.append(done))
+    reported: list[int] = []
+    copy = Storage(cache, part=10_000).fetch("s3://models/m", progress=lambda done, total: reported.append(done))
     assert listing(copy) == {"model": BODY * 10, "other": b"y"}
-    assert told[0] >= 50_000
+    assert reported[0] >= 50_000
 
 
 def test_an_object_that_changed_starts_afresh(bucket: S3, cache: Path) -> None:
@@ -206,7 +206,7 @@ def test_azure(site: Any, storage: Storage, monkeypatch: pytest.MonkeyPatch, uri
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
     site.cuts = [9999, 500, 0]
     assert listing(storage.fetch(uri)) == {"config": b"{}", "sub/weights": BODY}
-    assert all(each.startswith("SharedKey account:") for each in authorizations(site))
+    assert all(authorization.startswith("SharedKey account:") for authorization in authorizations(site))
     site.refused = {"/models": 403}
     with pytest.raises(StorageError, match=r"the server answered 403 .*AZURE_STORAGE_ACCOUNT_KEY"):
         storage.fetch(f"{uri}/n")
@@ -242,7 +242,9 @@ def test_a_models_own_secret_stands_alone(
     secret(tmp_path / "named" / "team", **values, AWS_ENDPOINT_URL=f"{site.url}\n")
     storage = Storage(cache, named_secrets=tmp_path / "named")
     assert listing(storage.fetch("s3://models/m", secret="team")) == {"config": b"{}", "sub/weights": BODY}
-    assert all("Credential=mine/" in each and "/eu-west-3/" in each for each in authorizations(site))
+    assert all(
+        "Credential=mine/" in authorization and "/eu-west-3/" in authorization for authorization in authorizations(site)
+    )
     assert not any("of the pool" in headers.values() for headers in site.headers)
 
 

@@ -78,7 +78,7 @@ class Sinks(RuleBasedStateMachine):
         if not hasattr(self, "sinks"):
             return
         for prefix in ("", "a", "a/b", "none"):
-            ones, others = ({each.name: each.size for each in sink.files(prefix)} for sink in self.sinks)
+            ones, others = ({file.name: file.size for file in sink.files(prefix)} for sink in self.sinks)
             assert ones == others
             assert self.sinks[0].folders(prefix) == self.sinks[1].folders(prefix)
         for name in ones:

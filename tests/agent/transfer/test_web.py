@@ -18,21 +18,21 @@ BODY = bytes(range(256)) * 40
 
 def test_a_large_file_is_read_in_parts_at_once(site, storage: Storage) -> None:
     site.files["/m.onnx"] = BODY
-    told: list[tuple[int, int]] = []
-    copy = storage.fetch(f"{site.url}/m.onnx", progress=lambda done, total: told.append((done, total)))
+    reported: list[tuple[int, int]] = []
+    copy = storage.fetch(f"{site.url}/m.onnx", progress=lambda done, total: reported.append((done, total)))
     assert (copy / "m.onnx").read_bytes() == BODY
-    assert told[0] == (0, len(BODY))
-    assert told[-1] == (len(BODY), len(BODY))
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert len({asked for _, asked in site.asked}) == 1 + -(-len(BODY) // 1000)
+    assert reported[0] == (0, len(BODY))
+    assert reported[-1] == (len(BODY), len(BODY))
+    assert [done for done, _ in reported] == sorted(done for done, _ in reported)
+    assert len({requested for _, requested in site.asked}) == 1 + -(-len(BODY) // 1000)
 
 
 def test_a_cut_connection_is_taken_up_where_it_was(site, cache: Path) -> None:
     site.files["/m"] = BODY
     site.cuts = [10, 0, 999, 500]
-    whole = Storage(cache, retry=QUICK, part=len(BODY))
-    assert (whole.fetch(f"{site.url}/m") / "m").read_bytes() == BODY
-    describing, *reading = [int(asked[6:].partition("-")[0]) for _, asked in site.asked]
+    full = Storage(cache, retry=QUICK, part=len(BODY))
+    assert (full.fetch(f"{site.url}/m") / "m").read_bytes() == BODY
+    describing, *reading = [int(requested[6:].partition("-")[0]) for _, requested in site.asked]
     assert (describing, reading) == (0, [0, 10, 10, 1009, 1509])
 
 
@@ -74,7 +74,7 @@ def test_half_a_file_is_an_error_and_the_next_try_goes_on(site, storage: Storage
     assert left.name.startswith(".partial-remote-")
     site.cuts, site.asked = [], []
     assert (storage.fetch(f"{site.url}/m") / "m").read_bytes() == BODY
-    assert any(int(asked[6:].partition("-")[0]) % 1000 == 300 for _, asked in site.asked)
+    assert any(int(requested[6:].partition("-")[0]) % 1000 == 300 for _, requested in site.asked)
     assert sorted(path.name.partition("-")[0] for path in cache.iterdir()) == [".origin", "remote"]
 
 
@@ -112,10 +112,10 @@ def test_a_server_without_ranges(site, storage: Storage, unsized: bool) -> None:
     site.files["/m"] = BODY
     site.plain, site.unsized = True, unsized
     site.cuts = [] if unsized else [9999, 5000, 100]
-    told: list[int] = []
-    copy = storage.fetch(f"{site.url}/m", progress=lambda done, total: told.append(done))
+    reported: list[int] = []
+    copy = storage.fetch(f"{site.url}/m", progress=lambda done, total: reported.append(done))
     assert (copy / "m").read_bytes() == BODY
-    assert told[-1] == len(BODY)
+    assert reported[-1] == len(BODY)
 
 
 def test_an_empty_file(site, storage: Storage) -> None:
@@ -128,9 +128,9 @@ def test_a_password_is_used_and_never_shown(site, storage: Storage) -> None:
     address = urlsplit(site.url).netloc
     storage.fetch(f"http://me:hidden@{address}/m")
     assert site.headers[0]["Authorization"].startswith("Basic ")
-    with pytest.raises(StorageError) as told:
+    with pytest.raises(StorageError) as reported:
         storage.fetch(f"http://me:hidden@{address}/nothing?X-Signature=hidden")
-    assert "hidden" not in str(told.value)
+    assert "hidden" not in str(reported.value)
 
 
 def test_a_password_does_not_follow_to_another_host(site, storage: Storage) -> None:
@@ -138,8 +138,8 @@ def test_a_password_does_not_follow_to_another_host(site, storage: Storage) -> N
     site.files["/m"] = BODY
     site.answers["/there"] = (302, {"Location": f"http://localhost:{port}/m"}, b"")
     storage.fetch(f"http://me:hidden@{host}:{port}/there")
-    asked = zip(site.asked, site.headers, strict=True)
-    assert all(("Authorization" in headers) == (path == "/there") for (path, _), headers in asked)
+    requested = zip(site.asked, site.headers, strict=True)
+    assert all(("Authorization" in headers) == (path == "/there") for (path, _), headers in requested)
 
 
 def test_a_wrong_digest_is_reported_and_nothing_of_it_stays(site, storage: Storage, cache: Path) -> None:
@@ -163,10 +163,10 @@ def test_a_stop_keeps_what_came_for_the_next_process(site, cache: Path, storage:
     with pytest.raises(StorageStoppedError):
         storage.fetch(f"{site.url}/m", progress=lambda done, total: storage.stop() if done > 5000 else None)
     site.asked.clear()
-    told: list[int] = []
-    copy = Storage(cache, part=1000).fetch(f"{site.url}/m", progress=lambda done, total: told.append(done))
+    reported: list[int] = []
+    copy = Storage(cache, part=1000).fetch(f"{site.url}/m", progress=lambda done, total: reported.append(done))
     assert (copy / "m").read_bytes() == BODY
-    assert told[0] >= 1000
+    assert reported[0] >= 1000
     assert len(site.asked) < 1 + -(-len(BODY) // 1000)
 
 

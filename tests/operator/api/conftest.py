@@ -24,10 +24,10 @@ def body() -> Callable[..., Body]:
 
 def changed(kind: str, changes: dict[str, Any] | None = None) -> Body:
     """Return a changed body of a kind, for modules that use no fixture."""
-    found = deepcopy(BODIES[kind])
+    result = deepcopy(BODIES[kind])
     for path, value in (changes or {}).items():
-        _set(found["spec"], path.split("."), deepcopy(value) if value is not ... else ...)
-    return found
+        _set(result["spec"], path.split("."), deepcopy(value) if value is not ... else ...)
+    return result
 
 
 def _set(at: Any, path: list[str], value: Any) -> None:

@@ -20,8 +20,8 @@ Schema = dict[str, Any]
 @cache
 def root(kind: str) -> Schema:
     definition = next(definition for definition in DEFINITIONS if definition.kind.__name__ == kind)
-    found: Schema = crd(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return found
+    result: Schema = crd(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return result
 
 
 def walk(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
@@ -35,24 +35,24 @@ def walk(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
 
 def strict(schema: Schema) -> Schema:
     """Return the schema as the API server sees it with strict field validation: unknown fields are refused."""
-    found = {key: value for key, value in schema.items() if not key.startswith("exclusive")}
+    result = {key: value for key, value in schema.items() if not key.startswith("exclusive")}
     if schema.get("exclusiveMinimum"):
-        found["exclusiveMinimum"] = found.pop("minimum")
+        result["exclusiveMinimum"] = result.pop("minimum")
     for key in ("items", "additionalProperties"):
         if key in schema:
-            found[key] = strict(schema[key])
+            result[key] = strict(schema[key])
     closed = not {"additionalProperties", "x-kubernetes-preserve-unknown-fields"} & schema.keys()
     if schema.get("type") == "object" and closed:
-        found["properties"] = {name: strict(inner) for name, inner in schema.get("properties", {}).items()}
-        found["additionalProperties"] = False
-    return found
+        result["properties"] = {name: strict(inner) for name, inner in schema.get("properties", {}).items()}
+        result["additionalProperties"] = False
+    return result
 
 
 def validator(schema: Schema) -> Validator:
     """Return a validator of the schema for which 1e10 is no integer, as for an API server."""
     types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    found: Validator = extend(Draft202012Validator, type_checker=types)(schema)
-    return found
+    result: Validator = extend(Draft202012Validator, type_checker=types)(schema)
+    return result
 
 
 @cache
@@ -77,19 +77,19 @@ def fill(schema: Schema, value: Any) -> None:
 
 def broken(schema: Schema, value: Any) -> list[str]:
     """Return the messages of the rules that a new value breaks, whose defaults are filled in."""
-    found: list[str] = []
+    result: list[str] = []
     if isinstance(value, list):
         return [message for item in value for message in broken(schema["items"], item)]
     if isinstance(value, dict):
         for name, inner in schema.get("properties", {}).items():
             if name in value:
-                found += broken(inner, value[name])
+                result += broken(inner, value[name])
         if isinstance(schema.get("additionalProperties"), dict):
-            found += [message for item in value.values() for message in broken(schema["additionalProperties"], item)]
+            result += [message for item in value.values() for message in broken(schema["additionalProperties"], item)]
     for rule in schema.get("x-kubernetes-validations", ()):
         if not holds(rule["rule"].partition(UNCHANGED)[0], cel_value(schema, value)):
-            found.append(rule["message"])
-    return found
+            result.append(rule["message"])
+    return result
 
 
 def holds(rule: str, value: Any) -> bool:
@@ -123,9 +123,9 @@ def repeated(schema: Schema, value: Any) -> list[str]:
     """Return the keys that occur twice in a list of type map or set."""
     if isinstance(value, list):
         keys = schema.get("x-kubernetes-list-map-keys", ())
-        counted = Counter(str([item.get(key) for key in keys]) for item in value) if keys else Counter[str]()
+        counts = Counter(str([item.get(key) for key in keys]) for item in value) if keys else Counter[str]()
         below = [key for item in value for key in repeated(schema["items"], item)]
-        return [key for key, count in counted.items() if count > 1] + below
+        return [key for key, count in counts.items() if count > 1] + below
     if isinstance(value, dict):
         inner = schema.get("properties", {})
         return [key for name in value.keys() & inner.keys() for key in repeated(inner[name], value[name])]

@@ -31,14 +31,14 @@ def test_a_right_body_breaks_no_rule(body: Callable[..., Body], kind: str) -> No
 
 
 def test_every_rule_is_broken_by_some_case() -> None:
-    said: set[str] = set()
+    reported: set[str] = set()
     waiting = [root(kind) for kind in KINDS]
     while waiting:
         schema = waiting.pop()
-        said |= {rule["message"] for rule in schema.get("x-kubernetes-validations", ())}
+        reported |= {rule["message"] for rule in schema.get("x-kubernetes-validations", ())}
         waiting += schema.get("properties", {}).values()
         waiting += [schema[key] for key in ("items", "additionalProperties") if key in schema]
-    assert said == {message for *_, message in BREAKING}
+    assert reported == {message for *_, message in BREAKING}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_several_versions_instead_of_one_break_no_rule(body: Callable[..., Body]
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "reported_value"),
     [
         ({"rollout.analysis.queries.0.max": 0.5}, "max is at least min"),
         ({"rollout.analysis.queries.0.min": 0.5, "rollout.analysis.queries.0.max": 0}, "max is at least min"),
@@ -80,8 +80,8 @@ def test_several_versions_instead_of_one_break_no_rule(body: Callable[..., Body]
     ],
 )
 def test_integers_and_others_are_distinguished_by_the_schema(
-    body: Callable[..., Body], changes: dict[str, Any], said: str
+    body: Callable[..., Body], changes: dict[str, Any], reported_value: str
 ) -> None:
     wrong = body("InferenceModel", changes)
     assert parse_body(wrong)[0] is None
-    assert any(said in message for message in refusals(wrong))
+    assert any(reported_value in message for message in refusals(wrong))

@@ -38,7 +38,7 @@ def test_a_field_that_the_spec_decides_is_refused_with_its_name(name: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("config", "path", "said"),
+    ("config", "path", "message"),
     [
         ({"optimisation": {}}, "optimisation", "unknown field of ModelConfig; did you mean 'optimization'?"),
         ({"responseCache": {}}, "responseCache", "did you mean 'response_cache'?"),
@@ -69,16 +69,16 @@ def test_a_field_that_the_spec_decides_is_refused_with_its_name(name: str) -> No
         ),
     ],
 )
-def test_what_the_schema_does_not_allow_is_named(config: dict[str, Any], path: str, said: str) -> None:
+def test_what_the_schema_does_not_allow_is_named(config: dict[str, Any], path: str, message: str) -> None:
     problems = found(config)
     assert len(problems) == 1
     assert problems[0][0] == path
-    assert said in problems[0][1]
+    assert message in problems[0][1]
 
 
 def own_files(backend: str = "tensorrt", **files: Any) -> list[tuple[str, str]]:
-    found = check_own_files({"cc_model_filenames": {key.strip("_"): name for key, name in files.items()}}, backend)
-    return [(field_path(fault.path), fault.message) for fault in found]
+    result = check_own_files({"cc_model_filenames": {key.strip("_"): name for key, name in files.items()}}, backend)
+    return [(field_path(fault.path), fault.message) for fault in result]
 
 
 def test_a_file_for_every_compute_capability_passes() -> None:

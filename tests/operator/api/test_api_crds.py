@@ -130,10 +130,10 @@ def _read_by_rules(schema: Schema) -> Iterator[Schema]:
     """Yield the schemas of the fields that a schema's rules name: `self.batching.maxSize`."""
     for rule in schema.get("x-kubernetes-validations", ()):
         for names in re.findall(r"self((?:[.][a-zA-Z]+\b(?![(]))*)", rule["rule"]):
-            found = schema
+            result = schema
             for name in names.split(".")[1:]:
-                found = found["properties"][name]
-            yield found
+                result = result["properties"][name]
+            yield result
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -197,9 +197,9 @@ def test_what_the_model_refuses_the_schema_refuses(
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=KINDS)
 def test_names_columns_and_subresources(definition: Any) -> None:
-    found = crd(definition)
-    names, version = found["spec"]["names"], found["spec"]["versions"][0]
-    assert found["metadata"]["name"] == f"{names['plural']}.argosy.dev"
+    result = crd(definition)
+    names, version = result["spec"]["names"], result["spec"]["versions"][0]
+    assert result["metadata"]["name"] == f"{names['plural']}.argosy.dev"
     assert f"argosy.dev/{version['name']}" == API_VERSION
     assert not (OTHERS | KUBERNETES) & set(names["shortNames"])
     assert [column["name"] for column in version["additionalPrinterColumns"]][:2] == ["Ready", "Reason"]
@@ -245,7 +245,7 @@ def test_what_stands_in_lists_is_not_filled_in() -> None:
     def defaults(schema: dict[str, Any], within_list: bool) -> int:
         inner = [*schema.get("properties", {}).values()]
         own = int(within_list and "default" in schema)
-        below = sum(defaults(each, within_list) for each in inner)
+        below = sum(defaults(item, within_list) for item in inner)
         return own + below + (defaults(schema["items"], True) if "items" in schema else 0)
 
     for definition in DEFINITIONS:

@@ -25,16 +25,16 @@ VALUES = st.recursive(
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return every path in a body."""
     keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    return [path, *(place for key in keys for place in places(value[key], (*path, key)))]
+    return [path, *(location for key in keys for location in places(value[key], (*path, key)))]
 
 
-PLACES = [(kind, place) for kind, body in BODIES.items() for place in places(body) if place]
+PLACES = [(kind, location) for kind, body in BODIES.items() for location in places(body) if location]
 
 
 @examples(300)
 @given(st.sampled_from(PLACES), VALUES)
-def test_any_value_at_any_location_is_read_or_reported(place: tuple[str, tuple[Any, ...]], value: Any) -> None:
-    kind, path = place
+def test_any_value_at_any_location_is_read_or_reported(location: tuple[str, tuple[Any, ...]], value: Any) -> None:
+    kind, path = location
     body = deepcopy(BODIES[kind])
     at: Any = body
     for part in path[:-1]:
@@ -61,7 +61,7 @@ def test_any_text_is_read_or_reported(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[" * 5000, "nested too deeply"),
         ("a: &a [*a]", "line 1: not YAML: found unconstructable recursive node"),
@@ -70,10 +70,10 @@ def test_any_text_is_read_or_reported(text: str) -> None:
         ("a: " + "1" * 5000, "line 1: not YAML"),
     ],
 )
-def test_hostile_texts_are_reported(text: str, said: str) -> None:
+def test_hostile_texts_are_reported(text: str, message: str) -> None:
     resources, problems = parse_documents(text, "f")
     assert resources == []
-    assert said in str(problems[0])
+    assert message in str(problems[0])
 
 
 def test_numbers_are_finite() -> None:

@@ -30,14 +30,14 @@ def _cases() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("kind", "changes", "path", "said"), _cases())
+@pytest.mark.parametrize(("kind", "changes", "path", "reported_value"), _cases())
 def test_a_broken_rule_is_reported_at_its_field(
-    body: Callable[..., Body], kind: str, changes: dict[str, Any], path: str, said: str
+    body: Callable[..., Body], kind: str, changes: dict[str, Any], path: str, reported_value: str
 ) -> None:
     resource, problems = parse_body(body(kind, changes), "m.yaml")
     assert resource is None
-    found = [(problem.path, problem.message) for problem in problems]
-    assert any(where == path and said in message for where, message in found), found
+    matches = [(problem.path, problem.message) for problem in problems]
+    assert any(where == path and reported_value in message for where, message in matches), matches
 
 
 @pytest.mark.parametrize("kind", ["InferenceModel", "Ensemble", "ServingPool"])

@@ -115,11 +115,11 @@ def test_a_status_of_a_newer_release_is_read() -> None:
 
 
 def test_a_condition_of_a_newer_release_is_read_and_may_be_written() -> None:
-    said = {"type": "Quantized", "status": "True", "reason": "NotInvented1Yet", "message": "m"}
-    known = {**said, "type": "Ready", "reason": "Serving"}
-    written = {"conditions": [said, known], "versions": [{"version": 1, "state": "Mirrored"}]}
+    reported = {"type": "Quantized", "status": "True", "reason": "NotInvented1Yet", "message": "m"}
+    fields = {**reported, "type": "Ready", "reason": "Serving"}
+    written = {"conditions": [reported, fields], "versions": [{"version": 1, "state": "Mirrored"}]}
     status = InferenceModelStatus.model_validate(written)
-    assert [(each.type, each.reason) for each in status.conditions] == [
+    assert [(condition.type, condition.reason) for condition in status.conditions] == [
         ("Quantized", "NotInvented1Yet"),
         (ConditionType.READY, Reason.SERVING),
     ]
@@ -128,7 +128,7 @@ def test_a_condition_of_a_newer_release_is_read_and_may_be_written() -> None:
     schema = Draft202012Validator(structural_schema(InferenceModelStatus, defaults=False))
     assert list(schema.iter_errors(written)) == []
     for wrong in ("not Camel", "lower", ""):
-        assert list(schema.iter_errors({"conditions": [{**said, "reason": wrong}]}))
+        assert list(schema.iter_errors({"conditions": [{**reported, "reason": wrong}]}))
 
 
 def test_every_type_and_reason_of_ours_passes_the_schema() -> None:

@@ -62,5 +62,5 @@ def test_every_folder_is_written_and_every_one_that_differs_is_named(
     capsys.readouterr()
     with pytest.raises(typer.Exit):
         crds(check=True)
-    said = capsys.readouterr().err
-    assert all(f"{folder} differs from the models" in said for folder in CRD_FOLDERS)
+    reported = capsys.readouterr().err
+    assert all(f"{folder} differs from the models" in reported for folder in CRD_FOLDERS)

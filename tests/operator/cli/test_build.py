@@ -56,20 +56,20 @@ def run(folder: Path, *flags: str) -> Result:
 
 
 def test_all_engines_are_built_and_listed(folder: Path) -> None:
-    found = run(folder)
-    assert found.exit_code == 0, found.output
+    result = run(folder)
+    assert result.exit_code == 0, result.output
     # both ask for one engine with the same files, so for one build
-    assert "a, b" in found.stdout
-    assert "Ready" in found.stdout
+    assert "a, b" in result.stdout
+    assert "Ready" in result.stdout
     assert (folder.parent / "state" / "engines" / "engine").is_dir()
     again = run(folder)
     assert (again.exit_code, "Cached" in again.stdout) == (0, True)
 
 
 def test_one_model_alone(folder: Path) -> None:
-    found = run(folder, "--model", "b")
-    assert found.exit_code == 0
-    assert "\nb " in found.stdout
+    result = run(folder, "--model", "b")
+    assert result.exit_code == 0
+    assert "\nb " in result.stdout
 
 
 def test_engines_are_retained_where_the_flag_says(folder: Path, tmp_path: Path) -> None:
@@ -83,9 +83,9 @@ def test_a_failure_is_exit_status_2_with_the_reason_and_the_way_out(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_BUILDER", "fail")
-    found = run(folder)
-    assert found.exit_code == 2
-    assert "(onnxruntime amd64): AccuracyTooLow: 0.5 is less than 0.9. Choose a finer" in found.stderr
+    result = run(folder)
+    assert result.exit_code == 2
+    assert "(onnxruntime amd64): AccuracyTooLow: 0.5 is less than 0.9. Choose a finer" in result.stderr
 
 
 def test_an_engine_for_gpus_cannot_be_built_where_there_are_none(folder: Path) -> None:
@@ -93,9 +93,9 @@ def test_an_engine_for_gpus_cannot_be_built_where_there_are_none(folder: Path) -
     text = manifest.read_text().replace("builder: onnxruntime, timeout", "builder: tensorrt, timeout")
     text = text.replace("spec: {}", "spec: {runtime: {name: triton}}")
     manifest.write_text(text.replace("footprint: {device: CPU}", ""))
-    found = run(folder, "--model", "b")
-    assert found.exit_code == 2
-    assert "InferenceModel default/b: tensorrt compiles for GPUs" in found.stderr
+    result = run(folder, "--model", "b")
+    assert result.exit_code == 2
+    assert "InferenceModel default/b: tensorrt compiles for GPUs" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -107,19 +107,19 @@ def test_an_engine_for_gpus_cannot_be_built_where_there_are_none(folder: Path) -
     ],
 )
 def test_what_is_wrong_is_refused_at_once(folder: Path, flags: tuple[str, ...], says: str) -> None:
-    found = run(folder, *flags)
-    assert (found.exit_code, says in found.stderr) == (1, True), found.output
+    result = run(folder, *flags)
+    assert (result.exit_code, says in result.stderr) == (1, True), result.output
 
 
 def test_manifests_without_engines_have_nothing_to_build(folder: Path) -> None:
     (folder / "all.yaml").write_text(MANIFEST + MODEL.replace("NAME", "plain").replace("ENGINE", ""))
-    found = run(folder)
-    assert (found.exit_code, found.stderr) == (1, "no model has spec.engine, so there is nothing to build\n")
+    result = run(folder)
+    assert (result.exit_code, result.stderr) == (1, "no model has spec.engine, so there is nothing to build\n")
 
 
 def test_manifests_that_are_wrong_build_nothing(folder: Path) -> None:
     manifest = folder / "all.yaml"
     manifest.write_text(manifest.read_text().replace("poolRef: {name: p}", "poolRef: {name: q}"))
-    found = run(folder)
-    assert found.exit_code == 1
-    assert "spec.poolRef.name" in found.stderr
+    result = run(folder)
+    assert result.exit_code == 1
+    assert "spec.poolRef.name" in result.stderr

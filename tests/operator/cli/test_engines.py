@@ -51,14 +51,14 @@ def run(*arguments: str | Path) -> Result:
 @pytest.fixture
 def store(tmp_path: Path) -> EngineStore:
     """Return a store with two engines of sixty days ago, and what a build left."""
-    kept = open_at(f"file:{tmp_path}/engines", tmp_path)
+    retained = open_at(f"file:{tmp_path}/engines", tmp_path)
     built = write(tmp_path / "built", FILES)
     for key in (KEY, OTHER):
-        kept.publish(key, built, manifest(key))
-    kept.add_accuracy(KEY, AccuracyReport("top1_agreement", 0.9931, True, 10, "sha256:1", "2026-01-03T00:00:00Z"))
-    kept.save_phase("c" * 32, "convert", built)
+        retained.publish(key, built, manifest(key))
+    retained.add_accuracy(KEY, AccuracyReport("top1_agreement", 0.9931, True, 10, "sha256:1", "2026-01-03T00:00:00Z"))
+    retained.save_phase("c" * 32, "convert", built)
     age(tmp_path)
-    return kept
+    return retained
 
 
 def age(folder: Path, days: int = 60) -> None:
@@ -81,7 +81,7 @@ def manifests(store: EngineStore, tmp_path: Path) -> Path:
 
 def asked(store: EngineStore, path: Path, key: str) -> None:
     """Add the requests of a model's build for an engine, as the operator does."""
-    pool, model = sorted(read_manifests(path).resources, key=lambda each: each.kind, reverse=True)
+    pool, model = sorted(read_manifests(path).resources, key=lambda item: item.kind, reverse=True)
     for request in requests(model, pool, "amd64", "image:2").values():  # type: ignore[arg-type]
         store.add_request(key, request)
 
@@ -100,12 +100,12 @@ def test_a_table_of_what_is_retained(manifests: Path) -> None:
 
 
 def test_json_says_all(manifests: Path, store: EngineStore) -> None:
-    found = {each["key"]: each for each in json.loads(run("list", "--store", store.uri, "-o", "json").stdout)}
-    assert found.keys() == {KEY, OTHER}
-    assert found[KEY]["digest"] == found[OTHER]["digest"]
-    assert found[KEY]["accuracies"][0]["value"] == 0.9931
-    assert found[KEY]["usedBy"] == []
-    (mine,) = (each for each in yaml.safe_load(run("list", "-f", manifests, "-o", "yaml").stdout) if each["key"] == KEY)
+    result = {load["key"]: load for load in json.loads(run("list", "--store", store.uri, "-o", "json").stdout)}
+    assert result.keys() == {KEY, OTHER}
+    assert result[KEY]["digest"] == result[OTHER]["digest"]
+    assert result[KEY]["accuracies"][0]["value"] == 0.9931
+    assert result[KEY]["usedBy"] == []
+    (mine,) = (item for item in yaml.safe_load(run("list", "-f", manifests, "-o", "yaml").stdout) if item["key"] == KEY)
     assert mine["usedBy"] == ["InferenceModel text/reader"]
 
 
@@ -131,7 +131,7 @@ def test_what_no_one_uses_goes(manifests: Path, store: EngineStore) -> None:
     assert "no model uses it, and it was last requested 60d ago" in result.output
     assert f"removed {'c' * 32}/phases" in result.output
     assert "1 engine and 1 unfinished build, " in result.output
-    assert [each.key for each in store.list()] == [KEY]
+    assert [item.key for item in store.list()] == [KEY]
     assert "0 engines and 0 unfinished builds" in run("gc", "-f", manifests).output
 
 
@@ -139,7 +139,7 @@ def test_what_is_younger_stays(manifests: Path, store: EngineStore) -> None:
     assert "0 engines" in run("gc", "-f", manifests, "--older-than", "61d").output
     asked(store, manifests, OTHER)
     assert run("gc", "-f", manifests, "--older-than", "12h").exit_code == 0
-    assert {each.key for each in store.list()} == {KEY, OTHER}
+    assert {item.key for item in store.list()} == {KEY, OTHER}
 
 
 def test_a_bucket(s3: S3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -148,14 +148,14 @@ def test_a_bucket(s3: S3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         monkeypatch.setenv(f"AWS_{name}", value)
     s3.reset()
     s3.create_bucket("fleet")
-    kept = open_at("s3://fleet", tmp_path)
-    kept.publish(KEY, write(tmp_path / "built", FILES), manifest())
-    (found,) = json.loads(run("list", "--store", "s3://fleet", "-o", "json").stdout)
-    assert found["uri"] == f"s3://fleet/{KEY}/{found['attempt']}"
+    retained = open_at("s3://fleet", tmp_path)
+    retained.publish(KEY, write(tmp_path / "built", FILES), manifest())
+    (load,) = json.loads(run("list", "--store", "s3://fleet", "-o", "json").stdout)
+    assert load["uri"] == f"s3://fleet/{KEY}/{load['attempt']}"
     (tmp_path / "model.yaml").write_text(yaml.safe_dump(MODEL))
     result = run("gc", "--store", "s3://fleet", "-f", tmp_path / "model.yaml", "--older-than", "0s")
     assert "1 engine and 0 unfinished builds" in result.output
-    assert kept.keys() == []
+    assert retained.keys() == []
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_what_makes_another_engine(manifests: Path, store: EngineStore, edit: di
     model = {**MODEL, "spec": {**MODEL["spec"], **edit}}  # type: ignore[dict-item]
     manifests.write_text(yaml.safe_dump(model))
     run("gc", "-f", manifests, "--store", store.uri)
-    assert [each.key for each in store.list()] == ([KEY] if stays else [])
+    assert [item.key for item in store.list()] == ([KEY] if stays else [])
 
 
 def test_what_a_status_names_stays(manifests: Path, store: EngineStore) -> None:
@@ -180,7 +180,7 @@ def test_what_a_status_names_stays(manifests: Path, store: EngineStore) -> None:
     served = {**MODEL, "status": {"engines": [engine]}}
     manifests.write_text(yaml.safe_dump(served))
     run("gc", "-f", manifests, "--store", store.uri)
-    assert {each.key for each in store.list()} == {KEY, OTHER}
+    assert {item.key for item in store.list()} == {KEY, OTHER}
 
 
 def test_without_models_engines_stay(store: EngineStore) -> None:
@@ -188,7 +188,7 @@ def test_without_models_engines_stay(store: EngineStore) -> None:
     assert result.exit_code == 0
     assert "it is unknown which engines are used, and intact ones stay" in result.output
     assert "0 engines and 1 unfinished build" in result.output
-    assert {each.key for each in store.list()} == {KEY, OTHER}
+    assert {item.key for item in store.list()} == {KEY, OTHER}
 
 
 def test_no_store(tmp_path: Path) -> None:
@@ -219,4 +219,4 @@ def test_a_model_that_is_wrong_might_use_anything(store: EngineStore, tmp_path: 
     result = run("gc", "-f", tmp_path / "wrong.yaml", "--store", store.uri)
     assert result.exit_code == 1
     assert "poolRef" in result.output
-    assert {each.key for each in store.list()} == {KEY, OTHER}
+    assert {item.key for item in store.list()} == {KEY, OTHER}

@@ -29,6 +29,6 @@ def test_what_is_written_passes_the_check_and_drift_does_not(
     with pytest.raises(typer.Exit) as stopped:
         monitoring(check=True, output=tmp_path)
     assert stopped.value.exit_code == 1
-    said = capsys.readouterr()
-    assert "> 0.01" in said.out
-    assert "run `argosy monitoring`" in said.err
+    reported = capsys.readouterr()
+    assert "> 0.01" in reported.out
+    assert "run `argosy monitoring`" in reported.err

@@ -42,8 +42,8 @@ def test_the_boot_of_a_node_is_identified_by_its_id() -> None:
 def test_what_is_allocatable_comes_before_capacity_and_the_label() -> None:
     (node,) = read(body(status={"allocatable": {"nvidia.com/gpu": "3"}}, labels={"nvidia.com/gpu.count": "8"}))
     assert len(node.gpus) == 3
-    (counted,) = read(body(status={"capacity": {"memory": "1Gi"}}, labels={"nvidia.com/gpu.count": "8"}))
-    assert len(counted.gpus) == 8
+    (counts,) = read(body(status={"capacity": {"memory": "1Gi"}}, labels={"nvidia.com/gpu.count": "8"}))
+    assert len(counts.gpus) == 8
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_a_node_without_its_device_plugin_keeps_its_gpus_as_if_cordoned(
     assert (node.ready, node.schedulable) == (True, False)
 
 
-@pytest.mark.parametrize(("whole", "sliced"), [("0", 8), ("5", 3)])
-def test_gpus_that_mig_divides_into_slices_of_their_own_are_withheld(whole: str, sliced: int) -> None:
+@pytest.mark.parametrize(("full", "sliced"), [("0", 8), ("5", 3)])
+def test_gpus_that_mig_divides_into_slices_of_their_own_are_withheld(full: str, sliced: int) -> None:
     """The device plugin's mixed strategy: such a node is neither cordoned nor without GPUs."""
-    offered = {"nvidia.com/gpu": whole, "nvidia.com/mig-1g.10gb": "21", "nvidia.com/mig-2g.20gb": "0"}
+    offered = {"nvidia.com/gpu": full, "nvidia.com/mig-1g.10gb": "21", "nvidia.com/mig-2g.20gb": "0"}
     status = {"capacity": {**offered, "memory": "64Gi"}, "allocatable": offered}
     (node,) = read(body(status=status, labels={"nvidia.com/gpu.count": "8", "nvidia.com/mig.strategy": "mixed"}))
     assert (node.ready, node.schedulable, len(node.gpus)) == (True, True, 8)

@@ -27,7 +27,7 @@ def test_readings_and_refused_resources_are_no_lines(name: str, level: int, capl
     log_to_stderr()
     logging.getLogger(name).log(level - 10, "HTTP Request: GET http://10.0.0.1:8002/metrics")
     logging.getLogger(name).log(level, "an error")
-    assert [each.message for each in caplog.records] == ["an error"]
+    assert [record.message for record in caplog.records] == ["an error"]
 
 
 @pytest.fixture
@@ -40,17 +40,17 @@ def thresholds() -> Iterator[None]:
 
 @pytest.mark.usefixtures("levels", "thresholds")
 def test_a_fleets_memory_is_seldom_looked_through_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
+    result = []
 
     class Idle:
         def __init__(self, *_: object) -> None:
             pass
 
         async def run(self) -> int:
-            found.append(gc.get_threshold())
+            result.append(gc.get_threshold())
             return 0
 
     monkeypatch.setattr("argosy.controller.process.Operator", Idle)
     with pytest.raises(typer.Exit):
         operator()
-    assert found == [GC_THRESHOLDS]
+    assert result == [GC_THRESHOLDS]

@@ -41,8 +41,8 @@ def edit(file: Path, before: str, after: str) -> None:
 def test_the_example_takes_three_gpus_instead_of_six() -> None:
     result = planned(EXAMPLE, "-o", "json")
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    totals = {key: found[key] for key in ("gpusUsed", "gpusFree", "gpusTotal", "gpusOnePerModel", "lowerBound")}
+    results = json.loads(result.stdout)
+    totals = {key: results[key] for key in ("gpusUsed", "gpusFree", "gpusTotal", "gpusOnePerModel", "lowerBound")}
     assert totals == {"gpusUsed": 3, "gpusFree": 5, "gpusTotal": 8, "gpusOnePerModel": 6, "lowerBound": 3}
 
 
@@ -91,8 +91,8 @@ def test_gpus_that_cannot_be_had_completely_are_neither_free_nor_used(example: P
     for kind in ("capacity", "allocatable"):
         first["status"].setdefault(kind, {}).update({"nvidia.com/gpu": "2", "nvidia.com/mig-1g.10gb": "14"})
     file.write_text(yaml.safe_dump_all(nodes))
-    found = json.loads(planned(example, "-o", "json").stdout)
-    assert (found["gpusTotal"], found["gpusUsed"], found["gpusWithheld"], found["gpusFree"]) == (8, 3, 2, 3)
+    result = json.loads(planned(example, "-o", "json").stdout)
+    assert (result["gpusTotal"], result["gpusUsed"], result["gpusWithheld"], result["gpusFree"]) == (8, 3, 2, 3)
     assert "3 of 8 free, 2 held by others" in planned(example).stdout
 
 
@@ -100,8 +100,8 @@ def test_nodes_that_the_pool_does_not_select_are_left_alone(example: Path) -> No
     edit(example / "pool.yaml", "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4")
     result = planned(example, "-o", "json")
     assert result.exit_code == 2
-    found = json.loads(result.stdout)
-    assert (found["gpusTotal"], [each["reason"] for each in found["unplaced"]]) == (0, ["NoNodes"])
+    results = json.loads(result.stdout)
+    assert (results["gpusTotal"], [item["reason"] for item in results["unplaced"]]) == (0, ["NoNodes"])
 
 
 def test_without_nodes_it_says_where_to_get_them() -> None:
@@ -170,9 +170,9 @@ def language_model(folder: Path, spec: str) -> Path:
 
 def test_a_split_that_contradicts_the_models_files_is_refused(tmp_path: Path) -> None:
     manifest = language_model(tmp_path, "parallelism: {tensor: 3}")
-    found = run("-f", manifest, "--nodes", EXAMPLE / "nodes.yaml")
-    assert found.exit_code == 1
-    assert "InferenceModel default/llama: spec: parallelism.tensor 3 does not divide the model's 32" in found.output
+    result = run("-f", manifest, "--nodes", EXAMPLE / "nodes.yaml")
+    assert result.exit_code == 1
+    assert "InferenceModel default/llama: spec: parallelism.tensor 3 does not divide the model's 32" in result.output
 
 
 def test_advice_on_the_split_is_shown(tmp_path: Path) -> None:
@@ -203,11 +203,11 @@ def test_engines_that_are_to_be_built_are_reported_and_hold_nothing_up(tmp_path:
     manifest.write_text(text.replace("minServers: 1", "storage: {engineCache: {storageUri: s3://b/engines}}"))
     nodes = tmp_path / "nodes.yaml"
     nodes.write_text(CPU_NODE)
-    found = run("-f", manifest, "--nodes", nodes)
-    assert found.exit_code == 0, found.output
-    assert "To be built first: onnxruntime int8 arm64 for digits" in found.output
+    result = run("-f", manifest, "--nodes", nodes)
+    assert result.exit_code == 0, result.output
+    assert "To be built first: onnxruntime int8 arm64 for digits" in result.output
     document = json.loads(run("-f", manifest, "--nodes", nodes, "-o", "json").output)
-    assert [each["models"] for each in document["builds"]] == [["InferenceModel default/digits"]]
+    assert [build["models"] for build in document["builds"]] == [["InferenceModel default/digits"]]
     assert [model["model"] for model in document["pools"][0]["servers"][0]["models"]] == ["digits"]
 
 

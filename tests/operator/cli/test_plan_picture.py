@@ -32,8 +32,8 @@ def texts(picture: str) -> list[str]:
 
 def boxes(picture: str) -> list[dict[str, int]]:
     """Return the rectangles of a picture that are filled by a model."""
-    found = ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}rect")
-    filled = [box for box in found if box.get("fill") not in (None, "#fff")]
+    result = ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}rect")
+    filled = [box for box in result if box.get("fill") not in (None, "#fff")]
     return [{name: int(box.get(name, "0")) for name in ("x", "y", "width", "height")} for box in filled]
 
 

@@ -47,8 +47,8 @@ def files(tmp_path: Path) -> Path:
 def run(files: Path, *more: str | Path, **other: Path) -> Result:
     app = typer.Typer()
     app.command()(simulate)
-    given = {"f": files / "models.yaml", "t": files / "embed.csv", "s": files / "curves" / "service.yaml"} | other
-    arguments = [part for name, value in given.items() for part in (f"-{name}", str(value))]
+    provided = {"f": files / "models.yaml", "t": files / "embed.csv", "s": files / "curves" / "service.yaml"} | other
+    arguments = [part for name, value in provided.items() for part in (f"-{name}", str(value))]
     return CliRunner().invoke(app, [*arguments, *map(str, more)])
 
 
@@ -60,9 +60,9 @@ def test_a_ramp_is_served_and_reported(files):
 
 
 def test_the_json_has_all_of_it(files):
-    found = json.loads(run(files, "-o", "json", "-b", "hpa").stdout)
-    ours = found["argosy"]["embed"]
-    assert set(found) == {"argosy", "hpa"}
+    result = json.loads(run(files, "-o", "json", "-b", "hpa").stdout)
+    ours = result["argosy"]["embed"]
+    assert set(result) == {"argosy", "hpa"}
     assert ours["late"] == pytest.approx(ours["violations"] * ours["requests"], abs=1)
     assert max(ours["timeline"]["desiredReplicas"]) > 1
     assert {len(values) for values in ours["timeline"].values()} == {299 // 5}

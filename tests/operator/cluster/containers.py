@@ -43,13 +43,13 @@ class Containers(Background):
 
     def pods(self, label: str) -> list[Body]:
         """Return the Pods with this label that are not being deleted."""
-        found = self._cluster.read("pods", "-n", self._namespace, "-l", label)["items"]
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        result = self._cluster.read("pods", "-n", self._namespace, "-l", label)["items"]
+        return [pod for pod in result if "deletionTimestamp" not in pod["metadata"]]
 
     def service(self, model: str) -> list[str]:
         """Return the addresses of a model's Service: those of Pods with its label whose containers answer."""
         led = [pod["status"].get("podIP", "") for pod in self.pods(f"serves.argosy.dev/{model}")]
-        return [each for each in led if each and _answers(each)]
+        return [item for item in led if item and _answers(item)]
 
     def logs(self) -> str:
         """Return the logs of all containers."""
@@ -63,7 +63,7 @@ class Containers(Background):
             for uid, pod in there.items():
                 if uid not in self._running and pod["status"].get("podIP"):
                     self._initialize(pod)
-                    self._running[uid] = [self._start(pod, each) for each in pod["spec"]["containers"]]
+                    self._running[uid] = [self._start(pod, container) for container in pod["spec"]["containers"]]
 
     def _initialize(self, pod: Body) -> None:
         """Run the containers that come before the others: those that make a control token."""
@@ -78,42 +78,42 @@ class Containers(Background):
         uid, address = pod["metadata"]["uid"], pod["status"]["podIP"]
         folder = self._root / uid
         (folder / "repository").mkdir(parents=True, exist_ok=True)
-        given = [each.replace("$(POD_UID)", uid) for each in container["args"]]
+        provided = [item.replace("$(POD_UID)", uid) for item in container["args"]]
         token = f"--control-token-file={folder / 'control-token'}"
         match container["name"]:
             case "activator":
-                words = [*given, f"--host={address}", f"--credentials={self._credentials(pod, folder)}"]
+                words = [*provided, f"--host={address}", f"--credentials={self._credentials(pod, folder)}"]
             case "server":
                 flags = {f"--{port}-address={address}" for port in ("http", "grpc", "metrics")}
                 own = [f"--model-repository={folder / 'repository'}", token]
-                words = [*_without(given, "--model-repository", "--control-token-file"), *own, *flags]
+                words = [*_without(provided, "--model-repository", "--control-token-file"), *own, *flags]
             case _:
                 own = [f"--server=http://{address}:8000", f"--folder={folder}", f"--cache={folder / 'cache'}", token]
-                words = [*_without(given, "--server", "--folder", "--cache", "--control-token-file"), *own]
+                words = [*_without(provided, "--server", "--folder", "--cache", "--control-token-file"), *own]
                 words.append(f"--credentials={self._credentials(pod, folder)}")
         command = [sys.executable, *container["command"][1:], *words]
         with (self._root / f"{container['name']}-{uid}.log").open("wb") as log:
             return subprocess.Popen(command, env=self._environment(), stdout=log, stderr=subprocess.STDOUT)
 
     def _environment(self) -> dict[str, str]:
-        place = urlsplit(self._config("default")["clusters"][0]["cluster"]["server"])
+        location = urlsplit(self._config("default")["clusters"][0]["cluster"]["server"])
         return {
             **environment(),
-            "KUBERNETES_SERVICE_HOST": str(place.hostname),
-            "KUBERNETES_SERVICE_PORT": str(place.port),
+            "KUBERNETES_SERVICE_HOST": str(location.hostname),
+            "KUBERNETES_SERVICE_PORT": str(location.port),
         }
 
     def _credentials(self, pod: Body, folder: Path) -> Path:
         """Write the token and the authority as a Pod of this account has them; return their folder."""
-        config, place = self._config(pod["spec"]["serviceAccountName"]), folder / "account"
-        place.mkdir(exist_ok=True)
+        config, location = self._config(pod["spec"]["serviceAccountName"]), folder / "account"
+        location.mkdir(exist_ok=True)
         authority = config["clusters"][0]["cluster"]
         data = authority.get("certificate-authority-data")
-        (place / "token").write_text(config["users"][0]["user"]["token"])
-        (place / "ca.crt").write_bytes(
+        (location / "token").write_text(config["users"][0]["user"]["token"])
+        (location / "ca.crt").write_bytes(
             b64decode(data) if data else Path(authority["certificate-authority"]).read_bytes()
         )
-        return place
+        return location
 
     def _config(self, account: str) -> Any:
         return yaml.safe_load(self._cluster.service_account_kubeconfig(self._namespace, account).read_text())

@@ -37,11 +37,11 @@ class Requests:
         self.seen.append((verb, resource, status))
 
     def writes(self) -> list[tuple[str, str, int]]:
-        return [each for each in self.seen if each[0] not in ("list", "watch")]
+        return [item for item in self.seen if item[0] not in ("list", "watch")]
 
     def changes(self) -> list[tuple[str, str, int]]:
         """Return the requests that changed something."""
-        return [each for each in self.writes() if each[0] != "get"]
+        return [write for write in self.writes() if write[0] != "get"]
 
 
 async def until(what: str, so: Callable[[], bool], timeout_s: float = 60) -> None:
@@ -91,8 +91,8 @@ def declare(cluster: Cluster, body: Mapping[str, Any]) -> Any:
     """Apply a resource; as the API server has it then."""
     cluster.apply(json.dumps(body))
     metadata = body["metadata"]
-    found = cluster.read(body["kind"], metadata["name"], "-n", metadata["namespace"])
-    resource, problems = parse_body({key: value for key, value in found.items() if key != "status"})
+    result = cluster.read(body["kind"], metadata["name"], "-n", metadata["namespace"])
+    resource, problems = parse_body({key: value for key, value in result.items() if key != "status"})
     assert not problems
     return resource
 
@@ -103,13 +103,13 @@ def objects_of(cluster: Cluster, namespace: str) -> set[str]:
         "serviceaccounts,roles,rolebindings,configmaps,services,networkpolicies,poddisruptionbudgets,deployments,"
         "controllerrevisions"
     )
-    found = cluster.read(kinds, "-n", namespace, "-l", "app.kubernetes.io/managed-by=argosy")
-    return {f"{each['kind']} {each['metadata']['name']}" for each in found["items"]}
+    result = cluster.read(kinds, "-n", namespace, "-l", "app.kubernetes.io/managed-by=argosy")
+    return {f"{item['kind']} {item['metadata']['name']}" for item in result["items"]}
 
 
 def named(objects: Sequence[KubernetesObject]) -> set[str]:
     """Return kind and name of objects."""
-    return {f"{each['kind']} {each['metadata']['name']}" for each in objects}
+    return {f"{item['kind']} {item['metadata']['name']}" for item in objects}
 
 
 def pool_body(namespace: str, name: str = "pool") -> dict[str, Any]:

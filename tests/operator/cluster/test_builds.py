@@ -85,8 +85,8 @@ def job(**condition: str) -> dict[str, Any]:
     labels = {"argosy.dev/build": NAME}
     annotations = {"argosy.dev/template": "t", "argosy.dev/placement": '{"node": "node-2", "gpus": [1]}'}
     metadata = {"name": "pool-build", "labels": labels, "annotations": annotations}
-    said = {"status": "True", "lastTransitionTime": "2026-01-01T00:01:00Z", **condition}
-    return {"metadata": metadata, "status": {"conditions": [said]} if condition else {}}
+    reported = {"status": "True", "lastTransitionTime": "2026-01-01T00:01:00Z", **condition}
+    return {"metadata": metadata, "status": {"conditions": [reported]} if condition else {}}
 
 
 HALF = BuildReport(BuildState.BUILDING, percent=40)
@@ -176,8 +176,8 @@ def objects(declared: Declared, build: PlannedBuild = BUILD) -> tuple[Kubernetes
 
 
 def jobs(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = cluster.read("jobs", "-n", namespace)["items"]
-    return found
+    result: list[dict[str, Any]] = cluster.read("jobs", "-n", namespace)["items"]
+    return result
 
 
 async def test_a_builds_objects_are_made_retained_and_taken_down(
@@ -208,7 +208,7 @@ async def test_a_builds_objects_are_made_retained_and_taken_down(
         assert "immutable" in refusal.message
 
         await declared.apply(watched, longer[:-1], f"Job {namespace}/{mine}")
-        assert [each["metadata"]["uid"] for each in jobs(cluster, namespace)] == [made["metadata"]["uid"]]
+        assert [job["metadata"]["uid"] for job in jobs(cluster, namespace)] == [made["metadata"]["uid"]]
         await declared.apply(watched, ())
         await until("nothing of ours", lambda: not objects_of(cluster, namespace) and not jobs(cluster, namespace))
         await until("its Pods' end", lambda: not cluster.read("pods", "-n", namespace)["items"])
@@ -225,8 +225,8 @@ async def test_a_job_that_is_deleted_by_hand_is_noticed_and_recreated(
         await until("the change noticed", lambda: declared.key in watched.changes)
         await until("no Job known", lambda: not has_job(watched, declared))
         assert await declared.apply(watched, objects(declared)) == ()
-        (anew,) = jobs(cluster, namespace)
-        assert anew["metadata"]["uid"] != made["metadata"]["uid"]
+        (again,) = jobs(cluster, namespace)
+        assert again["metadata"]["uid"] != made["metadata"]["uid"]
 
 
 def has_job(watched: Watched, declared: Declared) -> bool:

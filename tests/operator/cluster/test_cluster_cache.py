@@ -116,11 +116,11 @@ async def test_routes_never_reach_another_pod_of_the_name(
         assert cluster.read("pods", "-n", namespace)["items"] == []
         cluster.apply(json.dumps(pod))
         await watched.applier.route(before, namespace, Routes(frozenset({"embedder"})), True)
-        (found,) = cluster.read("pods", "-n", namespace)["items"]
+        (item,) = cluster.read("pods", "-n", namespace)["items"]
         await watched.applier.route(before, namespace, Routes(before.routes), True)
-        (found,) = cluster.read("pods", "-n", namespace)["items"]
-        assert not [key for key in found["metadata"]["labels"] if key.startswith("serves.")]
-        assert not [each for each in found["status"].get("conditions", ()) if each["type"] == "argosy.dev/settled"]
+        (item,) = cluster.read("pods", "-n", namespace)["items"]
+        assert not [key for key in item["metadata"]["labels"] if key.startswith("serves.")]
+        assert not [item for item in item["status"].get("conditions", ()) if item["type"] == "argosy.dev/settled"]
 
 
 def refusal_of_a_pod(cluster: Cluster, namespace: str) -> str:
@@ -185,9 +185,9 @@ async def test_nodes_change_when_facts_do(
             manager="test",
         )
     async with watching(connection, namespace) as watched:
-        found = {node.name: node for node in watched.cache.nodes()}
-        assert len(found[good].gpus) == 4
-        assert (found[bad].gpus, found[bad].schedulable) == ((), False)
+        result = {node.name: node for node in watched.cache.nodes()}
+        assert len(result[good].gpus) == 4
+        assert (result[bad].gpus, result[bad].schedulable) == ((), False)
         assert "nvidia.com/gpu.memory" in watched.cache.troubles[f"nodes/{bad}"]
 
         await watched.quiet()

@@ -73,7 +73,7 @@ async def test_many_objects_come_in_pages(connection: Connection, namespace: str
     pages = connection.pages(kinds.CONFIG_MAP, namespace)
     names = [item["metadata"]["name"] async for page in pages for item in page["items"]]
     assert set(names) >= {body["metadata"]["name"] for body in bodies}
-    assert len([each for each in requests.seen if each[0] == "list"]) == 2
+    assert len([item for item in requests.seen if item[0] == "list"]) == 2
 
 
 async def test_an_empty_collection_is_a_list_without_items(connection: Connection, namespace: str) -> None:
@@ -95,14 +95,14 @@ async def test_no_one_answers(tmp_path: Path, requests: Requests) -> None:
 
 async def test_a_context_and_a_plugin_of_a_kubeconfig(cluster: Cluster, tmp_path: Path) -> None:
     credential = {"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCredential"}
-    said = json.dumps({**credential, "status": {"token": cluster.token}})
+    reported = json.dumps({**credential, "status": {"token": cluster.token}})
     program = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "command": sys.executable,
-        "args": ["-c", f"print({said!r})"],
+        "args": ["-c", f"print({reported!r})"],
     }
-    place = {"server": cluster.server, "certificate-authority": str(cluster.plane.authority.certificate)}
-    async with Connection.open(kubeconfig_of(tmp_path, place, {"exec": program}), "there") as connection:
+    location = {"server": cluster.server, "certificate-authority": str(cluster.plane.authority.certificate)}
+    async with Connection.open(kubeconfig_of(tmp_path, location, {"exec": program}), "there") as connection:
         await nodes(connection)
     with pytest.raises(CredentialsError, match="--kubeconfig"):
         async with Connection.open(tmp_path / "kubeconfig", "elsewhere"):
@@ -158,10 +158,10 @@ async def nodes(connection: Connection) -> None:
         pass
 
 
-def kubeconfig_of(folder: Path, place: dict[str, str], user: dict[str, Any]) -> Path:
+def kubeconfig_of(folder: Path, location: dict[str, str], user: dict[str, Any]) -> Path:
     path = folder / "kubeconfig"
     named = {
-        "clusters": [{"name": "c", "cluster": place}],
+        "clusters": [{"name": "c", "cluster": location}],
         "users": [{"name": "u", "user": user}],
         "contexts": [{"name": "there", "context": {"cluster": "c", "user": "u"}}],
     }
@@ -184,9 +184,9 @@ async def test_crds_that_are_old_or_missing(connection: Connection, cluster: Clu
             assert await crd_problems(weak) == []  # it may not look; the API server serves the kinds
         cluster.kubectl("delete", "crd", "inferencemodels.argosy.dev")
         async with asyncio.timeout(30):
-            while not (found := await crd_problems(connection)):  # noqa: ASYNC110 - the API server offers the kind a little longer
+            while not (result := await crd_problems(connection)):  # noqa: ASYNC110 - the API server offers the kind a little longer
                 await asyncio.sleep(0.1)
-        (problem,) = found
+        (problem,) = result
         assert "inferencemodels.argosy.dev is missing" in problem
     finally:
         cluster.apply(json.dumps(crd(DEFINITIONS[0])))
@@ -194,8 +194,8 @@ async def test_crds_that_are_old_or_missing(connection: Connection, cluster: Clu
 
 
 def schema_of(definition: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return found
+    result: dict[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return result
 
 
 def test_what_a_schema_lacks() -> None:

@@ -30,12 +30,12 @@ LIVE: dict[str, Any] = {
 
 
 def changed(*path: Any, to: Any) -> dict[str, Any]:
-    found = copy.deepcopy(LIVE)
-    place: Any = found
+    result = copy.deepcopy(LIVE)
+    location: Any = result
     for part in path[:-1]:
-        place = place[part]
-    place[path[-1]] = to
-    return found
+        location = location[part]
+    location[path[-1]] = to
+    return result
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ DIGEST = digest(DESIRED)
 
 
 def live(version: int, port: int = 1, uid: str = "u", **metadata: Any) -> dict[str, Any]:
-    found = {"name": "embedder", "namespace": "team", "labels": LABELS, "uid": uid, "resourceVersion": str(version)}
-    return {"metadata": {**found, **metadata}, "spec": {"port": port, "clusterIP": "10.0.0.1"}}
+    result = {"name": "embedder", "namespace": "team", "labels": LABELS, "uid": uid, "resourceVersion": str(version)}
+    return {"metadata": {**result, **metadata}, "spec": {"port": port, "clusterIP": "10.0.0.1"}}
 
 
 class Scene:
@@ -116,15 +116,15 @@ def test_what_others_wrote_and_the_answer_brings_is_reported(scene: Scene) -> No
 
 
 def test_a_detail_that_the_answer_brings_is_reported() -> None:
-    told: list[PoolLabel] = []
-    indexer = Indexer(SERVICE, told.append, lambda body: body["spec"].get("state"))
+    reported: list[PoolLabel] = []
+    indexer = Indexer(SERVICE, reported.append, lambda body: body["spec"].get("state"))
     shape = Shapes().of_object(DESIRED)
     indexer.applied(live(5), DIGEST, shape, DESIRED)
-    assert told == []
+    assert reported == []
     written = live(7)
     written["spec"]["state"] = "loaded"
     indexer.applied(written, DIGEST, shape, DESIRED)
-    assert told == [("team", "gpus")]
+    assert reported == [("team", "gpus")]
 
 
 @pytest.mark.parametrize("how", ["gone", "only"])

@@ -24,8 +24,8 @@ def contender(connection: Connection, namespace: str) -> Contender:
 
 
 def lease(cluster: Cluster, namespace: str) -> dict[str, object]:
-    found: dict[str, object] = cluster.read("lease", "operator", "-n", namespace)["spec"]
-    return found
+    result: dict[str, object] = cluster.read("lease", "operator", "-n", namespace)["spec"]
+    return result
 
 
 async def test_the_next_takes_over_when_the_leader_ends(contender: Contender, cluster: Cluster, namespace: str) -> None:
@@ -67,10 +67,10 @@ async def test_a_leader_that_is_silent_is_followed(contender: Contender, cluster
 
 async def test_of_many_at_once_one_leads(contender: Contender) -> None:
     many = [contender(str(number)) for number in range(5)]
-    tasks = [asyncio.create_task(each.acquire()) for each in many]
+    tasks = [asyncio.create_task(item.acquire()) for item in many]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     await asyncio.sleep(1)
-    assert sum(each.held for each in many) == 1
+    assert sum(item.held for item in many) == 1
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -39,12 +39,12 @@ def test_taking_counts_and_keeping_does_not() -> None:
         "holderIdentity": "one", "leaseDurationSeconds": 6, "acquireTime": now, "renewTime": now,
         "leaseTransitions": 0,
     }  # fmt: skip
-    kept = claim(record(), "one", 6, WALL)
-    assert (kept["acquireTime"], kept["renewTime"], kept["leaseTransitions"]) == (record().acquired, now, 3)
+    retained = claim(record(), "one", 6, WALL)
+    assert (retained["acquireTime"], retained["renewTime"], retained["leaseTransitions"]) == (record().acquired, now, 3)
     taken = claim(record(), "two", 6, WALL)
     assert (taken["acquireTime"], taken["leaseTransitions"]) == (now, 4)
 
 
 def test_what_is_abandoned_has_no_holder_and_lasts_no_time() -> None:
-    given = release(record(), WALL)
-    assert (given["holderIdentity"], given["leaseDurationSeconds"], given["leaseTransitions"]) == ("", 1, 3)
+    provided = release(record(), WALL)
+    assert (provided["holderIdentity"], provided["leaseDurationSeconds"], provided["leaseTransitions"]) == ("", 1, 3)

@@ -28,24 +28,24 @@ STATE = AgentState(
     pod="u",
     live=True,
     settled=True,
-    models=tuple(LoadedModel(each.name, 1, LoadState.READY) for each in MODELS),
+    models=tuple(LoadedModel(model.name, 1, LoadState.READY) for model in MODELS),
     applied=RenderedRepository("pool-0", MODELS),
 )
 
 
-def view(said: AgentState, served: RenderedRepository | None) -> PoolView:
-    details = (Desired("pool-0", None, served=served), State(said))
-    return pool_view([Owned("1", 1, True, None, "pool", "pool-0", False, b"", each) for each in details], [POD])
+def view(message: AgentState, served: RenderedRepository | None) -> PoolView:
+    details = (Desired("pool-0", None, served=served), State(message))
+    return pool_view([Owned("1", 1, True, None, "pool", "pool-0", False, b"", detail) for detail in details], [POD])
 
 
 def test_what_is_left_out_counts_as_it_was_last_recorded() -> None:
     cut = parse_state(fitting_text(STATE, 6000))
     assert 0 < cut.left_out < 10
-    found = view(cut, RenderedRepository("pool-0", MODELS))
-    (report,), (repository,) = found.reports, found.repositories
-    assert {each.model: each.state for each in report.models} == {each.name: LoadState.READY for each in MODELS}
-    assert {each.name for each in repository.models} == {each.name for each in MODELS}
-    assert report.unsaid == {each.name for each in MODELS[10 - cut.left_out :]}
+    result = view(cut, RenderedRepository("pool-0", MODELS))
+    (report,), (repository,) = result.reports, result.repositories
+    assert {model.model: model.state for model in report.models} == {model.name: LoadState.READY for model in MODELS}
+    assert {model.name for model in repository.models} == {model.name for model in MODELS}
+    assert report.unsaid == {model.name for model in MODELS[10 - cut.left_out :]}
     assert f"says nothing of {cut.left_out} more models" in report.trouble
     assert text_bytes(report.trouble) < 200
 
@@ -61,5 +61,5 @@ def test_a_full_state_is_taken_at_its_word() -> None:
     (report,) = view(
         parse_state(fitting_text(STATE)), RenderedRepository("pool-0", (*MODELS, RenderedModel("x", "", {})))
     ).reports
-    assert ({each.model for each in report.models}, report.unsaid) == ({each.name for each in MODELS}, frozenset())
+    assert ({model.model for model in report.models}, report.unsaid) == ({model.name for model in MODELS}, frozenset())
     assert report.trouble == ""

@@ -21,8 +21,8 @@ def body(labels: dict[str, str], ready: str = "True") -> dict[str, Any]:
 
 def test_a_node_whose_gpus_cannot_be_read_is_still_there_with_its_state() -> None:
     """GPU feature discovery takes its labels back while it starts anew."""
-    told: list[int] = []
-    cache = NodeCache(lambda: told.append(1))
+    reported: list[int] = []
+    cache = NodeCache(lambda: reported.append(1))
     cache.seen(body(LABELS))
     assert [(len(node.gpus), node.stale) for node in cache.all()] == [(2, False)]
     cache.seen(body({"zone": "x"}))
@@ -34,6 +34,6 @@ def test_a_node_whose_gpus_cannot_be_read_is_still_there_with_its_state() -> Non
     cache.seen(body(LABELS))
     assert [(len(node.gpus), node.stale) for node in cache.all()] == [(2, False)]
     assert cache.troubles == {}
-    assert len(told) == 4
+    assert len(reported) == 4
     cache.only("", ())
     assert cache.all() == ()

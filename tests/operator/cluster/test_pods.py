@@ -92,15 +92,15 @@ def test_routes_are_read_as_they_were_written() -> None:
     patch = routes_patch("u", [], Routes(names))["metadata"]
     assert routes_of(patch) == Routes(names)
     fewer = routes_patch("u", names, Routes(frozenset({"embedder"})))["metadata"]
-    kept = {key: value for key, value in {**patch["labels"], **fewer["labels"]}.items() if value is not None}
-    assert routes_of({"labels": kept}) == Routes(frozenset({"embedder"}))
+    retained = {key: value for key, value in {**patch["labels"], **fewer["labels"]}.items() if value is not None}
+    assert routes_of({"labels": retained}) == Routes(frozenset({"embedder"}))
     assert fewer["annotations"] == {"argosy.dev/routes": None}
 
 
 def test_a_label_that_names_nothing_valid_can_be_taken_away() -> None:
     shortened = next(iter(routes_patch("u", [], Routes(frozenset({"x" * 200})))["metadata"]["labels"]))
-    found = routes_of({"labels": {shortened: "true"}, "annotations": {"argosy.dev/routes": "not JSON"}})
-    (unknown,) = found.names
+    result = routes_of({"labels": {shortened: "true"}, "annotations": {"argosy.dev/routes": "not JSON"}})
+    (unknown,) = result.names
     assert routes_patch("u", [unknown], Routes())["metadata"]["labels"] == {shortened: None}
 
 
@@ -160,35 +160,35 @@ def server_pod(version: int, routes: Collection[str] = (), uid: str = "u", **mor
 
 
 def test_what_an_answer_brings_of_a_pod_is_reported_unless_we_wrote_it() -> None:
-    told: list[PoolLabel] = []
-    pods = PodCache(told.append)
+    reported: list[PoolLabel] = []
+    pods = PodCache(reported.append)
     pods.seen(server_pod(1))
-    told.clear()
+    reported.clear()
     pods.learned(server_pod(2, ["m"]))
-    assert told == []
+    assert reported == []
     pods.learned(server_pod(4, ["m", "n"], deletionTimestamp="2026-01-01T00:00:00Z"))
-    assert told == [POOL]
+    assert reported == [POOL]
     pods.seen(server_pod(3, ["m"], deletionTimestamp="2026-01-01T00:00:00Z"))
     assert [(pod.routes, pod.terminating) for pod in pods.of_pool(POOL)] == [({"m", "n"}, True)]
 
 
 def test_an_answer_of_a_pod_that_is_gone_does_not_bring_it_back() -> None:
-    told: list[PoolLabel] = []
-    pods = PodCache(told.append)
+    reported: list[PoolLabel] = []
+    pods = PodCache(reported.append)
     pods.learned(server_pod(1))
     assert pods.of_pool(POOL) == []
     pods.seen(server_pod(5, uid="new"))
-    told.clear()
+    reported.clear()
     pods.learned(server_pod(4, ["m"], uid="old"))
     assert [pod.uid for pod in pods.of_pool(POOL)] == ["new"]
-    assert told == []
+    assert reported == []
 
 
 OURS, OTHER = Owner("ServingPool", "pool", "1"), Owner("ServingPool", "pool", "2")
 
 
 @pytest.mark.parametrize(
-    ("managed", "owner", "wanted", "words"),
+    ("managed", "owner", "desired", "words"),
     [
         (True, OURS, OURS, ""),
         (False, OURS, OURS, ""),
@@ -197,5 +197,5 @@ OURS, OTHER = Owner("ServingPool", "pool", "1"), Owner("ServingPool", "pool", "2
         (False, None, OURS, "is not Argosy's (it has no label app.kubernetes.io/managed-by=argosy)"),
     ],
 )
-def test_whose_an_object_is(managed: bool, owner: Owner | None, wanted: Owner | None, words: str) -> None:
-    assert why_not_ours(managed, owner, wanted) == words
+def test_whose_an_object_is(managed: bool, owner: Owner | None, desired: Owner | None, words: str) -> None:
+    assert why_not_ours(managed, owner, desired) == words

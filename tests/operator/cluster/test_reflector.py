@@ -43,10 +43,10 @@ class FakeSink:
 
 @pytest.fixture
 async def server() -> AsyncIterator[StandIn]:
-    async with standing_in() as found:
+    async with standing_in() as result:
         for name in ("one", "two"):
-            found.put("configmaps", {"metadata": {"namespace": "n", "name": name, "uid": name}})
-        yield found
+            result.put("configmaps", {"metadata": {"namespace": "n", "name": name, "uid": name}})
+        yield result
 
 
 @asynccontextmanager

@@ -19,17 +19,17 @@ async def test_a_history_is_written_renumbered_read_back_and_cut(
     bodies = [controller_revision(declared.pool, model, one), controller_revision(declared.pool, newer, two)]
     async with watching(connection, namespace) as watched:
         assert await declared.apply(watched, bodies) == ()
-        assert sorted(watched.cache.revisions()[uid], key=lambda each: each.number) == [one, two]
+        assert sorted(watched.cache.revisions()[uid], key=lambda item: item.number) == [one, two]
     async with watching(connection, namespace) as watched:
-        assert sorted(watched.cache.revisions()[uid], key=lambda each: each.number) == [one, two]
+        assert sorted(watched.cache.revisions()[uid], key=lambda item: item.number) == [one, two]
         back = controller_revision(declared.pool, model, Revision(one.name, 3))
         assert await declared.apply(watched, [back], f"ControllerRevision {namespace}/{two.name}") == ()
         assert set(watched.cache.revisions()[uid]) == {Revision(one.name, 3), two}
         latest = LatestForms()
         async for page in connection.pages(CONTROLLER_REVISION, namespace, {"labelSelector": managed_selector()}):
             latest.add(page["items"])
-        (form,) = latest.bodies()
-        assert (form["metadata"]["uid"], form["spec"]["version"]) == (uid, 1)
+        (revision,) = latest.bodies()
+        assert (revision["metadata"]["uid"], revision["spec"]["version"]) == (uid, 1)
         await declared.apply(watched, [back])
         await until("the other is gone", lambda: len(watched.cache.revisions()[uid]) == 1)
         assert watched.cache.revisions()[uid] == [Revision(one.name, 3)]

@@ -21,15 +21,15 @@ from argosy.render.workloads import (
 )
 
 CASE = read_case("cpu_pool")
-NAMES = [each.plan.name for each in CASE.servers]
+NAMES = [server.plan.name for server in CASE.servers]
 NAME = NAMES[0]
 
 
 def deployments(view: PoolView) -> dict[str, KubernetesObject]:
     """Return the Deployments that are applied in addition to what the view shows, by server."""
     objects = pool_objects(CASE.pool, CASE.servers, CASE.members, IMAGES, Cluster(), view.accounts)
-    found = [each for each in objects if each["kind"] == "Deployment"]
-    return dict(zip(NAMES, found, strict=True))
+    matches = [item for item in objects if item["kind"] == "Deployment"]
+    return dict(zip(NAMES, matches, strict=True))
 
 
 def seen(standing: dict[str, KubernetesObject], uids: dict[str, str]) -> PoolView:
@@ -63,12 +63,13 @@ def test_only_a_recreated_account_brings_a_new_pod() -> None:
 
 def test_servers_with_recreated_accounts_are_replaced_one_by_one() -> None:
     names = ("a", "b")
-    (former,) = (each for each in CASE.servers if each.plan.name == NAME)
+    (former,) = (server for server in CASE.servers if server.plan.name == NAME)
     servers = [replace(former, plan=replace(former.plan, name=name)) for name in names]
     reports = tuple(ServerReport(name, ready=True, settled=True) for name in names)
     pods = tuple(replace(POD, uid=name, server=name, ready=True, routes=former.routes) for name in names)
     standing = {
-        each.plan.name: template_hash(pod_template(CASE.pool, each.plan, each.repository, IMAGES)) for each in servers
+        server.plan.name: template_hash(pod_template(CASE.pool, server.plan, server.repository, IMAGES))
+        for server in servers
     }
     view = PoolView(templates=standing, reports=reports, pods=pods, accounts={name: Account("a") for name in names})
     assert held_back(CASE.pool, servers, IMAGES, view) == frozenset()

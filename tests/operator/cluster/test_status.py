@@ -31,7 +31,7 @@ async def test_a_status_is_written_completely(
         assert await watched.applier.status(model, status(1, ready, stalled, url="http://here"))
         assert await watched.applier.status(model, status(1, ready))
         live = cluster.read("inferencemodel", model.name, "-n", namespace)
-        assert [each["type"] for each in live["status"]["conditions"]] == ["Ready"]
+        assert [condition["type"] for condition in live["status"]["conditions"]] == ["Ready"]
         assert live["status"].get("url", "") == ""
         assert live["spec"] == spec
         assert live["metadata"]["generation"] == 1

@@ -51,8 +51,8 @@ class World:
         words = ("configmaps", "-n", self.namespace, "-l", "argosy.dev/activator=pool")
         texts = [
             text
-            for each in self.cluster.read(*words)["items"]
-            for key, text in each.get("data", {}).items()
+            for item in self.cluster.read(*words)["items"]
+            for key, text in item.get("data", {}).items()
             if key.endswith(".held.json")
         ]
         return sum(json.loads(text)["held"].get("sleeper", 0) for text in texts)
@@ -97,7 +97,7 @@ def world(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[World]:
     (source / "model.py").write_text(PYTHON.replace("FACTOR", "2.0").replace("BODY", "pass"))
     (tmp_path / "containers").mkdir()
     own = fake_nodes(cluster, 1, prefix=f"n{namespace}-")
-    names = [each["metadata"]["name"] for each in cluster.read("nodes")["items"]]  # of other tests, too
+    names = [item["metadata"]["name"] for item in cluster.read("nodes")["items"]]  # of other tests, too
     here = {"nodeSelector": {"kubernetes.io/hostname": own[0]}}  # others' nodes may have GPUs
     spec = {**here, "storage": {"allowedFolders": [str(source)]}}
     cluster.apply(json.dumps(pool_body(namespace) | {"spec": spec}))
@@ -116,20 +116,20 @@ def test_to_zero_and_back_by_itself(world: World) -> None:
     for _ in range(2):
         world.until("no server", lambda: not world.servers() and bool(world.containers.service("sleeper")))
         with ThreadPoolExecutor(2) as workers:
-            asked = world.asked(workers)
-            assert [each.result() for each in asked] == [8.0, 8.0], world.containers.logs()
+            requested = world.asked(workers)
+            assert [item.result() for item in requested] == [8.0, 8.0], world.containers.logs()
         world.until("nobody waits", lambda: world.held() == 0)
 
 
 def test_the_operator_is_killed_while_requests_wait(world: World, cluster: Cluster, tmp_path: Path) -> None:
     world.declare(replicas=0)
     with ThreadPoolExecutor(2) as workers:
-        asked = world.asked(workers)
+        requested = world.asked(workers)
         world.until("two that wait", lambda: world.held() == 2)
         world.operator.kill()
         world.declare(replicas=1)
         with OperatorProcess(cluster, tmp_path / "another.log"):
-            assert [each.result() for each in asked] == [8.0, 8.0], world.containers.logs()
+            assert [item.result() for item in requested] == [8.0, 8.0], world.containers.logs()
 
 
 def test_a_model_that_does_not_fit_reports_why_requests_waited(world: World) -> None:

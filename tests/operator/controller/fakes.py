@@ -71,7 +71,7 @@ class FakeWriter:
         keep: Collection[str] = (),
     ) -> Applied:
         """Keep the objects, and their identities."""
-        self.bodies = {object_identity(each): each for each in objects}
+        self.bodies = {object_identity(item): item for item in objects}
         self.objects, self.keep = set(self.bodies), set(keep)
         return self.applied
 

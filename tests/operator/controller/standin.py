@@ -54,13 +54,15 @@ class StandIn:
 
     def put(self, plural: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Create or change an object and notify the watches."""
-        found: dict[str, Any] = json.loads(json.dumps(body))
+        result: dict[str, Any] = json.loads(json.dumps(body))
         metadata = {"creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": str(next(self._versions))}
-        found["metadata"] |= metadata
-        known = self.objects.setdefault(plural, {})
-        self._tell(plural, {"type": "MODIFIED" if body["metadata"]["name"] in known else "ADDED", "object": found})
-        known[body["metadata"]["name"]] = found
-        return found
+        result["metadata"] |= metadata
+        registered = self.objects.setdefault(plural, {})
+        self._tell(
+            plural, {"type": "MODIFIED" if body["metadata"]["name"] in registered else "ADDED", "object": result}
+        )
+        registered[body["metadata"]["name"]] = result
+        return result
 
     def delete(self, plural: str, name: str, untold: bool = False) -> None:
         """Delete an object; `untold`: without notifying the watches."""
@@ -79,7 +81,7 @@ class StandIn:
 
     def accepted(self, verb: str, plural: str) -> list[str]:
         """Return the Accept headers of the requests for a kind."""
-        return [accept for asked, path, accept in self.asked if asked == verb and path.endswith(f"/{plural}")]
+        return [accept for requested, path, accept in self.asked if requested == verb and path.endswith(f"/{plural}")]
 
     def _tell(self, plural: str, event: dict[str, Any]) -> None:
         for queue in self._watches.get(plural, ()):
@@ -170,14 +172,14 @@ def kubeconfig(server: StandIn, folder: Path) -> Path:
 
 def kubeconfig_of(url: str, folder: Path) -> Path:
     """Write a kubeconfig that leads to a URL."""
-    place = folder / "kubeconfig"
+    location = folder / "kubeconfig"
     named = {
         "clusters": [{"name": "c", "cluster": {"server": url}}],
         "users": [{"name": "u", "user": {"token": "t"}}],
         "contexts": [{"name": "there", "context": {"cluster": "c", "user": "u"}}],
     }
-    place.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "there", **named}))
-    return place
+    location.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "there", **named}))
+    return location
 
 
 async def operator(config: Path, log: Path, more: Collection[str] = ()) -> Process:

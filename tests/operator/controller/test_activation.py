@@ -54,9 +54,9 @@ def at(view: PoolView, address: str = "10.0.0.1") -> PoolView:
     ],
 )
 def test_what_may_go_to_zero(spec: dict[str, Any], zero: bool) -> None:
-    found, problems = parse_body(model(**spec))
-    assert isinstance(found, InferenceModel), problems
-    assert may_be_zero(found) is zero
+    resource, problems = parse_body(model(**spec))
+    assert isinstance(resource, InferenceModel), problems
+    assert may_be_zero(resource) is zero
 
 
 async def test_a_model_at_zero_is_routed_to_the_activator_with_a_reason() -> None:
@@ -67,7 +67,7 @@ async def test_a_model_at_zero_is_routed_to_the_activator_with_a_reason() -> Non
     (member,) = told(writes).members
     assert (member.name, member.model, member.endpoints, member.timeout_s) == ("m", "m", (), 300.0)
     assert member.reason == writes.statuses["InferenceModel n/m"].conditions[0].message
-    mine = {each for each in writes.objects if NAME in each}
+    mine = {item for item in writes.objects if NAME in item}
     assert mine == {
         f"{kind} n/{NAME}"
         for kind in ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy", "Deployment")
@@ -82,7 +82,7 @@ async def test_what_a_thousand_models_are_reported_fits_into_a_configmap() -> No
         resources.put(parsed_body(model(f"model-{number}", minReplicas=0, replicas=1, footprint=unfit)))
     await rounds(writes, resources).reconcile(KEY)
     assert len(told(writes).members) == 1000
-    assert all(0 < len(each.reason) <= LONGEST_REASON for each in told(writes).members)
+    assert all(0 < len(member.reason) <= LONGEST_REASON for member in told(writes).members)
     assert len(writes.bodies[f"ConfigMap n/{NAME}"]["data"][MEMBERS_KEY].encode()) < 2**20 * 0.9
 
 
@@ -140,7 +140,7 @@ async def test_while_its_server_is_not_ready_its_requests_wait(lacks: dict[str, 
 async def test_nothing_stands_where_nothing_may_go_to_zero() -> None:
     writes = FakeWriter()
     await rounds(writes, declared(), observed(p=PoolView(activators=(HOLDER,)))).reconcile(KEY)
-    assert not [each for each in writes.objects if NAME in each]
+    assert not [item for item in writes.objects if NAME in item]
     assert writes.routes == {}
 
 
@@ -166,7 +166,7 @@ async def test_a_suspended_pool_holds_nothing() -> None:
     for body in (pool(suspend=True), model(minReplicas=0)):
         resources.put(parsed_body(body))
     await rounds(writes, resources, observed(p=PoolView(activators=(LED,)))).reconcile(KEY)
-    assert not [each for each in writes.objects if NAME in each]
+    assert not [item for item in writes.objects if NAME in item]
     assert writes.routes == {"holder": frozenset()}
 
 

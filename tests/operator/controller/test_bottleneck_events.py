@@ -5,14 +5,14 @@ from argosy.controller.events.bottleneck_events import bottleneck_events
 
 
 def status(kind: str = "", stage: str = "embedder", evidence: str = "requests wait 80 %") -> EnsembleStatus:
-    found = BottleneckStatus(
+    bottleneck_status = BottleneckStatus(
         stage=stage, kind=kind or "-", evidence=evidence, advice="more instances", since="2026-11-22T12:00:00Z"
     )
-    return EnsembleStatus(bottleneck=found if kind else None)
+    return EnsembleStatus(bottleneck=bottleneck_status if kind else None)
 
 
 def told(before: EnsembleStatus | None, now: EnsembleStatus) -> list[tuple[str, str]]:
-    return [(each.type, each.reason) for each in bottleneck_events(before, now)]
+    return [(event.type, event.reason) for event in bottleneck_events(before, now)]
 
 
 def test_what_begins_and_what_changes_is_reported_with_evidence_and_advice() -> None:

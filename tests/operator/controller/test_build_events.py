@@ -7,8 +7,8 @@ from argosy.controller.events.build_events import build_events
 
 
 def status(**engine: Any) -> InferenceModelStatus:
-    whole = {"version": 2, "architecture": "9.0", "build": "b1", **engine}
-    return InferenceModelStatus(engines=(EngineStatus(**whole),))
+    full = {"version": 2, "architecture": "9.0", "build": "b1", **engine}
+    return InferenceModelStatus(engines=(EngineStatus(**full),))
 
 
 PENDING = status(state="Pending")
@@ -17,7 +17,7 @@ READY = status(state="Ready", storage_uri="s3://engines/1", build_seconds=61.5)
 
 
 def reasons(before: InferenceModelStatus | None, now: InferenceModelStatus) -> list[tuple[str, str]]:
-    return [(each.type, each.reason) for each in build_events(before, now)]
+    return [(event.type, event.reason) for event in build_events(before, now)]
 
 
 def test_a_build_that_begins_is_reported_once() -> None:
@@ -29,18 +29,18 @@ def test_a_build_that_begins_is_reported_once() -> None:
 
 
 def test_how_it_ends_is_reported() -> None:
-    (told,) = build_events(status(state="Verifying"), READY)
-    assert (told.type, told.reason) == ("Normal", "BuildSucceeded")
-    assert told.message == "The engine of version 2 for 9.0 is there after 62 s: s3://engines/1"
+    (reported,) = build_events(status(state="Verifying"), READY)
+    assert (reported.type, reported.reason) == ("Normal", "BuildSucceeded")
+    assert reported.message == "The engine of version 2 for 9.0 is there after 62 s: s3://engines/1"
     assert reasons(READY, READY) == []
     (cached,) = build_events(None, status(state="Ready", cached=True, storage_uri="s3://engines/1"))
     assert "was there already" in cached.message
 
 
 def test_a_failure_says_why_and_what_to_do() -> None:
-    (told,) = build_events(BUILDING, status(state="Failed", message="OutOfMemory: it took 3 GiB. Raise memory."))
-    assert (told.type, told.reason) == ("Warning", "BuildFailed")
-    assert "OutOfMemory: it took 3 GiB. Raise memory." in told.message
+    (reported,) = build_events(BUILDING, status(state="Failed", message="OutOfMemory: it took 3 GiB. Raise memory."))
+    assert (reported.type, reported.reason) == ("Warning", "BuildFailed")
+    assert "OutOfMemory: it took 3 GiB. Raise memory." in reported.message
     low = status(state="Failed", message="AccuracyTooLow: 0.9 is below 0.99.")
     assert reasons(BUILDING, low) == [("Warning", "AccuracyTooLow")]
 

@@ -37,7 +37,7 @@ def rendered(
 
 
 def names(builds: Builds) -> set[str]:
-    return {object_identity(each) for each in builds.objects}
+    return {object_identity(item) for item in builds.objects}
 
 
 def seen(build: PlannedBuild = BUILD, ended: str = "", **more: Any) -> BuildView:
@@ -96,8 +96,8 @@ def test_a_job_that_is_over_stays_for_its_logs_and_has_no_rights(ended: str, rep
     builds = rendered(OVER, view=view)
     assert (names(builds), builds.keep) == (MAPS | POLICY, {JOB})
     assert builds.wake == NOW + timedelta(seconds=TTL_S)
-    late = rendered(OVER, view=view, now=NOW + timedelta(seconds=TTL_S))
-    assert (names(late), late.keep, late.wake) == (MAPS | POLICY, frozenset(), None)
+    overdue = rendered(OVER, view=view, now=NOW + timedelta(seconds=TTL_S))
+    assert (names(overdue), overdue.keep, overdue.wake) == (MAPS | POLICY, frozenset(), None)
     assert names(rendered(OVER, view=BuildView(BUILD.name, report))) == MAPS | POLICY
 
 
@@ -116,8 +116,8 @@ def test_a_job_that_ended_well_without_a_report_is_recreated_soon() -> None:
     builds = rendered(BUILD, view=view)
     assert (builds.keep, builds.wake) == ({JOB}, NOW + timedelta(seconds=UNREPORTED_S))
     assert JOB not in names(builds)
-    late = rendered(BUILD, view=view, now=NOW + timedelta(seconds=UNREPORTED_S))
-    assert (late.keep, JOB in names(late)) == (frozenset(), False)
+    overdue = rendered(BUILD, view=view, now=NOW + timedelta(seconds=UNREPORTED_S))
+    assert (overdue.keep, JOB in names(overdue)) == (frozenset(), False)
     assert JOB in names(rendered(BUILD, view=BuildView(BUILD.name, HALF)))
 
 

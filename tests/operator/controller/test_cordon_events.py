@@ -6,8 +6,8 @@ from argosy.controller.events.cordon_events import cordon_events
 
 def status(*gpus: int) -> ServingPoolStatus:
     """Return a pool's status with these GPUs of node `a` cordoned."""
-    found = (CordonedGpu(node="a", gpu=gpu, time="2026-01-01T00:00:00Z", message="3 device errors") for gpu in gpus)
-    return ServingPoolStatus(cordoned_gpus=tuple(found))
+    result = (CordonedGpu(node="a", gpu=gpu, time="2026-01-01T00:00:00Z", message="3 device errors") for gpu in gpus)
+    return ServingPoolStatus(cordoned_gpus=tuple(result))
 
 
 def test_a_cordon_and_its_end_are_reported_once() -> None:
@@ -16,5 +16,5 @@ def test_a_cordon_and_its_end_are_reported_once() -> None:
     assert list(cordon_events(status(1), status(1))) == []
     (over,) = cordon_events(status(1), status())
     assert (over.type, over.reason) == ("Normal", "GpuUncordoned")
-    assert [each.subject for each in cordon_events(status(1), status(2))] == ["a/2", "a/1"]
+    assert [event.subject for event in cordon_events(status(1), status(2))] == ["a/2", "a/1"]
     assert list(cordon_events(None, EnsembleStatus())) == []

@@ -87,6 +87,6 @@ async def test_long_names_and_messages_fit(
     await Recorder(connection).record(
         declared.pool.model_copy(update={"metadata": metadata}), "Normal", "R", "m" * 5000
     )
-    (event,) = [each async for page in connection.pages(kinds.EVENT, namespace) for each in page["items"]]
+    (event,) = [item async for page in connection.pages(kinds.EVENT, namespace) for item in page["items"]]
     assert event["involvedObject"]["name"] == name
     assert len(event["message"]) == 1024

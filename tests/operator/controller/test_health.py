@@ -8,8 +8,8 @@ from argosy.controller.metrics import Metrics
 
 
 async def test_health_readiness_and_metrics() -> None:
-    metrics, trouble, notes = Metrics(), ["no CRD"], ["nodes/n: no label"]
-    health = Health(metrics, lambda: trouble[0], lambda: notes)
+    metrics, error, notes = Metrics(), ["no CRD"], ["nodes/n: no label"]
+    health = Health(metrics, lambda: error[0], lambda: notes)
     port = await health.start("127.0.0.1", 0)
     url = f"http://127.0.0.1:{port}"
     try:
@@ -18,19 +18,19 @@ async def test_health_readiness_and_metrics() -> None:
                 assert answer.status == 200
             async with session.get(f"{url}/readyz") as answer:
                 assert (answer.status, await answer.text()) == (503, "no CRD\nnodes/n: no label\n")
-            trouble[0] = ""
+            error[0] = ""
             async with session.get(f"{url}/readyz") as answer:
                 assert (answer.status, await answer.text()) == (200, "ok\nnodes/n: no label\n")
             metrics.began(0.1)
             metrics.ended(0.2, failed=True)
             metrics.request("patch", "services", 200, 0.01)
             async with session.get(f"{url}/metrics") as answer:
-                families = {each.name: each for each in text_string_to_metric_families(await answer.text())}
+                families = {family.name: family for family in text_string_to_metric_families(await answer.text())}
     finally:
         await health.stop()
     results = {sample.labels.get("result"): sample.value for sample in families["argosy_reconcile"].samples}
     assert results["failed"] == 1
-    asked = families["argosy_api_requests"].samples
-    assert [sample.labels for sample in asked if sample.name.endswith("_total")] == [
+    requested = families["argosy_api_requests"].samples
+    assert [sample.labels for sample in requested if sample.name.endswith("_total")] == [
         {"verb": "patch", "resource": "services", "status": "200"}
     ]

@@ -33,20 +33,20 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def pod(server: str = "p-0", routes: str = "m", address: str = "10.0.0.1", **other: Any) -> PodView:
-    told = {"ready": True, "server_ready": True, "terminating": False, "created": NOW, **other}
-    name = f"{server}-{told['created']:%S}"
+    reported = {"ready": True, "server_ready": True, "terminating": False, "created": NOW, **other}
+    name = f"{server}-{reported['created']:%S}"
     names = frozenset(filter(None, [routes]))
     return PodView(
         name,
         name,
         server,
-        told["ready"],
-        told["server_ready"],
-        told["terminating"],
+        reported["ready"],
+        reported["server_ready"],
+        reported["terminating"],
         names,
         True,
         "",
-        told["created"],
+        reported["created"],
         address,
     )
 
@@ -70,24 +70,24 @@ def test_a_server_is_queried_at_its_address_for_what_it_is_routed_for() -> None:
 
 
 def test_a_server_that_is_routed_to_is_not_left_out_because_it_fails() -> None:
-    assert [each.server for each in targets(pod(server_ready=False))] == ["p-0"]
+    assert [target.server for target in targets(pod(server_ready=False))] == ["p-0"]
     assert targets(pod(routes="", server_ready=False)) == ()
-    assert [each.serves for each in targets(pod(routes=""))] == [{}]
+    assert [target.serves for target in targets(pod(routes=""))] == [{}]
     assert targets(pod(terminating=True)) == ()
 
 
 def test_of_two_pods_of_a_server_the_newer_is_queried() -> None:
     newer = pod(created=NOW + timedelta(seconds=1), address="10.0.0.2")
-    assert [each.pod for each in targets(newer, pod())] == ["p-0-01"]
+    assert [target.pod for target in targets(newer, pod())] == ["p-0-01"]
 
 
 def test_queries_are_those_that_members_name() -> None:
     store = declared()
     query = {"name": "depth", "query": 'x{model="$(model)"}', "target": 5}
     store.put(parsed_body(model("other", scaling={"targets": {"queries": [query]}})))
-    asked = pool_targets(KEY, store.of_pool(KEY).members, ())
-    assert asked.queries == (Query("other", "depth", 'x{model="$(model)"}'),)
-    assert asked.served_names == {"m": "M-7", "other": "other"}
+    requested = pool_targets(KEY, store.of_pool(KEY).members, ())
+    assert requested.queries == (Query("other", "depth", 'x{model="$(model)"}'),)
+    assert requested.served_names == {"m": "M-7", "other": "other"}
 
 
 class Secrets:
@@ -162,7 +162,9 @@ class FakeSource:
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
         if self.broken:
             raise RuntimeError("broken")
-        return PoolSignals(source=f"{self.asked.url} {self.asked.login.token} {[each.server for each in pool.targets]}")
+        return PoolSignals(
+            source=f"{self.asked.url} {self.asked.login.token} {[target.server for target in pool.targets]}"
+        )
 
     async def close(self) -> None:
         self.closed = True
@@ -222,7 +224,7 @@ async def test_another_prometheus_is_another_source() -> None:
 
     await readings.until(changed)
     assert readings.told[-1].source == "http://prometheus:9090 TOKEN ['p-0']"
-    assert [each.closed for each in readings.sources] == [True, True]
+    assert [source.closed for source in readings.sources] == [True, True]
 
 
 def _generation(number: int) -> dict[str, Any]:
@@ -238,7 +240,7 @@ async def test_a_fault_of_ours_is_reported_and_ends_nothing(caplog: pytest.LogCa
         return len(readings.told) >= 4
 
     await readings.until(broke)
-    assert any("please report it: RuntimeError: broken" in told.trouble for told in readings.told)
+    assert any("please report it: RuntimeError: broken" in reported.trouble for reported in readings.told)
     assert readings.told[-1].trouble == ""
 
 
@@ -265,6 +267,6 @@ async def test_without_a_prometheus_servers_are_scraped() -> None:
 async def test_a_url_that_leads_nowhere_is_an_error(url: str) -> None:
     source = open_source(Asked(url))
     targets = PoolTargets(KEY, (Target("p-0", pod="p-0-00"),))
-    found = await source.read(targets, NOW)
+    result = await source.read(targets, NOW)
     await source.close()
-    assert found.trouble.startswith(f"{url} ")
+    assert result.trouble.startswith(f"{url} ")

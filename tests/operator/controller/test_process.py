@@ -28,10 +28,10 @@ HELD = {
 @pytest.fixture
 async def server() -> AsyncIterator[StandIn]:
     """Yield an API server with a pool and a model."""
-    async with standing_in() as found:
-        found.put("servingpools", pool())
-        found.put("inferencemodels", model())
-        yield found
+    async with standing_in() as result:
+        result.put("servingpools", pool())
+        result.put("inferencemodels", model())
+        yield result
 
 
 def options(server: StandIn, folder: Path, *namespaces: str) -> Options:
@@ -110,9 +110,9 @@ async def test_what_does_not_answer_is_queried_again(
     monkeypatch.setattr(connecting, "AGAIN_S", 0.05)
     server.refused[path] = web.Response(text="<html>a proxy</html>")
     running = asyncio.create_task(Operator(options(server, tmp_path)).run())
-    await until(lambda: sum(asked == path for _, asked, _ in server.asked) > 1)
+    await until(lambda: sum(requested == path for _, requested, _ in server.asked) > 1)
     server.refused[path] = status(500, "etcdserver: request timed out")
-    await until(lambda: sum(asked == path for _, asked, _ in server.asked) > 3)
+    await until(lambda: sum(requested == path for _, requested, _ in server.asked) > 3)
     assert not running.done()
     assert "everything is listed" not in said(caplog)
     server.refused.clear()
@@ -166,8 +166,8 @@ async def test_what_keeps_it_from_starting_is_one_line(server: StandIn, tmp_path
     if wrong == "kubeconfig":
         config.write_text("x: y")
     elif wrong == "authority":
-        place = f'"server": "https://127.0.0.1:{taken}", "certificate-authority": "{config}"'
-        config.write_text(config.read_text().replace(f'"server": "{server.url}"', place))
+        location = f'"server": "https://127.0.0.1:{taken}", "certificate-authority": "{config}"'
+        config.write_text(config.read_text().replace(f'"server": "{server.url}"', location))
     process = await operator(config, log, (f"--port={taken}",) if wrong == "port" else ())
     async with asyncio.timeout(20):
         assert await process.wait() == 1

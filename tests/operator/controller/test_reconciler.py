@@ -198,13 +198,13 @@ async def test_a_server_is_not_restarted_while_what_it_serves_drains_on_another(
     assert isinstance(declared, InferenceModel)
     placed = ServerPlan("p-0", "a", (), (Placement("m", 1, "m", (), 1, 0, 0),))
     keys = RenderedKeys().of_model(declared, placed.placements[0], placed)
-    form = RenderedModel(
+    revision = RenderedModel(
         "m", 'name: "m"', {1: VersionSource("s3://bucket/m")}, reload_key=keys.reload, config_key=keys.config
     )
     view = PoolView(
         (CurrentServer("p-0", "a", (), {"m": ()}), CurrentServer("p-1", "a", ())),
         (*one.reports, *other.reports),
-        (RenderedRepository("p-0", (form,)), RenderedRepository("p-1", (form,))),
+        (RenderedRepository("p-0", (revision,)), RenderedRepository("p-1", (revision,))),
         pods=(*one.pods, *other.pods),
         templates={"p-0": "older"},
     )
@@ -302,7 +302,7 @@ async def test_a_fault_of_ours_is_reported_until_a_round_works(monkeypatch: pyte
         resources.put(parsed_body(body))
     run = rounds(writes, resources, clock=lambda: now)
     await run.reconcile(KEY)
-    before = {identity: each.model_copy() for identity, each in writes.statuses.items()}
+    before = {identity: status.model_copy() for identity, status in writes.statuses.items()}
 
     def broken(*_: object, **__: object) -> None:
         raise KeyError("gpu-7")
@@ -374,16 +374,16 @@ async def test_where_a_fault_cannot_be_reported_the_fault_itself_is_raised(monke
 
 def stalled(status: Status) -> Condition:
     """Return the condition Stalled, which must be there."""
-    found = status.condition(ConditionType.STALLED)
-    assert found is not None
-    return found
+    result = status.condition(ConditionType.STALLED)
+    assert result is not None
+    return result
 
 
 def said(status: Status, kind: ConditionType) -> tuple[str, str]:
     """Return a condition's status and reason."""
-    found = status.condition(kind)
-    assert found is not None
-    return found.status.value, found.reason.value
+    result = status.condition(kind)
+    assert result is not None
+    return result.status.value, result.reason.value
 
 
 async def test_a_silent_agent_is_read_when_its_report_expires() -> None:

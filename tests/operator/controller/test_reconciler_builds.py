@@ -60,20 +60,20 @@ class Life:
     async def round(self) -> set[str]:
         """Run one round; return what it applies of builds, without namespace and the request's name."""
         self.wake = await self.run.reconcile(KEY)
-        return {_short(each) for each in self.writes.objects if "-build" in each}
+        return {_short(item) for item in self.writes.objects if "-build" in item}
 
     wake: datetime | None = None
 
     @property
     def job(self) -> dict[str, Any]:
         """The Job that is applied."""
-        (found,) = (body for name, body in self.writes.bodies.items() if name.startswith("Job "))
-        return dict(found)
+        (result,) = (body for name, body in self.writes.bodies.items() if name.startswith("Job "))
+        return dict(result)
 
     def observe(self, job: dict[str, Any], report: BuildReport | None = None, ended: str = "", **more: Any) -> None:
         """Let the cluster have this Job, whose Pod reported this."""
-        said = {"type": ended, "status": "True", "lastTransitionTime": self.now.isoformat()}
-        body = {**job, "status": {"conditions": [said] if ended else []}}
+        reported = {"type": ended, "status": "True", "lastTransitionTime": self.now.isoformat()}
+        body = {**job, "status": {"conditions": [reported] if ended else []}}
         seen = BuildView(job["metadata"]["labels"]["argosy.dev/build"], report, of_job(body), **more)
         self.cache.views[KEY] = replace(self.cache.views[KEY], builds={seen.name: seen})
 
@@ -85,9 +85,9 @@ class Life:
 
     @property
     def status(self) -> InferenceModelStatus:
-        found = self.writes.statuses[MODEL]
-        assert isinstance(found, InferenceModelStatus)
-        return found
+        result = self.writes.statuses[MODEL]
+        assert isinstance(result, InferenceModelStatus)
+        return result
 
 
 def _short(identity: str) -> str:
@@ -102,8 +102,8 @@ RESTING = {"ConfigMap", "ConfigMap-report", "NetworkPolicy"}
 async def test_a_build_from_its_job_to_the_engine_that_serves() -> None:
     life = Life()
     assert await life.round() == WHOLE
-    asked = next(body for body in life.writes.bodies.values() if REQUEST_KEY in body.get("data", {}))
-    request = parse_request(asked["data"][REQUEST_KEY])
+    requested = next(body for body in life.writes.bodies.values() if REQUEST_KEY in body.get("data", {}))
+    request = parse_request(requested["data"][REQUEST_KEY])
     assert (request.builder, request.architecture, request.compiler) == ("onnxruntime", "amd64", "runtime:1")
     assert not [name for name in life.writes.objects if name.startswith("Deployment")]
 

@@ -13,18 +13,18 @@ def report(written_at: int) -> ServerReport:
 
 
 def expired(ages: ReportAges, written_at: int, now: datetime) -> bool:
-    (found,) = ages.marked([report(written_at)], now)
-    return found.expired
+    (result,) = ages.marked([report(written_at)], now)
+    return result.expired
 
 
 def test_a_report_expires_when_nothing_newer_has_come_for_long() -> None:
     ages = ReportAges().after([report(5)], NOON)
     assert ages.next_expiry(NOON) == NOON + EXPIRY
-    late = NOON + EXPIRY
-    again = ages.after([report(5)], late)
-    assert not expired(again, 5, late - timedelta(seconds=1))
-    assert expired(again, 5, late)
-    assert again.next_expiry(late) is None
+    overdue = NOON + EXPIRY
+    again = ages.after([report(5)], overdue)
+    assert not expired(again, 5, overdue - timedelta(seconds=1))
+    assert expired(again, 5, overdue)
+    assert again.next_expiry(overdue) is None
 
 
 def test_every_write_makes_it_young_again_whatever_its_clock_says() -> None:

@@ -54,24 +54,26 @@ class Applies(FakeWriter):
     ) -> Applied:
         applied = await FakeWriter.apply(self, pool, objects, owners, keep)
         refused = {refusal.object for refusal in applied.refusals}
-        for each in objects if applied.failure is None else ():
-            name = each["metadata"]["name"]
-            if each["kind"] == "Deployment" and f"Deployment n/{name}" not in refused:
-                containers = each["spec"]["template"]["spec"]["containers"]
+        for item in objects if applied.failure is None else ():
+            name = item["metadata"]["name"]
+            if item["kind"] == "Deployment" and f"Deployment n/{name}" not in refused:
+                containers = item["spec"]["template"]["spec"]["containers"]
                 limits = [container["resources"].get("limits", {}) for container in containers]
                 self.gpus[name] = sum(int(limit.get(GPU, 0)) for limit in limits)
         assert sum(self.gpus.values()) <= 4
         return applied
 
 
-def reconciler(observed: FakeCache, writes: Applies, told: list[str], gpus: int = 2) -> Reconciler:
+def reconciler(observed: FakeCache, writes: Applies, message: list[str], gpus: int = 2) -> Reconciler:
     """Return a reconciler of pool `p` with a model of so many GPUs, and `q` with a model of one."""
     store = Store()
     y, x = {"name": "q"}, {"name": "p"}
     for body in (pool("p"), pool("q"), _whole("x", x, gpus), _whole("y", y, 1)):
         store.put(parsed_body(body))
     images, offered = Images("a", "b", "c"), Cluster("policy/v1")
-    return Reconciler(store, observed, writes, FakeStatusListener(), images, offered, lambda: NOW, changed=told.append)
+    return Reconciler(
+        store, observed, writes, FakeStatusListener(), images, offered, lambda: NOW, changed=message.append
+    )
 
 
 def _whole(name: str, pool_ref: dict[str, str], gpus: int) -> dict[str, Any]:
@@ -82,8 +84,8 @@ def node_of(writes: FakeWriter, server: str) -> tuple[str, list[int]]:
     """Return the planned node and GPUs of a server, by its pool's status."""
     status = writes.statuses[f"ServingPool n/{server[0]}"]
     assert isinstance(status, ServingPoolStatus)
-    (found,) = (each for each in status.servers if each.name == server)
-    return found.node, list(found.gpus)
+    (result,) = (item for item in status.servers if item.name == server)
+    return result.node, list(result.gpus)
 
 
 def gpus_of(writes: FakeWriter, identity: str) -> tuple[int, int, int]:
@@ -95,17 +97,17 @@ def gpus_of(writes: FakeWriter, identity: str) -> tuple[int, int, int]:
 
 
 async def test_gpus_that_a_shrunken_server_keeps_go_to_the_pool_that_needs_them() -> None:
-    observed, writes, told = fleet(q=PoolView((SHRUNKEN,))), Applies(), list[str]()
-    run = reconciler(observed, writes, told)
+    observed, writes, reported = fleet(q=PoolView((SHRUNKEN,))), Applies(), list[str]()
+    run = reconciler(observed, writes, reported)
     await run.reconcile(PoolKey("n/q"))
-    assert (writes.gpus, told) == ({"q-0": 4}, [])
+    assert (writes.gpus, reported) == ({"q-0": 4}, [])
     await run.reconcile(PoolKey("n/p"))
-    assert (writes.gpus, told) == ({"q-0": 4}, ["n/q"])
+    assert (writes.gpus, reported) == ({"q-0": 4}, ["n/q"])
     placed = writes.statuses["InferenceModel n/x"].conditions[1:]
-    assert any("servers of ServingPool n/q hold and no longer need" in each.message for each in placed)
+    assert any("servers of ServingPool n/q hold and no longer need" in item.message for item in placed)
     assert gpus_of(writes, "ServingPool n/p") == (0, 0, 4)
     await run.reconcile(PoolKey("n/q"))
-    assert (writes.gpus, told) == ({"q-0": 1}, ["n/q", "n/p"])
+    assert (writes.gpus, reported) == ({"q-0": 1}, ["n/q", "n/p"])
     await run.reconcile(PoolKey("n/p"))
     assert writes.gpus == {"q-0": 1, "p-0": 2}
     assert gpus_of(writes, "ServingPool n/p") == (2, 1, 1)
@@ -119,8 +121,8 @@ async def test_gpus_that_a_shrunken_server_keeps_go_to_the_pool_that_needs_them(
     ],
 )
 async def test_gpus_are_not_free_until_the_server_that_gives_them_up_is_changed(outcome: Applied) -> None:
-    observed, writes, told = fleet(q=PoolView((SHRUNKEN,))), Applies(), list[str]()
-    run = reconciler(observed, writes, told)
+    observed, writes, reported = fleet(q=PoolView((SHRUNKEN,))), Applies(), list[str]()
+    run = reconciler(observed, writes, reported)
     await run.reconcile(PoolKey("n/q"))
     await run.reconcile(PoolKey("n/p"))
     writes.applied = outcome
@@ -130,7 +132,7 @@ async def test_gpus_are_not_free_until_the_server_that_gives_them_up_is_changed(
         assert outcome.failure is not None
     writes.applied = Applied()
     await run.reconcile(PoolKey("n/p"))
-    assert (writes.gpus, told) == ({"q-0": 4}, ["n/q"])
+    assert (writes.gpus, reported) == ({"q-0": 4}, ["n/q"])
     await run.reconcile(PoolKey("n/q"))
     await run.reconcile(PoolKey("n/p"))
     assert writes.gpus == {"q-0": 1, "p-0": 2}
@@ -142,7 +144,7 @@ async def test_gpus_of_other_pods_are_reported_with_who_holds_them() -> None:
     status = writes.statuses["ServingPool n/p"]
     assert isinstance(status, ServingPoolStatus)
     assert status.gpus is not None
-    assert [(each.holder, each.gpus) for each in status.gpus.withheld_by] == [
+    assert [(item.holder, item.gpus) for item in status.gpus.withheld_by] == [
         ("Pod team/train-0", 3),
         ("Pod team/train-1", 1),
     ]
@@ -152,12 +154,12 @@ async def test_gpus_of_other_pods_are_reported_with_who_holds_them() -> None:
 
 async def test_a_pool_that_waits_looks_again_when_another_one_needs_less() -> None:
     full = CurrentServer("q-0", "a", (0, 1, 2, 3), {"y": (0,), "gone": (1, 2, 3)})
-    observed, writes, told = fleet(q=PoolView((full,))), Applies(), list[str]()
-    run = reconciler(observed, writes, told)
+    observed, writes, reported = fleet(q=PoolView((full,))), Applies(), list[str]()
+    run = reconciler(observed, writes, reported)
     await run.reconcile(PoolKey("n/p"))
-    assert told == []
+    assert reported == []
     await run.reconcile(PoolKey("n/q"))
-    assert told == ["n/p"]
+    assert reported == ["n/p"]
 
 
 async def test_a_gpu_less_moves_the_server_that_does_not_answer() -> None:
@@ -224,14 +226,14 @@ async def test_a_gpu_that_a_foreign_pod_took_is_conceded_after_a_while() -> None
     await run.reconcile(PoolKey("n/q"))
     status = writes.statuses["ServingPool n/q"]
     assert isinstance(status, ServingPoolStatus)
-    assert [each.node for each in status.servers] == ["b"]
+    assert [server.node for server in status.servers] == ["b"]
 
 
 def builder(observed: FakeCache, writes: Applies) -> Reconciler:
     """Return a reconciler of pool `p` with a model that requests an engine, and `q` with a model of all four GPUs."""
-    store, kept = Store(), {"storage": {"engineCache": {"storageUri": "s3://b/e"}}}
+    store, retained = Store(), {"storage": {"engineCache": {"storageUri": "s3://b/e"}}}
     engine = model("x", poolRef={"name": "p"}, modelFormat={"name": "onnx"}, engine={"builder": "onnxruntime"})
-    for body in (pool("p", **kept), pool("q"), engine, _whole("y", {"name": "q"}, 4)):
+    for body in (pool("p", **retained), pool("q"), engine, _whole("y", {"name": "q"}, 4)):
         store.put(parsed_body(body))
     return Reconciler(store, observed, writes, FakeStatusListener(), Images("a", "b", "c"), Cluster(), lambda: NOW)
 
@@ -241,7 +243,7 @@ async def test_a_gpu_that_a_build_is_to_have_is_no_other_pools() -> None:
     observed, writes = FakeCache((node,)), Applies()
     run = builder(observed, writes)
     await run.reconcile(PoolKey("n/p"))
-    (job,) = (each for each in writes.objects if each.startswith("Job "))
+    (job,) = (item for item in writes.objects if item.startswith("Job "))
     await run.reconcile(PoolKey("n/q"))
     assert writes.gpus == {}
     placed = writes.statuses["InferenceModel n/y"].condition(ConditionType.PLACED)
@@ -256,4 +258,4 @@ async def test_a_gpu_that_a_build_is_to_have_is_no_other_pools() -> None:
         status = writes.statuses["ServingPool n/q"]
         assert isinstance(status, ServingPoolStatus)
         assert status.gpus is not None
-        assert {each.holder: each.gpus for each in status.gpus.withheld_by} == withheld
+        assert {item.holder: item.gpus for item in status.gpus.withheld_by} == withheld

@@ -30,26 +30,26 @@ class Kept(FakeWriter):
         """Keep the revisions among the objects, and of those that stood the ones to be kept."""
         done = await FakeWriter.apply(self, pool, objects, *rest)
         label = pool.partition("/")[2]
-        mine = {name for name, each in self.stands.items() if each["metadata"]["labels"]["argosy.dev/pool"] == label}
-        stay = {name: each for name, each in self.stands.items() if name in self.keep or name not in mine}
-        now = {object_identity(each): each for each in objects if each["kind"] == "ControllerRevision"}
+        mine = {name for name, stand in self.stands.items() if stand["metadata"]["labels"]["argosy.dev/pool"] == label}
+        stay = {name: stand for name, stand in self.stands.items() if name in self.keep or name not in mine}
+        now = {object_identity(item): item for item in objects if item["kind"] == "ControllerRevision"}
         self.stands = stay | now
         self.cache.histories = {}
-        for each in self.stands.values():
-            uid = each["metadata"]["ownerReferences"][0]["uid"]
-            revision = Revision(each["metadata"]["name"], each["revision"])
+        for stand in self.stands.values():
+            uid = stand["metadata"]["ownerReferences"][0]["uid"]
+            revision = Revision(stand["metadata"]["name"], stand["revision"])
             self.cache.histories.setdefault(uid, []).append(revision)
         return done
 
     def versions(self, name: str = "m") -> list[int]:
         """Return the model's versions, that of the newest revision first."""
-        mine = [each for each in self.stands.values() if each["metadata"]["ownerReferences"][0]["name"] == name]
-        return [each["data"]["spec"]["version"] for each in sorted(mine, key=lambda each: -int(each["revision"]))]
+        mine = [stand for stand in self.stands.values() if stand["metadata"]["ownerReferences"][0]["name"] == name]
+        return [item["data"]["spec"]["version"] for item in sorted(mine, key=lambda item: -int(item["revision"]))]
 
     @property
     def written(self) -> set[str]:
         """The revisions that were written in the last round."""
-        return {each for each in self.objects if each.startswith("ControllerRevision")}
+        return {item for item in self.objects if item.startswith("ControllerRevision")}
 
 
 @dataclass(slots=True)
@@ -118,7 +118,7 @@ async def test_what_does_not_fit_with_others_keeps_its_history() -> None:
     await process.declare(pool(), model(), ensemble("e", "p"))
     await process.declare(model(generation=2, outputs=[{"name": "z", "dataType": "TYPE_FP32", "dims": [1]}]))
     assert process.cluster.versions("e") == [1]
-    assert process.cluster.written == {each for each in process.cluster.written if "/m-" in each}
+    assert process.cluster.written == {item for item in process.cluster.written if "/m-" in item}
 
 
 async def test_no_more_earlier_revisions_are_retained_than_are_requested() -> None:
@@ -151,11 +151,11 @@ async def test_the_history_of_what_is_gone_goes() -> None:
 
 def test_names_of_revisions_live_as_long_as_the_revisions() -> None:
     names = FormNames()
-    forms = [parsed_body(model(f"m{number}", version=number + 1)).newest for number in range(10)]
-    told = [names.of(form) for form in forms]
-    assert [names.of(form) for form in forms] == told
-    assert len(set(told)) == len(names) == 10
-    del forms[1:]
+    revisions = [parsed_body(model(f"m{number}", version=number + 1)).newest for number in range(10)]
+    reported = [names.of(revision) for revision in revisions]
+    assert [names.of(revision) for revision in revisions] == reported
+    assert len(set(reported)) == len(names) == 10
+    del revisions[1:]
     gc.collect()
     assert len(names) == 1
-    assert names.of(forms[0]) == told[0]
+    assert names.of(revisions[0]) == reported[0]

@@ -18,10 +18,10 @@ M = frozenset({"m"})
 NOTHING: frozenset[str] = frozenset()
 
 
-def pod(server: str, **said: Any) -> PodView:
+def pod(server: str, **message: Any) -> PodView:
     """Return a Pod that may be asked about the model `m`."""
-    known = {"name": server, "ready": True, "server_ready": True, "terminating": False, "routes": M, "settled": True}
-    return PodView(uid="u", server=server, trouble="", created=NOW, **known | said)
+    fields = {"name": server, "ready": True, "server_ready": True, "terminating": False, "routes": M, "settled": True}
+    return PodView(uid="u", server=server, trouble="", created=NOW, **fields | message)
 
 
 def step(server: str, routes: frozenset[str] = M) -> RenderedServer:
@@ -32,15 +32,15 @@ def away(*pods: PodView, keep: int = 1, gone: str = "") -> set[str]:
     """Return the Pods to which no Service is to lead, where the queues of `a` and `b` are too long and that of `a`
     longer.
     """
-    steps = [step(each.server, NOTHING if each.server == gone else M) for each in pods]
-    found = routed(steps, pods, (), {"m": Ejection(("a", "b"), keep)})
-    assert all(each.names == (NOTHING if name == gone else M) for name, each in found.items())
-    return {name for name, each in found.items() if each.ejected}
+    steps = [step(pod.server, NOTHING if pod.server == gone else M) for pod in pods]
+    result = routed(steps, pods, (), {"m": Ejection(("a", "b"), keep)})
+    assert all(item.names == (NOTHING if name == gone else M) for name, item in result.items())
+    return {name for name, item in result.items() if item.ejected}
 
 
 def test_no_service_leads_to_an_ejected_server_which_stays_ready() -> None:
-    found = routed([step("a"), step("c")], [pod("a"), pod("c")], (), {"m": Ejection(("a",))})
-    assert found == {"a": Routes(M, M), "c": Routes(M)}
+    result = routed([step("a"), step("c")], [pod("a"), pod("c")], (), {"m": Ejection(("a",))})
+    assert result == {"a": Routes(M, M), "c": Routes(M)}
 
 
 def test_what_no_one_ejects_any_more_is_led_to() -> None:
@@ -55,8 +55,8 @@ def test_as_many_as_are_to_be_retained_are() -> None:
 
 @pytest.mark.parametrize("lacks", [{"ready": False}, {"server_ready": False}, {"terminating": True}], ids=str)
 def test_a_pod_that_takes_no_requests_has_no_capacity(lacks: dict[str, Any]) -> None:
-    found = routed([step("a"), step("c")], [pod("a"), pod("c", **lacks)], (), {"m": Ejection(("a",))})
-    assert found["a"] == Routes(M)
+    result = routed([step("a"), step("c")], [pod("a"), pod("c", **lacks)], (), {"m": Ejection(("a",))})
+    assert result["a"] == Routes(M)
 
 
 def test_what_drains_has_no_capacity() -> None:

@@ -52,9 +52,9 @@ class Operator:
 
     def reconciled(self) -> Outcome:
         members = [
-            each.model_copy(update={"status": self.snapshot.statuses.get(each.identity)})
-            for each in self.snapshot.resources
-            if isinstance(each, InferenceModel | Ensemble)
+            resource.model_copy(update={"status": self.snapshot.statuses.get(resource.identity)})
+            for resource in self.snapshot.resources
+            if isinstance(resource, InferenceModel | Ensemble)
         ]
         decided = self.scaling.before(KEY, members)
         snapshot = replace(self.snapshot, decisions=decided.decisions, bottlenecks=decided.bottlenecks)
@@ -76,19 +76,21 @@ class Operator:
     def measured(self, name: str, rate: float) -> Signals:
         kind = "Ensemble" if name.startswith("e") else "InferenceModel"
         has = Allocation(max(1, self.replicas(name, kind)), self.status(name, kind).instances)
-        found = measured(rate, has, self.now)
+        result = measured(rate, has, self.now)
         if kind == "Ensemble":  # it executes nothing itself, and has no instances
-            found = replace(found, execution=None, batch=None, max_batch=None, instances=None, busy=None, compute=None)
-        return found if rate else replace(found, running=0.0)
+            result = replace(
+                result, execution=None, batch=None, max_batch=None, instances=None, busy=None, compute=None
+            )
+        return result if rate else replace(result, running=0.0)
 
     def status(self, name: str, kind: str = "InferenceModel") -> Any:
-        found: Any = self.snapshot.statuses[f"{kind} default/{name}"]
-        assert found.scaling is not None
-        return found.scaling
+        result: Any = self.snapshot.statuses[f"{kind} default/{name}"]
+        assert result.scaling is not None
+        return result.scaling
 
     def replicas(self, name: str, kind: str = "InferenceModel") -> int:
-        found: Any = self.snapshot.statuses[f"{kind} default/{name}"]
-        return int(found.replicas)
+        result: Any = self.snapshot.statuses[f"{kind} default/{name}"]
+        return int(result.replicas)
 
 
 def test_a_load_adds_replicas_and_its_end_takes_them_away() -> None:
@@ -100,7 +102,7 @@ def test_a_load_adds_replicas_and_its_end_takes_them_away() -> None:
     assert operator.status("m").history[-1].reason == "ScaledUp"
     operator.under({"m": 5.0}, 900)
     assert operator.replicas("m") == 1
-    reasons = [each.reason for each in operator.status("m").history]
+    reasons = [item.reason for item in operator.status("m").history]
     assert "ScaledDown" in reasons
     assert len(reasons) <= 10
 
@@ -143,9 +145,9 @@ def test_what_cannot_be_measured_takes_nothing_away_and_says_so() -> None:
 def test_why_nothing_is_recorded_is_reported_at_once_but_for_its_numbers() -> None:
     operator = Operator((model("m", maxReplicas=4),))
     marked = []
-    for trouble in ("", "", "values are 61 s old", "values are 66 s old", "Prometheus http://x answers 503"):
+    for error in ("", "", "values are 61 s old", "values are 66 s old", "Prometheus http://x answers 503"):
         operator.now += timedelta(seconds=5)
-        operator.scaling.measured(KEY, PoolSignals(trouble=trouble))
+        operator.scaling.measured(KEY, PoolSignals(trouble=error))
         marked.append(bool(operator.marked))
         operator.reconciled()
     assert marked == [True, False, True, False, True]
@@ -156,8 +158,8 @@ def test_a_query_that_cannot_be_had_is_reported() -> None:
     query = {"name": "backlog", "query": "nobody_exports_this", "target": 5}
     operator = Operator((model("m", maxReplicas=4, scaling={"targets": {"queries": [query]}}),))
     operator.now += timedelta(seconds=5)
-    trouble = {("m", "backlog"): "Prometheus has no value for it"}
-    operator.scaling.measured(KEY, PoolSignals({"m": operator.measured("m", 1.0)}, query_troubles=trouble))
+    error = {("m", "backlog"): "Prometheus has no value for it"}
+    operator.scaling.measured(KEY, PoolSignals({"m": operator.measured("m", 1.0)}, query_troubles=error))
     operator.reconciled()
     assert "query backlog cannot be used: Prometheus has no value for it" in operator.status("m").message
 
@@ -181,13 +183,13 @@ def test_out_of_memory_is_retried_only_with_another_footprint() -> None:
         failing = replace(operator.measured("m", 10.0), out_of_memory=0.2)
         operator.scaling.measured(KEY, PoolSignals(members={"m": failing}))
         operator.reconciled()
-    told = operator.status("m")
-    assert (told.max_batch_size, told.out_of_memory.footprint) == (4, "gpuMemory 4Gi")
-    assert told.out_of_memory.gpu_memory == 80 << 30
+    reported = operator.status("m")
+    assert (reported.max_batch_size, reported.out_of_memory.footprint) == (4, "gpuMemory 4Gi")
+    assert reported.out_of_memory.gpu_memory == 80 << 30
     operator.start()
     operator.under({"m": 10.0}, 60)
     assert operator.status("m").max_batch_size == 4
-    assert operator.status("m").out_of_memory == told.out_of_memory
+    assert operator.status("m").out_of_memory == reported.out_of_memory
     edited = declared.model("m", memory=8, **batched)
     operator.snapshot = replace(operator.snapshot, resources=(declared.pool(), edited))
     operator.reconciled()
@@ -216,8 +218,8 @@ def test_nothing_goes_to_zero_where_no_one_would_hold_its_requests() -> None:
     operator.holding = Holding(trouble="no Pod of its activator is ready: container activator: ImagePullBackOff")
     operator.under({"m": 0.0}, 1200)
     assert operator.replicas("m") == 1
-    said = operator.status("m").message
-    assert "it does not go to zero: no Pod of its activator is ready: container activator: ImagePullBackOff" in said
+    reported = operator.status("m").message
+    assert "it does not go to zero: no Pod of its activator is ready: container activator: ImagePullBackOff" in reported
 
 
 def test_who_waits_while_an_operator_starts_is_heard() -> None:
@@ -240,8 +242,8 @@ def test_a_schedule_holds_at_its_hours_without_any_request() -> None:
 
 def test_an_ensemble_gets_replicas_and_its_slowest_model_instances() -> None:
     fast, slow = (declared.model(name, memory=4, maxBatchSize=8) for name in ("fast", "slow"))
-    whole = declared.ensemble("e", "fast", "slow", slo={"latency": {"p99": "300ms"}}, maxReplicas=3)
-    operator = Operator((fast, slow, whole))
+    full = declared.ensemble("e", "fast", "slow", slo={"latency": {"p99": "300ms"}}, maxReplicas=3)
+    operator = Operator((fast, slow, full))
     operator.under({"e": 400.0, "fast": 10.0, "slow": 400.0}, 60)
     assert operator.status("slow").instances > 1
     assert operator.status("fast").instances == 1
@@ -250,19 +252,19 @@ def test_an_ensemble_gets_replicas_and_its_slowest_model_instances() -> None:
 
 def test_estimates_are_exported_and_service_times_are_in_the_status() -> None:
     stages = (declared.model(name, memory=4, maxBatchSize=8) for name in ("fast", "slow"))
-    whole = declared.ensemble("e", "fast", "slow", slo={"latency": {"p99": "300ms"}})
-    operator = Operator((model("m", maxReplicas=4, modelName="M", instances=1), *stages, whole))
+    full = declared.ensemble("e", "fast", "slow", slo={"latency": {"p99": "300ms"}})
+    operator = Operator((model("m", maxReplicas=4, modelName="M", instances=1), *stages, full))
     operator.under({"m": 100.0, "e": 20.0, "fast": 20.0, "slow": 20.0}, 120)
-    told = gauges(operator)
-    assert told["argosy_scaling_expected_requests_per_second", "m"] == pytest.approx(100, rel=0.05)
-    holds = told["argosy_scaling_replica_requests_per_second", "m"]
+    reported = gauges(operator)
+    assert reported["argosy_scaling_expected_requests_per_second", "m"] == pytest.approx(100, rel=0.05)
+    holds = reported["argosy_scaling_replica_requests_per_second", "m"]
     assert holds > 100
     assert f"holds {holds:.3g}/s within p99 100 ms" in operator.status("m").message
     # Of executions that take 8 ms and 4 ms for each row, and had a row and a third: what more rows take nobody saw.
-    fixed, row = (told[f"argosy_scaling_execution_{part}_seconds", "m"] for part in ("fixed", "row"))
+    fixed, row = (reported[f"argosy_scaling_execution_{part}_seconds", "m"] for part in ("fixed", "row"))
     assert fixed + 4 / 3 * row == pytest.approx(0.0133, rel=0.05)
-    assert told["argosy_scaling_execution_contention", "m"] >= 0
-    assert told["argosy_scaling_expected_requests_per_second", "slow"] == pytest.approx(20, rel=0.05)
+    assert reported["argosy_scaling_execution_contention", "m"] >= 0
+    assert reported["argosy_scaling_expected_requests_per_second", "slow"] == pytest.approx(20, rel=0.05)
     assert operator.status("m").estimate.startswith(
         f"an execution takes {1000 * fixed:.3g} ms and {1000 * row:.3g} ms for"
     )
@@ -282,7 +284,7 @@ def test_what_is_not_measured_any_more_is_not_reckoned_with() -> None:
 def gauges(operator: Operator) -> dict[tuple[str, str], float]:
     """Return what scaling exports of its estimates, by the gauge and the resource."""
     samples = (sample for family in LearntMetrics(operator.scaling.learnt).collect() for sample in family.samples)
-    return {(each.name, each.labels["name"]): each.value for each in samples}
+    return {(sample.name, sample.labels["name"]): sample.value for sample in samples}
 
 
 def test_one_of_two_models_gets_the_last_gpu_and_the_other_hears_why() -> None:
@@ -293,10 +295,10 @@ def test_one_of_two_models_gets_the_last_gpu_and_the_other_hears_why() -> None:
     assert operator.replicas("low") >= 1
     assert operator.replicas("high") + operator.replicas("low") == 4
     for _ in range(3):
-        told = operator.status("low")
-        assert told.reason == "LimitedByCapacity"
-        assert "gives way to high, whose priority is 10 and not 0: low needs 1 GPU" in told.limited_by
-        assert told.message.endswith(f"; {told.limited_by}.")
+        reported = operator.status("low")
+        assert reported.reason == "LimitedByCapacity"
+        assert "gives way to high, whose priority is 10 and not 0: low needs 1 GPU" in reported.limited_by
+        assert reported.message.endswith(f"; {reported.limited_by}.")
         operator.under({"low": 400.0, "high": 400.0}, 120)
 
 

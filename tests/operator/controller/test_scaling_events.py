@@ -36,4 +36,4 @@ FIRST, SECOND = change("2026-01-01T12:00:00Z", (1, 1), (2, 1)), change("2026-01-
 def test_changes_and_troubles_are_reported_once(
     before: InferenceModelStatus, now: InferenceModelStatus, events: list[tuple[str, str]]
 ) -> None:
-    assert [(each.type, each.reason) for each in scaling_events(before, now)] == events
+    assert [(event.type, event.reason) for event in scaling_events(before, now)] == events

@@ -31,7 +31,7 @@ def told(*resources: Resource) -> dict[tuple[str, tuple[tuple[str, str], ...]], 
         store.put(ParsedBody(resource, valid=True))
     families = text_string_to_metric_families(metrics.text().decode())
     samples = [sample for family in families for sample in family.samples]
-    return {(each.name, tuple(sorted(each.labels.items()))): each.value for each in samples}
+    return {(sample.name, tuple(sorted(sample.labels.items()))): sample.value for sample in samples}
 
 
 def of(name: str, **labels: str) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -54,13 +54,13 @@ def test_replicas_instances_and_what_decided_are_identified_by_resource() -> Non
         target=0.2,
         last_scale_time="2026-11-22T12:00:00Z",
     )
-    found = told(pool(), bert(scaling=scaling))
-    assert found[of("argosy_scaling_replicas")] == 2
-    assert found[of("argosy_scaling_desired_replicas")] == 4
-    assert found[of("argosy_scaling_instances")] == 3
-    assert found[of("argosy_scaling_last_change_timestamp_seconds")] == 1795348800
-    assert found[of("argosy_scaling_observed", metric="latency p99")] == 0.3
-    assert found[of("argosy_scaling_target", metric="latency p99")] == 0.2
+    result = told(pool(), bert(scaling=scaling))
+    assert result[of("argosy_scaling_replicas")] == 2
+    assert result[of("argosy_scaling_desired_replicas")] == 4
+    assert result[of("argosy_scaling_instances")] == 3
+    assert result[of("argosy_scaling_last_change_timestamp_seconds")] == 1795348800
+    assert result[of("argosy_scaling_observed", metric="latency p99")] == 0.3
+    assert result[of("argosy_scaling_target", metric="latency p99")] == 0.2
 
 
 def test_a_time_that_is_none_and_what_is_unknown_are_left_out() -> None:
@@ -71,9 +71,9 @@ def test_a_time_that_is_none_and_what_is_unknown_are_left_out() -> None:
 
 def test_bottlenecks_and_missing_signals_are_reported() -> None:
     neck = BottleneckStatus(stage="bert", kind="StarvedStage")
-    found = told(bert(bottleneck=neck, conditions=(without_signals(),)))
-    assert found[of("argosy_bottleneck", bottleneck="StarvedStage", stage="bert")] == 1
-    assert found[of("argosy_scaling_without_signals")] == 1
+    result = told(bert(bottleneck=neck, conditions=(without_signals(),)))
+    assert result[of("argosy_bottleneck", bottleneck="StarvedStage", stage="bert")] == 1
+    assert result[of("argosy_scaling_without_signals")] == 1
 
 
 def test_an_ensembles_models_are_identified_by_what_clients_call_them() -> None:

@@ -46,8 +46,8 @@ def test_an_event_concerns_the_pool_it_names_and_the_one_it_named() -> None:
     assert resources.put(parsed_body(pool())) == {"n/p"}
     assert resources.put(parsed_body(model())) == {"n/p"}
     assert resources.put(parsed_body(model(generation=2, poolRef={"name": "q"}))) == {"n/p", "n/q"}
-    assert [each.name for each in resources.of_pool(PoolKey("n/p")).resources] == ["p"]
-    assert [each.name for each in resources.of_pool(PoolKey("n/q")).members] == ["m"]
+    assert [resource.name for resource in resources.of_pool(PoolKey("n/p")).resources] == ["p"]
+    assert [member.name for member in resources.of_pool(PoolKey("n/q")).members] == ["m"]
     assert resources.pools == {"n/p", "n/q"}
     assert resources.put(parsed_body(model(generation=3, poolRef={"name": "p"}))) == {"n/p", "n/q"}
     assert resources.pools == {"n/p"}
@@ -82,8 +82,8 @@ def test_a_new_spec_is_news() -> None:
     resources.put(parsed_body(model()))
     assert resources.put(parsed_body(model())) == frozenset()
     assert resources.put(parsed_body(model(generation=2, version=2))) == {"n/p"}
-    (found,) = resources.of_pool(PoolKey("n/p")).members
-    assert found.spec.version == 2
+    (member,) = resources.of_pool(PoolKey("n/p")).members
+    assert member.spec.version == 2
 
 
 def test_a_wrong_spec_leaves_the_last_valid_revision() -> None:
@@ -91,8 +91,8 @@ def test_a_wrong_spec_leaves_the_last_valid_revision() -> None:
     resources.put(parsed_body(model()))
     assert resources.put(parsed_body(model(generation=2, version=0))) == {"n/p"}
     declared = resources.of_pool(PoolKey("n/p"))
-    (found,) = declared.members
-    assert (found.spec.version, found.metadata.generation) == (1, 2)
+    (member,) = declared.members
+    assert (member.spec.version, member.metadata.generation) == (1, 2)
     assert [problem.path for problem in declared.problems] == ["spec.version"]
     assert declared.faulty == ()
     resources.put(parsed_body(model(generation=3, version=3)))
@@ -104,12 +104,12 @@ def test_a_wrong_spec_that_names_another_pool_does_not_move_what_is_served() -> 
     for body in (pool("p"), pool("q"), model()):
         resources.put(parsed_body(body))
     assert resources.put(parsed_body(model(generation=2, poolRef={"name": "q"}, version="nonsense"))) == {"n/p"}
-    assert [each.name for each in resources.of_pool(PoolKey("n/p")).members] == ["m"]
+    assert [member.name for member in resources.of_pool(PoolKey("n/p")).members] == ["m"]
     assert [problem.resource for problem in resources.of_pool(PoolKey("n/p")).problems] == ["InferenceModel n/m"]
     assert resources.of_pool(PoolKey("n/q")).members == ()
     assert resources.of_pool(PoolKey("n/q")).problems == ()
     assert resources.put(parsed_body(model(generation=3, poolRef={"name": "q"}))) == {"n/p", "n/q"}
-    assert [each.name for each in resources.of_pool(PoolKey("n/q")).members] == ["m"]
+    assert [member.name for member in resources.of_pool(PoolKey("n/q")).members] == ["m"]
 
 
 def test_a_pool_that_no_one_asks_for_any_more_is_forgotten() -> None:
@@ -163,8 +163,8 @@ def test_an_outdated_event_does_not_bring_back_what_is_gone() -> None:
 def test_a_status_that_cannot_be_read_counts_as_none() -> None:
     resources = Store()
     resources.put(parsed_body({**model(), "status": {"conditions": "hand-made"}}))
-    (found,) = resources.of_pool(PoolKey("n/p")).members
-    assert found.status is None
+    (member,) = resources.of_pool(PoolKey("n/p")).members
+    assert member.status is None
 
 
 def test_namesakes_are_of_the_other_kind_and_of_other_pools() -> None:
@@ -172,22 +172,22 @@ def test_namesakes_are_of_the_other_kind_and_of_other_pools() -> None:
     resources.put(parsed_body(model("same")))
     resources.put(parsed_body(ensemble("same", "q")))
     resources.put(parsed_body(ensemble("other", "q")))
-    assert [each.identity for each in resources.namesakes(PoolKey("n/p"))] == ["Ensemble n/same"]
-    assert [each.identity for each in resources.namesakes(PoolKey("n/q"))] == ["InferenceModel n/same"]
+    assert [namesake.identity for namesake in resources.namesakes(PoolKey("n/p"))] == ["Ensemble n/same"]
+    assert [namesake.identity for namesake in resources.namesakes(PoolKey("n/q"))] == ["InferenceModel n/same"]
 
 
 def recalled(*bodies: dict[str, Any]) -> Store:
     """Return the store of a process that reads these revisions from ControllerRevisions."""
-    found, owner = Store(), ServingPool.model_validate({"metadata": {"name": "p", "namespace": "n", "uid": "uid-p"}})
+    result, owner = Store(), ServingPool.model_validate({"metadata": {"name": "p", "namespace": "n", "uid": "uid-p"}})
     for body in bodies:
         resource, problems = parse_body(body)
         assert problems == []
         assert resource is not None
         latest = LatestForms()
         latest.add([controller_revision(owner, resource, Revision("r", 1))])
-        for form in latest.bodies():
-            found.recall(parsed_body(form))
-    return found
+        for revision in latest.bodies():
+            result.recall(parsed_body(revision))
+    return result
 
 
 def test_the_last_valid_revision_outlives_the_process() -> None:
@@ -195,19 +195,19 @@ def test_the_last_valid_revision_outlives_the_process() -> None:
     assert second.pools == frozenset()
     second.put(parsed_body(pool()))
     second.put(parsed_body(model(generation=2, version=0)))
-    (found,) = second.of_pool(PoolKey("n/p")).members
-    assert (found.spec.version, found.metadata.generation) == (1, 2)
+    (member,) = second.of_pool(PoolKey("n/p")).members
+    assert (member.spec.version, member.metadata.generation) == (1, 2)
     first = Store()
     first.put(parsed_body(model()))
-    assert found.spec == first.of_pool(PoolKey("n/p")).members[0].spec
-    assert second.of_pool(PoolKey("n/p")).recalled["InferenceModel n/m"].spec == found.spec
+    assert member.spec == first.of_pool(PoolKey("n/p")).members[0].spec
+    assert second.of_pool(PoolKey("n/p")).recalled["InferenceModel n/m"].spec == member.spec
 
 
 def test_a_valid_revision_leaves_the_former_one_restorable() -> None:
     resources = recalled(model())
     resources.put(parsed_body(model(generation=2, version=2)))
-    (found,) = resources.of_pool(PoolKey("n/p")).members
-    assert found.spec.version == 2
+    (member,) = resources.of_pool(PoolKey("n/p")).members
+    assert member.spec.version == 2
     (former,) = resources.of_pool(PoolKey("n/p")).recalled.values()
     assert isinstance(former, InferenceModel)
     assert former.spec.version == 1
@@ -224,8 +224,8 @@ def test_a_restored_revision_replaces_no_namesake_or_valid_one() -> None:
     resources.put(parsed_body(model(uid="another", version=0)))
     assert resources.of_pool(PoolKey("n/p")).members == ()
     resources.put(parsed_body(model("other", generation=2, version=2)))
-    (found,) = resources.of_pool(PoolKey("n/p")).members
-    assert found.spec.version == 2
+    (member,) = resources.of_pool(PoolKey("n/p")).members
+    assert member.spec.version == 2
 
 
 def test_a_former_revision_that_is_valid_no_more_is_none() -> None:
@@ -233,4 +233,4 @@ def test_a_former_revision_that_is_valid_no_more_is_none() -> None:
     resources.recall(parsed_body(model(version=0)))
     resources.put(parsed_body(model(generation=2, version=-1)))
     assert resources.of_pool(PoolKey("n/p")).members == ()
-    assert [each.name for each in resources.of_pool(PoolKey("n/p")).faulty] == ["m"]
+    assert [item.name for item in resources.of_pool(PoolKey("n/p")).faulty] == ["m"]

@@ -113,9 +113,9 @@ async def test_a_refused_object_delays_no_event_of_the_pool(counting: Counting) 
     counting.answer = answer
     queue, task = await running(counting)
     await until(lambda: len(counting.rounds) == 1)
-    for wanted in (2, 3, 4, 5, 6):
+    for desired in (2, 3, 4, 5, 6):
         queue.add("n/p")
-        await until(lambda wanted=wanted: len(counting.rounds) >= wanted)
+        await until(lambda desired=desired: len(counting.rounds) >= desired)
     await ended(task)
 
 

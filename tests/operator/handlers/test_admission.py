@@ -86,8 +86,8 @@ class Served:
         review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
         async with httpx.AsyncClient(verify=self.context, trust_env=False) as client:
             answer = await client.post(f"{self.url}/{resources.PATH}", json=review)
-        found: dict[str, Any] = answer.raise_for_status().json()["response"]
-        return found
+        result: dict[str, Any] = answer.raise_for_status().json()["response"]
+        return result
 
 
 @pytest.fixture
@@ -170,11 +170,11 @@ async def test_a_certificate_that_comes_later_is_waited_for(
 async def test_nothing_is_retained_of_the_resources_that_are_reviewed(
     authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recalled: list[str] = []
+    restored: list[str] = []
 
     def record(review: Any) -> Any:
         review = without_uids(review)
-        recalled.extend(str(review["request"][name].get("metadata", {}).get("uid")) for name in ("object", "oldObject"))
+        restored.extend(str(review["request"][name].get("metadata", {}).get("uid")) for name in ("object", "oldObject"))
         return review
 
     without_uids = admission._without_uids
@@ -183,4 +183,4 @@ async def test_nothing_is_retained_of_the_resources_that_are_reviewed(
     async with serving(authority, tmp_path) as served:
         await until(lambda: served.well)
         await served.review(model(version=2), model())
-    assert recalled == ["None", "None"]
+    assert restored == ["None", "None"]

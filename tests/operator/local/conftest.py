@@ -16,9 +16,9 @@ from argosy.render.workloads.pods.control import restricted
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """Return an empty workspace."""
-    found = Workspace(tmp_path)
-    found.manifests.mkdir()
-    return found
+    result = Workspace(tmp_path)
+    result.manifests.mkdir()
+    return result
 
 
 @pytest.fixture

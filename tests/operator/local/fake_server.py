@@ -42,10 +42,10 @@ class Models:
         """Send one number through a model's newest version, or another."""
         number = max(self.loaded[name]) if version is None else version
         self.counts[name, number] = self.counts.get((name, number), 0) + 1
-        found = self.loaded[name][number]
-        if isinstance(found, float):
-            return value * found
-        for step, pinned in found:
+        result = self.loaded[name][number]
+        if isinstance(result, float):
+            return value * result
+        for step, pinned in result:
             value = self.infer(step, value, pinned)
         return value
 
@@ -71,13 +71,13 @@ class Models:
 
 def _factor(file: Path) -> float:
     text = file.read_text()
-    said = re.search(r"raise ValueError\('(.*)'\)", text)
-    if said:
-        raise RefusedError(f"failed to load: {said[1]}")
-    found = re.search(r"\* ([0-9.]+)", text)
-    if found is None:
+    reported = re.search(r"raise ValueError\('(.*)'\)", text)
+    if reported:
+        raise RefusedError(f"failed to load: {reported[1]}")
+    result = re.search(r"\* ([0-9.]+)", text)
+    if result is None:
         raise RefusedError("model.py multiplies by nothing")
-    return float(found[1])
+    return float(result[1])
 
 
 class Handler(BaseHTTPRequestHandler):

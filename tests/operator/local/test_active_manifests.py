@@ -27,8 +27,8 @@ def taken(folder: Path, before: ActiveManifests, **files: str) -> ActiveManifest
     return activate(read_manifests(folder), before)
 
 
-def versions(found: ActiveManifests) -> dict[str, int]:
-    return {each.name: _version(each) for each in found.resources if each.kind == "InferenceModel"}
+def versions(result: ActiveManifests) -> dict[str, int]:
+    return {resource.name: _version(resource) for resource in result.resources if resource.kind == "InferenceModel"}
 
 
 def _version(resource: Resource) -> int:
@@ -37,9 +37,9 @@ def _version(resource: Resource) -> int:
 
 
 def test_a_wrong_manifest_holds_back_no_other(tmp_path: Path) -> None:
-    found = taken(tmp_path, ActiveManifests(), pool=POOL, a=model("a"), b=model("b", field="verison"))
-    assert versions(found) == {"a": 1}
-    assert [problem.path for problem in found.problems] == ["spec.verison", "spec.version"]
+    result = taken(tmp_path, ActiveManifests(), pool=POOL, a=model("a"), b=model("b", field="verison"))
+    assert versions(result) == {"a": 1}
+    assert [problem.path for problem in result.problems] == ["spec.verison", "spec.version"]
 
 
 def test_what_is_wrong_stays_as_it_was_while_others_change(tmp_path: Path) -> None:
@@ -63,6 +63,6 @@ def test_a_file_that_cannot_be_read_takes_away_nothing_that_it_declared(tmp_path
 def test_of_two_with_one_name_neither_is_new(tmp_path: Path) -> None:
     twice = taken(tmp_path, ActiveManifests(), pool=POOL, a=model("a"), b=model("a", 2))
     assert versions(twice) == {}
-    assert [each.identity for each in twice.faulty] == ["InferenceModel default/a"]
+    assert [item.identity for item in twice.faulty] == ["InferenceModel default/a"]
     once = taken(tmp_path, twice, pool=POOL, a=model("a"))
     assert versions(taken(tmp_path, once, pool=POOL, a=model("a"), b=model("a", 2))) == {"a": 1}

@@ -36,9 +36,9 @@ def test_servers_that_answer_report_what_they_have_ready() -> None:
     resources = [parsed_body(body).newest for body in bodies]
     loaded = (LoadedModel("m", 1, LoadState.READY), LoadedModel("b", 1, LoadState.LOADING))
     reports = [ServerReport("p-0", True, loaded), ServerReport("p-1", False)]
-    found = pool_targets(KEY, resources, reports, {"p-0": METRICS})
-    assert found.targets == (Target("p-0", METRICS, serves={"M-7": "m"}),)
-    assert found.served_names == {"m": "M-7", "b": "b"}
+    result = pool_targets(KEY, resources, reports, {"p-0": METRICS})
+    assert result.targets == (Target("p-0", METRICS, serves={"M-7": "m"}),)
+    assert result.served_names == {"m": "M-7", "b": "b"}
 
 
 async def test_pools_are_read_when_it_is_time_and_let_go_when_they_are_gone() -> None:
@@ -49,11 +49,11 @@ async def test_pools_are_read_when_it_is_time_and_let_go_when_they_are_gone() ->
         return sources[-1]
 
     measuring = Measuring(open_)
-    asked = [PoolTargets(KEY), PoolTargets(PoolKey("n/q"))]
-    assert await measuring.read(asked, 100.0, NOW)
-    assert not await measuring.read(asked, 100.0 + INTERVAL_S - 0.1, NOW)
-    assert await measuring.read(asked[:1], 100.0 + INTERVAL_S, NOW)
+    requests = [PoolTargets(KEY), PoolTargets(PoolKey("n/q"))]
+    assert await measuring.read(requests, 100.0, NOW)
+    assert not await measuring.read(requests, 100.0 + INTERVAL_S - 0.1, NOW)
+    assert await measuring.read(requests[:1], 100.0 + INTERVAL_S, NOW)
     assert measuring.latest == {KEY: PoolSignals(source="n/p 2")}
-    assert [each.closed for each in sources] == [False, True]
+    assert [source.closed for source in sources] == [False, True]
     await measuring.close()
-    assert [each.closed for each in sources] == [True, True]
+    assert [source.closed for source in sources] == [True, True]

@@ -60,11 +60,11 @@ def server(tmp_path: Path, answers: Answers, monkeypatch: pytest.MonkeyPatch) ->
     """Return a running server whose control the test plays."""
     monkeypatch.setattr(managed, "OBSERVE_TIMEOUT_S", 0.01)
     command = Command(tmp_path / "repository", "127.0.0.1", Ports(1, 2, 3))
-    found: Any = ManagedServer("laptop-0", command, tmp_path, Storage(tmp_path / "cache"))
-    found._control = answers
-    found._process = Process()
-    monkeypatch.setattr(found.agent, "observe", answers.observe)
-    return found  # type: ignore[no-any-return]
+    managed_server: Any = ManagedServer("laptop-0", command, tmp_path, Storage(tmp_path / "cache"))
+    managed_server._control = answers
+    managed_server._process = Process()
+    monkeypatch.setattr(managed_server.agent, "observe", answers.observe)
+    return managed_server  # type: ignore[no-any-return]
 
 
 async def test_the_last_word_of_a_server_that_hangs_stands_for_a_while(server: ManagedServer, answers: Answers) -> None:

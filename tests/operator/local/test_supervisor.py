@@ -85,22 +85,24 @@ async def test_a_fault_of_ours_stands_on_the_resources_and_ends_nothing(
     faults = iter([KeyError("gpu-7"), KeyError("gpu-7")])
     working = module.reconcile
 
-    def sometimes(*given: Any, **named: Any) -> Any:
+    def sometimes(*arguments: Any, **named: Any) -> Any:
         for fault in faults:
             raise fault
-        return working(*given, **named)
+        return working(*arguments, **named)
 
     monkeypatch.setattr(module, "reconcile", sometimes)
     fleet, view, state = Fleet(), Shown(), StateFolder(tmp_path / "state")
     state.create()
-    told: list[tuple[int, str]] = []
+    reported: list[tuple[int, str]] = []
     update = view.update
-    monkeypatch.setattr(view, "update", lambda rows, *_: (told.append((fleet.rounds, rows[0].reason)), update(rows)))
+    monkeypatch.setattr(
+        view, "update", lambda rows, *_: (reported.append((fleet.rounds, rows[0].reason)), update(rows))
+    )
     loop: Any = Supervisor(workspace.manifests, state, gpu_node("a"), fleet, view)  # type: ignore[arg-type]
     assert await loop.run(Goal(once=True, timeout_s=0.2)) == 1
-    assert told[0] == told[1] == (0, "ReconcileFailed")
+    assert reported[0] == reported[1] == (0, "ReconcileFailed")
     assert fleet.rounds >= 1
-    assert told[-1][1] != "ReconcileFailed"
+    assert reported[-1][1] != "ReconcileFailed"
     assert [note for note in view.notes if "KeyError: 'gpu-7'" in note] == view.notes[:1]
     assert fleet.stopped
 
@@ -114,10 +116,10 @@ async def test_an_edit_made_while_the_manifests_are_first_read_is_seen(
     reading = source.read_manifests
 
     def read(path: Path) -> Any:
-        found = reading(path)
-        if found.problems:
+        result = reading(path)
+        if result.problems:
             workspace.write(documents("one", 1, "double"))
-        return found
+        return result
 
     monkeypatch.setattr(source, "read_manifests", read)
     monkeypatch.setattr(view, "problems", lambda problems: problems or right.set())

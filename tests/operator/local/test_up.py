@@ -288,9 +288,9 @@ def test_get_prints_the_crds_columns_and_what_has_no_effect(workspace: Any, up: 
     ran = subprocess.run(
         command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(SOURCES)}
     )
-    said = "InferenceModel default/one: without effect in this release: spec.rollout"
-    assert said in ran.stderr
-    assert said in run.output
+    reported = "InferenceModel default/one: without effect in this release: spec.rollout"
+    assert reported in ran.stderr
+    assert reported in run.output
     shown = ran.stdout.splitlines()
     assert shown[0].split() == [
         *("NAME", "READY", "REASON", "POOL", "VERSION", "REPLICAS", "AVAILABLE", "INSTANCES", "SCALING", "BOTTLENECK"),

@@ -87,20 +87,20 @@ class Cluster:
 
     def settle(self, resources: Sequence[Resource], rounds: int = 400) -> Outcome:
         """Run rounds until neither the servers nor the decisions change for a while, and nothing is due."""
-        quiet = timedelta()
+        idle = timedelta()
         for _ in range(rounds):
             before = self._state()
             outcome = self.tick(resources)
             same = self._state() == before and outcome.wake is None
-            quiet = quiet + timedelta(seconds=1) if same else timedelta()
-            if quiet > 2 * self.slow:
+            idle = idle + timedelta(seconds=1) if same else timedelta()
+            if idle > 2 * self.slow:
                 return outcome
         raise AssertionError(f"it does not settle: {self._state()}")
 
     def lose(self, node: str) -> None:
         """Remove a node and all on it."""
-        self.nodes = tuple(each for each in self.nodes if each.name != node)
-        self.servers = {name: each for name, each in self.servers.items() if each.step.plan.node != node}
+        self.nodes = tuple(item for item in self.nodes if item.name != node)
+        self.servers = {name: server for name, server in self.servers.items() if server.step.plan.node != node}
 
     def forget(self) -> None:
         """Restart the operator: what it did not write down is lost."""
@@ -112,25 +112,25 @@ class Cluster:
 
     def routed(self) -> dict[str, set[str]]:
         """Return the servers on which each name is reached now: routed there, and answering."""
-        found: dict[str, set[str]] = {}
+        result: dict[str, set[str]] = {}
         for name, server in self.servers.items():
             for model in server.routes if name not in self.unready else ():
                 if self._answers(server, model):
-                    found.setdefault(model, set()).add(name)
-        return found
+                    result.setdefault(model, set()).add(name)
+        return result
 
     def serving(self) -> dict[str, set[str]]:
         """Return the servers on which each name is loaded."""
-        found: dict[str, set[str]] = {}
+        result: dict[str, set[str]] = {}
         for name, server in self.servers.items():
             for model in server.loaded:
                 if self._answers(server, model):
-                    found.setdefault(model, set()).add(name)
-        return found
+                    result.setdefault(model, set()).add(name)
+        return result
 
     def overcommitted(self, memory: Mapping[tuple[str, int], int]) -> list[str]:
         """Return GPUs whose loaded models take more than there is, by what each version takes."""
-        found = []
+        result = []
         for name, server in self.servers.items():
             gpus = {
                 gpu.index: gpu.memory for node in self.nodes if node.name == server.step.plan.node for gpu in node.gpus
@@ -140,15 +140,15 @@ class Cluster:
             for model in [*server.loaded.values(), *both]:
                 for gpu in _gpus(model, server.step.plan.gpus):
                     used[gpu] = used.get(gpu, 0) + sum(memory.get((model.name, v), 0) for v in model.versions)
-            found += [f"{name} GPU {gpu}" for gpu, size in used.items() if size > gpus.get(gpu, size)]
-        return found
+            result += [f"{name} GPU {gpu}" for gpu, size in used.items() if size > gpus.get(gpu, size)]
+        return result
 
     def _apply(self, steps: Iterable[RenderedServer]) -> None:
-        wanted = {step.plan.name: step for step in steps}
-        self.noted = {name: parse_served(served_text(step.served), step.repository) for name, step in wanted.items()}
+        desired = {step.plan.name: step for step in steps}
+        self.noted = {name: parse_served(served_text(step.served), step.repository) for name, step in desired.items()}
         self.replaced = frozenset()
-        self.servers = {name: each for name, each in self.servers.items() if name in wanted}
-        for name, step in wanted.items():
+        self.servers = {name: server for name, server in self.servers.items() if name in desired}
+        for name, step in desired.items():
             server = self.servers.get(name)
             if server is None or server.place() != (step.plan.node, step.plan.gpus):
                 self.replaced |= {name} if server else set()
@@ -171,8 +171,8 @@ class Cluster:
             del server.loaded[gone[0]]
             server.done_at = self.now + self.slow
             return
-        for wanted in in_load_order(tuple(desired.values())):
-            model = wanted if wanted.name in server.loaded else self._what_loads(wanted)
+        for desired_value in in_load_order(tuple(desired.values())):
+            model = desired_value if desired_value.name in server.loaded else self._what_loads(desired_value)
             refused = any((model.name, version) in self.refuses for version in model.versions)
             has_steps = all(
                 step in server.loaded and version in server.loaded[step].versions
@@ -195,7 +195,7 @@ class Cluster:
         return replace(model, versions=older) if older else model
 
     def _answers(self, server: SimulatedServer, name: str) -> bool:
-        return self.now >= server.up_at and name in {each.declared_name for each in server.loaded.values()}
+        return self.now >= server.up_at and name in {item.declared_name for item in server.loaded.values()}
 
     def _report(self, name: str) -> ServerReport:
         server = self.servers[name]
@@ -214,9 +214,11 @@ class Cluster:
             for version in model.versions
             if model.name not in server.loaded and self._on_broken(server, model)
         ]
-        said = tuple(models + failed) if up else ()
+        reported = tuple(models + failed) if up else ()
         takes = up and name not in self.unready
-        return ServerReport(name, up, said, f"http://{name}", settled=up, takes_requests=takes, routes=server.routes)
+        return ServerReport(
+            name, up, reported, f"http://{name}", settled=up, takes_requests=takes, routes=server.routes
+        )
 
     def _on_broken(self, server: SimulatedServer, model: RenderedModel) -> bool:
         node, gpus = server.place()
@@ -232,8 +234,14 @@ class Cluster:
 
     def _state(self) -> object:
         return {
-            name: (each.step.plan, each.step.repository, each.step.routes, each.step.draining, dict(each.loaded))
-            for name, each in self.servers.items()
+            name: (
+                server.step.plan,
+                server.step.repository,
+                server.step.routes,
+                server.step.draining,
+                dict(server.loaded),
+            )
+            for name, server in self.servers.items()
         }
 
 
@@ -241,11 +249,13 @@ def _replaced(before: RenderedModel | None, after: RenderedModel) -> RenderedMod
     """Return the versions that are reloaded with another configuration or source, and stay loaded until then."""
     if before is None:
         return None
-    forms = [re.sub(r"version_policy \{.*?\n\}\n", "", each.config_text, flags=re.DOTALL) for each in (before, after)]
+    revisions = [
+        re.sub(r"version_policy \{.*?\n\}\n", "", item.config_text, flags=re.DOTALL) for item in (before, after)
+    ]
     again = {
         version: source
         for version, source in before.versions.items()
-        if version in after.versions and (forms[0] != forms[1] or source.files != after.versions[version].files)
+        if version in after.versions and (revisions[0] != revisions[1] or source.files != after.versions[version].files)
     }
     return replace(before, versions=again)
 

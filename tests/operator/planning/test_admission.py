@@ -17,8 +17,10 @@ def pool(name: str, namespace: str = "n", runtime: str = "{name: argosy}", stora
 
 
 def model(name: str, pool_ref: str = "p", namespace: str = "n", made_of: str = "python", more: str = "") -> str:
-    given = f"poolRef: {{name: {pool_ref}}}, modelFormat: {{name: {made_of}}}, version: 1, storageUri: 's3://b/m'{more}"
-    return HEAD % ("InferenceModel", name, namespace) + f"spec: {{{given}}}\n"
+    provided = (
+        f"poolRef: {{name: {pool_ref}}}, modelFormat: {{name: {made_of}}}, version: 1, storageUri: 's3://b/m'{more}"
+    )
+    return HEAD % ("InferenceModel", name, namespace) + f"spec: {{{provided}}}\n"
 
 
 def ensemble(name: str, step: str, namespace: str = "n", pool_ref: str = "p") -> str:
@@ -88,8 +90,8 @@ def test_what_is_there_but_invalid_is_not_called_unknown() -> None:
 def test_what_takes_no_part_is_not_called_unknown_either() -> None:
     excluded = ("ServingPool n/p", "InferenceModel n/x")
     resources, _ = parse_documents("---\n".join((model("m"), ensemble("e", "x"))), "f.yaml")
-    found = check_set(resources, excluded=excluded)
-    assert [(each.resource, each.path, each.message) for each in found] == [
+    result = check_set(resources, excluded=excluded)
+    assert [(item.resource, item.path, item.message) for item in result] == [
         ("InferenceModel n/m", "spec.poolRef.name", "ServingPool 'p' is not valid itself; correct that first"),
         ("Ensemble n/e", "spec.poolRef.name", "ServingPool 'p' is not valid itself; correct that first"),
         ("Ensemble n/e", "spec.steps[0].model", "'x' is not valid itself; correct that first"),
@@ -133,12 +135,12 @@ def test_the_table_has_every_backend_and_one_for_every_format() -> None:
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("made_of", BACKENDS)
 def test_a_format_that_the_runtime_cannot_run_is_refused_at_once(made_of: str, runtime: str) -> None:
-    found = said(pool("p", runtime=f"{{name: {runtime}}}"), model("m", made_of=made_of))
+    result = said(pool("p", runtime=f"{{name: {runtime}}}"), model("m", made_of=made_of))
     other = "triton" if runtime == "argosy" else "argosy"
     if BACKENDS[made_of] in RUNTIMES[runtime]:
-        assert found == []
+        assert result == []
     else:
-        (words,) = found
+        (words,) = result
         assert words.startswith(
             f"f.yaml: InferenceModel n/m: spec.modelFormat.name: format '{made_of}' needs the backend"
         )
@@ -165,8 +167,8 @@ def test_an_engine_needs_storage() -> None:
         "f.yaml: InferenceModel n/m: spec.engine: pool 'p' has nowhere to keep engines: set its "
         "spec.storage.engineCache.storageUri, such as s3://bucket/engines, or leave spec.engine out"
     )
-    kept = HEAD % ("ServingPool", "p", "n") + "spec: {storage: {engineCache: {storageUri: 's3://b/e'}}}\n"
-    assert said(kept, built) == []
+    retained = HEAD % ("ServingPool", "p", "n") + "spec: {storage: {engineCache: {storageUri: 's3://b/e'}}}\n"
+    assert said(retained, built) == []
 
 
 def test_queries_need_a_prometheus() -> None:
@@ -209,8 +211,8 @@ def test_a_file_below_an_allowed_folder_is_read() -> None:
 def test_a_file_of_a_version_or_of_an_engines_data_is_refused_by_its_field() -> None:
     versions = "versions: [{version: 1, storageUri: 's3://b/m'}, {version: 2, storageUri: 'file:/m'}]"
     several = model("m").replace("version: 1, storageUri: 's3://b/m'", versions)
-    assert ["spec.versions[1].storageUri" in each for each in said(pool("p"), several)] == [True]
+    assert ["spec.versions[1].storageUri" in item for item in said(pool("p"), several)] == [True]
     engine = ", engine: {builder: onnxruntime, accuracy: {dataUri: 'file:/data', script: 'file:/script.py', min: 0.9}}"
-    kept = pool("p", storage="{engineCache: {storageUri: 's3://b/e'}}")
-    fields = [each.split(": ")[2] for each in said(kept, model("m", made_of="onnx", more=engine))]
+    retained = pool("p", storage="{engineCache: {storageUri: 's3://b/e'}}")
+    fields = [item.split(": ")[2] for item in said(retained, model("m", made_of="onnx", more=engine))]
     assert fields == ["spec.engine.accuracy.dataUri", "spec.engine.accuracy.script"]

@@ -25,14 +25,14 @@ def pool(name: str = "p", namespace: str = "default", **spec: Any) -> ServingPoo
     return declared.pool(name, {"namespace": namespace}, **spec)
 
 
-def groups(*given: dict[str, Any], **footprint: Any) -> dict[str, Any]:
+def groups(*arguments: dict[str, Any], **footprint: Any) -> dict[str, Any]:
     """Return instance groups of 1 GiB an instance."""
-    return {"instanceGroups": list(given), "footprint": {"gpuMemory": "1Gi", **footprint}}
+    return {"instanceGroups": list(arguments), "footprint": {"gpuMemory": "1Gi", **footprint}}
 
 
 def facts(*resources: Resource, nodes: tuple[Node, ...] = ()) -> PoolFacts:
-    (found,) = facts_of([pool(), *resources], nodes)
-    return found
+    (result,) = facts_of([pool(), *resources], nodes)
+    return result
 
 
 def grouped(*resources: Resource) -> dict[str, tuple[list[str], int]]:
@@ -85,8 +85,8 @@ WITH_GPU = CurrentServer("p-0", "gone", (0,), {"m": (0,)})
 def test_what_no_one_sized_has_a_gpu_of_its_own_in_a_pool_that_has_gpus(
     spec: dict[str, Any], nodes: list[Node], current: list[CurrentServer], expected: Footprint
 ) -> None:
-    (found,) = facts_of([pool(**spec), model("m")], nodes, {"default/p": current})
-    assert [demand.footprint for group in found.groups for demand in group.demands] == [expected]
+    (result,) = facts_of([pool(**spec), model("m")], nodes, {"default/p": current})
+    assert [demand.footprint for group in result.groups for demand in group.demands] == [expected]
 
 
 def test_a_lone_model_is_its_own_group() -> None:
@@ -94,14 +94,14 @@ def test_a_lone_model_is_its_own_group() -> None:
 
 
 def test_an_ensemble_is_one_group_in_step_order() -> None:
-    found = grouped(model("b"), model("a", minReplicas=0), model("c"), ensemble("e", "c", "a", minReplicas=3))
-    assert found == {"e": (["c", "a"], 3), "b": (["b"], 1)}
+    result = grouped(model("b"), model("a", minReplicas=0), model("c"), ensemble("e", "c", "a", minReplicas=3))
+    assert result == {"e": (["c", "a"], 3), "b": (["b"], 1)}
 
 
 def test_ensembles_that_share_a_model_are_one_group() -> None:
     shared = [model(name) for name in "abcd"]
-    found = grouped(*shared, ensemble("two", "b", "c"), ensemble("one", "a", "b"), ensemble("other", "d"))
-    assert found == {"one": (["a", "b", "c"], 1), "other": (["d"], 1)}
+    result = grouped(*shared, ensemble("two", "b", "c"), ensemble("one", "a", "b"), ensemble("other", "d"))
+    assert result == {"one": (["a", "b", "c"], 1), "other": (["d"], 1)}
 
 
 def test_an_ensemble_within_an_ensemble_brings_its_models() -> None:
@@ -121,7 +121,7 @@ def test_every_model_keeps_the_replicas_it_requested_itself() -> None:
 
 
 def test_every_pool_gets_its_own() -> None:
-    known = [
+    registered = [
         pool("p"),
         pool("q", memoryHeadroom="10%", maxGpusPerServer=2, minServers=1, maxServers=3, suspend=True),
         pool("p", "team"),
@@ -131,16 +131,16 @@ def test_every_pool_gets_its_own() -> None:
         model("z", "nowhere"),
     ]
     here = CurrentServer("q-0", "a", (0,), {"y": (0,)})
-    found = {each.pool: each for each in facts_of(known, (), {"default/q": [here]})}
-    assert {key: [g.name for g in each.groups] for key, each in found.items()} == {
+    result = {item.pool: item for item in facts_of(registered, (), {"default/q": [here]})}
+    assert {key: [g.name for g in item.groups] for key, item in result.items()} == {
         "default/p": ["x"],
         "default/q": ["y"],
         "team/p": ["x"],
     }
-    q = found["default/q"]
+    q = result["default/q"]
     assert (q.headroom, q.max_gpus_per_server, q.min_servers, q.max_servers, q.suspended) == (100, 2, 1, 3, True)
     assert q.current == (here,)
-    assert found["default/p"].current == ()
+    assert result["default/p"].current == ()
 
 
 TAINT = {"key": "gpu", "value": "h100", "effect": "NoSchedule"}
@@ -160,8 +160,8 @@ TAINT = {"key": "gpu", "value": "h100", "effect": "NoSchedule"}
 )
 def test_a_tainted_node_is_chosen_by_pools_that_tolerate_it(tolerations: list[Any], chosen: bool) -> None:
     node = Node("a", (Gpu(0, GIB),), taints=(TAINT,))
-    (found,) = facts_of([pool(tolerations=tolerations)], [node])
-    assert bool(found.nodes) is chosen
+    (result,) = facts_of([pool(tolerations=tolerations)], [node])
+    assert bool(result.nodes) is chosen
 
 
 def test_a_node_needs_every_selected_label_and_to_be_ready() -> None:
@@ -171,5 +171,5 @@ def test_a_node_needs_every_selected_label_and_to_be_ready() -> None:
         Node("c", (), labels={"gpu": "h100"}),
         Node("a", (), labels={"gpu": "h100", "zone": "1"}, ready=False),
     ]
-    (found,) = facts_of([pool(nodeSelector={"gpu": "h100", "zone": "1"})], nodes)
-    assert [node.name for node in found.nodes] == ["b", "d"]
+    (result,) = facts_of([pool(nodeSelector={"gpu": "h100", "zone": "1"})], nodes)
+    assert [node.name for node in result.nodes] == ["b", "d"]

@@ -109,10 +109,10 @@ CASES: dict[str, tuple[PoolFacts, str, list[str]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_says_why_with_the_numbers_and_what_to_do(case: str) -> None:
-    facts, reason, said = CASES[case]
+    facts, reason, reported = CASES[case]
     unplaced = pack(facts).unplaced
-    assert [each.reason for each in unplaced] == [reason], unplaced
-    for words in said:
+    assert [item.reason for item in unplaced] == [reason], unplaced
+    for words in reported:
         assert words in unplaced[0].message
 
 
@@ -124,7 +124,7 @@ def held(node: Node, *holders: str) -> Node:
 
 
 @pytest.mark.parametrize(
-    ("facts", "reason", "said"),
+    ("facts", "reason", "message"),
     [
         (
             PoolFacts(POOL, (held(node("a", 8), *["Pod team/train-0"] * 8),), (lone("x", SMALL),)),
@@ -156,16 +156,16 @@ def held(node: Node, *holders: str) -> Node:
         ),
     ],
 )
-def test_gpus_of_others_are_named(facts: PoolFacts, reason: str, said: str) -> None:
+def test_gpus_of_others_are_named(facts: PoolFacts, reason: str, message: str) -> None:
     first = pack(facts).unplaced[0]
-    assert (first.reason, said in first.message) == (reason, True), first
+    assert (first.reason, message in first.message) == (reason, True), first
 
 
 def test_what_would_not_fit_without_others_either_still_names_them() -> None:
     groups = (lone("x", Footprint(56 * GIB, 100)), lone("z", Footprint(56 * GIB, 100)), lone("y", SMALL))
     facts = PoolFacts(POOL, (held(node("a", 2), "Pod a/x"),), groups, max_servers=1)
-    (found,) = pack(replace(facts, groups=(*groups[:1], groups[2]))).unplaced
-    assert "others hold 1: 1 by Pod a/x" in found.message
+    (result,) = pack(replace(facts, groups=(*groups[:1], groups[2]))).unplaced
+    assert "others hold 1: 1 by Pod a/x" in result.message
 
 
 def test_the_model_of_higher_priority_on_the_gpu_is_named() -> None:
@@ -175,21 +175,21 @@ def test_the_model_of_higher_priority_on_the_gpu_is_named() -> None:
 
     every = (of("equal", 0, 2, 2), of("higher", 5, 2, 2), of("highest", 10, 2), of("low", 0, 2))
     facts = PoolFacts(POOL, (node("a", 7),), every)
-    (found,) = pack(facts).unplaced
-    assert found.group == "low"
+    (result,) = pack(facts).unplaced
+    assert result.group == "low"
     # Of the two it is the one that has a replica more than it has to have.
-    assert found.message.startswith("it gives way to highest, whose priority is 10 and not 0: low needs 1 GPU")
+    assert result.message.startswith("it gives way to highest, whose priority is 10 and not 0: low needs 1 GPU")
     alone = replace(facts, groups=(of("equal", 0, 6, 6), of("low", 0, 2)))
-    (found,) = pack(alone).unplaced
-    assert found.message.startswith("low needs 1 GPU")
+    (result,) = pack(alone).unplaced
+    assert result.message.startswith("low needs 1 GPU")
 
 
 def test_of_many_of_a_higher_priority_that_one_is_named_which_frees_memory() -> None:
     small = (replace(lone(f"small-{n}", Footprint(8 * GIB, 0), 2), priority=10, minimum=1) for n in range(40))
     large = replace(lone("large", Footprint(60 * GIB, 0)), priority=10)
     low = replace(lone("low", Footprint(60 * GIB, 0), 2), minimum=1)
-    (found,) = pack(PoolFacts(POOL, tuple(node(name, 6) for name in "ab"), (*small, large, low))).unplaced
-    assert found.message.startswith("it gives way to large, whose priority is 10 and not 0: low needs 60 GiB")
+    (result,) = pack(PoolFacts(POOL, tuple(node(name, 6) for name in "ab"), (*small, large, low))).unplaced
+    assert result.message.startswith("it gives way to large, whose priority is 10 and not 0: low needs 60 GiB")
 
 
 def test_a_model_of_higher_priority_on_another_gpu_is_not_named() -> None:
@@ -197,5 +197,5 @@ def test_a_model_of_higher_priority_on_another_gpu_is_not_named() -> None:
     large = (lone(name, Footprint(60 * GIB, 100)) for name in ("one", "other", "third"))
     on_b = CurrentServer("p-0", "b", (0,), {"high": (0,)})
     facts = PoolFacts(POOL, (node("a", 2), node("b", 1, size=30)), (high, *large), current=(on_b,))
-    (found,) = pack(facts).unplaced
-    assert found.message.startswith("third needs 60 GiB")
+    (result,) = pack(facts).unplaced
+    assert result.message.startswith("third needs 60 GiB")

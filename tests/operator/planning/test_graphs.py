@@ -21,8 +21,8 @@ def tensors(declared: Tensors) -> list[dict[str, Any]]:
 
 def model(name: str, inputs: Tensors, outputs: Tensors, **spec: Any) -> InferenceModel:
     optional = spec.pop("optional", ())
-    given_inputs = [tensor | {"optional": tensor["name"] in optional} for tensor in tensors(inputs)]
-    defaults = {"maxBatchSize": 8, "inputs": given_inputs, "outputs": tensors(outputs), "footprint": None}
+    provided_inputs = [tensor | {"optional": tensor["name"] in optional} for tensor in tensors(inputs)]
+    defaults = {"maxBatchSize": 8, "inputs": provided_inputs, "outputs": tensors(outputs), "footprint": None}
     return declared.model(name, **{**defaults, **spec})
 
 
@@ -47,8 +47,8 @@ SECOND = step("embed", {"ids": "ids"}, {"vector": "vector"})
 
 
 def faults(of: Ensemble, *models: Served, unread: tuple[str, ...] = ()) -> list[tuple[str, str]]:
-    known = {served.name: served for served in models or (TOKENIZE, EMBED)}
-    return [(field_path(fault.path), fault.message) for fault in check_graph(of, known, unread)]
+    by_name = {served.name: served for served in models or (TOKENIZE, EMBED)}
+    return [(field_path(fault.path), fault.message) for fault in check_graph(of, by_name, unread)]
 
 
 def test_a_right_graph_has_no_fault_in_any_order_of_its_steps() -> None:
@@ -103,8 +103,8 @@ def test_a_model_of_another_pool_is_refused() -> None:
 def test_a_pinned_version_must_be_one_that_may_be_served(policy: Any, pinned: int, served: bool) -> None:
     spec: dict[str, Any] = {"version": 3} | ({"versionPolicy": policy} if policy else {})
     embed = model("embed", {"ids": ("INT64", [-1])}, {"vector": ("FP32", [4])}, **spec)
-    found = faults(ensemble([FIRST, SECOND | {"version": pinned}]), TOKENIZE, embed)
-    assert [path for path, _ in found] == ([] if served else ["spec.steps[1].version"])
+    result = faults(ensemble([FIRST, SECOND | {"version": pinned}]), TOKENIZE, embed)
+    assert [path for path, _ in result] == ([] if served else ["spec.steps[1].version"])
 
 
 def test_inputs_and_outputs_that_the_model_lacks() -> None:
@@ -135,8 +135,8 @@ def test_readers_of_an_undeclared_tensor_still_agree_among_themselves() -> None:
     safe = model("safe", {"ids": ("INT32", [-1])}, {"score": ("FP32", [1])})
     outputs = tensors({"vector": ("FP32", [4]), "score": ("FP32", [1])})
     third = step("safe", {"ids": "ids"}, {"score": "score"})
-    found = faults(ensemble([FIRST, SECOND, third], outputs=outputs), model("tokenize", {}, {}), EMBED, safe)
-    assert found == [
+    result = faults(ensemble([FIRST, SECOND, third], outputs=outputs), model("tokenize", {}, {}), EMBED, safe)
+    assert result == [
         (
             "spec.steps[2].inputs.ids",
             "'ids' is TYPE_INT64 in steps[1] (embed) and TYPE_INT32 in steps[2] (safe); make them the same",
@@ -145,8 +145,8 @@ def test_readers_of_an_undeclared_tensor_still_agree_among_themselves() -> None:
 
 
 def test_a_tensor_that_no_step_writes() -> None:
-    found = faults(ensemble([FIRST, step("embed", {"ids": "idz"}, {"vector": "vector"})]))
-    assert found == [
+    result = faults(ensemble([FIRST, step("embed", {"ids": "idz"}, {"vector": "vector"})]))
+    assert result == [
         ("spec.steps[1].inputs.ids", "no step writes 'idz', nor is it an input; did you mean 'ids'?"),
         ("spec.steps[0].outputs.ids", "nothing reads 'ids'; remove it, or map a step's input or an output to it"),
     ]
@@ -160,8 +160,8 @@ def test_an_output_that_no_step_writes() -> None:
 
 def test_an_input_that_no_step_reads() -> None:
     inputs = tensors({"text": ("STRING", [1]), "limit": ("INT32", [1])})
-    found = faults(ensemble([FIRST, SECOND], inputs=inputs))
-    assert found == [("spec.inputs[1]", "nothing reads 'limit'; remove it, or map a step's input or an output to it")]
+    result = faults(ensemble([FIRST, SECOND], inputs=inputs))
+    assert result == [("spec.inputs[1]", "nothing reads 'limit'; remove it, or map a step's input or an output to it")]
 
 
 def test_a_tensor_written_twice() -> None:
@@ -176,8 +176,8 @@ def test_a_tensor_written_twice() -> None:
 
 def test_a_step_may_not_write_an_input() -> None:
     echo = model("echo", {"text": ("STRING", [1])}, {"text": ("STRING", [1])})
-    found = faults(ensemble([step("echo", {"text": "text"}, {"text": "text"}), FIRST, SECOND]), TOKENIZE, EMBED, echo)
-    assert found == [
+    result = faults(ensemble([step("echo", {"text": "text"}, {"text": "text"}), FIRST, SECOND]), TOKENIZE, EMBED, echo)
+    assert result == [
         (
             "spec.steps[0].outputs.text",
             "'text' is already written by the ensemble's inputs; give it another name",
@@ -232,14 +232,14 @@ def test_types_must_agree() -> None:
 def test_shapes_must_agree_but_for_dynamic_sizes(written: list[int], read: list[int], fits: bool) -> None:
     tokenize = model("tokenize", {"text": ("STRING", [1])}, {"ids": ("INT64", written)})
     embed = model("embed", {"ids": ("INT64", read)}, {"vector": ("FP32", [4])})
-    found = faults(ensemble([FIRST, SECOND]), tokenize, embed)
-    assert [path for path, _ in found] == ([] if fits else ["spec.steps[1].inputs.ids"])
+    result = faults(ensemble([FIRST, SECOND]), tokenize, embed)
+    assert [path for path, _ in result] == ([] if fits else ["spec.steps[1].inputs.ids"])
 
 
 def test_a_shape_fault_gives_both_shapes() -> None:
     embed = model("embed", {"ids": ("INT64", [2, 3, 1])}, {"vector": ("FP32", [8, 4])}, maxBatchSize=0)
-    found = faults(ensemble([FIRST, SECOND]), TOKENIZE, embed)
-    assert found == [
+    result = faults(ensemble([FIRST, SECOND]), TOKENIZE, embed)
+    assert result == [
         (
             "spec.steps[1].inputs.ids",
             (
@@ -319,5 +319,5 @@ def test_a_batch_that_only_the_files_say_is_taken_either_way(model_format: str, 
         modelFormat={"name": model_format},
     )
     wide = ensemble([FIRST, SECOND], maxBatchSize=0, outputs=tensors({"vector": ("FP32", [8, 4])}))
-    found = [path for path, message in faults(wide, TOKENIZE, embed) if "shape" in message]
-    assert found == ([] if right else ["spec.outputs[0]"])
+    matches = [path for path, message in faults(wide, TOKENIZE, embed) if "shape" in message]
+    assert matches == ([] if right else ["spec.outputs[0]"])

@@ -41,15 +41,15 @@ def test_without_any_earlier_ones_the_revision_itself_is_retained() -> None:
 
 
 @given(st.lists(st.sampled_from("abcdef"), min_size=1), st.integers(0, 4))
-def test_a_history_has_the_latest_revisions_in_order_of_their_last_use(forms: list[str], limit: int) -> None:
-    kept: dict[str, int] = {}
-    for form in forms:
-        history = revised([Revision(*each) for each in kept.items()], form, limit)
-        kept[form] = history.current.number
-        assert form not in history.outdated
-        kept = {name: number for name, number in kept.items() if name not in history.outdated}
-    expected = list(dict.fromkeys(reversed(forms)))
-    found = sorted(kept, key=lambda name: kept[name], reverse=True)
-    assert found[0] == expected[0]
-    assert found == expected[: len(found)]
-    assert len(found) <= limit + 1
+def test_a_history_has_the_latest_revisions_in_order_of_their_last_use(revisions: list[str], limit: int) -> None:
+    retained: dict[str, int] = {}
+    for revision in revisions:
+        history = revised([Revision(*item) for item in retained.items()], revision, limit)
+        retained[revision] = history.current.number
+        assert revision not in history.outdated
+        retained = {name: number for name, number in retained.items() if name not in history.outdated}
+    expected = list(dict.fromkeys(reversed(revisions)))
+    result = sorted(retained, key=lambda name: retained[name], reverse=True)
+    assert result[0] == expected[0]
+    assert result == expected[: len(result)]
+    assert len(result) <= limit + 1

@@ -28,8 +28,8 @@ def test_it_keeps_it_for_a_while_and_is_looked_at_again_then() -> None:
 
 
 def test_a_foreign_pod_has_a_conceded_gpu_only_if_no_other_is_free() -> None:
-    given = {"a": {"team/x": 1}}
-    (roomy,) = reserved([gpu_node("a", 3)], SERVERS, {}, given, {("a", 0)})
-    (full,) = reserved([gpu_node("a", 2)], SERVERS, {}, given, {("a", 0)})
+    spec = {"a": {"team/x": 1}}
+    (roomy,) = reserved([gpu_node("a", 3)], SERVERS, {}, spec, {("a", 0)})
+    (full,) = reserved([gpu_node("a", 2)], SERVERS, {}, spec, {("a", 0)})
     assert [gpu.withheld_by for gpu in roomy.gpus] == ["", "", "Pod team/x"]
     assert [gpu.withheld_by for gpu in full.gpus] == ["Pod team/x", ""]

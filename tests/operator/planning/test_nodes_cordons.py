@@ -34,7 +34,7 @@ def seen(*rounds: tuple[float, Sequence[LoadedModel]], expired: bool = False) ->
 
 def counts(errors: DeviceErrors) -> dict[tuple[str, int], int]:
     """Return the number of errors on each GPU."""
-    return {device: len(found) for device, found in errors.recent.items()}
+    return {device: len(result) for device, result in errors.recent.items()}
 
 
 def test_every_attempt_counts_once_on_every_gpu_of_its_model() -> None:
@@ -50,16 +50,16 @@ def test_other_failures_and_old_reports_do_not_count() -> None:
 
 
 def test_an_error_counts_for_as_long_as_the_window() -> None:
-    late = WINDOW.total_seconds()
-    assert counts(seen((0, [failed("m", 1)]), (late - 1, []))) == {("a", 0): 1}
-    assert counts(seen((0, [failed("m", 1)]), (late, []))) == {}
+    overdue = WINDOW.total_seconds()
+    assert counts(seen((0, [failed("m", 1)]), (overdue - 1, []))) == {("a", 0): 1}
+    assert counts(seen((0, [failed("m", 1)]), (overdue, []))) == {}
 
 
 def decided(errors: DeviceErrors, status: ServingPoolStatus | None = None) -> list[tuple[str, int]]:
     """Return the GPUs that are cordoned then."""
     declared = pool()
     assert isinstance(declared, ServingPool)
-    return [(each.node, each.gpu) for each in cordons(declared, status, errors, NODES, NOON).gpus]
+    return [(gpu.node, gpu.gpu) for gpu in cordons(declared, status, errors, NODES, NOON).gpus]
 
 
 SPAN = LEAST_SPAN.total_seconds()
@@ -109,7 +109,7 @@ def at_once(*servers: CurrentServer) -> list[tuple[str, int]]:
     """Return the GPUs that are cordoned where the model `m` fails on all of these in the same rounds."""
     errors = DeviceErrors()
     for attempt, seconds in enumerate((0, 1, SPAN), 1):
-        reports = [ServerReport(each.name, True, (failed("m", attempt),)) for each in servers]
+        reports = [ServerReport(server.name, True, (failed("m", attempt),)) for server in servers]
         errors = errors.after(servers, reports, NOON + timedelta(seconds=seconds))
     return decided(errors)
 
@@ -129,7 +129,7 @@ def test_an_annotation_of_a_time_to_come_keeps_cordons_away_until_then() -> None
 
 def test_what_others_hold_stays_theirs() -> None:
     node = gpu_node("a", 2)
-    held = replace(node, gpus=(replace(node.gpus[0], withheld_by="Pod x/y"), node.gpus[1]))
-    (found,) = with_cordons([held], {("a", 0), ("a", 1), ("z", 0)})
-    assert [gpu.withheld_by for gpu in found.gpus] == ["Pod x/y", "the cordon of GPU 1 of node a (device errors)"]
-    assert [gpu.cordoned for gpu in found.gpus] == [False, True]
+    reserved = replace(node, gpus=(replace(node.gpus[0], withheld_by="Pod x/y"), node.gpus[1]))
+    (cordon,) = with_cordons([reserved], {("a", 0), ("a", 1), ("z", 0)})
+    assert [gpu.withheld_by for gpu in cordon.gpus] == ["Pod x/y", "the cordon of GPU 1 of node a (device errors)"]
+    assert [gpu.cordoned for gpu in cordon.gpus] == [False, True]

@@ -28,13 +28,13 @@ def test_what_people_made_of_a_note_says_nothing(text: str) -> None:
 
 def test_a_node_that_reports_no_gpus_keeps_them_and_takes_nothing_new() -> None:
     silent = Node("a", (), labels={"zone": "x"}, schedulable=False, stale=True)
-    (found,) = with_last_known([silent], {"a": NOTED})
-    assert found == replace(NOTED, labels={"zone": "x"}, schedulable=False, stale=True)
+    (result,) = with_last_known([silent], {"a": NOTED})
+    assert result == replace(NOTED, labels={"zone": "x"}, schedulable=False, stale=True)
 
 
 def test_a_node_whose_gpus_seem_to_be_gone_is_as_if_cordoned() -> None:
-    (found,) = with_last_known([Node("a", (Gpu(0, GIB, is_cpu=True),))], {"a": NOTED})
-    assert (found.gpus, found.schedulable, found.stale) == (NOTED.gpus, False, False)
+    (result,) = with_last_known([Node("a", (Gpu(0, GIB, is_cpu=True),))], {"a": NOTED})
+    assert (result.gpus, result.schedulable, result.stale) == (NOTED.gpus, False, False)
 
 
 def test_a_node_that_tells_of_its_gpus_is_believed() -> None:

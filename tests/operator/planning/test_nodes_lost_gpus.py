@@ -12,9 +12,9 @@ from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 GIB = 1 << 30
 
 
-def left(node: Node, held: set[int], answering: set[int]) -> list[int]:
-    (found,) = without_lost((node,), GpuUse({("a", each) for each in held}, {("a", each) for each in answering}))
-    return [gpu.index for gpu in found.gpus]
+def left(node: Node, reserved: set[int], answering: set[int]) -> list[int]:
+    (result,) = without_lost((node,), GpuUse({("a", item) for item in reserved}, {("a", item) for item in answering}))
+    return [gpu.index for gpu in result.gpus]
 
 
 def test_the_silent_server_loses_its_gpu_and_not_the_highest_one() -> None:
@@ -22,9 +22,9 @@ def test_the_silent_server_loses_its_gpu_and_not_the_highest_one() -> None:
 
 
 def test_a_gpu_with_device_errors_goes_before_all_others() -> None:
-    held = {("a", each) for each in range(4)}
-    (found,) = without_lost((gpu_node("a", 3),), GpuUse(held, held, {("a", 1)}))
-    assert [gpu.index for gpu in found.gpus] == [0, 2, 3]
+    reserved = {("a", number) for number in range(4)}
+    (result,) = without_lost((gpu_node("a", 3),), GpuUse(reserved, reserved, {("a", 1)}))
+    assert [gpu.index for gpu in result.gpus] == [0, 2, 3]
 
 
 def test_a_server_whose_loads_meet_device_errors_is_the_one_that_lost_it() -> None:
@@ -57,8 +57,8 @@ def test_slices_of_gpus_do_not_count_by_index() -> None:
 
 def test_nvlink_joins_what_is_left() -> None:
     node = gpu_node("a", 3, nvlink=(frozenset(range(3)),))
-    (found,) = without_lost((node,), GpuUse({("a", 0), ("a", 3)}, {("a", 3)}))
-    assert found.nvlink == (frozenset({0, 1, 3}),)
+    (result,) = without_lost((node,), GpuUse({("a", 0), ("a", 3)}, {("a", 3)}))
+    assert result.nvlink == (frozenset({0, 1, 3}),)
 
 
 def test_a_report_that_has_expired_is_no_answer() -> None:
@@ -69,10 +69,10 @@ def test_a_report_that_has_expired_is_no_answer() -> None:
 
 @given(st.integers(1, 8), st.sets(st.integers(0, 9)), st.data())
 def test_only_silent_servers_lose_gpus_and_no_more_are_left_than_exist(
-    count: int, held: set[int], data: st.DataObject
+    count: int, reserved: set[int], data: st.DataObject
 ) -> None:
-    heard = {each for each in held if data.draw(st.booleans())}
-    use = GpuUse({("a", each) for each in held}, {("a", each) for each in heard})
+    heard = {item for item in reserved if data.draw(st.booleans())}
+    use = GpuUse({("a", item) for item in reserved}, {("a", item) for item in heard})
     (once,) = without_lost((gpu_node("a", count),), use)
     indexes = {gpu.index for gpu in once.gpus}
     assert heard <= indexes

@@ -20,8 +20,8 @@ def test_a_server_on_a_node_that_lost_a_gpu_asks_only_for_what_it_needs() -> Non
     had = CurrentServer("p-0", "a", (0, 1, 2, 3), {"m": (0,)})
     snapshot = FleetSnapshot((pool(), model("m")), (gpu_node("a", 3),), {"default/p": PoolSnapshot((had,))})
     outcome = reconcile(snapshot, NOON)
-    assert [(each.name, each.gpus) for each in outcome.plan.pools[0].servers] == [("p-0", (0,))]
-    (gpus,) = [each.gpus for each in outcome.statuses.values() if isinstance(each, ServingPoolStatus)]
+    assert [(server.name, server.gpus) for server in outcome.plan.pools[0].servers] == [("p-0", (0,))]
+    (gpus,) = [status.gpus for status in outcome.statuses.values() if isinstance(status, ServingPoolStatus)]
     assert gpus is not None
     assert (gpus.total, gpus.used, gpus.free) == (3, 1, 2)
 
@@ -30,16 +30,16 @@ def test_a_model_on_a_gpu_that_is_gone_gets_another() -> None:
     had = CurrentServer("p-0", "a", (2, 3), {"m": (3,)})
     snapshot = FleetSnapshot((pool(), model("m")), (gpu_node("a", 3),), {"default/p": PoolSnapshot((had,))})
     outcome = reconcile(snapshot, NOON)
-    ((server,),) = (each.servers for each in outcome.plan.pools)
+    ((server,),) = (pool.servers for pool in outcome.plan.pools)
     assert set(server.gpus) <= {0, 1, 2}
-    assert [each.gpus for each in server.placements] == [server.gpus]
+    assert [placement.gpus for placement in server.placements] == [server.gpus]
 
 
 @pytest.mark.parametrize(("since", "lost"), [(GRACE - timedelta(seconds=1), False), (GRACE, True), (None, True)])
 def test_a_node_that_is_not_ready_is_lost_after_the_grace(since: timedelta | None, lost: bool) -> None:
     node = gpu_node("a", ready=False, unready_since=None if since is None else NOON - since)
-    (found,) = standing([node], NOON)
-    assert (found.ready, found.schedulable, found.stale, found.lost) == (True, False, True, lost)
+    (result,) = standing([node], NOON)
+    assert (result.ready, result.schedulable, result.stale, result.lost) == (True, False, True, lost)
 
 
 def test_the_first_grace_to_end_is_the_next_change() -> None:
@@ -69,5 +69,5 @@ def test_a_node_that_keeps_new_pods_away_stays_for_what_runs_there(
     node = gpu_node("a", **state)
     (fresh,) = facts_of([pool()], [node])
     (running,) = facts_of([pool()], [node], {"default/p": [CurrentServer("p-0", "a", (0,), {"m": (0,)})]})
-    assert [each.schedulable for each in fresh.nodes] == without_server
-    assert [each.schedulable for each in running.nodes] == with_server
+    assert [node.schedulable for node in fresh.nodes] == without_server
+    assert [node.schedulable for node in running.nodes] == with_server

@@ -59,13 +59,13 @@ indexes = st.frozensets(st.integers(0, 5), max_size=4)
 @st.composite
 def servers(draw: st.DrawFn) -> list[CurrentServer]:
     """Draw the servers of one pool; some have GPUs that the node no longer has, and some more than they need."""
-    found, left = [], {0, 1, 2, 3, 4, 5}
+    result, left = [], {0, 1, 2, 3, 4, 5}
     for number in range(draw(st.integers(0, 3))):
         gpus = draw(indexes) & left
         left -= gpus
         used = tuple(gpu for gpu in sorted(gpus) if draw(st.booleans()))
-        found.append(CurrentServer(f"s-{number}", "a", tuple(sorted(gpus)), {"m": used} if used else {}))
-    return found
+        result.append(CurrentServer(f"s-{number}", "a", tuple(sorted(gpus)), {"m": used} if used else {}))
+    return result
 
 
 @given(
@@ -80,17 +80,17 @@ def test_no_gpu_is_lost_and_none_is_for_two(
     node = gpu_node("a", count)
     free_for: dict[int, list[str]] = {}
     for key, own in pools.items():
-        others = {other: found for other, found in pools.items() if other != key}
+        others = {other: result for other, result in pools.items() if other != key}
         (seen,) = reserved([node], own, others, {"a": pods})
         assert [gpu.index for gpu in seen.gpus] == [gpu.index for gpu in node.gpus]
-        held = withheld([seen])
-        assert sum(held.values()) + sum(not gpu.withheld_by for gpu in seen.gpus) == count
+        reserved_value = withheld([seen])
+        assert sum(reserved_value.values()) + sum(not gpu.withheld_by for gpu in seen.gpus) == count
         for pod, most in pods.items():
-            assert held.get(f"Pod {pod}", 0) <= most
+            assert reserved_value.get(f"Pod {pod}", 0) <= most
         for gpu in seen.gpus:
             if not gpu.withheld_by:
                 free_for.setdefault(gpu.index, []).append(key)
-    needed = {key: {gpu for each in found for gpu in each.needed} for key, found in pools.items()}
+    needed = {key: {gpu for item in result for gpu in item.needed} for key, result in pools.items()}
     for index, keys in free_for.items():
         for other, gpus in needed.items():
             assert index not in gpus or set(keys) <= {other}

@@ -14,9 +14,9 @@ ENDS = {**TAINT, "effect": "NoExecute"}
 
 
 def declared(**spec: Any) -> ServingPool:
-    found = pool(**spec)
-    assert isinstance(found, ServingPool)
-    return found
+    result = pool(**spec)
+    assert isinstance(result, ServingPool)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_every_selected_label_counts_and_nodes_come_by_name() -> None:
         gpu_node("b", labels={"zone": "x"}),
         gpu_node("a", labels={"zone": "x", "gpu": "h100", "more": "yes"}),
     ]
-    found = selected(declared(nodeSelector={"zone": "x", "gpu": "h100"}), nodes)
-    assert [each.name for each in found] == ["a", "c"]
-    assert [each.name for each in selected(declared(), nodes)] == ["a", "b", "c"]
+    result = selected(declared(nodeSelector={"zone": "x", "gpu": "h100"}), nodes)
+    assert [item.name for item in result] == ["a", "c"]
+    assert [item.name for item in selected(declared(), nodes)] == ["a", "b", "c"]
 
 
 def test_a_node_that_is_not_ready_is_not_selected_even_where_servers_run() -> None:
@@ -58,24 +58,24 @@ def test_a_node_that_is_not_ready_is_not_selected_even_where_servers_run() -> No
 def test_a_node_that_lost_its_label_is_left_once_its_servers_moved() -> None:
     node, wants = gpu_node("a"), declared(nodeSelector={"zone": "x"})
     assert selected(wants, [node]) == ()
-    (found,) = selected(wants, [node], {"a"})
-    assert (found.schedulable, found.lost) == (False, True)
+    (result,) = selected(wants, [node], {"a"})
+    assert (result.schedulable, result.lost) == (False, True)
     assert closed(wants, [node]) == frozenset()
 
 
 def test_a_node_of_which_only_the_last_facts_are_recorded_closes_nothing() -> None:
     node = gpu_node("a", schedulable=False, stale=True)
     assert closed(declared(), [node]) == frozenset()
-    (found,) = selected(declared(nodeSelector={"zone": "x"}), [node], {"a"})
-    assert not found.lost
+    (result,) = selected(declared(nodeSelector={"zone": "x"}), [node], {"a"})
+    assert not result.lost
 
 
 @pytest.mark.parametrize("state", [{"schedulable": False}, {"taints": (TAINT,)}])
 def test_what_keeps_new_pods_away_leaves_the_node_to_what_runs_there(state: dict[str, Any]) -> None:
     node = gpu_node("a", **state)
     assert selected(declared(), [node]) == ()
-    (found,) = selected(declared(), [node], {"a"})
-    assert not found.schedulable
+    (result,) = selected(declared(), [node], {"a"})
+    assert not result.schedulable
     assert closed(declared(), [node]) == {"a"}
 
 
@@ -83,7 +83,7 @@ def test_a_taint_that_ends_what_runs_takes_the_node_away() -> None:
     node = gpu_node("a", taints=(TAINT, ENDS))
     assert selected(declared(), [node], {"a"}) == ()
     only_new = declared(tolerations=[{"key": "gpu", "operator": "Exists", "effect": "NoExecute"}])
-    assert [each.schedulable for each in selected(only_new, [node], {"a"})] == [False]
+    assert [item.schedulable for item in selected(only_new, [node], {"a"})] == [False]
     every = declared(tolerations=[{"key": "gpu", "operator": "Exists"}])
     assert selected(every, [node]) == (node,)
     assert closed(every, [node]) == frozenset()

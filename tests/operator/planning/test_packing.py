@@ -40,11 +40,11 @@ def pool(nodes: list[Node], groups: list[Group], **limits: object) -> PoolFacts:
 
 
 def seats(plan: PoolPlan) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
-    found: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
+    result: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
     for server in plan.servers:
         for placement in server.placements:
-            found.setdefault(placement.model, []).append((server.node, placement.gpus))
-    return found
+            result.setdefault(placement.model, []).append((server.node, placement.gpus))
+    return result
 
 
 def test_six_gpus_become_three() -> None:
@@ -197,11 +197,13 @@ def test_fewer_replicas_leave_the_first_where_it_is() -> None:
 
 
 def test_one_model_moves_to_free_memory_for_two_gpus_side_by_side() -> None:
-    spread = (CurrentServer("p-0", "a", (0,), {"x": (0,)}), CurrentServer("p-1", "b", (1,), {"y": (1,)}))
+    distribution = (CurrentServer("p-0", "a", (0,), {"x": (0,)}), CurrentServer("p-1", "b", (1,), {"y": (1,)}))
     groups = [lone("x", part(10)), lone("y", part(10)), lone("big", whole(2))]
-    plan = pack(pool([node("a", 2), node("b", 2)], groups, current=spread))
+    plan = pack(pool([node("a", 2), node("b", 2)], groups, current=distribution))
     assert not plan.unplaced
-    moved = [(name, place) for name, place in seats(plan).items() if place not in ([("a", (0,))], [("b", (1,))])]
+    moved = [
+        (name, location) for name, location in seats(plan).items() if location not in ([("a", (0,))], [("b", (1,))])
+    ]
     assert [name for name, _ in moved] == ["big"] or len(moved) == 2
     assert plan.gpus_used == 3
 
@@ -237,8 +239,8 @@ def test_two_pools_never_take_the_same_gpu() -> None:
     other = replace(one, pool=PoolKey("default/q"), groups=(lone("y", part(60)),))
     plans = pack_fleet([other, one])
     assert [(p.pool, s.gpus) for p in plans.pools for s in p.servers] == [("default/p", (0,)), ("default/q", (1,))]
-    held = replace(other, current=(CurrentServer("q-0", "a", (0,), {"y": (0,)}),))
-    plans = pack_fleet([held, one])
+    reserved = replace(other, current=(CurrentServer("q-0", "a", (0,), {"y": (0,)}),))
+    plans = pack_fleet([reserved, one])
     assert [(p.pool, s.gpus) for p in plans.pools for s in p.servers] == [("default/p", (1,)), ("default/q", (0,))]
     assert plans.gpus_used == 2
 
@@ -248,6 +250,6 @@ def test_what_fits_nowhere_counts_in_no_total() -> None:
     facts = pool([node("a", 2)], [lone("small", part(8)), lone("huge", part(400)), lone("often", part(8), 3)])
     plans = pack_fleet([facts])
     (plan,) = plans.pools
-    assert [each.group for each in plan.unplaced] == ["huge", "often"]
+    assert [item.group for item in plan.unplaced] == ["huge", "often"]
     assert plans.gpus_one_per_model == 3
     assert fewest_gpus(plans, [facts]) == plans.gpus_used == 2

@@ -25,12 +25,12 @@ def lone(name: str, gpus: int = 1, memory: int = 10, replicas: int = 1) -> Group
     return Group(name, (Demand(name, 1, Footprint(memory * GIB, 0, gpus), replicas),), replicas)
 
 
-def facts(pool: str, *groups: Group, nodes: Sequence[Node] = (), **given: object) -> PoolFacts:
-    return PoolFacts(PoolKey.of("n", pool), tuple(nodes) or (node(),), groups, **given)  # type: ignore[arg-type]
+def facts(pool: str, *groups: Group, nodes: Sequence[Node] = (), **fields: object) -> PoolFacts:
+    return PoolFacts(PoolKey.of("n", pool), tuple(nodes) or (node(),), groups, **fields)  # type: ignore[arg-type]
 
 
 def of(plan: FleetPlan, pool: str) -> PoolPlan:
-    return next(each for each in plan.pools if each.pool == f"n/{pool}")
+    return next(item for item in plan.pools if item.pool == f"n/{pool}")
 
 
 def held(plan: PoolPlan) -> list[tuple[str, tuple[int, ...]]]:
@@ -71,7 +71,7 @@ def test_nothing_is_requested_that_would_not_help() -> None:
     plan = pack_fleet([facts("p", lone("x", 4)), facts("q", lone("y"), current=(SHRUNKEN,))])
     assert of(plan, "p").claims == frozenset()
     assert held(of(plan, "q")) == [("q-0", (0, 1, 2, 3))]
-    assert [each.reason for each in of(plan, "p").unplaced] == ["NoFreeGpus"]
+    assert [item.reason for item in of(plan, "p").unplaced] == ["NoFreeGpus"]
 
 
 def test_gpus_are_released_once_what_leaves_them_is_unloaded() -> None:
@@ -85,13 +85,13 @@ def test_gpus_are_released_once_what_leaves_them_is_unloaded() -> None:
 def test_an_idle_server_that_the_pool_wants_is_not_taken_from_it() -> None:
     idle = CurrentServer("q-0", "a", (0, 1, 2, 3))
     plan = pack_fleet([facts("p", lone("x")), facts("q", current=(idle,), min_servers=1)])
-    assert (of(plan, "p").claims, [each.reason for each in of(plan, "p").unplaced]) == (frozenset(), ["NoFreeGpus"])
+    assert (of(plan, "p").claims, [item.reason for item in of(plan, "p").unplaced]) == (frozenset(), ["NoFreeGpus"])
 
 
 def test_gpus_count_whatever_uses_them() -> None:
     nodes = (replace(node(), gpus=(*node().gpus[:3], Gpu(3, 80 * GIB, withheld_by="Pod t/x"))),)
     plan = pack_fleet([facts("p", lone("x"), nodes=nodes), facts("q", lone("y"), nodes=nodes)])
-    assert [(each.gpus_total, each.gpus_used, each.gpus_free, dict(each.withheld)) for each in plan.pools] == [
+    assert [(pool.gpus_total, pool.gpus_used, pool.gpus_free, dict(pool.withheld)) for pool in plan.pools] == [
         (4, 1, 1, {"Pod t/x": 1, "ServingPool n/q": 1}),
         (4, 1, 1, {"Pod t/x": 1, "ServingPool n/p": 1}),
     ]
@@ -108,29 +108,31 @@ def test_no_gpu_is_ever_in_two_pools_or_withheld_in_need(
     """Pools change and a node may lose GPUs; within a few rounds nobody waits for what another holds without need."""
     before = {f"p{n}": first for n, (first, _) in enumerate(changes)}
     after = {f"p{n}": second for n, (_, second) in enumerate(changes)}
-    plan = pack_fleet([declared(pool, each, gpus) for pool, each in before.items()])
+    plan = pack_fleet([declared(pool, item, gpus) for pool, item in before.items()])
     left = max(1, gpus - lost)
     for _ in range(5):
-        current = {each.pool: each.current for each in plan.pools}
-        now = [declared(pool, each, left, current[f"n/{pool}"]) for pool, each in after.items()]
+        current = {pool.pool: pool.current for pool in plan.pools}
+        now = [declared(pool, item, left, current[f"n/{pool}"]) for pool, item in after.items()]
         plan = pack_fleet(now)
-        taken = [device for each in plan.pools for device in devices(each.servers)]
-        counted = sum(len(server.gpus) for each in plan.pools for server in each.servers)
-        assert len(set(taken)) == counted
+        taken = [device for pool in plan.pools for device in devices(pool.servers)]
+        counts = sum(len(server.gpus) for pool in plan.pools for server in pool.servers)
+        assert len(set(taken)) == counts
         there = {("a", index) for index in range(left)}
         assert set(taken) <= there
-        for each in plan.pools:
-            assert each.gpus_free >= 0
-            if each.claims:
-                assert each.unplaced
-    assert pack_fleet([replace(each, current=of_key(plan, each.pool).current) for each in now]) == plan
-    assert not any(each.claims for each in plan.pools)
+        for item in plan.pools:
+            assert item.gpus_free >= 0
+            if item.claims:
+                assert item.unplaced
+    assert pack_fleet([replace(item, current=of_key(plan, item.pool).current) for item in now]) == plan
+    assert not any(pool.claims for pool in plan.pools)
 
 
-def declared(pool: str, wanted: list[tuple[int, int]], gpus: int, current: tuple[CurrentServer, ...] = ()) -> PoolFacts:
-    models = (lone(f"m{n}", need, replicas=copies) for n, (need, copies) in enumerate(wanted))
+def declared(
+    pool: str, desired: list[tuple[int, int]], gpus: int, current: tuple[CurrentServer, ...] = ()
+) -> PoolFacts:
+    models = (lone(f"m{n}", need, replicas=replicas) for n, (need, replicas) in enumerate(desired))
     return facts(pool, *models, nodes=[node("a", gpus)], current=current)
 
 
 def of_key(plan: FleetPlan, key: str) -> PoolPlan:
-    return next(each for each in plan.pools if each.pool == key)
+    return next(pool for pool in plan.pools if pool.pool == key)

@@ -27,26 +27,28 @@ footprints = st.one_of(shared, shared, whole, st.just(Footprint()))
 
 @st.composite
 def groups(draw: st.DrawFn, most: int, models: int, replicas: int) -> tuple[Group, ...]:
-    found = []
+    result = []
     for g in range(draw(st.integers(1, most))):
-        copies = draw(st.integers(1, replicas))
-        demands = tuple(Demand(f"m{g}{m}", 1, draw(footprints), copies) for m in range(draw(st.integers(1, models))))
-        found.append(Group(f"g{g}", demands, copies))
-    return tuple(found)
+        replicas_value = draw(st.integers(1, replicas))
+        demands = tuple(
+            Demand(f"m{g}{m}", 1, draw(footprints), replicas_value) for m in range(draw(st.integers(1, models)))
+        )
+        result.append(Group(f"g{g}", demands, replicas_value))
+    return tuple(result)
 
 
 @st.composite
 def fleets(draw: st.DrawFn, nodes: int = 3, gpus: int = 4) -> tuple[Node, ...]:
-    found = []
+    result = []
     for n in range(draw(st.integers(1, nodes))):
         count = draw(st.integers(1, gpus))
         size = draw(st.sampled_from([8, 10])) * GIB
         linked = draw(st.integers(0, count))
         nvlink = (frozenset(range(linked)),) if linked > 1 else ()
-        held = draw(st.frozensets(st.integers(0, count - 1), max_size=1))
-        devices = tuple(Gpu(i, size, withheld_by="Pod n/x" if i in held else "") for i in range(count))
-        found.append(Node(f"n{n}", devices, nvlink=nvlink))
-    return tuple(found)
+        reserved = draw(st.frozensets(st.integers(0, count - 1), max_size=1))
+        devices = tuple(Gpu(i, size, withheld_by="Pod n/x" if i in reserved else "") for i in range(count))
+        result.append(Node(f"n{n}", devices, nvlink=nvlink))
+    return tuple(result)
 
 
 @st.composite
@@ -85,8 +87,8 @@ def test_gpus_of_others_count_and_are_left_to_them(facts: PoolFacts) -> None:
     theirs = {(node.name, gpu.index) for node in facts.nodes for gpu in node.gpus if gpu.withheld_by}
     assert not theirs & {(server.node, gpu) for server in plan.servers for gpu in server.gpus}
     assert plan.gpus_total == sum(len(node.gpus) for node in facts.nodes)
-    if theirs and plan.unplaced and all(each.reason in ("NoFreeGpus", "NoRoom") for each in plan.unplaced):
-        assert all("Pod n/x" in each.message for each in plan.unplaced)
+    if theirs and plan.unplaced and all(item.reason in ("NoFreeGpus", "NoRoom") for item in plan.unplaced):
+        assert all("Pod n/x" in item.message for item in plan.unplaced)
 
 
 @given(pools())
@@ -107,8 +109,8 @@ def test_every_model_has_the_devices_it_requested(facts: PoolFacts) -> None:
 @examples(150)
 def test_servers_share_no_gpu_and_keep_to_the_limits(facts: PoolFacts) -> None:
     servers = pack(facts).servers
-    held = [(server.node, gpu) for server in servers for gpu in server.gpus]
-    assert len(held) == len(set(held))
+    reserved = [(server.node, gpu) for server in servers for gpu in server.gpus]
+    assert len(reserved) == len(set(reserved))
     assert facts.max_gpus_per_server is None or all(len(s.gpus) <= facts.max_gpus_per_server for s in servers)
     assert facts.max_servers is None or len(servers) <= facts.max_servers
     assert len({server.name for server in servers}) == len(servers)
@@ -121,18 +123,18 @@ def test_a_group_is_on_one_server_and_its_replicas_are_on_different_ones(facts: 
     for group in facts.groups:
         models = sorted(demand.model for demand in group.demands)
         here = [sorted(p.model for p in s.placements if p.group == group.name) for s in plan.servers]
-        placed = [found for found in here if found]
-        assert all(found == models for found in placed)
-        assert len(placed) + sum(each.group == group.name for each in plan.unplaced) == group.replicas
+        placed = [result for result in here if result]
+        assert all(result == models for result in placed)
+        assert len(placed) + sum(item.group == group.name for item in plan.unplaced) == group.replicas
 
 
 @given(pools(), st.randoms(use_true_random=False))
 @examples(60)
 def test_the_plan_does_not_depend_on_the_order_of_the_facts(facts: PoolFacts, random: object) -> None:
-    nodes, found = list(facts.nodes), list(facts.groups)
+    nodes, result = list(facts.nodes), list(facts.groups)
     random.shuffle(nodes)  # type: ignore[attr-defined]
-    random.shuffle(found)  # type: ignore[attr-defined]
-    assert pack(replace(facts, nodes=tuple(nodes), groups=tuple(found))) == pack(facts)
+    random.shuffle(result)  # type: ignore[attr-defined]
+    assert pack(replace(facts, nodes=tuple(nodes), groups=tuple(result))) == pack(facts)
 
 
 @given(pools())
@@ -257,7 +259,9 @@ def wordy_pools(draw: st.DrawFn) -> PoolFacts:
 def bytes_of(facts: PoolFacts, plan: PoolPlan) -> list[int]:
     """Return how many bytes the models of each server take of its documents."""
     sizes = {group.name: group.size for group in facts.groups}
-    return [sum(sizes[name] for name in {each.group for each in server.placements}) for server in plan.servers]
+    return [
+        sum(sizes[name] for name in {placement.group for placement in server.placements}) for server in plan.servers
+    ]
 
 
 @given(wordy_pools())
@@ -265,11 +269,11 @@ def bytes_of(facts: PoolFacts, plan: PoolPlan) -> list[int]:
 def test_no_server_has_more_than_its_documents_hold(facts: PoolFacts) -> None:
     plan = pack(facts)
     assert all(size <= facts.placed_bytes for size in bytes_of(facts, plan))
-    assert {each.reason for each in plan.unplaced if each.group in _too_wordy(facts)} <= {
+    assert {item.reason for item in plan.unplaced if item.group in _too_wordy(facts)} <= {
         "ConfigTooLarge",
         "NoGpus",
     }
-    assert {each.group for each in plan.unplaced} >= _too_wordy(facts)
+    assert {item.group for item in plan.unplaced} >= _too_wordy(facts)
 
 
 @given(wordy_pools(), st.integers(0, 5))
@@ -286,7 +290,7 @@ def test_a_running_model_moves_only_if_its_configuration_grows_much(facts: PoolF
 @examples(100)
 def test_a_large_configuration_goes_to_a_server_with_larger_documents(facts: PoolFacts) -> None:
     plan = pack(facts)
-    reasons = {each.reason for each in plan.unplaced}
+    reasons = {item.reason for item in plan.unplaced}
     roomy = replace(facts, groups=tuple(replace(group, size=0) for group in facts.groups))
     if "NoRoomForConfig" in reasons:
         assert len(pack(again(roomy, plan)).unplaced) < len(plan.unplaced)

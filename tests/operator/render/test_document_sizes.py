@@ -46,7 +46,7 @@ def state(repository: RenderedRepository, ready: bool) -> AgentState:
     reason, digest = ("", DIGEST) if ready else ("r" * (REASON_BYTES - 2), "")
     models = tuple(
         LoadedModel(
-            each.declared_name,
+            model.declared_name,
             version,
             LoadState.READY if ready else LoadState.UNAVAILABLE,
             reason,
@@ -55,8 +55,8 @@ def state(repository: RenderedRepository, ready: bool) -> AgentState:
             digest,
             0 if ready else 10**9,
         )
-        for each in repository.models
-        for version in each.versions
+        for model in repository.models
+        for version in model.versions
     )
     return AgentState(models=models, applied=repository)
 
@@ -104,9 +104,9 @@ def test_what_is_rendered_is_no_larger_than_foretold_and_not_much_smaller(name: 
     outcome = planned([gpu_node("a", 4, nvlink=(frozenset(range(4)),))], *resources, runtime=runtime)
     (step,) = outcome.steps[KEY]
     foretold = document_sizes(Members.of(KEY, resources))
-    assert foretold.keys() == {each.declared_name for each in step.repository.models} == {r.name for r in resources}
+    assert foretold.keys() == {model.declared_name for model in step.repository.models} == {r.name for r in resources}
     real = max(size(state_text(state(step.repository, ready))) for ready in (True, False)) - BASE
-    most = sum(each.declared for each in foretold.values())
+    most = sum(item.declared for item in foretold.values())
     assert size(repository_text(step.repository)) - size(repository_text(EMPTY)) < real <= most < 1.4 * real + 300
     (facts,) = outcome.facts
     assert sum(group.size for group in facts.groups) >= most
@@ -115,18 +115,18 @@ def test_what_is_rendered_is_no_larger_than_foretold_and_not_much_smaller(name: 
 def test_what_scaling_decides_is_rendered_for_its_size_once(monkeypatch: pytest.MonkeyPatch) -> None:
     rendered = []
     real = sizes.model_config
-    monkeypatch.setattr(sizes, "model_config", lambda *given: rendered.append(given) or real(*given))
+    monkeypatch.setattr(sizes, "model_config", lambda *arguments: rendered.append(arguments) or real(*arguments))
     declared = model("only-here", memory=1, maxBatchSize=64, batching={}, scaling={}, minReplicas=0, maxReplicas=9)
     assert isinstance(declared, InferenceModel)
-    found = set[DocumentSize]()
+    result = set[DocumentSize]()
     for instances in (1, 7, 16):
-        form = scaled_resource(declared, Allocation(instances, instances, 0.0123 * instances, 7), 0)
-        found.add(document_sizes(Members.of(KEY, (form,)))["only-here"])
+        revision = scaled_resource(declared, Allocation(instances, instances, 0.0123 * instances, 7), 0)
+        result.add(document_sizes(Members.of(KEY, (revision,)))["only-here"])
         real_size = (
-            size(state_text(state(planned([gpu_node("a", 9)], form).steps[KEY][0].repository, ready=False))) - BASE
+            size(state_text(state(planned([gpu_node("a", 9)], revision).steps[KEY][0].repository, ready=False))) - BASE
         )
-        assert real_size <= max(each.declared for each in found)
-    assert len(found) == 1
+        assert real_size <= max(item.declared for item in result)
+    assert len(result) == 1
     assert len(rendered) == 2, "once with GPUs and once without"
 
 
@@ -135,7 +135,7 @@ def test_many_small_models_go_to_servers_whose_documents_fit(count: int) -> None
     models = [model(f"model-{number:05}", memory=0, storageUri=f"s3://b/{number:05}") for number in range(count)]
     outcome = planned([CPU_NODE], *models)
     (facts,), servers = outcome.facts, outcome.steps[KEY]
-    assert sum(len(each.repository.models) for each in servers) == count
+    assert sum(len(server.repository.models) for server in servers) == count
     assert outcome.plan.pools[0].unplaced == ()
     fewest = -(-sum(group.size for group in facts.groups) // PLACED_BYTES)
     assert len(servers) == fewest

@@ -35,7 +35,7 @@ def parameters(options: dict[str, Any], config: dict[str, Any] | None = None) ->
     body["spec"]["engine"]["options"] = options
     body["spec"]["config"] = config or {}
     models, problems = parse_documents(yaml.safe_dump(body), "chat.yaml")
-    assert [str(each) for each in problems] == []
+    assert [str(problem) for problem in problems] == []
     rendered = model_config(models[0], Devices((0, 1)), (2, 3))
     assert rendered.parameters["gpu_device_ids"].string_value == "0,1"
     return {name: value.string_value for name, value in rendered.parameters.items() if name != "gpu_device_ids"}
@@ -50,7 +50,7 @@ def test_an_engine_is_opened_where_the_agent_brings_it() -> None:
 
 
 def test_what_the_server_reads_goes_along_and_nothing_else() -> None:
-    found = parameters(
+    result = parameters(
         {
             "max_seq_len": 4096,
             "max_beam_width": 4,
@@ -61,7 +61,7 @@ def test_what_the_server_reads_goes_along_and_nothing_else() -> None:
             "batch_scheduler_policy": "max_utilization",
         }
     )
-    assert {name: value for name, value in found.items() if not name.startswith(("gpt_", "tokenizer"))} == {
+    assert {name: value for name, value in result.items() if not name.startswith(("gpt_", "tokenizer"))} == {
         "max_beam_width": "4",
         "cuda_graph_mode": "true",
         "cuda_graph_cache_size": "8",
@@ -72,6 +72,6 @@ def test_what_the_server_reads_goes_along_and_nothing_else() -> None:
 
 
 def test_config_has_the_last_word() -> None:
-    found = parameters({}, {"parameters": {"gpt_model_path": {"string_value": "/elsewhere"}}})
-    assert found["gpt_model_path"] == "/elsewhere"
-    assert found["gpt_model_type"] == "inflight_fused_batching"
+    result = parameters({}, {"parameters": {"gpt_model_path": {"string_value": "/elsewhere"}}})
+    assert result["gpt_model_path"] == "/elsewhere"
+    assert result["gpt_model_type"] == "inflight_fused_batching"

@@ -31,15 +31,15 @@ def rendered(case: Path) -> dict[str, str]:
     built = {key: PoolSnapshot(builds=dict(map(ready, builds))) for key, builds in outcome.builds.items()}
     outcome = reconcile(replace(snapshot, pools=built), NOW)
     assert [str(problem) for problem in outcome.problems] == []
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for repository in (step.repository for steps in outcome.steps.values() for step in steps):
         for model in repository.models:
             folder = f"{repository.server}/{model.name}"
-            found[f"{folder}/config.pbtxt"] = model.config_text
+            result[f"{folder}/config.pbtxt"] = model.config_text
             for version, source in model.versions.items():
                 words = (source.uri, source.digest, source.filename)
-                found[f"{folder}/{version}.source"] = " ".join(word or "-" for word in words) + "\n"
-    return found
+                result[f"{folder}/{version}.source"] = " ".join(word or "-" for word in words) + "\n"
+    return result
 
 
 def ready(build: PlannedBuild) -> tuple[str, ObservedBuild]:
@@ -51,14 +51,14 @@ def ready(build: PlannedBuild) -> tuple[str, ObservedBuild]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_golden(case: Path) -> None:
-    found, expected = rendered(case), case / "expected"
+    result, expected = rendered(case), case / "expected"
     if os.environ.get("ARGOSY_UPDATE_GOLDEN"):
         shutil.rmtree(expected, ignore_errors=True)
-        for name, text in found.items():
+        for name, text in result.items():
             (expected / name).parent.mkdir(parents=True, exist_ok=True)
             (expected / name).write_text(text)
     there = {str(p.relative_to(expected)): p.read_text() for p in expected.rglob("*") if p.is_file()}
-    assert found == there
+    assert result == there
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

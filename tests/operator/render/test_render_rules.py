@@ -47,8 +47,8 @@ def test_the_instance_group_is_what_the_backend_expects(
     config = model_config(model(backend), Devices(gpus, 2), [1])
     (group,) = config.instance_group
     assert (pb.ModelInstanceGroup.Kind.Name(group.kind), list(group.gpus), group.count) == (kind, listed, 2)
-    told = config.parameters["gpu_device_ids"].string_value if "gpu_device_ids" in config.parameters else None
-    assert told == parameter
+    reported = config.parameters["gpu_device_ids"].string_value if "gpu_device_ids" in config.parameters else None
+    assert reported == parameter
 
 
 GROUPS = [
@@ -92,7 +92,7 @@ def test_profiles_reach_the_group_and_limits_every_group() -> None:
 def test_a_resource_that_is_global_in_one_group_only_is_refused() -> None:
     tensor = {"name": "x", "dataType": "TYPE_FP32", "dims": [1]}
     limiters = [{"resources": [{"name": "r", "global": scope}]} for scope in (True, False)]
-    groups = [{"rateLimiter": each} for each in limiters]
+    groups = [{"rateLimiter": limiter} for limiter in limiters]
     declared = model("onnx", maxBatchSize=1, inputs=[tensor], outputs=[tensor], instanceGroups=groups)
     assert [problem.path for problem in check_rendered([declared])] == [
         "spec.instanceGroups[1].rateLimiter.resources[0].global"
@@ -161,7 +161,7 @@ def test_the_overlay_replaces_lists_and_merges_the_rest() -> None:
     more.optimization.eager_batching = True
     overlay(config, more)
     assert dict(config.metric_tags) == {"a": "1", "b": "2"}
-    assert [list(each.target_name) for each in config.batch_input] == [["y"]]
+    assert [list(item.target_name) for item in config.batch_input] == [["y"]]
     assert config.optimization.eager_batching
     assert config.optimization.priority == pb.ModelOptimizationPolicy.PRIORITY_MAX
 
@@ -193,15 +193,17 @@ def test_a_lone_file_is_called_what_its_backend_looks_for(
     ),
 )
 def test_a_policy_always_keeps_the_declared_version(
-    version: int, known: set[int], policy: dict[str, Any] | None
+    version: int, registered: set[int], policy: dict[str, Any] | None
 ) -> None:
-    kept = retained([version], VersionPolicy.model_validate(policy) if policy else None, known | {version})
-    assert version in kept
-    assert kept <= known | {version}
+    retained_value = retained(
+        [version], VersionPolicy.model_validate(policy) if policy else None, registered | {version}
+    )
+    assert version in retained_value
+    assert retained_value <= registered | {version}
     if policy and "latest" in policy:
-        most = {each for each in known | {version} if each <= version}
-        assert len(kept) == min(policy["latest"]["numVersions"], len(most))
-    assert max(kept) == version, "it answers the requests that name none"
+        most = {item for item in registered | {version} if item <= version}
+        assert len(retained_value) == min(policy["latest"]["numVersions"], len(most))
+    assert max(retained_value) == version, "it answers the requests that name none"
 
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=8)
@@ -222,7 +224,7 @@ def test_ensembles_come_after_what_they_use() -> None:
     inner = RenderedModel("b", "", {1: VersionSource()}, {"z": 1})
     outer = RenderedModel("a", "", {1: VersionSource()}, {"b": 1, "elsewhere": 1})
     plain = RenderedModel("z", "", {1: VersionSource("s3://b")})
-    assert [each.name for each in in_load_order((outer, inner, plain))] == ["z", "b", "a"]
+    assert [item.name for item in in_load_order((outer, inner, plain))] == ["z", "b", "a"]
 
 
 def test_an_ensembles_config_and_bound_are_rendered_and_checked() -> None:
@@ -232,7 +234,7 @@ def test_an_ensembles_config_and_bound_are_rendered_and_checked() -> None:
     assert config.response_cache.enable
     assert config.ensemble_scheduling.max_inflight_requests == 4
     wrong = declared.ensemble("e", "m", config={"model_metrics": {"metric_control": [{}]}})
-    assert {each.path for each in check_rendered([declared.model("m"), wrong])} == {
+    assert {item.path for item in check_rendered([declared.model("m"), wrong])} == {
         "spec.config.model_metrics.metric_control[0]"
     }
 

@@ -57,16 +57,16 @@ def running(prometheus: Prometheus) -> Iterator[Prometheus]:
 @pytest.fixture(scope="module")
 def prometheus(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """Yield the real Prometheus, which scrapes the server twice a second under its Pod's labels."""
-    with running(Prometheus(tmp_path_factory.mktemp("prometheus"), interval_s=0.5)) as found:
-        found.scrape([Scraped([server.metrics], {"namespace": "team", "pod": POD})])
-        wait_for("a first scrape", lambda: bool(found.value("count(nv_inference_request_success)")), 30)
-        yield found
+    with running(Prometheus(tmp_path_factory.mktemp("prometheus"), interval_s=0.5)) as result:
+        result.scrape([Scraped([server.metrics], {"namespace": "team", "pod": POD})])
+        wait_for("a first scrape", lambda: bool(result.value("count(nv_inference_request_success)")), 30)
+        yield result
 
 
 def pool(*queries: tuple[str, str], url: str = "", pod: str = POD) -> PoolTargets:
     target = Target("chat-0", url, pod, {"scale": "scaler"})
     return PoolTargets(
-        PoolKey("team/chat"), (target,), tuple(Query("scaler", *each) for each in queries), {"scaler": "scale"}
+        PoolKey("team/chat"), (target,), tuple(Query("scaler", *query) for query in queries), {"scaler": "scale"}
     )
 
 
@@ -83,29 +83,29 @@ def ask(server: Server, times: int) -> None:
 async def until(source: SignalSource, asked: PoolTargets, so: Callable[[PoolSignals], bool]) -> PoolSignals:
     """Read until it is so; the test's own time limit ends what never is."""
     while True:
-        found = await source.read(asked, now())
-        if so(found):
-            return found
+        result = await source.read(asked, now())
+        if so(result):
+            return result
         await asyncio.sleep(0.2)
 
 
-def done(found: PoolSignals) -> float:
+def done(result: PoolSignals) -> float:
     """Return the number of requests answered within the window."""
-    signals = found.members.get("scaler")
+    signals = result.members.get("scaler")
     return 0.0 if signals is None else round((signals.completions or 0.0) * signals.window_s)
 
 
 async def test_prometheus_and_the_server_itself_report_the_same(server: Server, prometheus: Prometheus) -> None:
-    asked = pool(url=f"http://{server.metrics}/metrics")
+    requested = pool(url=f"http://{server.metrics}/metrics")
     scraper, source = Scraper(), PrometheusSource(prometheus.url)
     try:
         # Both have a reading from before the load, and both windows hold all of it.
-        await until(scraper, asked, lambda found: "scaler" in found.members)
-        await until(source, asked, lambda found: "scaler" in found.members)
-        before = done(await source.read(asked, now()))
+        await until(scraper, requested, lambda result: "scaler" in result.members)
+        await until(source, requested, lambda result: "scaler" in result.members)
+        before = done(await source.read(requested, now()))
         await asyncio.to_thread(ask, server, 40)
-        direct = await until(scraper, asked, lambda found: done(found) == 40)
-        through = await until(source, asked, lambda found: done(found) == before + 40)
+        direct = await until(scraper, requested, lambda result: done(result) == 40)
+        through = await until(source, requested, lambda result: done(result) == before + 40)
     finally:
         await source.close()
         await scraper.close()
@@ -129,10 +129,10 @@ async def test_a_source_that_starts_knows_the_last_minute(server: Server, promet
     ask(server, 5)
     source = PrometheusSource(prometheus.url)
     try:
-        found = await until(source, pool(), lambda found: done(found) >= 5)
+        result = await until(source, pool(), lambda result: done(result) >= 5)
     finally:
         await source.close()
-    assert found.members["scaler"].window_s >= 0.5
+    assert result.members["scaler"].window_s >= 0.5
 
 
 async def test_queries_have_one_value_or_say_why_not(prometheus: Prometheus) -> None:
@@ -146,11 +146,11 @@ async def test_queries_have_one_value_or_say_why_not(prometheus: Prometheus) -> 
         ("wrong", "sum("),
     )
     try:
-        found = await source.read(pool(*queries), now())
+        result = await source.read(pool(*queries), now())
     finally:
         await source.close()
-    assert found.queries == {("scaler", "good"): 1.0, ("scaler", "scalar"): 7.0}
-    troubles = {name: why for (_, name), why in found.query_troubles.items()}
+    assert result.queries == {("scaler", "good"): 1.0, ("scaler", "scalar"): 7.0}
+    troubles = {name: why for (_, name), why in result.query_troubles.items()}
     assert "the answer is empty" in troubles["unknown"]
     assert "aggregate them" in troubles["many"]
     assert "is nan" in troubles["nan"]
@@ -162,31 +162,31 @@ async def test_pods_that_it_does_not_know_are_reported_with_what_it_has(promethe
     source = PrometheusSource(prometheus.url)
     try:
         other_pod = await source.read(pool(pod="chat-9"), now())
-        elsewhere = await source.read(PoolTargets(PoolKey("other/chat"), pool().targets), now())
+        other = await source.read(PoolTargets(PoolKey("other/chat"), pool().targets), now())
     finally:
         await source.close()
     assert "the newest of the namespace is of" in other_pod.trouble
-    assert "but of 1 models with other labels" in elsewhere.trouble
-    assert (other_pod.members, elsewhere.members) == ({}, {})
+    assert "but of 1 models with other labels" in other.trouble
+    assert (other_pod.members, other.members) == ({}, {})
 
 
 @pytest.mark.parametrize("ahead_s", [-3600, 3600])
 async def test_values_of_another_hour_are_not_taken_for_the_present(prometheus: Prometheus, ahead_s: int) -> None:
     source = PrometheusSource(prometheus.url)
     try:
-        found = await source.read(pool(), now() + timedelta(seconds=ahead_s))
+        result = await source.read(pool(), now() + timedelta(seconds=ahead_s))
     finally:
         await source.close()
-    assert found.members == {}
-    assert ("s old" if ahead_s > 0 else "do the clocks agree?") in found.trouble
+    assert result.members == {}
+    assert ("s old" if ahead_s > 0 else "do the clocks agree?") in result.trouble
 
 
 async def test_an_empty_prometheus_says_what_it_should_scrape(tmp_path: Path) -> None:
     with running(Prometheus(tmp_path)) as empty:
         source = PrometheusSource(empty.url)
-        found = await source.read(pool(), now())
+        result = await source.read(pool(), now())
         await source.close()
-    assert "nor of any other server: let it scrape their port 8002" in found.trouble
+    assert "nor of any other server: let it scrape their port 8002" in result.trouble
 
 
 async def test_between_two_scrapes_what_is_recorded_stands(server: Server, tmp_path: Path) -> None:
@@ -194,11 +194,11 @@ async def test_between_two_scrapes_what_is_recorded_stands(server: Server, tmp_p
         slow.scrape([Scraped([server.metrics], {"namespace": "team", "pod": POD})])
         source = PrometheusSource(slow.url)
         try:
-            found = await until(source, pool(), lambda found: "scaler" in found.members)
+            result = await until(source, pool(), lambda result: "scaler" in result.members)
             ask(server, 7)
-            while done(found) < 7:
-                found = await source.read(pool(), now())
-                assert found.trouble == ""
+            while done(result) < 7:
+                result = await source.read(pool(), now())
+                assert result.trouble == ""
                 await asyncio.sleep(0.2)
         finally:
             await source.close()
@@ -209,7 +209,7 @@ async def test_it_dies_and_comes_back(server: Server, tmp_path: Path) -> None:
         mortal.scrape([Scraped([server.metrics], {"namespace": "team", "pod": POD})])
         source = PrometheusSource(mortal.url)
         try:
-            await until(source, pool(), lambda found: "scaler" in found.members)
+            await until(source, pool(), lambda result: "scaler" in result.members)
             mortal.stop(kill=True)
             dead = await source.read(pool(("q", "vector(1)")), now())
             assert dead.trouble == f"Prometheus {mortal.url} cannot be reached: Connection refused"
@@ -217,7 +217,7 @@ async def test_it_dies_and_comes_back(server: Server, tmp_path: Path) -> None:
             assert dead.members["scaler"].at <= now()
             assert (await source.read(pool(), now() + timedelta(minutes=5))).members == {}
             mortal.start()
-            back = await until(source, pool(), lambda found: not found.trouble)
+            back = await until(source, pool(), lambda result: not result.trouble)
         finally:
             await source.close()
     assert "scaler" in back.members
@@ -243,17 +243,17 @@ class Handler(BaseHTTPRequestHandler):
 @contextmanager
 def answering(answer: Callable[[Handler], None]) -> Iterator[str]:
     """Yield the URL of a server that answers so in Prometheus's place."""
-    found = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found.daemon_threads = True
-    found.answer = answer  # type: ignore[attr-defined]
-    thread = threading.Thread(target=found.serve_forever, args=(0.05,))
+    threading_h_t_t_p_server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading_h_t_t_p_server.daemon_threads = True
+    threading_h_t_t_p_server.answer = answer  # type: ignore[attr-defined]
+    thread = threading.Thread(target=threading_h_t_t_p_server.serve_forever, args=(0.05,))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{found.server_address[1]}"
+        yield f"http://127.0.0.1:{threading_h_t_t_p_server.server_address[1]}"
     finally:
-        found.shutdown()
+        threading_h_t_t_p_server.shutdown()
         thread.join()
-        found.server_close()
+        threading_h_t_t_p_server.server_close()
 
 
 def _checked(handler: Handler) -> None:
@@ -277,10 +277,10 @@ def _checked(handler: Handler) -> None:
 async def test_credentials_are_sent(login: Login, let_in: bool) -> None:
     with answering(_checked) as url:
         source = PrometheusSource(url, login)
-        found = await source.read(pool(), now())
+        result = await source.read(pool(), now())
         await source.close()
     refused = f"{url} does not let us in (401); check the Secret that spec.monitoring.prometheus.secretName names"
-    assert (found.trouble == refused) is not let_in
+    assert (result.trouble == refused) is not let_in
 
 
 async def test_without_its_credentials_no_one_is_queried() -> None:
@@ -289,10 +289,10 @@ async def test_without_its_credentials_no_one_is_queried() -> None:
 
     with answering(asked) as url:
         source = PrometheusSource(url, Login(trouble="Secret team/login is not there"))
-        found = await source.read(pool(("q", "vector(1)")), now())
+        result = await source.read(pool(("q", "vector(1)")), now())
         await source.close()
-    assert found.trouble == "Secret team/login is not there"
-    assert found.query_troubles["scaler", "q"] == found.trouble
+    assert result.trouble == "Secret team/login is not there"
+    assert result.query_troubles["scaler", "q"] == result.trouble
 
 
 @pytest.mark.parametrize(
@@ -312,10 +312,10 @@ async def test_without_its_credentials_no_one_is_queried() -> None:
 async def test_answers_that_are_none_say_so(status: int, body: object, says: str) -> None:
     with answering(lambda handler: handler.say(status, body)) as url:
         source = PrometheusSource(url)
-        found = await source.read(pool(), now())
+        result = await source.read(pool(), now())
         await source.close()
-    assert says in found.trouble
-    assert found.members == {}
+    assert says in result.trouble
+    assert result.members == {}
 
 
 async def test_all_queries_of_a_source_are_sent_by_one_thread() -> None:
@@ -346,8 +346,8 @@ async def test_one_that_answers_too_slowly_holds_nothing_up() -> None:
         source = PrometheusSource(url, timeout_s=1, all_s=0.3)
         try:
             for _ in range(2):
-                found = await source.read(pool(), now())
-                assert "has not answered all questions within 0.3 s" in found.trouble
+                result = await source.read(pool(), now())
+                assert "has not answered all questions within 0.3 s" in result.trouble
         finally:
             ended.set()
             await source.close()
@@ -357,7 +357,7 @@ async def test_one_that_says_nothing_is_abandoned() -> None:
     ended = threading.Event()
     with answering(lambda handler: ended.wait() and None) as url:
         source = PrometheusSource(url, timeout_s=1)
-        found = await source.read(pool(), now())
+        result = await source.read(pool(), now())
         ended.set()
         await source.close()
-    assert "does not answer within 1 s" in found.trouble
+    assert "does not answer within 1 s" in result.trouble

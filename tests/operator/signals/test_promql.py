@@ -14,7 +14,7 @@ POOL = PoolTargets(PoolKey("team/chat"), served_names={"llama": "Llama-3"})
 
 def series(pod: str, values: list[tuple[float, str]], **labels: str) -> dict[str, Any]:
     metric = {"__name__": "nv_inference_request_success", "model": "m", "version": "1", "pod": pod, **labels}
-    return {"metric": metric, "values": [list(each) for each in values]}
+    return {"metric": metric, "values": [list(value) for value in values]}
 
 
 def test_the_query_names_the_pods_and_escapes_them() -> None:
@@ -28,20 +28,23 @@ def test_variables_stand_for_the_members_own() -> None:
 
 
 def test_samples_come_together_by_pod_and_time() -> None:
-    found = readings([series("a", [(1.0, "3"), (2.5, "4")]), series("b", [(1.2, "7")])])
-    assert [(each.at, each.models["m", 1].counted[Counted.ANSWERED]) for each in found["a"]] == [(1.0, 3.0), (2.5, 4.0)]
-    assert [each.at for each in found["b"]] == [1.2]
+    result = readings([series("a", [(1.0, "3"), (2.5, "4")]), series("b", [(1.2, "7")])])
+    assert [(item.at, item.models["m", 1].counted[Counted.ANSWERED]) for item in result["a"]] == [
+        (1.0, 3.0),
+        (2.5, 4.0),
+    ]
+    assert [item.at for item in result["b"]] == [1.2]
 
 
 def test_where_two_jobs_scrape_a_pod_nothing_counts_twice() -> None:
     one, other = series("a", [(1.0, "3")], job="pods"), series("a", [(1.0, "3")], job="again")
-    assert [each.models["m", 1].counted[Counted.ANSWERED] for each in readings([one, other])["a"]] == [3.0]
+    assert [item.models["m", 1].counted[Counted.ANSWERED] for item in readings([one, other])["a"]] == [3.0]
 
 
 def test_of_two_ports_of_a_pod_the_one_with_more_is_the_servers() -> None:
     other = {"metric": {"__name__": "x", "pod": "a", "instance": "10.0.0.1:9400"}, "values": [[3.0, "1"]]}
     both = [other, series("a", [(1.0, "3")]), series("a", [(1.0, "3")], version="2")]
-    assert [each.at for each in readings(both)["a"]] == [1.0]
+    assert [item.at for item in readings(both)["a"]] == [1.0]
 
 
 @pytest.mark.parametrize(

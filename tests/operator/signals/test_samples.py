@@ -27,7 +27,7 @@ def read(text: str) -> Exposed:
 
 
 def test_tritons_counters_are_read_in_seconds() -> None:
-    found = read(
+    result = read(
         "# HELP nv_inference_queue_duration_us Cumulative\n"
         "# TYPE nv_inference_queue_duration_us counter\n"
         'nv_inference_queue_duration_us{model="m",version="1"} 2500000\n'
@@ -35,7 +35,7 @@ def test_tritons_counters_are_read_in_seconds() -> None:
         'nv_inference_request_failure{model="m",reason="OTHER",version="1"} 0\n'
         'nv_something_else{model="m",version="1"} 7\n'
     ).models["m", 1]
-    assert found.counted == {Counted.QUEUE_S: 2.5, Counted.REJECTED: 3.0, Counted.OTHER_FAILED: 0.0}
+    assert result.counted == {Counted.QUEUE_S: 2.5, Counted.REJECTED: 3.0, Counted.OTHER_FAILED: 0.0}
 
 
 def test_a_histogram_is_read_in_full() -> None:
@@ -58,23 +58,23 @@ def test_vllm_is_read_by_its_own_names_and_by_older_ones() -> None:
 
 
 def test_engines_requests_are_added_and_the_fullest_cache_counts() -> None:
-    found = read(
+    result = read(
         'vllm:num_requests_running{model="m",version="2",engine="0"} 3\n'
         'vllm:num_requests_running{model="m",version="2",engine="1"} 4\n'
         'vllm:kv_cache_usage_perc{model="m",version="2",engine="0"} 0.3\n'
         'vllm:kv_cache_usage_perc{model="m",version="2",engine="1"} 0.9\n'
     )
-    assert found.models["m", 2].gauged == {Gauged.ENGINE_RUNNING: 7.0, Gauged.KV_CACHE: 0.9}
+    assert result.models["m", 2].gauged == {Gauged.ENGINE_RUNNING: 7.0, Gauged.KV_CACHE: 0.9}
 
 
 def test_tensorrt_llm_is_read_by_tritons_names() -> None:
-    found = read(
+    result = read(
         'nv_trt_llm_request_metrics{model="m",request_type="waiting",version="1"} 2\n'
         'nv_trt_llm_request_metrics{model="m",request_type="active",version="1"} 5\n'
         'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction",model="m",version="1"} 0.75\n'
         'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="used",model="m",version="1"} 900\n'
     )
-    assert found.models["m", 1].gauged == {
+    assert result.models["m", 1].gauged == {
         Gauged.ENGINE_WAITING: 2.0,
         Gauged.ENGINE_RUNNING: 5.0,
         Gauged.KV_CACHE: 0.75,
@@ -82,17 +82,17 @@ def test_tensorrt_llm_is_read_by_tritons_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("used", "utilization", "known"), [(10, 0.5, (0.5, 10)), (200, 1.5, (None, None)), (-1, 0, (0, None))]
+    ("used", "utilization", "registered"), [(10, 0.5, (0.5, 10)), (200, 1.5, (None, None)), (-1, 0, (0, None))]
 )
 def test_gpus_are_read_where_it_can_be_so(
-    used: int, utilization: float, known: tuple[float | None, int | None]
+    used: int, utilization: float, registered: tuple[float | None, int | None]
 ) -> None:
-    found = read(
+    result = read(
         f'nv_gpu_utilization{{gpu_uuid="GPU-1"}} {utilization}\n'
         f'nv_gpu_memory_used_bytes{{gpu_uuid="GPU-1"}} {used}\n'
         'nv_gpu_memory_total_bytes{gpu_uuid="GPU-1"} 100\n'
     )
-    assert found.gpus == {"GPU-1": GpuSeries(*known, 100)}
+    assert result.gpus == {"GPU-1": GpuSeries(*registered, 100)}
 
 
 @pytest.mark.parametrize("version", ["x", "-1", ""])
@@ -111,22 +111,22 @@ def test_a_text_that_is_none_is_refused(line: str) -> None:
 Told = tuple[str, dict[str, str], str]
 
 
-def one_by_one(found: Iterable[Sample | Buckets]) -> list[Told]:
+def one_by_one(result: Iterable[Sample | Buckets]) -> list[Told]:
     """Return names, labels and values, also of buckets that were read together."""
-    told: list[Told] = []
-    for each in found:
-        if isinstance(each, Buckets):
-            buckets = zip(each.bounds, each.counts, strict=True)
-            told += [(each.name, {**each.labels, "le": bound}, repr(count)) for bound, count in buckets]
+    reported: list[Told] = []
+    for item in result:
+        if isinstance(item, Buckets):
+            buckets = zip(item.bounds, item.counts, strict=True)
+            reported += [(item.name, {**item.labels, "le": bound}, repr(count)) for bound, count in buckets]
         else:
-            told.append((each.name, dict(each.labels), repr(float(each.value))))
-    return told
+            reported.append((item.name, dict(item.labels), repr(float(item.value))))
+    return reported
 
 
 def theirs(text: str) -> list[Told]:
     """Return the samples as Prometheus' own parser reads them."""
-    found = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-    return [(each.name, each.labels, repr(float(each.value))) for each in found]
+    matches = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    return [(item.name, item.labels, repr(float(item.value))) for item in matches]
 
 
 label_texts = st.text(st.characters(exclude_characters="\n\r", exclude_categories=("Cs",)), max_size=8)
@@ -151,7 +151,7 @@ def test_texts_are_read_as_prometheus_clients_parser_reads_them(
 
     lines = []
     for name, labels, value, time in series:
-        inner = ",".join(f'{key}="{escaped(each)}"' for key, each in labels.items())
+        inner = ",".join(f'{key}="{escaped(label)}"' for key, label in labels.items())
         lines.append(f"{name}{{{inner}}} {value}{time}\n" if labels else f"{name} {value}{time}\n")
     text = "".join(lines)
     assert one_by_one(samples(text)) == theirs(text)
@@ -196,7 +196,7 @@ def test_buckets_that_are_read_together_are_those_that_are_read_one_by_one(
         others = ",".join(f'{key}="{escaped(value)}"' for key, value in labels.items())
         lines.append(f"{name}_sum{{{others}}} 4\n")
     text = "".join(lines)
-    read_here = [each for each in theirs(text) if each[0] in SAMPLE_NAMES]
+    read_here = [their for their in theirs(text) if their[0] in SAMPLE_NAMES]
     assert one_by_one(samples(text)) == read_here
     singly = exposed([Sample(name, labels, float(value)) for name, labels, value in read_here], 0.0)
     assert repr(read(text)) == repr(singly)
@@ -217,8 +217,8 @@ def test_a_bucket_that_is_none_is_refused(line: str) -> None:
 
 
 def test_what_our_server_tells_of_a_histogram_is_read_at_once() -> None:
-    found = list(samples(HISTOGRAM % 5))
-    assert [type(each) for each in found] == [Buckets, Sample, Sample]
+    result = list(samples(HISTOGRAM % 5))
+    assert [type(item) for item in result] == [Buckets, Sample, Sample]
 
 
 def test_a_page_that_is_something_else_has_nothing() -> None:

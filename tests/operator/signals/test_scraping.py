@@ -127,11 +127,11 @@ async def test_a_silent_server_is_named_and_the_others_are_read(
     async with serving(Counting().answer) as good, serving(answer) as bad:
         await scraper.read(pool(good, bad), NOW)
         clock.now = 10.0
-        found = await scraper.read(pool(good, bad), NOW)
-    assert says in found.trouble
-    assert found.trouble.startswith("1 of 2 servers cannot be measured; s-1: ")
-    assert found.members["one"].completions == pytest.approx(1)
-    assert (found.members["one"].servers, found.members["one"].unmeasured) == (1, 1)
+        result = await scraper.read(pool(good, bad), NOW)
+    assert says in result.trouble
+    assert result.trouble.startswith("1 of 2 servers cannot be measured; s-1: ")
+    assert result.members["one"].completions == pytest.approx(1)
+    assert (result.members["one"].servers, result.members["one"].unmeasured) == (1, 1)
 
 
 async def test_a_server_that_is_gone_is_recorded_for_a_while_and_then_no_more(scraper: Scraper, clock: Clock) -> None:
@@ -140,19 +140,19 @@ async def test_a_server_that_is_gone_is_recorded_for_a_while_and_then_no_more(sc
         clock.now = 5.0
         await scraper.read(pool(url), NOW)
     clock.now = 20.0
-    found = await scraper.read(pool(url), NOW)
-    assert (NOW - found.members["one"].at).total_seconds() == 15
-    assert "connection" in found.trouble.lower()
+    result = await scraper.read(pool(url), NOW)
+    assert (NOW - result.members["one"].at).total_seconds() == 15
+    assert "connection" in result.trouble.lower()
     clock.now = 300.0
     assert (await scraper.read(pool(url), NOW)).members == {}
 
 
 @pytest.mark.parametrize("url", ["", "http://[", "ftp://127.0.0.1/", "http://127.0.0.1:1/metrics"])
 async def test_an_address_where_nothing_is_says_so(scraper: Scraper, url: str) -> None:
-    found = await scraper.read(pool(url), NOW)
-    assert found.trouble.startswith("1 of 1 servers cannot be measured; s-0: ")
+    result = await scraper.read(pool(url), NOW)
+    assert result.trouble.startswith("1 of 1 servers cannot be measured; s-0: ")
 
 
 async def test_queries_need_a_prometheus(scraper: Scraper) -> None:
-    found = await scraper.read(pool(queries=(Query("one", "depth", "vector(1)"),)), NOW)
-    assert found.query_troubles == {("one", "depth"): NO_PROMETHEUS}
+    result = await scraper.read(pool(queries=(Query("one", "depth", "vector(1)"),)), NOW)
+    assert result.query_troubles == {("one", "depth"): NO_PROMETHEUS}

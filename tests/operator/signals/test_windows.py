@@ -38,14 +38,14 @@ def reading(at: float, model: str = "m", **values: float) -> Exposed:
     }
     labels = {**LABELS, "model": model}
     reasons = {"canceled": {"reason": "CANCELED"}}
-    return exposed((Sample(names[each], labels | reasons.get(each, {}), value) for each, value in values.items()), at)
+    return exposed((Sample(names[item], labels | reasons.get(item, {}), value) for item, value in values.items()), at)
 
 
 def after(readings: Iterable[Exposed]) -> ServerWindow:
     first, *others = readings
     window = ServerWindow(first)
-    for each in others:
-        window = window.after(each)
+    for other in others:
+        window = window.after(other)
     return window
 
 
@@ -124,8 +124,8 @@ def test_a_share_above_one_is_unknown() -> None:
 def test_what_is_stale_is_unknown_and_its_server_counts() -> None:
     old = after([reading(0, success=0), reading(5, success=5)])
     fresh = after([reading(100, success=0), reading(105, success=10)])
-    found = pool(fresh, old).members["m"]
-    assert (found.servers, found.unmeasured, found.completions) == (1, 1, pytest.approx(2))
+    result = pool(fresh, old).members["m"]
+    assert (result.servers, result.unmeasured, result.completions) == (1, 1, pytest.approx(2))
     assert pool(old, clock=3600).members == {}
 
 
@@ -170,10 +170,10 @@ def test_versions_are_distinguished_and_together() -> None:
         first = reading(at, success=at)
         return replace(first, models={**first.models, **second.models})
 
-    found = pool(after(both(at) for at in (0, 10, 20)))
-    assert found.versions["m", 1].completions == pytest.approx(1)
-    assert found.versions["m", 2].completions == pytest.approx(3)
-    assert found.members["m"].completions == pytest.approx(4)
+    result = pool(after(both(at) for at in (0, 10, 20)))
+    assert result.versions["m", 1].completions == pytest.approx(1)
+    assert result.versions["m", 2].completions == pytest.approx(3)
+    assert result.members["m"].completions == pytest.approx(4)
 
 
 def test_idle_models_cost_no_memory() -> None:
@@ -205,13 +205,13 @@ def histogram(values: list[float], bounds: tuple[float, ...] = BOUNDS) -> Histog
 
 @given(durations, st.floats(0.01, 1))
 def test_a_percentile_lies_in_the_bucket_of_the_true_one(values: list[float], share: float) -> None:
-    found = quantile(histogram(values), share)
+    result = quantile(histogram(values), share)
     rank = max(1, -int(-share * len(values) // 1))
     true = sorted(values)[min(rank, len(values)) - 1]
     above = next(bound for bound in BOUNDS if true <= bound)
     below = max((bound for bound in BOUNDS if bound < true), default=0.0)
-    assert found is not None
-    assert below - 1e-9 <= found <= (1.0 if above == inf else above) + 1e-9
+    assert result is not None
+    assert below - 1e-9 <= result <= (1.0 if above == inf else above) + 1e-9
 
 
 @given(durations, durations)
@@ -227,9 +227,9 @@ def test_several_servers_are_as_one_that_had_all_of_it(one: list[float], other: 
 
 @given(durations)
 def test_percentiles_rise(values: list[float]) -> None:
-    found = distribution(histogram(values))
-    each = [found.p50, found.p90, found.p95, found.p99, found.p999]
-    assert each == sorted(each)
+    result = distribution(histogram(values))
+    item = [result.p50, result.p90, result.p95, result.p99, result.p999]
+    assert item == sorted(item)
 
 
 def test_of_nothing_there_is_no_percentile() -> None:
@@ -238,8 +238,8 @@ def test_of_nothing_there_is_no_percentile() -> None:
 
 def test_the_newest_arrivals_are_apart_from_the_full_window() -> None:
     steady = [reading(at, success=at * 2) for at in (0, 5, 10, 15, 20, 25, 30)]
-    found = of(after([*steady, reading(35, success=160, pending=0), reading(40, success=260, pending=0)]))
-    assert found.recent == pytest.approx(20)
-    assert found.recent_s == 5
-    assert found.arrivals is not None
-    assert found.arrivals < 10
+    result = of(after([*steady, reading(35, success=160, pending=0), reading(40, success=260, pending=0)]))
+    assert result.recent == pytest.approx(20)
+    assert result.recent_s == 5
+    assert result.arrivals is not None
+    assert result.arrivals < 10

@@ -44,7 +44,7 @@ def ensemble(name: str, *steps: dict[str, Any], **spec: Any) -> Ensemble:
 
 def report(server: str, *models: LoadedModel, ready: bool = True) -> ServerReport:
     """Return a server's report; requests for all its models reach it."""
-    routes = frozenset(each.model for each in models)
+    routes = frozenset(model.model for model in models)
     return ServerReport(
         server, ready, models, f"http://{server}", grpc_address=f"{server}:8001", takes_requests=ready, routes=routes
     )
@@ -75,27 +75,27 @@ def decided_round(
 
 def state_of(plan: PoolPlan, resources: Sequence[Resource], reports: Sequence[ServerReport]) -> PoolState:
     members = Members.of(plan.pool, resources)
-    current = {each.name: each for each in plan.current}
+    current = {item.name: item for item in plan.current}
     observed = Observed.of(reports if plan.pool == "default/p" else ())
     return PoolState(
         plan, members, PlannedBindings.of(plan, members), observed, current, {node.name: node for node in NODES}
     )
 
 
-def of_model(found: Mapping[str, Status], name: str = "m") -> InferenceModelStatus:
-    status = found[f"InferenceModel default/{name}"]
+def of_model(result: Mapping[str, Status], name: str = "m") -> InferenceModelStatus:
+    status = result[f"InferenceModel default/{name}"]
     assert isinstance(status, InferenceModelStatus)
     return status
 
 
-def of_ensemble(found: Mapping[str, Status], name: str = "e") -> EnsembleStatus:
-    status = found[f"Ensemble default/{name}"]
+def of_ensemble(result: Mapping[str, Status], name: str = "e") -> EnsembleStatus:
+    status = result[f"Ensemble default/{name}"]
     assert isinstance(status, EnsembleStatus)
     return status
 
 
-def of_pool(found: Mapping[str, Status]) -> ServingPoolStatus:
-    status = found["ServingPool default/p"]
+def of_pool(result: Mapping[str, Status]) -> ServingPoolStatus:
+    status = result["ServingPool default/p"]
     assert isinstance(status, ServingPoolStatus)
     return status
 

@@ -29,7 +29,7 @@ from argosy_agent.contract import FailureKind, LoadedModel
 def test_a_version_tells_which_files_serve_and_where_servers_differ() -> None:
     resources = [pool(), model()]
     for digests in (("listing:a",), ("listing:a", "listing:b"), ("",)):
-        reports = [report(f"p-{n}", replace(loaded("m"), digest=each)) for n, each in enumerate(digests)]
+        reports = [report(f"p-{n}", replace(loaded("m"), digest=digest)) for n, digest in enumerate(digests)]
         status = of_model(statuses(decided_round(resources, reports)))
         assert status.versions[0].digests == tuple(filter(None, digests))
 
@@ -104,12 +104,12 @@ def test_a_model_is_never_ready_while_it_rolls() -> None:
 
 def test_versions_that_a_policy_or_an_ensemble_keeps_are_no_leftovers() -> None:
     both = [report("p-0", loaded("m", 1), loaded("m", 2), loaded("e"))]
-    kept = model(version=2, versionPolicy={"latest": {"numVersions": 2}})
-    assert of_model(statuses(decided_round([pool(), kept], both))).ready
-    held = [pool(), model(version=2), ensemble("e", {"model": "m", "version": 1})]
-    found = statuses(decided_round(held, both))
-    assert of_model(found).ready
-    assert [(s.model, s.version, s.state) for s in of_ensemble(found).steps] == [("m", 1, VersionState.SERVING)]
+    retained = model(version=2, versionPolicy={"latest": {"numVersions": 2}})
+    assert of_model(statuses(decided_round([pool(), retained], both))).ready
+    reserved = [pool(), model(version=2), ensemble("e", {"model": "m", "version": 1})]
+    result = statuses(decided_round(reserved, both))
+    assert of_model(result).ready
+    assert [(s.model, s.version, s.state) for s in of_ensemble(result).steps] == [("m", 1, VersionState.SERVING)]
 
 
 def test_a_model_is_not_ready_while_a_higher_version_answers_instead() -> None:
@@ -126,7 +126,7 @@ def test_a_version_has_the_traffic_of_servers_that_requests_reach() -> None:
     unreached = replace(report("p-1", loaded("m", 2)), takes_requests=False)
     resources = [pool(), model(version=2, minReplicas=2)]
     status = of_model(statuses(decided_round(resources, [report("p-0", loaded("m", 1)), unreached])))
-    assert {each.version: each.traffic_percent for each in status.versions} == {1: 100, 2: 0}
+    assert {version.version: version.traffic_percent for version in status.versions} == {1: 100, 2: 0}
 
 
 def test_a_time_changes_only_when_the_status_flips() -> None:
@@ -160,7 +160,7 @@ def test_a_pool_shows_its_servers_and_counts_its_gpus() -> None:
     status = of_pool(statuses(decided_round(resources, [report("p-0"), report("p-1", ready=False)])))
     assert status.gpus is not None
     assert (status.gpus.total, status.gpus.used, status.gpus.free, status.gpus.one_per_model) == (2, 2, 0, 3)
-    seen = {each.name: (each.node, each.gpus, each.models, each.ready) for each in status.servers}
+    seen = {server.name: (server.node, server.gpus, server.models, server.ready) for server in status.servers}
     assert seen == {"p-0": ("a", (0,), 2, True), "p-1": ("a", (1,), 1, False)}
     assert status.remaining_servers == 0
     assert said(status, "Ready") == ("False", "ServersNotReady")
@@ -200,17 +200,17 @@ def test_what_no_request_reaches_is_not_ready() -> None:
 
 def test_what_an_old_report_says_is_unknown() -> None:
     silent = replace(report("p-0", loaded("m"), loaded("e")), expired=True)
-    found = statuses(decided_round([pool(), model(), ensemble("e", {"model": "m"})], [silent]))
-    for status in (of_model(found), of_ensemble(found)):
+    result = statuses(decided_round([pool(), model(), ensemble("e", {"model": "m"})], [silent]))
+    for status in (of_model(result), of_ensemble(result)):
         assert said(status, "Available") == ("Unknown", "ReportExpired")
         assert said(status, "Ready") == ("Unknown", "ReportExpired")
         assert said(status, "Stalled")[0] == "False"
         assert "p-0" in condition_of(status, "Ready").message
-    status = of_pool(found)
+    status = of_pool(result)
     assert said(status, "Ready") == ("Unknown", "ReportExpired")
     assert said(status, "Reconciling")[0] == said(status, "Stalled")[0] == "False"
     assert "p-0" in condition_of(status, "Ready").message
-    assert (status.available_replicas, [each.ready for each in status.servers]) == (0, [False])
+    assert (status.available_replicas, [server.ready for server in status.servers]) == (0, [False])
     gone = of_pool(statuses(decided_round([pool(), model()], [replace(silent, ready=False)])))
     assert said(gone, "Ready") == ("False", "ServersNotReady"), "that a server does not answer is known"
     moved = replace(silent, takes_requests=False)
@@ -220,8 +220,8 @@ def test_what_an_old_report_says_is_unknown() -> None:
 
 def test_what_a_full_report_has_no_space_for_is_unknown() -> None:
     full = replace(report("p-0", loaded("m"), loaded("e")), unsaid=frozenset({"m"}))
-    found = statuses(decided_round([pool(), model(), ensemble("e", {"model": "m"})], [full]))
-    assert said(of_model(found), "Available") == ("Unknown", "ReportIncomplete")
-    assert said(of_model(found), "Ready") == ("Unknown", "ReportIncomplete")
-    assert "p-0" in condition_of(of_model(found), "Ready").message
-    assert said(of_ensemble(found), "Available") == ("True", "Available")
+    result = statuses(decided_round([pool(), model(), ensemble("e", {"model": "m"})], [full]))
+    assert said(of_model(result), "Available") == ("Unknown", "ReportIncomplete")
+    assert said(of_model(result), "Ready") == ("Unknown", "ReportIncomplete")
+    assert "p-0" in condition_of(of_model(result), "Ready").message
+    assert said(of_ensemble(result), "Available") == ("True", "Available")

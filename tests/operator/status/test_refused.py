@@ -31,22 +31,22 @@ def test_what_fits_nowhere_is_stalled_with_the_reason() -> None:
 
 def test_some_replicas_without_a_server_are_reported() -> None:
     resources = [pool(), model(minReplicas=3)]
-    found = statuses(decided_round(resources, [report("p-0", loaded("m")), report("p-1", loaded("m"))]))
-    assert said(of_model(found), "Placed") == ("False", "PartiallyPlaced")
-    assert "2 of 3 replicas are placed" in condition_of(of_model(found), "Placed").message
-    assert not of_model(found).ready
-    assert said(of_pool(found), "Placed") == ("False", "PartiallyPlaced")
-    assert [each.name for each in of_pool(found).unplaced] == ["m"]
+    result = statuses(decided_round(resources, [report("p-0", loaded("m")), report("p-1", loaded("m"))]))
+    assert said(of_model(result), "Placed") == ("False", "PartiallyPlaced")
+    assert "2 of 3 replicas are placed" in condition_of(of_model(result), "Placed").message
+    assert not of_model(result).ready
+    assert said(of_pool(result), "Placed") == ("False", "PartiallyPlaced")
+    assert [item.name for item in of_pool(result).unplaced] == ["m"]
 
 
 def test_nothing_desired_and_nothing_running_is_as_requested() -> None:
     zero = of_model(statuses(decided_round([pool(), model(minReplicas=0)])))
     assert said(zero, "Ready") == ("True", "ScaledToZero")
-    found = statuses(decided_round([pool(suspend=True), model()]))
-    assert said(of_model(found), "Ready") == ("False", "Suspended")
-    assert said(of_model(found), "Stalled")[0] == "False"
-    assert said(of_pool(found), "Ready") == ("False", "Suspended")
-    assert of_pool(found).servers == ()
+    result = statuses(decided_round([pool(suspend=True), model()]))
+    assert said(of_model(result), "Ready") == ("False", "Suspended")
+    assert said(of_model(result), "Stalled")[0] == "False"
+    assert said(of_pool(result), "Ready") == ("False", "Suspended")
+    assert of_pool(result).servers == ()
 
 
 def test_an_invalid_resource_says_so_and_keeps_what_serves() -> None:
@@ -55,8 +55,8 @@ def test_an_invalid_resource_says_so_and_keeps_what_serves() -> None:
     edited = [pool(), model(generation=2)]
     problem = Problem("f.yaml", "InferenceModel default/m", "spec.version", "is older than what serves")
     still = {"InferenceModel default/m"}
-    known = decided_round(edited, [report("p-0", loaded("m"))], served, [problem], still, LATER)
-    status = of_model(statuses(known))
+    registered = decided_round(edited, [report("p-0", loaded("m"))], served, [problem], still, LATER)
+    status = of_model(statuses(registered))
     assert said(status, "Valid") == ("False", "InvalidSpec")
     assert said(status, "Ready")[0] == "False"
     assert said(status, "Stalled") == ("True", "InvalidSpec")
@@ -78,21 +78,25 @@ def test_a_model_without_its_pool_says_which() -> None:
 
 def test_an_ensemble_with_a_broken_graph_is_invalid() -> None:
     broken = Problem("", "Ensemble default/e", "spec.steps[0].model", "there is no model 'z'")
-    found = statuses(decided_round([pool(), ensemble("e", {"model": "z"})], problems=[broken]))
-    assert said(of_ensemble(found), "Valid") == ("False", "InvalidGraph")
+    result = statuses(decided_round([pool(), ensemble("e", {"model": "z"})], problems=[broken]))
+    assert said(of_ensemble(result), "Valid") == ("False", "InvalidGraph")
 
 
 def test_a_model_without_a_footprint_names_the_field_to_set() -> None:
     resources = [pool(), model(footprint={}), model("sized"), model("cpu", footprint={"device": "CPU"})]
-    found = statuses(decided_round(resources))
-    message = condition_of(of_model(found), "Placed").message
+    result = statuses(decided_round(resources))
+    message = condition_of(of_model(result), "Placed").message
     assert "GPU 0; it has that GPU for itself" in message
     assert "spec.footprint.gpuMemory" in message
     assert "spec.footprint.device: CPU" in message
-    assert "for itself" not in condition_of(of_model(found, "sized"), "Placed").message
-    assert "CPU" in condition_of(of_model(found, "cpu"), "Placed").message
-    footprints = [of_model(found, name).footprint for name in ("m", "sized", "cpu")]
-    assert [(each.gpu_memory, each.gpus) for each in footprints if each] == [(None, 1), (4 * GIB, 0), (None, 0)]
+    assert "for itself" not in condition_of(of_model(result, "sized"), "Placed").message
+    assert "CPU" in condition_of(of_model(result, "cpu"), "Placed").message
+    footprints = [of_model(result, name).footprint for name in ("m", "sized", "cpu")]
+    assert [(footprint.gpu_memory, footprint.gpus) for footprint in footprints if footprint] == [
+        (None, 1),
+        (4 * GIB, 0),
+        (None, 0),
+    ]
 
 
 def test_what_no_one_sized_and_finds_no_gpu_names_the_field_to_declare() -> None:

@@ -43,15 +43,15 @@ def test_every_setting_without_effect_is_named() -> None:
 
 
 def test_an_ensembles_settings_without_effect_are_named() -> None:
-    asked = {"rollout": {"paused": True}, "maxInflightRequests": 4}
-    said_of = {}
+    requested = {"rollout": {"paused": True}, "maxInflightRequests": 4}
+    reported_of = {}
     for runtime in ("argosy", "triton"):
-        resources = [pool(runtime={"name": runtime}), model("x"), ensemble("e", {"model": "x"}, **asked)]
+        resources = [pool(runtime={"name": runtime}), model("x"), ensemble("e", {"model": "x"}, **requested)]
         status = of_ensemble(statuses(decided_round(resources, [report("p-0", loaded("x"), loaded("e"))])))
         assert said(status, "Valid") == ("True", "SettingWithoutEffect")
         assert "spec.rollout" in condition_of(status, "Valid").message
-        said_of[runtime] = "spec.maxInflightRequests" in condition_of(status, "Valid").message
-    assert said_of == {"argosy": True, "triton": False}
+        reported_of[runtime] = "spec.maxInflightRequests" in condition_of(status, "Valid").message
+    assert reported_of == {"argosy": True, "triton": False}
 
 
 def test_a_pools_settings_without_effect_are_named() -> None:
@@ -94,27 +94,27 @@ def test_set_replicas_decide_and_the_status_names_the_field() -> None:
         model("step", minReplicas=0),
         ensemble("e", {"model": "step"}, replicas=1, minReplicas=0),
     ]
-    found = statuses(decided_round(resources))
-    status = of_model(found)
+    result = statuses(decided_round(resources))
+    status = of_model(result)
     assert status.replicas == 2
     assert status.scaling is not None
     assert (status.scaling.desired, status.scaling.reason) == (2, "FixedReplicas")
     assert status.scaling.message.startswith("spec.replicas is 2, and decides")
     assert said(status, "Scaling") == ("True", "FixedReplicas")
-    off = of_model(found, "off")
+    off = of_model(result, "off")
     assert off.replicas == 0
     assert condition_of(off, "Placed").message == "spec.replicas is 0, so it has no replica"
-    assert of_ensemble(found).replicas == 1
-    assert condition_of(of_ensemble(found), "Scaling").message.startswith("spec.replicas is 1, and decides")
-    assert of_pool(found).replicas == 2
-    assert condition_of(of_pool(found), "Scaling").message.startswith("spec.replicas is 2, and decides")
+    assert of_ensemble(result).replicas == 1
+    assert condition_of(of_ensemble(result), "Scaling").message.startswith("spec.replicas is 1, and decides")
+    assert of_pool(result).replicas == 2
+    assert condition_of(of_pool(result), "Scaling").message.startswith("spec.replicas is 2, and decides")
 
 
 def test_unset_replicas_leave_the_bounds_to_decide() -> None:
-    found = statuses(decided_round([pool(minServers=1), model(minReplicas=2)]))
-    assert of_model(found).replicas == 2
-    assert condition_of(of_model(found), "Scaling").message.startswith("replicas stay at minReplicas (2)")
-    assert "at least minServers (1)" in condition_of(of_pool(found), "Scaling").message
+    result = statuses(decided_round([pool(minServers=1), model(minReplicas=2)]))
+    assert of_model(result).replicas == 2
+    assert condition_of(of_model(result), "Scaling").message.startswith("replicas stay at minReplicas (2)")
+    assert "at least minServers (1)" in condition_of(of_pool(result), "Scaling").message
 
 
 def test_a_pool_of_fixed_servers_says_which_field_holds_it() -> None:

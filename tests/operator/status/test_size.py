@@ -40,19 +40,19 @@ def size(status: Status) -> int:
 def fleet(servers: int, models: int, replicas: int) -> tuple[list[Resource], FleetPlan]:
     """Return all GPUs shared by so many servers, each with some of the models; every model has so many replicas."""
     resources: list[Resource] = [pool("p"), *(model(f"m{n}", minReplicas=replicas) for n in range(models))]
-    each, per_server = GPUS // servers, models * replicas // servers
+    item, per_server = GPUS // servers, models * replicas // servers
     plans = []
     for number in range(servers):
-        gpus = tuple(range(each))
+        gpus = tuple(range(item))
         first = number * per_server
         names = [f"m{(first + k) % models}" for k in range(per_server)]
         placements = tuple(
-            Placement(name, 1, name, (gpus[k % each],), 1, 1 << 30, 100) for k, name in enumerate(dict.fromkeys(names))
+            Placement(name, 1, name, (gpus[k % item],), 1, 1 << 30, 100) for k, name in enumerate(dict.fromkeys(names))
         )
         plans.append(ServerPlan(f"{LONG}-{number}", f"{LONG}-{number}", gpus, placements))
     lacking = tuple(Unplaced(f"{LONG}-{n}", (f"{LONG}-{n}",), "NoRoom", WORDS) for n in range(5000))
-    held = {f"Pod research/{LONG}-{n}": 1 for n in range(2000)}
-    plan = PoolPlan(PoolKey("default/p"), tuple(plans), lacking, GPUS + 2000, GPUS, 4 * GPUS, held)
+    reserved = {f"Pod research/{LONG}-{n}": 1 for n in range(2000)}
+    plan = PoolPlan(PoolKey("default/p"), tuple(plans), lacking, GPUS + 2000, GPUS, 4 * GPUS, reserved)
     return resources, FleetPlan((plan,))
 
 
@@ -89,10 +89,10 @@ def _round(resources: list[Resource], state: PoolState) -> DecidedRound:
 @pytest.mark.parametrize(("servers", "models", "replicas"), [(1000, 500, 20), (8000, 40, 200), (8000, 1, 8000)])
 def test_no_status_of_8000_gpus_is_above_256_kib(servers: int, models: int, replicas: int, up: bool) -> None:
     resources, plan = fleet(servers, models, replicas)
-    found = written(resources, plan, up=up)
-    assert len(found) == len(resources)
-    assert max(map(size, found.values())) < LIMIT
-    status = found["ServingPool default/p"]
+    result = written(resources, plan, up=up)
+    assert len(result) == len(resources)
+    assert max(map(size, result.values())) < LIMIT
+    status = result["ServingPool default/p"]
     assert isinstance(status, ServingPoolStatus)
     assert len(status.servers) + status.remaining_servers == status.replicas == servers
     assert len(status.unplaced) + status.remaining_unplaced == 5000
@@ -102,10 +102,10 @@ def test_no_status_of_8000_gpus_is_above_256_kib(servers: int, models: int, repl
 
 def test_the_servers_that_do_not_answer_are_among_those_that_are_listed() -> None:
     resources, plan = fleet(1000, 500, 20)
-    found = written(resources, plan, up=False)["ServingPool default/p"]
-    assert isinstance(found, ServingPoolStatus)
-    assert [each.ready for each in found.servers] == [False] * 100
-    numbers = [int(each.name.removeprefix(f"{LONG}-")) for each in found.servers]
+    result = written(resources, plan, up=False)["ServingPool default/p"]
+    assert isinstance(result, ServingPoolStatus)
+    assert [server.ready for server in result.servers] == [False] * 100
+    numbers = [int(server.name.removeprefix(f"{LONG}-")) for server in result.servers]
     assert numbers == sorted(numbers)
 
 
@@ -116,11 +116,11 @@ def test_a_model_with_10000_replicas_lists_a_hundred_and_counts_the_rest() -> No
         for n in range(10_000)
     )
     plan = FleetPlan((PoolPlan(PoolKey("default/p"), servers, (), 10_000, 10_000, 10_000),))
-    found = written([pool("p"), one, ensemble("e", "m")], plan, up=True)
+    result = written([pool("p"), one, ensemble("e", "m")], plan, up=True)
     for identity in ("InferenceModel default/m", "Ensemble default/e"):
-        status = found[identity]
+        status = result[identity]
         assert isinstance(status, InferenceModelStatus | EnsembleStatus)
         assert size(status) < LIMIT
         assert (len(status.placement), status.remaining_placements, status.replicas) == (100, 9900, 10_000)
-        placed = next(each for each in status.conditions if str(each.type) == "Placed")
+        placed = next(condition for condition in status.conditions if str(condition.type) == "Placed")
         assert placed.message.endswith("; and 9995 more")

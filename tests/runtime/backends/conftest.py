@@ -86,8 +86,8 @@ class FakeCall:
     def cancel(self) -> None:
         self.cancelled.set()
 
-    def when_ready(self, tell: Callable[[], None]) -> None:
-        threading.Thread(target=tell).start()
+    def when_ready(self, report: Callable[[], None]) -> None:
+        threading.Thread(target=report).start()
 
 
 @dataclass

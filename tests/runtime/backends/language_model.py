@@ -57,18 +57,18 @@ def save_tokenizer(folder: Path) -> None:
 
 
 def pbtxt(decoupled: bool = True, **parameters: str) -> str:
-    given = "".join(
+    inputs = "".join(
         f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }} '
         for key, value in {**SMALL, **parameters}.items()
     )
     policy = f"model_transaction_policy {{ decoupled: {str(decoupled).lower()} }}"
-    return f'name: "lm" backend: "transformers" {policy} {given}'
+    return f'name: "lm" backend: "transformers" {policy} {inputs}'
 
 
 def request(*input_ids: int, new: int = 4, **inputs: Any) -> InferRequest:
-    given = {"input_ids": list(input_ids), "request_output_len": [new], **{k: [v] for k, v in inputs.items()}}
+    spec = {"input_ids": list(input_ids), "request_output_len": [new], **{k: [v] for k, v in inputs.items()}}
     names = {np.int32: "INT32", np.float32: "FP32", np.uint64: "UINT64", np.bool_: "BOOL"}
-    tensors = {name: Tensor(name, names[TYPES[name]], np.array(value, TYPES[name])) for name, value in given.items()}
+    tensors = {name: Tensor(name, names[TYPES[name]], np.array(value, TYPES[name])) for name, value in spec.items()}
     return InferRequest("lm", tensors, id="r")
 
 
@@ -85,6 +85,6 @@ def text_request(text: str, sampling: object = None, **flags: bool) -> InferRequ
 
 def output(response: Any, name: str = "output_ids") -> list[Any]:
     assert response.error is None, response.error
-    (found,) = [tensor for tensor in response.outputs if tensor.name == name]
-    values: list[Any] = found.array.tolist()
+    (result,) = [tensor for tensor in response.outputs if tensor.name == name]
+    values: list[Any] = result.array.tolist()
     return values

@@ -30,7 +30,7 @@ def standin(version: str = "10.16.1.11") -> Iterator[Any]:
 
         tensorrt.become(version)
         yield tensorrt
-        for name in [each for each in sys.modules if _needs_tensorrt(each)]:
+        for name in [module for module in sys.modules if _needs_tensorrt(module)]:
             del sys.modules[name]
 
 
@@ -158,8 +158,8 @@ def load(backend: Any, model_folder: Callable[[str], Any], host: Any) -> Iterato
             instances.append(backend.load(replace(self.spec, name=name), host))
             return instances[-1]
 
-        def __call__(self, *given: Any, **named: Any) -> Any:
-            return made(*given, **named)
+        def __call__(self, *arguments: Any, **named: Any) -> Any:
+            return made(*arguments, **named)
 
     loading = Load()
 

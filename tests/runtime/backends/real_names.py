@@ -27,8 +27,8 @@ class Log(real.ILogger):  # type: ignore[misc]
 def arguments(method: object) -> list[str] | None:
     """Return the names of a method's arguments, of its first overload; None where the binding does not list them."""
     text = str(method.__doc__ or "")
-    found = re.search(r"\(self: [\w.:]+(?:, )?(.*?)\) ->", text)
-    return None if found is None else re.findall(r"(?:^|, )(\w+): ", found[1])
+    result = re.search(r"\(self: [\w.:]+(?:, )?(.*?)\) ->", text)
+    return None if result is None else re.findall(r"(?:^|, )(\w+): ", result[1])
 
 
 print(
@@ -37,9 +37,9 @@ print(
             "version": real.__version__,
             "classes": {
                 name: {
-                    each: arguments(getattr(getattr(real, name), each))
-                    for each in dir(getattr(real, name))
-                    if not each.startswith("_")
+                    item: arguments(getattr(getattr(real, name), item))
+                    for item in dir(getattr(real, name))
+                    if not item.startswith("_")
                 }
                 for name in CLASSES
             },

@@ -15,9 +15,9 @@ from argosy_runtime.backends.transformers.sizing import (
 from argosy_runtime.errors import ServingError
 
 
-def sized(defaults: Defaults = ON_CPU, positions: int = 2048, per_token: int = 1024, **given: str) -> CacheSize:
+def sized(defaults: Defaults = ON_CPU, positions: int = 2048, per_token: int = 1024, **fields: str) -> CacheSize:
     config = ModelConfig(name="m")
-    for key, value in given.items():
+    for key, value in fields.items():
         config.parameters[key].string_value = value
     return cache_size("m", Parameters(config), per_token, positions, defaults)
 
@@ -48,7 +48,7 @@ def test_bytes_are_read(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("inputs", "expected"),
     [
         ({"kv_cache_memory": "lots"}, "parameter 'kv_cache_memory' is 'lots', expected bytes"),
         ({"kv_cache_memory": "10"}, "kv_cache_memory '10' holds no block of 32 tokens, which takes 32768 bytes"),
@@ -56,6 +56,6 @@ def test_bytes_are_read(text: str, expected: int) -> None:
         ({"page_size": "2"}, "parameter 'page_size' is 2, expected 4 or more"),
     ],
 )
-def test_what_cannot_be_is_named(given: dict[str, str], expected: str) -> None:
+def test_what_cannot_be_is_named(inputs: dict[str, str], expected: str) -> None:
     with pytest.raises(ServingError, match=expected):
-        sized(**given)
+        sized(**inputs)

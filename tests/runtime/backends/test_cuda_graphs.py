@@ -22,8 +22,8 @@ def config(cuda: str, dims: str = "[ 3 ]", batch: int = 8, extra: str = "") -> M
     return text_format.Parse(text, ModelConfig())
 
 
-def ranges(found: list[Bucket]) -> list[tuple[int, int]]:
-    return [(bucket.smallest, bucket.rows) for bucket in found]
+def ranges(result: list[Bucket]) -> list[tuple[int, int]]:
+    return [(bucket.smallest, bucket.rows) for bucket in result]
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,9 @@ def ranges(found: list[Bucket]) -> list[tuple[int, int]]:
     ],
 )
 def test_the_default_covers_every_batch(batch: int, extra: str, expected: list[tuple[int, int]]) -> None:
-    found = buckets(config("graphs: true", batch=batch, extra=extra))
-    assert ranges(found) == expected
-    assert all(bucket.shapes == {"A": (3,)} for bucket in found)
+    result = buckets(config("graphs: true", batch=batch, extra=extra))
+    assert ranges(result) == expected
+    assert all(bucket.shapes == {"A": (3,)} for bucket in result)
 
 
 def test_no_graphs_unless_requested_and_none_of_shapes_that_vary() -> None:
@@ -48,7 +48,7 @@ def test_no_graphs_unless_requested_and_none_of_shapes_that_vary() -> None:
 
 
 def test_a_graph_spec_decides() -> None:
-    found = buckets(
+    result = buckets(
         config(
             """graphs: true
             graph_spec { batch_size: 8 input { key: "A" value { dim: [ 5 ] } } graph_lower_bound { batch_size: 3 } }
@@ -56,8 +56,8 @@ def test_a_graph_spec_decides() -> None:
             dims="[ -1 ]",
         )
     )
-    assert ranges(found) == [(2, 2), (3, 8)], "no padding that is not allowed"
-    assert [bucket.shapes["A"] for bucket in found] == [(4,), (5,)]
+    assert ranges(result) == [(2, 2), (3, 8)], "no padding that is not allowed"
+    assert [bucket.shapes["A"] for bucket in result] == [(4,), (5,)]
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def twice(inputs: Mapping[str, Any]) -> Any:
     return {"out": inputs["A"] * 2, "sum": inputs["A"].sum()}
 
 
-def of(recorder: Recorder, host: Any, call: Any = twice, given: ModelConfig | None = None) -> Graphs:
-    given = given or config("graphs: true")
-    return Graphs(call, buckets(given), given.max_batch_size > 0, recorder, host, "m_0")
+def of(recorder: Recorder, host: Any, call: Any = twice, inputs: ModelConfig | None = None) -> Graphs:
+    inputs = inputs or config("graphs: true")
+    return Graphs(call, buckets(inputs), inputs.max_batch_size > 0, recorder, host, "m_0")
 
 
 def rows(count: int, value: float = 1.0) -> dict[str, torch.Tensor]:
@@ -139,7 +139,7 @@ def test_other_shapes_run_without(recorder: Recorder, host: Any) -> None:
 
 
 def test_a_model_without_a_batch(recorder: Recorder, host: Any) -> None:
-    run = of(recorder, host, given=config("graphs: true", batch=0))
+    run = of(recorder, host, inputs=config("graphs: true", batch=0))
     assert run({"A": torch.ones(3)})["out"].tolist() == [2.0] * 3
     assert run({"A": torch.full((3,), 2.0)})["out"].tolist() == [4.0] * 3
     assert recorder.captured == [3]
@@ -166,8 +166,8 @@ def test_results_that_are_no_tensors_are_not_captured(recorder: Recorder, host: 
 
 def test_graphs_need_a_gpu_and_fixed_shapes(model_folder: Any, host: Any) -> None:
     cpu = torch.device("cpu")
-    for given in (config("graphs: true"), config("graphs: true", dims="[ -1 ]")):
-        spec = InstanceSpec(given, 1, model_folder, model_folder, "m_0", "KIND_CPU", 0)
+    for inputs in (config("graphs: true"), config("graphs: true", dims="[ -1 ]")):
+        spec = InstanceSpec(inputs, 1, model_folder, model_folder, "m_0", "KIND_CPU", 0)
         assert graphs.with_graphs(spec, twice, cpu, host) is twice
     assert [line for _, line in host.lines] == [
         "model instance 'm_0' has no CUDA graphs: it is not on a GPU of its own",

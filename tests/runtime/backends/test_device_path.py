@@ -84,8 +84,8 @@ def loader(backend: str, model_folder: Callable[[str], Any], host: Any) -> Calla
 
 
 def ask(tensor: Tensor, keep: bool = False, outputs: tuple[str, ...] = ("TWICE",)) -> InferRequest:
-    kept = frozenset(outputs) if keep else frozenset()
-    return InferRequest("m", {"A": tensor}, requested_outputs=outputs, device_outputs=kept)
+    retained = frozenset(outputs) if keep else frozenset()
+    return InferRequest("m", {"A": tensor}, requested_outputs=outputs, device_outputs=retained)
 
 
 def host_tensor(*rows: list[float], kind: str = "FP32") -> Tensor:
@@ -100,31 +100,31 @@ def output(response: InferResponse) -> Tensor:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_goes_there_once_and_comes_home_once(load: Any, responder: Any, kind: str) -> None:
     instance = load(kind)
-    given = [ask(host_tensor([1, 2], kind=kind)), ask(host_tensor([3, 4], [5, 6], kind=kind))]
+    inputs = [ask(host_tensor([1, 2], kind=kind)), ask(host_tensor([3, 4], [5, 6], kind=kind))]
     for _ in range(2):  # first without the buffers, which the batch lets grow
         responder.sent.clear()
-        with copies() as counted:
-            instance.execute(given, responder)
+        with copies() as counts:
+            instance.execute(inputs, responder)
         assert output(responder.only(0)).array.tolist() == [[2, 4]]
         assert output(responder.only(1)).array.tolist() == [[6, 8], [10, 12]]
         assert output(responder.only(1)).array.dtype == KINDS[kind][0]
         assert output(responder.only(0)).device is None
-        assert counted.to_host == 1
+        assert counts.to_host == 1
 
 
 def test_what_is_retained_stays_until_somebody_looks(load: Any, responder: Any) -> None:
     instance = load()
-    with copies() as counted:
+    with copies() as counts:
         instance.execute([ask(host_tensor([1, 2]), keep=True), ask(host_tensor([3, 4]), keep=True)], responder)
-    assert counted.to_host == 0
+    assert counts.to_host == 0
     second = output(responder.only(1))
     assert second.device is not None
     assert second.shape == (1, 2)
-    with copies() as counted:
+    with copies() as counts:
         assert second.array.tolist() == [[6, 8]]
         assert second.array.tolist() == [[6, 8]]
         assert second.renamed("B").array.tolist() == [[6, 8]]
-    assert counted.to_host == 1
+    assert counts.to_host == 1
 
 
 def test_one_batch_for_those_who_keep_and_those_who_do_not(load: Any, responder: Any) -> None:
@@ -141,13 +141,13 @@ def test_a_later_batch_does_not_touch_what_an_earlier_one_gave(load: Any, respon
     instance.execute([ask(host_tensor([0, 0]))], responder)  # the buffers have their size
     responder.sent.clear()
     instance.execute([ask(host_tensor([1, 2]))], responder)
-    kept_first = output(responder.only())
+    retained_first = output(responder.only())
     responder.sent.clear()
     instance.execute([ask(host_tensor([3, 4]), keep=True)], responder)
-    kept_second = output(responder.only())
+    retained_second = output(responder.only())
     instance.execute([ask(host_tensor([9, 9]))], responder)
-    assert kept_first.array.tolist() == [[2, 4]]
-    assert kept_second.array.tolist() == [[6, 8]]
+    assert retained_first.array.tolist() == [[2, 4]]
+    assert retained_second.array.tolist() == [[6, 8]]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -158,31 +158,31 @@ def test_a_model_takes_what_another_left_without_a_copy(
 ) -> None:
     first = loader(producer, model_folder, host)(kind)
     second = first if producer == consumer else loader(consumer, model_folder, host)(kind)
-    given = [ask(host_tensor([1, 2], [3, 4], kind=kind), keep=True), ask(host_tensor([5, 6], kind=kind), keep=True)]
-    with copies() as counted:
-        first.execute(given, responder)
+    inputs = [ask(host_tensor([1, 2], [3, 4], kind=kind), keep=True), ask(host_tensor([5, 6], kind=kind), keep=True)]
+    with copies() as counts:
+        first.execute(inputs, responder)
     middle = [output(responder.only(index)) for index in range(2)]
     responder.sent.clear()
     assert isinstance(middle[0].device.memory, TorchMemory if producer == "pytorch" else AddressedMemory)
-    with copies() as counted:
+    with copies() as counts:
         # Two joined on the device; one alone, from the middle of a block, as it is; and one that is reshaped.
         second.execute([ask(tensor.renamed("A"), keep=True) for tensor in middle], responder)
         second.execute([ask(middle[1].renamed("A"), keep=True)], responder)
         second.execute([ask(middle[0].renamed("A").reshaped((1, 4)), keep=True)], responder)
-    assert (counted.to_device, counted.to_host) == (0, 0)
-    found = [response.outputs[0].array.tolist() for _, response in responder.sent]
-    assert found == [[[4, 8], [12, 16]], [[20, 24]], [[20, 24]], [[4, 8, 12, 16]]]
+    assert (counts.to_device, counts.to_host) == (0, 0)
+    matches = [response.outputs[0].array.tolist() for _, response in responder.sent]
+    assert matches == [[[4, 8], [12, 16]], [[20, 24]], [[20, 24]], [[4, 8, 12, 16]]]
 
 
 def test_host_and_device_in_one_batch(load: Any, responder: Any) -> None:
     instance = load()
     instance.execute([ask(host_tensor([1, 2]), keep=True)], responder)
-    kept = output(responder.only()).renamed("A")
+    retained = output(responder.only()).renamed("A")
     responder.sent.clear()
-    given = [ask(host_tensor([5, 5])), ask(kept), ask(host_tensor([6, 6])), ask(host_tensor([7, 7]))]
-    instance.execute(given, responder)
-    found = [output(responder.only(index)).array.tolist() for index in range(4)]
-    assert found == [[[10, 10]], [[4, 8]], [[12, 12]], [[14, 14]]]
+    inputs = [ask(host_tensor([5, 5])), ask(retained), ask(host_tensor([6, 6])), ask(host_tensor([7, 7]))]
+    instance.execute(inputs, responder)
+    matches = [output(responder.only(index)).array.tolist() for index in range(4)]
+    assert matches == [[[10, 10]], [[4, 8]], [[12, 12]], [[14, 14]]]
 
 
 def test_buffers_are_used_again_and_can_be_turned_off(
@@ -226,7 +226,7 @@ def test_strings_stay_on_the_host(stream: FakeStream, model_folder: Any, host: A
     onnx.save(model, folder.version_dir / "model.onnx")
     instance = onnx_backend.load(folder.spec(), host)
     texts = Tensor("A", "BYTES", np.array([["é".encode()]], np.object_))
-    with copies() as counted:
+    with copies() as counts:
         instance.execute([InferRequest("s", {"A": texts}, device_outputs=frozenset({"B"}))], responder)
     assert output(responder.only()).array.tolist() == [["é".encode()]]
-    assert (counted.to_device, counted.to_host) == (0, 0)
+    assert (counts.to_device, counts.to_host) == (0, 0)

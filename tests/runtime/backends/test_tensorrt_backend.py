@@ -54,11 +54,11 @@ def test_a_batch_is_joined_run_once_and_split(trt: Any, load: Any, responder: An
     instance = load(plan(doubling(2), version, **WIDE))
     for _ in range(3):
         responder.sent.clear()
-        with copies() as counted:
+        with copies() as counts:
             instance.execute([ask(rows([1, 2])), ask(rows([3, 4], [5, 6]))], responder)
         assert result(responder.only(0)) == [[2, 4]]
         assert result(responder.only(1)) == [[6, 8], [10, 12]]
-        assert counted.to_host == 1
+        assert counts.to_host == 1
     trt.become("10.16.1.11")
 
 
@@ -72,20 +72,20 @@ def test_memory_of_the_device_is_used_again(load: Any, responder: Any, gpu: Any)
 
 def test_what_is_retained_stays_on_the_device_until_somebody_looks(load: Any, responder: Any) -> None:
     instance = load(plan(doubling(2), **WIDE))
-    with copies() as counted:
+    with copies() as counts:
         instance.execute([ask(rows([1, 2]), keep=True), ask(rows([3, 4]), keep=True)], responder)
-    assert counted.to_host == 0
-    kept = [responder.only(index).outputs[0].renamed("X") for index in range(2)]
+    assert counts.to_host == 0
+    retained = [responder.only(index).outputs[0].renamed("X") for index in range(2)]
     responder.sent.clear()
-    with copies() as counted:
-        instance.execute([ask(kept[0], keep=True)], responder)
-        instance.execute([ask(kept[1], keep=True), ask(kept[0])], responder)
-    assert counted.to_device == 0
-    found = [result(response) for _, response in responder.sent]
-    assert found == [[[4, 8]], [[12, 16]], [[4, 8]]]
+    with copies() as counts:
+        instance.execute([ask(retained[0], keep=True)], responder)
+        instance.execute([ask(retained[1], keep=True), ask(retained[0])], responder)
+    assert counts.to_device == 0
+    matches = [result(response) for _, response in responder.sent]
+    assert matches == [[[4, 8]], [[12, 16]], [[4, 8]]]
     responder.sent.clear()
     instance.execute([ask(rows([9, 9]))], responder)
-    assert kept[0].array.tolist() == [[2, 4]], "a later batch does not touch it"
+    assert retained[0].array.tolist() == [[2, 4]], "a later batch does not touch it"
 
 
 def test_torch_takes_what_an_engine_left_and_the_other_way(
@@ -106,11 +106,11 @@ def test_torch_takes_what_an_engine_left_and_the_other_way(
     responder.sent.clear()
     gc.collect()
     assert taken.tolist() == [[2, 4], [6, 8]], "who takes it keeps it"
-    given = device_tensor("X", "FP32", DeviceArray(TorchMemory(torch.tensor([[5.0, 6.0]])), (1, 2)))
-    with copies() as counted:
-        instance.execute([ask(given)] * 2, responder)
+    inputs = device_tensor("X", "FP32", DeviceArray(TorchMemory(torch.tensor([[5.0, 6.0]])), (1, 2)))
+    with copies() as counts:
+        instance.execute([ask(inputs)] * 2, responder)
     assert result(responder.only(1)) == [[10, 12]]
-    assert counted.to_device == 0
+    assert counts.to_device == 0
 
 
 @pytest.mark.parametrize(
@@ -134,11 +134,11 @@ def test_the_profile_whose_best_batch_is_nearest(
     for context in contexts:
         real = context.run
         monkeypatch.setattr(
-            context, "run", lambda *given, c=context, r=real: (ran.append(c.profile.index), r(*given))[1]
+            context, "run", lambda *arguments, c=context, r=real: (ran.append(c.profile.index), r(*arguments))[1]
         )
-    given = [[float(value), 0.0] for value in range(batch)]
-    instance.execute([ask(rows(*given))], responder)
-    assert result(responder.only()) == [[2 * value, 0] for value, _ in given]
+    inputs = [[float(value), 0.0] for value in range(batch)]
+    instance.execute([ask(rows(*inputs))], responder)
+    assert result(responder.only()) == [[2 * value, 0] for value, _ in inputs]
     assert ran == [used]
 
 
@@ -176,64 +176,64 @@ instance_group [ { name: "m" kind: KIND_GPU gpus: [ 0 ] } ]
 """
 
 
-def shape_request(values: list[int], *given: list[float]) -> InferRequest:
+def shape_request(values: list[int], *arguments: list[float]) -> InferRequest:
     tensor = Tensor("S", "INT64", np.array(values, np.int64))
-    return InferRequest("m", {"S": tensor, "X": rows(*given)}, requested_outputs=("Y", "T"))
+    return InferRequest("m", {"S": tensor, "X": rows(*arguments)}, requested_outputs=("Y", "T"))
 
 
 def test_shape_tensors_lead_with_the_size_of_the_batch(load: Any, responder: Any) -> None:
     instance = load(plan(reshaping(), **SHAPE_META), text=SHAPES)
     one, two = shape_request([2, 2], [1, 2, 3, 4]), shape_request([2, 2], [5, 6, 7, 8], [9, 10, 11, 12])
     instance.execute([one, two, shape_request([4, 1], [1, 2, 3, 4])], responder)
-    found = [[output.array.tolist() for output in responder.only(index).outputs] for index in range(3)]
-    assert found[0] == [[[[1, 2], [3, 4]]], [[2, 2]]]
-    assert found[1] == [[[[5, 6], [7, 8]], [[9, 10], [11, 12]]], [[2, 2], [2, 2]]]
-    assert found[2] == [[[[1], [2], [3], [4]]], [[4, 1]]], "other values are another run"
+    matches = [[output.array.tolist() for output in responder.only(index).outputs] for index in range(3)]
+    assert matches[0] == [[[[1, 2], [3, 4]]], [[2, 2]]]
+    assert matches[1] == [[[[5, 6], [7, 8]], [[9, 10], [11, 12]]], [[2, 2], [2, 2]]]
+    assert matches[2] == [[[[1], [2], [3], [4]]], [[4, 1]]], "other values are another run"
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "reported_value"),
     [
         ([2, 5], "The shape value at index 2 is expected to be in range from 1 to 4, Got: 5"),
         ([2], "mismatch between the number of shape values. Expecting 3. Got 2"),
     ],
 )
-def test_shape_values_out_of_their_range(load: Any, responder: Any, values: list[int], said: str) -> None:
+def test_shape_values_out_of_their_range(load: Any, responder: Any, values: list[int], reported_value: str) -> None:
     instance = load(plan(reshaping(), **SHAPE_META), text=SHAPES)
     instance.execute([shape_request(values, [1, 2, 3, 4])], responder)
-    assert said in responder.only().error.message
+    assert reported_value in responder.only().error.message
 
 
 def test_outputs_whose_shape_the_data_decides(load: Any, responder: Any) -> None:
-    found = model([node("NonZero", ["X"], ["Y"])], [info("X", FLOAT, None)], [info("Y", INT64, 1, None)])
+    results = model([node("NonZero", ["X"], ["Y"])], [info("X", FLOAT, None)], [info("Y", INT64, 1, None)])
     text = """
     name: "m" backend: "tensorrt" platform: "tensorrt_plan"
     input [ { name: "X" data_type: TYPE_FP32 dims: [ -1 ] } ]
     output [ { name: "Y" data_type: TYPE_INT64 dims: [ 1, -1 ] } ]
     instance_group [ { name: "m" kind: KIND_GPU gpus: [ 0 ] } ]
     """
-    instance = load(plan(found, profiles=[ranges(1, 4, 64)]), text=text)
-    for given in ([0, 1, 0, 2], [0, 0], [3] * 50):
+    instance = load(plan(results, profiles=[ranges(1, 4, 64)]), text=text)
+    for inputs in ([0, 1, 0, 2], [0, 0], [3] * 50):
         responder.sent.clear()
-        instance.execute([ask(Tensor("X", "FP32", np.array(given, np.float32)))], responder)
-        assert result(responder.only()) == [[index for index, value in enumerate(given) if value]]
+        instance.execute([ask(Tensor("X", "FP32", np.array(inputs, np.float32)))], responder)
+        assert result(responder.only()) == [[index for index, value in enumerate(inputs) if value]]
 
 
 def test_what_the_data_shaped_is_not_touched_by_the_next_run(load: Any, responder: Any) -> None:
-    found = model([node("NonZero", ["X"], ["Y"])], [info("X", FLOAT, None)], [info("Y", INT64, 1, None)])
+    results = model([node("NonZero", ["X"], ["Y"])], [info("X", FLOAT, None)], [info("Y", INT64, 1, None)])
     text = """
     name: "m" backend: "tensorrt" platform: "tensorrt_plan"
     input [ { name: "X" data_type: TYPE_FP32 dims: [ -1 ] } ]
     output [ { name: "Y" data_type: TYPE_INT64 dims: [ 1, -1 ] } ]
     instance_group [ { name: "m" kind: KIND_GPU gpus: [ 0 ] } ]
     """
-    instance = load(plan(found, profiles=[ranges(1, 4, 64)]), text=text)
+    instance = load(plan(results, profiles=[ranges(1, 4, 64)]), text=text)
     instance.execute([ask(Tensor("X", "FP32", np.array([0, 1, 1], np.float32)), keep=True)], responder)
-    kept = responder.only().outputs[0]
+    retained = responder.only().outputs[0]
     responder.sent.clear()
     instance.execute([ask(Tensor("X", "FP32", np.array([1, 0, 0], np.float32)))], responder)
     assert result(responder.only()) == [[0]]
-    assert kept.array.tolist() == [[1, 2]]
+    assert retained.array.tolist() == [[1, 2]]
 
 
 def graphs(spec: str = "") -> str:
@@ -244,40 +244,40 @@ def test_graphs_run_the_batches_they_were_captured_for(load: Any, responder: Any
     instance = load(plan(doubling(2), **WIDE), more=graphs())
     for batch, launched in ((1, 1), (4, 2), (8, 3), (3, 3), (4, 4)):
         responder.sent.clear()
-        given = [[float(value), 1.0] for value in range(batch)]
-        instance.execute([ask(rows(*given))], responder)
-        assert result(responder.only()) == [[2 * value, 2] for value, _ in given]
+        inputs = [[float(value), 1.0] for value in range(batch)]
+        instance.execute([ask(rows(*inputs))], responder)
+        assert result(responder.only()) == [[2 * value, 2] for value, _ in inputs]
         assert gpu.launched == launched, batch
     responder.sent.clear()
     instance.execute([ask(rows([1, 1]), keep=True)], responder)
-    kept = responder.only().outputs[0]
+    retained = responder.only().outputs[0]
     responder.sent.clear()
     instance.execute([ask(rows([7, 7]))], responder)
-    assert kept.array.tolist() == [[2, 2]], "the graph's next run does not touch it"
+    assert retained.array.tolist() == [[2, 2]], "the graph's next run does not touch it"
 
 
 def test_a_lower_bound_lets_smaller_batches_use_a_graph(load: Any, responder: Any, gpu: Any) -> None:
     spec = 'graph_spec { batch_size: 4 input { key: "X" value { dim: [ 2 ] } } graph_lower_bound { batch_size: 2 } }'
     instance = load(plan(doubling(None), profiles=[{"X": [[1, 1], [4, 2], [8, 4]]}]), more=graphs(spec))
-    for given, launched in (([[1, 2]], 0), ([[1, 2], [3, 4]], 1), ([[1, 2, 3], [4, 5, 6]], 1), ([[1, 2]] * 4, 2)):
+    for inputs, launched in (([[1, 2]], 0), ([[1, 2], [3, 4]], 1), ([[1, 2, 3], [4, 5, 6]], 1), ([[1, 2]] * 4, 2)):
         responder.sent.clear()
-        instance.execute([ask(rows(*[[float(each) for each in row] for row in given]))], responder)
-        assert result(responder.only()) == [[2 * each for each in row] for row in given]
+        instance.execute([ask(rows(*[[float(item) for item in row] for row in inputs]))], responder)
+        assert result(responder.only()) == [[2 * item for item in row] for row in inputs]
         assert gpu.launched == launched
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "reported_value"),
     [
         ("batch_size: 9", "graph spec expects 'batch_size' to be >= 1 and <= 8"),
         ("batch_size: 2 graph_lower_bound { batch_size: 3 }", "expects 'batch_size' to be <= graph spec 'batch_size'"),
         ('batch_size: 2 input { key: "X" value { dim: [ -1 ] } }', "expects input 'X' to have dimension >= 0"),
     ],
 )
-def test_a_graph_spec_that_no_batch_fits(load: Any, spec: str, said: str) -> None:
+def test_a_graph_spec_that_no_batch_fits(load: Any, spec: str, reported_value: str) -> None:
     more = "optimization { cuda { graphs: true graph_spec { %s } } }" % spec  # noqa: UP031
     error = refusal(lambda: load(plan(doubling(2), **WIDE), more=more))
-    assert said in error.message
+    assert reported_value in error.message
     assert error.kind is ErrorKind.INVALID_ARG
 
 

@@ -32,7 +32,7 @@ __all__ = ["backend", "gpu", "load", "trt"]
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "reported_value"),
     [
         (lambda: b"PK not a plan", "Magic tag does not match); 'model.plan' is no TensorRT plan: build one"),
         (
@@ -46,11 +46,11 @@ __all__ = ["backend", "gpu", "load", "trt"]
         (lambda: plan(doubling(2), host_code=True, **WIDE), "Cannot deserialize engine with lean runtime"),
     ],
 )
-def test_a_plan_that_does_not_fit_says_why_and_what_to_do(load: Any, content: Any, said: str) -> None:
+def test_a_plan_that_does_not_fit_says_why_and_what_to_do(load: Any, content: Any, reported_value: str) -> None:
     error = refusal(lambda: load(content()))
     assert error.kind is ErrorKind.INTERNAL
     assert error.message.startswith("unable to create TensorRT engine: ")
-    assert said in error.message
+    assert reported_value in error.message
 
 
 def test_plans_that_may_run_on_other_gpus(load: Any, responder: Any) -> None:
@@ -63,7 +63,7 @@ def test_a_plan_for_all_of_ampere_and_later(load: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "reported_value"),
     [
         (lambda c: c.output.pop(), "expected configuration for output 'Y' for m_0"),
         (lambda c: c.input.add(name="Z"), "configuration expects 2 inputs, model provides at most 1"),
@@ -78,12 +78,12 @@ def test_a_plan_for_all_of_ampere_and_later(load: Any) -> None:
     ],
 )
 def test_what_configuration_and_engine_must_agree_on(
-    backend: Any, model_folder: Any, host: Any, change: Callable[[ModelConfig], None], said: str
+    backend: Any, model_folder: Any, host: Any, change: Callable[[ModelConfig], None], reported_value: str
 ) -> None:
     folder = model_folder(CONFIG.format(batch=8, dims="-1", group="", more=""))
     change(folder.config)
     (folder.version_dir / "model.plan").write_bytes(plan(doubling(2), **WIDE))
-    assert said in refusal(lambda: backend.load(folder.spec(kind="KIND_GPU"), host)).message
+    assert reported_value in refusal(lambda: backend.load(folder.spec(kind="KIND_GPU"), host)).message
 
 
 def test_formats_that_are_not_linear_are_refused(load: Any) -> None:
@@ -118,17 +118,17 @@ def test_a_failed_load_leaves_nothing(load: Any, gpu: Any) -> None:
 def complete(backend: Any, model_folder: Any, content: bytes, text: str) -> ModelConfig:
     folder = model_folder(f'name: "m" backend: "tensorrt" {text}')
     (folder.version_dir / "model.plan").write_bytes(content)
-    found: ModelConfig = backend.complete_config(folder.model_dir, folder.version_dir, folder.config)
-    return found
+    result: ModelConfig = backend.complete_config(folder.model_dir, folder.version_dir, folder.config)
+    return result
 
 
 def test_everything_is_filled_in_from_the_plan(backend: Any, model_folder: Any, gpu: Any) -> None:
-    found = complete(backend, model_folder, plan(doubling(2), **PROFILES), "")
+    result = complete(backend, model_folder, plan(doubling(2), **PROFILES), "")
     expected = """
     name: "m" backend: "tensorrt" max_batch_size: 2 dynamic_batching { }
     input [ { name: "X" data_type: TYPE_FP32 dims: [ 2 ] } ] output [ { name: "Y" data_type: TYPE_FP32 dims: [ 2 ] } ]
     """
-    assert found == text_format.Parse(expected, ModelConfig())
+    assert result == text_format.Parse(expected, ModelConfig())
     assert gpu.streams == {}
 
 
@@ -147,12 +147,12 @@ def test_the_largest_batch_of_the_profiles_in_use(backend: Any, model_folder: An
 
 
 def test_shape_tensors_and_scalars_are_filled_in(backend: Any, model_folder: Any) -> None:
-    found = complete(backend, model_folder, plan(reshaping(), **SHAPE_META), "")
-    assert [(each.name, list(each.dims), each.is_shape_tensor) for each in found.input] == [
+    result = complete(backend, model_folder, plan(reshaping(), **SHAPE_META), "")
+    assert [(item.name, list(item.dims), item.is_shape_tensor) for item in result.input] == [
         ("X", [4], False),
         ("S", [2], True),
     ]
-    assert [(each.name, list(each.dims), each.is_shape_tensor) for each in found.output] == [
+    assert [(item.name, list(item.dims), item.is_shape_tensor) for item in result.output] == [
         ("Y", [-1, -1], False),
         ("T", [2], True),
     ]
@@ -160,13 +160,13 @@ def test_shape_tensors_and_scalars_are_filled_in(backend: Any, model_folder: Any
 
 def test_a_scalar_of_every_row_is_filled_in(backend: Any, model_folder: Any) -> None:
     flat = model([node("Add", ["X", "X"], ["Y"])], [info("X", HALF, "b")], [info("Y", HALF, "b")])
-    found = complete(backend, model_folder, plan(flat, profiles=[ranges(1, 1, 4)]), "")
-    assert list(found.input[0].dims) == [1]
-    assert found.input[0].HasField("reshape")
+    result = complete(backend, model_folder, plan(flat, profiles=[ranges(1, 1, 4)]), "")
+    assert list(result.input[0].dims) == [1]
+    assert result.input[0].HasField("reshape")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reported_value"),
     [
         ("max_batch_size: 64", "configuration specified max-batch 64 but TensorRT engine only supports max-batch 2"),
         ('instance_group [ { profile: [ "5" ] } ]', "configuration specified invalid profile 5 . Number of profiles"),
@@ -174,8 +174,12 @@ def test_a_scalar_of_every_row_is_filled_in(backend: Any, model_folder: Any) -> 
         ("instance_group [ { kind: KIND_CPU } ]", "TensorRT backend supports only GPU device"),
     ],
 )
-def test_a_configuration_that_contradicts_the_plan(backend: Any, model_folder: Any, text: str, said: str) -> None:
-    assert said in refusal(lambda: complete(backend, model_folder, plan(doubling(2), **PROFILES), text)).message
+def test_a_configuration_that_contradicts_the_plan(
+    backend: Any, model_folder: Any, text: str, reported_value: str
+) -> None:
+    assert (
+        reported_value in refusal(lambda: complete(backend, model_folder, plan(doubling(2), **PROFILES), text)).message
+    )
 
 
 def test_a_plan_that_cannot_be_opened_for_completion(backend: Any, model_folder: Any) -> None:

@@ -26,20 +26,20 @@ def real(request: pytest.FixtureRequest) -> Any:
     except PeerUnavailableError as error:
         give_up(f"TensorRT's lean runtime {request.param} cannot be had from PyPI: {error}")
     done = subprocess.run([sys.executable, str(REAL), str(folder)], capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
-    assert found["version"] == request.param
-    return found
+    result = json.loads(done.stdout)
+    assert result["version"] == request.param
+    return result
 
 
 def test_every_name_and_argument_is_theirs(trt: Any, real: Any) -> None:
     compared = 0
     for name, methods in real["classes"].items():
         ours = getattr(trt, name)
-        for each in [each for each in vars(ours) if not each.startswith("_")]:
-            assert each in methods, f"{name}.{each}"
-            arguments = methods[each]
-            if arguments is not None and inspect.isfunction(getattr(ours, each)):
-                assert list(inspect.signature(getattr(ours, each)).parameters)[1:] == arguments, f"{name}.{each}"
+        for item in [var for var in vars(ours) if not var.startswith("_")]:
+            assert item in methods, f"{name}.{item}"
+            arguments = methods[item]
+            if arguments is not None and inspect.isfunction(getattr(ours, item)):
+                assert list(inspect.signature(getattr(ours, item)).parameters)[1:] == arguments, f"{name}.{item}"
                 compared += 1
     assert compared >= 15
 

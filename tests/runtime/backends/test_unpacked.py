@@ -87,12 +87,12 @@ def test_a_half_is_left_alone_until_its_process_is_killed(temporary: Path, archi
         remove_unused()
         (half,) = temporary.iterdir()
         assert (half / "half").is_file()
-        whole = unpack(archive)
+        full = unpack(archive)
         unpacking.kill()
         unpacking.wait()
         remove_unused()
-        assert list(temporary.iterdir()) == [whole.folder]
-        whole.release()
+        assert list(temporary.iterdir()) == [full.folder]
+        full.release()
 
 
 USER = """

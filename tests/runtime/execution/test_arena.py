@@ -110,13 +110,13 @@ def test_a_piece_is_gone_with_the_last_array_over_it(sides):
 
 def test_what_is_retained_is_never_written_over(sides):
     writer, reader = sides
-    kept = reader.incoming.lend(writer.outgoing.put(b"k" * PAGE), PAGE)
+    retained = reader.incoming.lend(writer.outgoing.put(b"k" * PAGE), PAGE)
     for number in range(100):
         at = writer.outgoing.put(bytes([number]) * PAGE)
         assert bytes(reader.incoming.lend(at, PAGE)) == bytes([number]) * PAGE
         for gone in reader.incoming.take_gone():
             assert writer.outgoing.give_back(gone)
-    assert bytes(kept) == b"k" * PAGE
+    assert bytes(retained) == b"k" * PAGE
 
 
 def test_no_memory_is_free_where_nothing_was_returned(sides):
@@ -144,8 +144,8 @@ def test_its_size_is_fixed(memory):
 
 def test_memory_outlives_its_arena_while_a_view_is_retained(memory):
     server, model = Arena(memory, server=True), Arena(memory, server=False)
-    kept = server.incoming.lend(model.outgoing.put(b"k" * PAGE), PAGE)
+    retained = server.incoming.lend(model.outgoing.put(b"k" * PAGE), PAGE)
     del server, model
-    assert bytes(kept) == b"k" * PAGE
+    assert bytes(retained) == b"k" * PAGE
     with mmap.mmap(memory, 0) as shared:
         assert len(shared) == 2 * SIZE

@@ -172,11 +172,11 @@ async def test_a_refused_request_does_not_wait_for_its_turn():
 async def test_a_timeout_strikes_while_every_instance_is_busy():
     policies = QueuePolicies(QueuePolicy(timeout_ns=50 * US), {})
     bench = await Bench(merge=False, policies=policies).start()
-    running, late = bench.ask("a"), bench.ask("b")
+    running, overdue = bench.ask("a"), bench.ask("b")
     await bench.clock.pass_time(49 * US)
-    assert not late.over
+    assert not overdue.over
     await bench.clock.pass_time(1 * US)
-    assert late.error.endswith("Request timeout expired")
+    assert overdue.error.endswith("Request timeout expired")
     assert bench.statistics.pending == 0
     bench.made[0].finish()
     assert not running.error
@@ -310,11 +310,11 @@ async def test_draining_and_closing_both_end_with_the_last_answer():
     bench = await Bench().start()
     bench.ask()
     waiting = asyncio.create_task(bench.dispatcher.drained())
-    given_up = asyncio.create_task(bench.dispatcher.drained())
+    abandoned = asyncio.create_task(bench.dispatcher.drained())
     await settle()
     closing = asyncio.create_task(bench.dispatcher.close(grace=60))
     await settle()
-    given_up.cancel()
+    abandoned.cancel()
     await settle()
     assert not waiting.done()
     assert not closing.done()

@@ -186,8 +186,8 @@ class DispatcherMachine(RuleBasedStateMachine):
         self.loop.run_until_complete(end())
         self.loop.close()
         assert all(client.over for client in self.clients), "everybody has an answer"
-        counted = self.statistics.success.count + self.statistics.fail.count
-        assert counted == len(self.clients)
+        counts = self.statistics.success.count + self.statistics.fail.count
+        assert counts == len(self.clients)
         assert self.statistics.pending == 0
         assert not any(instance.holds for instance in self.factory.made), "nothing is left behind"
 

@@ -129,8 +129,8 @@ async def test_a_request_goes_through_its_steps_and_counts_once():
     assert (response.model_name, response.model_version, response.id, response.final) == ("e", "2", "7", True)
     assert [output.name for output in response.outputs] == ["out"]
     assert bench.models.held == 0
-    counted = bench.statistics
-    assert (counted.success.count, counted.execution_count, counted.compute_infer.ns) == (1, 1, 5 * US)
+    counts = bench.statistics
+    assert (counts.success.count, counts.execution_count, counts.compute_infer.ns) == (1, 1, 5 * US)
 
 
 def test_steps_may_answer_while_they_are_submitted():
@@ -206,13 +206,13 @@ async def test_a_request_that_is_over_leaves_no_circle_to_keep_its_tensors():
             return dispatcher.submit(request, 1, None, deliver)
 
     runner = EnsembleRunner(EnsembleSteps.of(ONE, model_config), 2, Models(), ModelStatistics(), clock)
-    held = np.zeros(1, np.float32)
-    tensors = weakref.ref(held)
+    reserved = np.zeros(1, np.float32)
+    tensors = weakref.ref(reserved)
     gc.disable()
     try:
-        request = InferRequest("e", {"X": Tensor("X", "FP32", held)})
+        request = InferRequest("e", {"X": Tensor("X", "FP32", reserved)})
         runner.submit(request, 1, lambda response: None)
-        del held, request
+        del reserved, request
         assert tensors() is not None
         factory.made[0].finish()
         await settle()

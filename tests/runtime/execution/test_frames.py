@@ -74,9 +74,9 @@ def received(stream: bytes, size: int, writable: bool = True) -> list[Frame]:
     cutter = FrameCutter(writable)
     frames = []
     while stream:
-        room = cutter.room()
-        count = min(size, len(room), len(stream))
-        room[:count] = stream[:count]
+        window = cutter.room()
+        count = min(size, len(window), len(stream))
+        window[:count] = stream[:count]
         stream = stream[count:]
         frames += cutter.came(count)
     return frames
@@ -202,8 +202,8 @@ def test_whatever_comes_is_read_or_refused(data):
     response = InferResponse("", "", outputs=[Tensor("A", "FP32", np.ones(3, np.float32))], parameters={"p": 1})
     strings = InferResponse("", "", outputs=[Tensor("S", "BYTES", np.array([b"abc", b""], np.object_))])
     frame, writer = FrameWriter(), ResponseWriter()
-    for each in (response, strings, InferResponse("", "", error=ServingError(ErrorKind.INTERNAL, "x"))):
-        writer.add(frame, each)
+    for item in (response, strings, InferResponse("", "", error=ServingError(ErrorKind.INTERNAL, "x"))):
+        writer.add(frame, item)
     good = bytearray(b"".join(frame.chunks(RESPONSES, 1)))
     for _ in range(data.draw(st.integers(1, 4))):
         good[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))

@@ -52,9 +52,9 @@ def left_behind(groups: Groups, code: str, *arguments: str) -> str:
     with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, text=True) as leader:
         groups.add(leader.pid)
         assert leader.stdout is not None
-        said = leader.stdout.readline().strip()
+        output = leader.stdout.readline().strip()
     asyncio.run(groups.end(leader.pid))
-    return said
+    return output
 
 
 @pytest.mark.parametrize("on_terminate", ["SIG_DFL", "SIG_IGN"])

@@ -240,9 +240,9 @@ async def test_more_take_batches_only_once_all_are_warm_and_it_is_reported():
         await settle()
         assert not loading.done()
         instance.finish()
-    places = await loading
+    slots = await loading
     assert bench.listener.told == ["1 added"]
-    assert bench.group.exchange(places, []) == []
+    assert bench.group.exchange(slots, []) == []
     assert bench.listener.told == ["1 added", "2 added", "3 added"]
 
 
@@ -282,9 +282,9 @@ async def test_one_that_died_before_it_was_to_serve_comes_back():
     loading = asyncio.create_task(bench.group.load([bench.factory]))
     await settle()
     bench.made[1].load()
-    places = await loading
+    slots = await loading
     bench.made[1].die()
-    bench.group.exchange(places, [])
+    bench.group.exchange(slots, [])
     assert bench.listener.told == ["1 added"]
     await bench.clock.pass_time(SECOND)
     bench.made[2].load()
@@ -337,7 +337,7 @@ async def test_one_that_was_lost_and_goes_does_not_come_back():
     bench = await started(2)
     await bench.starting
     bench.made[1].die()
-    assert [bench.group.ready(place) for place in bench.group.places] == [True, False]
+    assert [bench.group.ready(slot) for slot in bench.group.places] == [True, False]
     assert bench.group.exchange([], bench.group.places[1:]) == []
     await bench.clock.pass_time(100 * SECOND)
     assert len(bench.made) == 2

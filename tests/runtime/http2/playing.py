@@ -39,8 +39,8 @@ class Echo:
 
     def answer(self) -> None:
         """Answer now."""
-        whole = b"".join(self.body)
-        self.stream.respond(PREPARED, [whole[:3], whole[3:]], len(whole))
+        full = b"".join(self.body)
+        self.stream.respond(PREPARED, [full[:3], full[3:]], len(full))
 
     def reset(self) -> None:
         self.resets += 1
@@ -171,11 +171,11 @@ class Play:
         """Return what the client received."""
         heard: list[Any] = []
         while True:
-            asked = self.client.data_to_send()
-            if asked:
-                self.feed(asked)
+            requested = self.client.data_to_send()
+            if requested:
+                self.feed(requested)
             answered = self.output()
-            if not asked and not answered:
+            if not requested and not answered:
                 break
             heard += self.client.receive_data(answered)
         self.events += heard

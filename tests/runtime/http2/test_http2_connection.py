@@ -91,11 +91,11 @@ def test_an_early_answer_stops_the_client_and_reads_the_rest() -> None:
 
 def test_header_blocks_in_pieces() -> None:
     play = begun()
-    whole = block()
-    play.feed(frames.frame(frames.HEADERS, 0, 1, whole[:5]))
+    full = block()
+    play.feed(frames.frame(frames.HEADERS, 0, 1, full[:5]))
     assert play.server.unfinished
-    play.feed(frames.frame(frames.CONTINUATION, 0, 1, whole[5:9]))
-    play.feed(frames.frame(frames.CONTINUATION, frames.END_HEADERS, 1, whole[9:]))
+    play.feed(frames.frame(frames.CONTINUATION, 0, 1, full[5:9]))
+    play.feed(frames.frame(frames.CONTINUATION, frames.END_HEADERS, 1, full[9:]))
     assert not play.server.unfinished
     play.feed(frames.frame(frames.DATA, frames.END_STREAM, 1, b"hello"))
     assert b"hello" in play.output()

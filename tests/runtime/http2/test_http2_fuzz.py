@@ -71,11 +71,11 @@ class Client:
             del self.unsent[stream_id]
             return
         body = self.unsent[stream_id]
-        room = min(self.h2.local_flow_control_window(stream_id), self.h2.max_outbound_frame_size)
-        size = min(room, len(body), self.random.choice([1, 10, 1000, 1 << 20]))
+        headroom = min(self.h2.local_flow_control_window(stream_id), self.h2.max_outbound_frame_size)
+        size = min(headroom, len(body), self.random.choice([1, 10, 1000, 1 << 20]))
         if not size and body:
             return
-        padding = self.random.choice([None, 0, 7]) if size + 8 <= room else None
+        padding = self.random.choice([None, 0, 7]) if size + 8 <= headroom else None
         last = size == len(body)
         self.h2.send_data(stream_id, body[:size], end_stream=last, pad_length=padding)
         self.unsent[stream_id] = body[size:]
@@ -144,16 +144,16 @@ def damaged(choose: random.Random) -> bytearray:
         play.ask(choose.choice(["/echo", "/stream"]), bytes(choose.choice([0, 5, 300])))
     data = bytearray(play.client.data_to_send())
     for _ in range(choose.randrange(1, 8)):
-        place, what = choose.randrange(len(data)), choose.random()
+        location, what = choose.randrange(len(data)), choose.random()
         if what < 0.4:
-            data[place] = choose.randrange(256)
+            data[location] = choose.randrange(256)
         elif what < 0.6:
-            del data[place : place + choose.randrange(1, 20)]
+            del data[location : location + choose.randrange(1, 20)]
         else:
             size = choose.choice([0, 4, 5, 6, 8, choose.randrange(70_000)])
             stream_id = choose.choice([0, 1, 2, 3, 5, 17, choose.randrange(1 << 32)])
             inserted = struct.pack(">IBI", size << 8 | choose.randrange(12), choose.randrange(256), stream_id)
-            data[place:place] = inserted + choose.randbytes(choose.choice([0, size & 15]))
+            data[location:location] = inserted + choose.randbytes(choose.choice([0, size & 15]))
     return data
 
 

@@ -45,18 +45,18 @@ def test_the_reference_decoder_reads_our_blocks(fields: list[tuple[bytes, bytes]
 @examples(300)
 def test_any_bytes_are_decoded_as_the_reference_does_or_refused(block: bytes) -> None:
     try:
-        wanted = [tuple(field) for field in hpack.Decoder().decode(block, raw=True)]
+        desired = [tuple(field) for field in hpack.Decoder().decode(block, raw=True)]
     except hpack.HPACKError:
-        wanted = None
+        desired = None
     try:
-        assert Decoder(LARGE).decode(block) == wanted
+        assert Decoder(LARGE).decode(block) == desired
     except PeerError:
         # Stricter in one point: integers of more than five bytes are refused, whatever they come to.
-        assert wanted is None or b"\x80\x80\x80" in block or b"\xff\x80" in block
+        assert desired is None or b"\x80\x80\x80" in block or b"\xff\x80" in block
 
 
 @pytest.mark.parametrize(
-    ("block", "told"),
+    ("block", "message"),
     [
         (b"\x80", "no header field of index 0"),
         (b"\xbe", "no header field of index 62"),
@@ -68,8 +68,8 @@ def test_any_bytes_are_decoded_as_the_reference_does_or_refused(block: bytes) ->
         (b"\x00\x84\xff\xff\xff\xff\x00", "the end of a string inside it"),
     ],
 )
-def test_bad_blocks_end_the_connection(block: bytes, told: str) -> None:
-    with pytest.raises(PeerError, match=told) as raised:
+def test_bad_blocks_end_the_connection(block: bytes, message: str) -> None:
+    with pytest.raises(PeerError, match=message) as raised:
         Decoder(LARGE).decode(block)
     assert raised.value.code is ErrorCode.COMPRESSION_ERROR
 

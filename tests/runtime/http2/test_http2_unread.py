@@ -108,7 +108,7 @@ def test_what_is_not_ready_to_be_sent_counts_as_unsent() -> None:
         play.ask(body=ANSWER)
     play.exchange()
     first, second, third, fourth = [receiver.stream for receiver in play.application.opened]
-    assert [each.reserve(10_000) for each in (first, first, second)] == [True, True, True]
+    assert [item.reserve(10_000) for item in (first, first, second)] == [True, True, True]
     assert not third.reserve(1)
     fourth.respond(PREPARED, [ANSWER], len(ANSWER))
     assert [event.error_code for event in of(events.StreamReset, play.exchange())] == [ErrorCode.ENHANCE_YOUR_CALM] * 2

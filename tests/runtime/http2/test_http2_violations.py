@@ -92,10 +92,8 @@ def test_what_is_no_http2_client_is_answered_so(greeting: bytes) -> None:
 )  # fmt: skip
 def test_a_malformed_request_ends_alone(fields: list[tuple[bytes, bytes]], data: bytes | None) -> None:
     play = begun()
-    whole = (
-        fields if fields[0][0].startswith(b":") else [*((n.encode(), v.encode()) for n, v in head("/echo")), *fields]
-    )
-    play.feed(frames.frame(HEADERS, frames.END_HEADERS, 1, encode(whole)))
+    full = fields if fields[0][0].startswith(b":") else [*((n.encode(), v.encode()) for n, v in head("/echo")), *fields]
+    play.feed(frames.frame(HEADERS, frames.END_HEADERS, 1, encode(full)))
     if data is not None:
         play.feed(frames.frame(frames.DATA, frames.END_STREAM, 1, data))
     assert frames.rst_stream(1, ErrorCode.PROTOCOL_ERROR) in play.output()

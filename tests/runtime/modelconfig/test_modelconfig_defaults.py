@@ -170,8 +170,8 @@ def test_host_policies_and_group_indices() -> None:
         "name: 'm' backend: 'python' instance_group [ { kind: KIND_GPU }, { kind: KIND_CPU host_policy: 'p' }, "
         "{ kind: KIND_CPU passive: true }, { kind: KIND_MODEL } ]"
     )
-    found = instances(config, [1])
-    assert [(one.group_index, one.host_policy, one.passive) for one in found] == [
+    result = instances(config, [1])
+    assert [(one.group_index, one.host_policy, one.passive) for one in result] == [
         (0, "gpu_1", False),
         (1, "p", False),
         (2, "cpu", True),

@@ -159,8 +159,8 @@ JOIN = UNARY + "input { name: 'Z' data_type: TYPE_FP32 dims: 1 }"
 def test_responses_of_two_decoupled_models_cannot_be_paired() -> None:
     models = {"l": UNARY + DECOUPLED, "r": UNARY + DECOUPLED, "join": JOIN}
     message = "in ensemble e, step of model 'join' receives inputs originated from different decoupled models"
-    found = check_steps(parse_text(FORK), {name: parse_text(text) for name, text in models.items()})
-    assert found == [Violation("ensemble_scheduling.step[2]", message)]
+    result = check_steps(parse_text(FORK), {name: parse_text(text) for name, text in models.items()})
+    assert result == [Violation("ensemble_scheduling.step[2]", message)]
 
 
 @pytest.mark.parametrize("join", [JOIN, JOIN + DECOUPLED], ids=["once", "decoupled"])
@@ -180,5 +180,5 @@ def test_outputs_of_two_decoupled_models_cannot_be_paired() -> None:
         'key: "X" value: "IN" } input_map { key: "Z" value: "b"',
     )
     models = {"l": UNARY + DECOUPLED, "r": UNARY, "join": JOIN + DECOUPLED}
-    found = check_steps(parse_text(text), {name: parse_text(model) for name, model in models.items()})
-    assert [violation.path for violation in found] == ["output"]
+    result = check_steps(parse_text(text), {name: parse_text(model) for name, model in models.items()})
+    assert [violation.path for violation in result] == ["output"]

@@ -114,9 +114,9 @@ def test_every_rule_of_the_flow(text: str, expected: Violation) -> None:
 
 def test_a_cycle_is_an_output_that_is_never_written() -> None:
     cycle = step("a", {"X": "IN", "Z": "back"}, {"Y": "mid"}) + step("b", {"X": "mid"}, {"Y": "OUT", "W": "back"})
-    found = violations(ensemble(cycle))
-    assert found[0].message.startswith("output 'OUT' for ensemble 'e' is not written: at least one of its depending")
-    assert {violation.message for violation in found[1:]} == {
+    result = violations(ensemble(cycle))
+    assert result[0].message.startswith("output 'OUT' for ensemble 'e' is not written: at least one of its depending")
+    assert {violation.message for violation in result[1:]} == {
         "ensemble tensor 'back' is unused in ensemble 'e'",
         "ensemble tensor 'mid' is unused in ensemble 'e'",
     }

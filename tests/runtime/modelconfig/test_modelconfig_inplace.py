@@ -48,11 +48,11 @@ def test_what_is_reloaded(text):
 
 
 @pytest.mark.parametrize(
-    ("loaded", "wanted", "fits"), [(8, 8, 1), (8, 4, 1), (8, 9, 0), (8, 0, 0), (0, 8, 0), (0, 0, 1)]
+    ("loaded", "desired", "fits"), [(8, 8, 1), (8, 4, 1), (8, 9, 0), (8, 0, 0), (0, 8, 0), (0, 0, 1)]
 )
-def test_a_batch_may_be_as_large_as_the_instances_were_loaded_for(loaded, wanted, fits):
+def test_a_batch_may_be_as_large_as_the_instances_were_loaded_for(loaded, desired, fits):
     one, other = config(), config()
-    one.max_batch_size, other.max_batch_size = loaded, wanted
+    one.max_batch_size, other.max_batch_size = loaded, desired
     assert suits(one, other) is bool(fits)
 
 
@@ -67,25 +67,25 @@ def test_what_the_model_itself_completed_stays():
     completed = config(
         "dynamic_batching { preferred_batch_size: [ 8 ] } instance_group [ { count: 1 kind: KIND_CPU } ]"
     )
-    wanted = config(base='backend: "onnxruntime" instance_group [ { count: 3 } ] version_policy { all { } }')
-    found = completed_like(declared, completed, wanted)
-    assert found is not None
-    assert [group.count for group in found.instance_group] == [3]
-    assert found.version_policy.HasField("all")
-    assert found.dynamic_batching == completed.dynamic_batching
-    assert found.input == completed.input
+    desired = config(base='backend: "onnxruntime" instance_group [ { count: 3 } ] version_policy { all { } }')
+    result = completed_like(declared, completed, desired)
+    assert result is not None
+    assert [group.count for group in result.instance_group] == [3]
+    assert result.version_policy.HasField("all")
+    assert result.dynamic_batching == completed.dynamic_batching
+    assert result.input == completed.input
 
 
 def test_a_smaller_batch_is_preferred_where_the_largest_was():
     declared = config(base='backend: "onnxruntime"')
     completed = config("dynamic_batching { preferred_batch_size: [ 8 ] }")
-    found = completed_like(declared, completed, config(base='backend: "onnxruntime" max_batch_size: 2'))
-    assert found is not None
-    assert normalize(found, "m").dynamic_batching.preferred_batch_size == [2]
+    result = completed_like(declared, completed, config(base='backend: "onnxruntime" max_batch_size: 2'))
+    assert result is not None
+    assert normalize(result, "m").dynamic_batching.preferred_batch_size == [2]
 
 
 @pytest.mark.parametrize(
-    ("declared", "wanted"),
+    ("declared", "desired"),
     [
         ("", 'parameters { key: "k" value { string_value: "v" } }'),
         ("dynamic_batching { }", ""),
@@ -93,9 +93,9 @@ def test_a_smaller_batch_is_preferred_where_the_largest_was():
         ("max_batch_size: 4", ""),
     ],
 )
-def test_what_only_the_models_files_can_say(declared, wanted):
+def test_what_only_the_models_files_can_say(declared, desired):
     base = 'backend: "onnxruntime"'
-    assert completed_like(config(declared, base), config(), config(wanted, base)) is None
+    assert completed_like(config(declared, base), config(), config(desired, base)) is None
 
 
 def placements(*counts: int, extra: str = ""):
@@ -106,7 +106,7 @@ def placements(*counts: int, extra: str = ""):
 def test_more_and_fewer():
     one, three = placements(1), placements(3)
     added, removed = exchanged(one, three)
-    assert [place.name for place in added] == ["m_0_1", "m_0_2"] or [p.name for p in added] == ["_0_1", "_0_2"]
+    assert [location.name for location in added] == ["m_0_1", "m_0_2"] or [p.name for p in added] == ["_0_1", "_0_2"]
     assert not removed
     assert exchanged(three, one) == ([], [1, 2])
 
@@ -121,7 +121,7 @@ def test_gpus_have_their_own():
     on_one = instances(config("instance_group [ { count: 2 kind: KIND_GPU gpus: [ 0 ] } ]"), (0, 1))
     on_both = instances(config("instance_group [ { count: 2 kind: KIND_GPU gpus: [ 0, 1 ] } ]"), (0, 1))
     added, removed = exchanged(on_one, on_both)
-    assert [(place.device_id, place.kind) for place in added] == [(1, "KIND_GPU")] * 2
+    assert [(location.device_id, location.kind) for location in added] == [(1, "KIND_GPU")] * 2
     assert not removed
     assert [on_both[index].device_id for index in exchanged(on_both, on_one)[1]] == [1, 1]
 
@@ -129,7 +129,7 @@ def test_gpus_have_their_own():
 def test_one_that_comes_has_a_name_of_its_own():
     first, second, third = placements(3)
     added, removed = exchanged([second, third], placements(3))
-    assert [place.name for place in added] == [first.name]
+    assert [location.name for location in added] == [first.name]
     assert not removed
 
 
@@ -138,8 +138,8 @@ counts = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 @given(before=counts, after=counts)
 def test_afterwards_there_is_what_is_desired(before, after):
-    held, wanted = placements(*before), placements(*after)
-    added, removed = exchanged(held, wanted)
-    left = [place for index, place in enumerate(held) if index not in removed]
-    assert sorted(place.alike for place in [*left, *added]) == sorted(place.alike for place in wanted)
+    reserved, desired = placements(*before), placements(*after)
+    added, removed = exchanged(reserved, desired)
+    left = [location for index, location in enumerate(reserved) if index not in removed]
+    assert sorted(location.alike for location in [*left, *added]) == sorted(location.alike for location in desired)
     assert not (added and removed), "all are alike, so there are either too few or too many"

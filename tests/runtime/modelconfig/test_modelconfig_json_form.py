@@ -48,12 +48,12 @@ def test_sixty_four_bit_integers_are_numbers_and_enums_names() -> None:
         }
         """
     )
-    form = to_json(config)
-    assert form["input"][0]["dims"] == [-1, 9007199254740993]
-    assert form["input"][0]["data_type"] == "TYPE_FP32"
-    assert form["input"][0]["reshape"] == {"shape": [2]}
-    assert form["dynamic_batching"]["priority_levels"] == 2**64 - 1
-    assert form["dynamic_batching"]["priority_queue_policy"] == {
+    revision = to_json(config)
+    assert revision["input"][0]["dims"] == [-1, 9007199254740993]
+    assert revision["input"][0]["data_type"] == "TYPE_FP32"
+    assert revision["input"][0]["reshape"] == {"shape": [2]}
+    assert revision["dynamic_batching"]["priority_levels"] == 2**64 - 1
+    assert revision["dynamic_batching"]["priority_queue_policy"] == {
         "3": {
             "timeout_action": "DELAY",
             "default_timeout_microseconds": 5,
@@ -64,8 +64,8 @@ def test_sixty_four_bit_integers_are_numbers_and_enums_names() -> None:
 
 
 def test_only_the_chosen_member_of_a_oneof_is_printed() -> None:
-    form = to_json(parse_text("version_policy { latest { num_versions: 0 } }"))
-    assert form["version_policy"] == {"latest": {"num_versions": 0}}
+    revision = to_json(parse_text("version_policy { latest { num_versions: 0 } }"))
+    assert revision["version_policy"] == {"latest": {"num_versions": 0}}
 
 
 def test_floats_are_the_shortest_that_read_back() -> None:

@@ -15,20 +15,20 @@ graphs = st.dictionaries(names, st.lists(st.sampled_from("abcdefxyz"), max_size=
 
 def inside(steps: dict[str, list[str]], name: str) -> set[str]:
     """Return all that an ensemble runs, at any depth."""
-    found: set[str] = set()
-    while new := {model for each in (name, *found) for model in steps.get(each, ())} - found:
-        found |= new
-    return found
+    result: set[str] = set()
+    while new := {model for item in (name, *result) for model in steps.get(item, ())} - result:
+        result |= new
+    return result
 
 
 @given(graphs)
 def test_inner_ensembles_come_first(steps):
     order = nesting.inner_first(steps)
     assert sorted(order) == sorted(steps)
-    sound = [name for name in order if not any(each in inside(steps, each) for each in {name} | inside(steps, name))]
+    sound = [name for name in order if not any(item in inside(steps, item) for item in {name} | inside(steps, name))]
     assert order[: len(sound)] == sound, "those in a circle, or around one, come last"
-    for place, name in enumerate(sound):
-        assert steps.keys() & inside(steps, name) <= set(sound[:place])
+    for location, name in enumerate(sound):
+        assert steps.keys() & inside(steps, name) <= set(sound[:location])
 
 
 @given(graphs, st.sampled_from("abcdefxyz"))
@@ -54,13 +54,13 @@ flows = st.lists(st.tuples(st.frozensets(names, max_size=3), st.frozensets(names
 
 @given(flows, st.frozensets(names, max_size=2))
 def test_every_wave_has_what_it_needs_and_no_one_waits_in_vain(flow, first):
-    found = waves(range(len(flow)), lambda item: flow[item][0], lambda item: flow[item][1], first)
+    result = waves(range(len(flow)), lambda item: flow[item][0], lambda item: flow[item][1], first)
     ready = set(first)
-    for wave in found:
+    for wave in result:
         assert wave == tuple(sorted(wave))
         assert all(flow[item][0] <= ready for item in wave)
         ready |= {tensor for item in wave for tensor in flow[item][1]}
-    left = set(range(len(flow))) - {item for wave in found for item in wave}
+    left = set(range(len(flow))) - {item for wave in result for item in wave}
     assert not any(flow[item][0] <= ready for item in left)
 
 
@@ -83,19 +83,19 @@ def lineage(*steps: tuple[str, str, str], outputs: str = "out") -> Lineage:
 
 
 def test_what_depends_on_a_decoupled_step_is_of_its_stream():
-    found = lineage(("s", "in", "a"), ("m", "in", "b"), ("n", "a b", "out"))
-    assert (found.streams, found.output, found.mixed) == ({0: None, 1: None, 2: 0}, 0, ())
+    result = lineage(("s", "in", "a"), ("m", "in", "b"), ("n", "a b", "out"))
+    assert (result.streams, result.output, result.mixed) == ({0: None, 1: None, 2: 0}, 0, ())
 
 
 def test_a_decoupled_step_within_a_stream_opens_one_below():
-    found = lineage(("s1", "in", "a"), ("s2", "a", "b"), ("m", "a b", "out"))
-    assert (found.streams, found.output, found.mixed) == ({0: None, 1: 0, 2: 1}, 1, ())
+    result = lineage(("s1", "in", "a"), ("s2", "a", "b"), ("m", "a b", "out"))
+    assert (result.streams, result.output, result.mixed) == ({0: None, 1: 0, 2: 1}, 1, ())
 
 
 def test_streams_that_do_not_stem_from_one_another_are_mixed():
     steps = (("s1", "in", "a"), ("s2", "in", "b"))
-    found = lineage(*steps, ("m", "a b", "out"))
-    assert [step.model_name for step in found.mixed if step is not None] == ["m"]
+    result = lineage(*steps, ("m", "a b", "out"))
+    assert [step.model_name for step in result.mixed if step is not None] == ["m"]
     assert lineage(*steps, outputs="a b").mixed == (None,)
 
 

@@ -44,9 +44,9 @@ def test_a_good_configuration_breaks_no_rule() -> None:
 
 @pytest.mark.parametrize(("change", "path", "message"), CASES.values(), ids=CASES)
 def test_every_rule(change: str, path: str, message: str) -> None:
-    found = broken(change)
-    assert Violation(path, message) in found
-    assert len(found) <= 2
+    result = broken(change)
+    assert Violation(path, message) in result
+    assert len(result) <= 2
 
 
 def test_every_violation_is_reported_not_only_the_first() -> None:

@@ -29,14 +29,16 @@ def test_compatible_shapes(left: list[int], right: list[int], fits: bool) -> Non
 
 
 def test_an_unexpected_shape_is_reported_with_the_batch() -> None:
-    said = shapes.check_input_shape("INPUT0", "m", [16], 8, [1, 3])
-    assert said is not None
-    assert said.startswith("unexpected shape for input 'INPUT0' for model 'm'. Expected [-1,16], got [1,3]. " + NOTE)
+    reported = shapes.check_input_shape("INPUT0", "m", [16], 8, [1, 3])
+    assert reported is not None
+    assert reported.startswith(
+        "unexpected shape for input 'INPUT0' for model 'm'. Expected [-1,16], got [1,3]. " + NOTE
+    )
 
 
 def test_an_unexpected_shape_of_a_model_without_batching_gets_no_note() -> None:
-    said = shapes.check_input_shape("I", "m", [16, -1], 0, [16])
-    assert said == "unexpected shape for input 'I' for model 'm'. Expected [16,-1], got [16]. "
+    reported = shapes.check_input_shape("I", "m", [16, -1], 0, [16])
+    assert reported == "unexpected shape for input 'I' for model 'm'. Expected [16,-1], got [16]. "
 
 
 def test_variable_dimensions_take_any_size_but_must_be_set() -> None:
@@ -72,7 +74,7 @@ GOOD = {"A": ("FP32", [1, 2]), "B": ("BYTES", [1, 7])}
 
 def request(changes: dict[str, tuple[str, list[int]] | None], optional: bool = False) -> str | None:
     config = parse_text(MODEL % ("optional: true" if optional else ""))
-    inputs = {name: given for name, given in {**GOOD, **changes}.items() if given is not None}
+    inputs = {name: inputs for name, inputs in {**GOOD, **changes}.items() if inputs is not None}
     return shapes.check_request(config, inputs)
 
 
@@ -122,15 +124,17 @@ def test_every_way_a_request_is_wrong(changes: dict[str, tuple[str, list[int]] |
 
 
 def test_counting_with_optional_inputs() -> None:
-    said = request({"A": None, "B": None}, optional=True)
-    assert said is not None
-    assert said.startswith("expected number of inputs between 1 and 2 but got 0 inputs for model 'm'. Got input(s) []")
+    reported = request({"A": None, "B": None}, optional=True)
+    assert reported is not None
+    assert reported.startswith(
+        "expected number of inputs between 1 and 2 but got 0 inputs for model 'm'. Got input(s) []"
+    )
 
 
 def test_a_shape_that_does_not_fit_is_the_last_thing_checked() -> None:
-    said = request({"A": ("FP32", [1, 3])})
-    assert said is not None
-    assert said.startswith("unexpected shape for input 'A'")
+    reported = request({"A": ("FP32", [1, 3])})
+    assert reported is not None
+    assert reported.startswith("unexpected shape for input 'A'")
 
 
 def test_a_shape_tensor_has_no_batch() -> None:

@@ -35,8 +35,8 @@ def test_without_a_batch_all_elements_compete() -> None:
 @pytest.mark.parametrize("datatype", ["BYTES", "BOOL", "FP16", "BF16"])
 def test_types_without_order_are_refused(datatype: str) -> None:
     tensor = Tensor("O", datatype, np.zeros(2, DTYPES[datatype]))
-    told = f"class result not available for output due to unsupported type '{datatype}'"
-    with pytest.raises(ServingError, match=told):
+    reported = f"class result not available for output due to unsupported type '{datatype}'"
+    with pytest.raises(ServingError, match=reported):
         classify(tensor, 1, PLAIN)
 
 

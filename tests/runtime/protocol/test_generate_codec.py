@@ -68,7 +68,7 @@ def test_fixed_dimensions_first_then_the_innermost(half: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "reported"),
     [
         ([], "attempt to get members for non-object"),
         ({"n": [1, 2, 3]}, "The schema can not convert input 'n' to tensor with proper shape"),
@@ -85,10 +85,10 @@ def test_fixed_dimensions_first_then_the_innermost(half: int) -> None:
         ({"id": 1}, "Unable to parse 'id': attempt to access JSON non-string as string"),
     ],
 )  # fmt: skip
-def test_refusals(document: Any, told: str) -> None:
+def test_refusals(document: Any, reported: str) -> None:
     with pytest.raises(ServingError) as raised:
         decode(document)
-    assert raised.value.message == told
+    assert raised.value.message == reported
 
 
 def test_a_model_with_an_input_called_parameters() -> None:

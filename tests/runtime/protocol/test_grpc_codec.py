@@ -145,7 +145,7 @@ EXPLICIT = "unexpected explicit tensor data for input tensor 'T' for model 'm'"
 
 
 @pytest.mark.parametrize(
-    ("build", "told"),
+    ("build", "reported"),
     [
         (with_parameter("sequence_id", "bool_param", True), "invalid value type for 'sequence_id' parameter, expected int64_param or string_param."),
         (with_parameter("sequence_end", "int64_param", 1), "invalid value type for 'sequence_end' parameter, expected bool_param."),
@@ -168,8 +168,8 @@ EXPLICIT = "unexpected explicit tensor data for input tensor 'T' for model 'm'"
         (with_output(classification=1, shared_memory_region="r"), "output can't set both 'shared_memory_region' and 'classification'"),
     ],
 )  # fmt: skip
-def test_refusals(build: Any, told: str) -> None:
-    assert refused(build).message == told
+def test_refusals(build: Any, reported: str) -> None:
+    assert refused(build).message == reported
 
 
 def test_response_parameters_keep_their_types() -> None:

@@ -119,16 +119,16 @@ def test_what_is_cut_is_what_protobuf_reads(message: bytes, more: bytes) -> None
     if parts is None:
         return
     try:
-        whole = pb.ModelInferRequest.FromString(message)
+        full = pb.ModelInferRequest.FromString(message)
     except DecodeError:
         # The key is decoded before it is trusted; the id and the contents need nothing but their lengths.
         assert not is_sound(parts)
         return
-    assert list(whole.raw_input_contents) == [bytes(raw) for raw in parts.raw]
-    assert whole.id.encode() == parts.id
-    del whole.raw_input_contents[:]
-    whole.id = ""
-    assert pb.ModelInferRequest.FromString(parts.key) == whole
+    assert list(full.raw_input_contents) == [bytes(raw) for raw in parts.raw]
+    assert full.id.encode() == parts.id
+    del full.raw_input_contents[:]
+    full.id = ""
+    assert pb.ModelInferRequest.FromString(parts.key) == full
 
 
 def request_of(size: int, request_id: str = "") -> bytes:

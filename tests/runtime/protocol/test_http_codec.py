@@ -236,7 +236,7 @@ def test_raw(model: ModelView, body: bytes, shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "told"),
+    ("model", "reported"),
     [
         (view("FP32", (1,), extra=True), "Raw request must only have 1 input (found 1) to be deduced but got 2 inputs in 'm' model configuration"),
         (view("FP32", (-1, -1)), "The shape of the raw input 'T' can not be deduced because there are more than one variable-sized dimension"),
@@ -244,10 +244,10 @@ def test_raw(model: ModelView, body: bytes, shape: tuple[int, ...]) -> None:
         (view("FP32", (2,)), "input byte size mismatch for input 'raw_input' for model 'm'. Expected 8, got 5"),
     ],
 )  # fmt: skip
-def test_raw_refusals(model: ModelView, told: str) -> None:
+def test_raw_refusals(model: ModelView, reported: str) -> None:
     with pytest.raises(ServingError) as raised:
         http_request.decode_raw(b"12345", "m", "", lambda: model)
-    assert raised.value.message == f"[request id: <id_unknown>] {told}"
+    assert raised.value.message == f"[request id: <id_unknown>] {reported}"
 
 
 @pytest.mark.parametrize("datatype", ["FP16", "BF16"])

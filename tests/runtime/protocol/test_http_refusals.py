@@ -75,11 +75,11 @@ MISMATCHES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "status", "told"), MISMATCHES)
-def test_refusals(body: bytes, status: int, told: str) -> None:
+@pytest.mark.parametrize(("body", "status", "reported"), MISMATCHES)
+def test_refusals(body: bytes, status: int, reported: str) -> None:
     with pytest.raises(ServingError) as raised:
         decode(body)
-    assert (raised.value.kind, raised.value.message) == (KINDS[status], told)
+    assert (raised.value.kind, raised.value.message) == (KINDS[status], reported)
 
 
 def test_narrow_integers_wrap_and_wide_floats_overflow() -> None:
@@ -104,7 +104,7 @@ OF = "for inference input 'T' for model 'm'"
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "reported"),
     [
         (binary("INT32", [2], b"\0" * 4), "[request id: i] input byte size mismatch for input 'T' for model 'm'. Expected 8, got 4"),
         (binary("INT32", [1], b"\0" * 5, 4), "unexpected additional input data for model 'm'"),
@@ -116,10 +116,10 @@ OF = "for inference input 'T' for model 'm'"
         (binary("FP99", [2], b"\0" * 4), "invalid datatype for input T"),
     ],
 )  # fmt: skip
-def test_binary_refusals(body: tuple[bytes, int], told: str) -> None:
+def test_binary_refusals(body: tuple[bytes, int], reported: str) -> None:
     with pytest.raises(ServingError) as raised:
         decode(*body)
-    assert (raised.value.kind, raised.value.message) == (ErrorKind.INVALID_ARG, told)
+    assert (raised.value.kind, raised.value.message) == (ErrorKind.INVALID_ARG, reported)
 
 
 def test_an_input_set_twice_is_refused() -> None:
@@ -129,7 +129,7 @@ def test_an_input_set_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "reported"),
     [
         ({"shared_memory_region": "r", "classification": 1}, "Output can't set both 'shared_memory_region' and 'classification'"),
         ({"shared_memory_region": "r", "binary_data": True}, "Output can't set both 'shared_memory_region' and 'binary_data'"),
@@ -138,20 +138,20 @@ def test_an_input_set_twice_is_refused() -> None:
         ({"binary_data": 1}, "Unable to parse 'binary_data': attempt to access JSON non-boolean as boolean"),
     ],
 )  # fmt: skip
-def test_output_refusals(parameters: dict[str, Any], told: str) -> None:
+def test_output_refusals(parameters: dict[str, Any], reported: str) -> None:
     with pytest.raises(ServingError) as raised:
         decode(orjson.dumps({"inputs": [], "outputs": [{"name": "O", "parameters": parameters}]}))
-    assert raised.value.message == told
+    assert raised.value.message == reported
 
 
 def test_header_length() -> None:
     assert http_request.parse_header_length(None, 5) == 5
     assert http_request.parse_header_length("0", 5) == 0
-    for header, told in (
+    for header, reported in (
         ("x", "Unable to parse Inference-Header-Content-Length, got: x"),
         ("6", "inference header size should be in range (0, 5), got: 6"),
         ("99999999999", "Unable to parse Inference-Header-Content-Length, value is out of range [ -2147483648, 2147483647 ], got: 99999999999"),
     ):  # fmt: skip
         with pytest.raises(ServingError) as raised:
             http_request.parse_header_length(header, 5)
-        assert raised.value.message == told
+        assert raised.value.message == reported

@@ -156,7 +156,7 @@ class World:
 
     def decide(self, choice: int, outcome: Exception | None) -> None:
         """Let one that waits go on, or fail."""
-        self.waiting = [each for each in self.waiting if not each.done()]
+        self.waiting = [item for item in self.waiting if not item.done()]
         if self.waiting:
             one = self.waiting[choice % len(self.waiting)]
             one.set_result(None) if outcome is None else one.set_exception(outcome)
@@ -185,7 +185,7 @@ class World:
     async def settle(self) -> None:
         """Let all that waits succeed, until nothing waits."""
         await self.turn()
-        while any(not each.done() for each in self.waiting):
+        while any(not item.done() for item in self.waiting):
             self.decide(0, None)
             await self.turn()
 
@@ -231,8 +231,8 @@ async def play(world: World, step: tuple[Any, ...]) -> None:
 def check(world: World) -> None:
     """Check that what is reported is so."""
     records = world.registry.records
-    held = [version for record in records.values() for version in record.versions.values()]
-    assert {version.state for version in held} <= {State.READY, State.UNAVAILABLE}
+    reserved = [version for record in records.values() for version in record.versions.values()]
+    assert {version.state for version in reserved} <= {State.READY, State.UNAVAILABLE}
     assert not any(record.busy for record in records.values())
     for record in records.values():
         for number, version in record.versions.items():
@@ -246,7 +246,7 @@ def check(world: World) -> None:
         ready = [number for number, _ in record.serving()]
         if ready:
             assert world.registry.find(record.name).version == max(ready)
-    served = {version.served for version in held if isinstance(version.served, FakeVersion)}
+    served = {version.served for version in reserved if isinstance(version.served, FakeVersion)}
     assert world.alive == served, "nothing lives but what serves"
 
 
@@ -259,7 +259,7 @@ async def story(path: Path, events: list[tuple[Any, ...]], hurried: bool) -> Non
     if not hurried:
         await world.settle()
         check(world)
-        used = {each.folder.parent for each in world.alive if not each.folder.is_relative_to(path)}
+        used = {item.folder.parent for item in world.alive if not item.folder.is_relative_to(path)}
         assert world.files() == used, "files of a load request stay while a version needs them, and no longer"
     closing = asyncio.get_running_loop().create_task(world.registry.close(1.0))
     while not closing.done():

@@ -87,9 +87,9 @@ def test_a_configuration_that_is_no_text_is_a_problem_of_its_model_alone(tmp_pat
     model(tmp_path, "good")
     path = model(tmp_path, "bad") / "config.pbtxt"
     path.write_bytes(b"name: '\xff'")
-    found = layout.scan(tmp_path)
-    assert found["bad"].problem == f"failed to read text proto from {path}: byte 7 is not UTF-8"
-    assert found["good"].problem is None
+    result = layout.scan(tmp_path)
+    assert result["bad"].problem == f"failed to read text proto from {path}: byte 7 is not UTF-8"
+    assert result["good"].problem is None
 
 
 def test_a_configuration_that_is_a_folder_is_a_problem(tmp_path: Path) -> None:
@@ -116,11 +116,11 @@ def test_a_model_in_two_repositories_is_served_from_neither(tmp_path: Path) -> N
     model(two, "both")
     model(one, "b")
     model(two, "a")
-    found = layout.scan_all([one, two])
-    assert list(found) == ["a", "b", "both"]
-    assert found["both"].problem == "model appears in two or more repositories"
-    assert found["both"].also_in == (two / "both",)
-    assert found["a"].problem is None
+    result = layout.scan_all([one, two])
+    assert list(result) == ["a", "b", "both"]
+    assert result["both"].problem == "model appears in two or more repositories"
+    assert result["both"].also_in == (two / "both",)
+    assert result["a"].problem is None
 
 
 def test_the_same_repository_named_twice_is_one(tmp_path: Path) -> None:
@@ -148,9 +148,9 @@ def replaced_file(path: Path) -> None:
     """Replace a file by one of the same size and time: only the inode differs."""
     target = path / "1" / "model.py"
     status = target.stat()
-    beside = put(path / "1" / "beside", "PASS")
-    os.utime(beside, ns=(status.st_atime_ns, status.st_mtime_ns))
-    beside.replace(target)
+    neighbour = put(path / "1" / "beside", "PASS")
+    os.utime(neighbour, ns=(status.st_atime_ns, status.st_mtime_ns))
+    neighbour.replace(target)
 
 
 def older_file(path: Path) -> None:

@@ -10,19 +10,19 @@ def folder(name: str, fingerprint: str = "f", content: str = "c") -> ModelFolder
 
 
 def scan(*folders: ModelFolder) -> dict[str, ModelFolder]:
-    return {each.name: each for each in folders}
+    return {folder.name: folder for folder in folders}
 
 
 def test_nothing_changed() -> None:
-    found = changes(scan(folder("a")), scan(folder("a")))
-    assert found == Changes()
-    assert not found
+    result = changes(scan(folder("a")), scan(folder("a")))
+    assert result == Changes()
+    assert not result
 
 
 def test_added_and_removed_are_sorted() -> None:
-    found = changes(scan(folder("x"), folder("w")), scan(folder("b"), folder("a")))
-    assert found == Changes(added=("a", "b"), removed=("w", "x"))
-    assert found
+    result = changes(scan(folder("x"), folder("w")), scan(folder("b"), folder("a")))
+    assert result == Changes(added=("a", "b"), removed=("w", "x"))
+    assert result
 
 
 def test_a_changed_file_and_a_changed_configuration_are_distinguished() -> None:

@@ -28,7 +28,7 @@ def delivered(reshaping: OutputShapes, *shape: int) -> InferResponse:
 
 
 @pytest.mark.parametrize(
-    ("dims", "own", "batch", "answered", "told"),
+    ("dims", "own", "batch", "answered", "message"),
     [
         ([1], [], 4, (3,), (3, 1)),
         ([2, 3], [6], 0, (6,), (2, 3)),
@@ -37,9 +37,9 @@ def delivered(reshaping: OutputShapes, *shape: int) -> InferResponse:
     ],
     ids=["scalar", "flat", "variable", "declared already"],
 )
-def test_clients_see_the_declared_shape(dims, own, batch, answered, told):
+def test_clients_see_the_declared_shape(dims, own, batch, answered, message):
     response = delivered(shapes(dims, own, batch), *answered)
-    assert [tensor.shape for tensor in response.outputs] == [(7,), told]
+    assert [tensor.shape for tensor in response.outputs] == [(7,), message]
 
 
 def test_an_answer_that_does_not_fit_is_an_error():

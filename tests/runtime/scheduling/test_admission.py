@@ -79,10 +79,10 @@ def test_an_optional_input_alone_is_not_enough():
     lone = mc.ModelConfig(name="m", max_batch_size=4)
     lone.input.add(name="A", data_type=mc.TYPE_FP32, dims=[-1])
     lone.input.add(name="C", data_type=mc.TYPE_BOOL, dims=[1], optional=True)
-    told = (
+    reported = (
         r"expected number of inputs between 1 and 2 but got 1 inputs for model 'm'. Got input\(s\) \['C'\], but missing"
     )
-    with pytest.raises(ServingError, match=told):
+    with pytest.raises(ServingError, match=reported):
         Admission(lone).check(request(C=C))
 
 
@@ -111,8 +111,8 @@ def with_shape_tensor() -> mc.ModelConfig:
 def test_a_shape_tensor_has_no_batch_and_its_values_decide_who_shares_one():
     admission = Admission(with_shape_tensor())
     one, same, other = (request(A=A, S=np.array(values, np.int32)) for values in ([1, 2], [1, 2], [1, 3]))
-    admitted = [admission.admit(each) for each in (one, same, other)]
-    assert [each.size for each in admitted] == [3, 3, 3]
+    admitted = [admission.admit(item) for item in (one, same, other)]
+    assert [item.size for item in admitted] == [3, 3, 3]
     assert admitted[0].key == admitted[1].key
     assert admitted[0].key != admitted[2].key
     with pytest.raises(
@@ -148,9 +148,9 @@ def test_so_many_plans_are_recorded_and_no_more():
     admission = Admission(config(0))
     templates = [RequestTemplate(request(A=np.zeros(n, np.float32), B=B[0])) for n in range(TEMPLATES + 1)]
     raw = [b"", b""]
-    known = [admission.admit(template.request("", raw)) for template in templates]
-    assert admission.admit(templates[-1].request("", raw)) is known[-1]
-    assert admission.admit(templates[0].request("", raw)) is not known[0]
+    registered = [admission.admit(template.request("", raw)) for template in templates]
+    assert admission.admit(templates[-1].request("", raw)) is registered[-1]
+    assert admission.admit(templates[0].request("", raw)) is not registered[0]
 
 
 TYPES = {"FP32": np.float32, "INT32": np.int32}
@@ -208,8 +208,10 @@ def is_empty(made: mc.ModelConfig, asked: InferRequest) -> bool:
 @given(st.data())
 def test_the_quick_check_takes_what_the_slow_one_has_nothing_against(data: st.DataObject):
     made = data.draw(configs())
-    asked = data.draw(requests(made))
-    told = shapes.check_request(made, {name: (tensor.datatype, tensor.shape) for name, tensor in asked.inputs.items()})
-    if told is None and is_empty(made, asked):
-        told = "inference request batch-size must be >= 1 for 'm'"
-    assert refusal(made, asked) == told
+    requested = data.draw(requests(made))
+    reported = shapes.check_request(
+        made, {name: (tensor.datatype, tensor.shape) for name, tensor in requested.inputs.items()}
+    )
+    if reported is None and is_empty(made, requested):
+        reported = "inference request batch-size must be >= 1 for 'm'"
+    assert refusal(made, requested) == reported

@@ -154,31 +154,31 @@ def test_a_full_queue_refuses_with_tritons_words():
 
 def test_reject_expires_even_while_every_instance_is_busy():
     scheduler = batcher(0, policies=policy(timeout_ns=50 * US))
-    late, fresh = queued(arrived=0), queued(arrived=30 * US)
-    submit(scheduler, late, fresh)
+    overdue, fresh = queued(arrived=0), queued(arrived=30 * US)
+    submit(scheduler, overdue, fresh)
     assert scheduler.advance(0).wake_at == 50 * US
     step = scheduler.advance(50 * US)
-    assert refused(step) == [late]
+    assert refused(step) == [overdue]
     assert step.wake_at == 80 * US
 
 
 def test_delay_sends_the_overdue_behind_the_others():
     scheduler = batcher(2, policies=policy(timeout_ns=50 * US, delay_on_timeout=True), merge=False)
-    late, fresh = queued(arrived=0), queued(arrived=30 * US)
-    submit(scheduler, late, fresh)
+    overdue, fresh = queued(arrived=0), queued(arrived=30 * US)
+    submit(scheduler, overdue, fresh)
     step = scheduler.advance(60 * US)
     assert refused(step) == []
-    assert ran(step) == [[fresh], [late]]
+    assert ran(step) == [[fresh], [overdue]]
 
 
 @pytest.mark.parametrize(
-    ("default", "wanted", "expected"),
+    ("default", "desired", "expected"),
     [(100, 40, 40), (100, 400, 100), (0, 40, None), (100, 0, 100)],
     ids=["shorter", "longer is ignored", "no default, no override", "none wanted"],
 )
-def test_a_request_may_only_shorten_the_timeout(default, wanted, expected):
+def test_a_request_may_only_shorten_the_timeout(default, desired, expected):
     rule = QueuePolicy(timeout_ns=default * US, allow_override=True)
-    deadline = rule.deadline(queued(timeout_us=wanted))
+    deadline = rule.deadline(queued(timeout_us=desired))
     assert deadline == (None if expected is None else expected * US)
 
 
@@ -211,11 +211,11 @@ def test_a_model_without_a_batch_dimension_keeps_its_queue_policies():
     config.dynamic_batching.default_queue_policy.default_timeout_microseconds = 50
     config.dynamic_batching.max_queue_delay_microseconds = 100
     scheduler = Bench(0, BatchingRules.of(config))
-    late, low, high = queued(), queued(arrived=20 * US), queued(arrived=30 * US, priority=1)
-    submit(scheduler, late, low, high, queued(arrived=30 * US))
+    overdue, low, high = queued(), queued(arrived=20 * US), queued(arrived=30 * US, priority=1)
+    submit(scheduler, overdue, low, high, queued(arrived=30 * US))
     assert scheduler.submit(queued(arrived=30 * US)) is not None
     assert scheduler.advance(30 * US).wake_at == 50 * US
-    assert refused(scheduler.advance(50 * US)) == [late]
+    assert refused(scheduler.advance(50 * US)) == [overdue]
     scheduler.free = [1, 2]
     assert ran(scheduler.advance(60 * US)) == [[high], [low]], "one request each, at once"
 
@@ -327,7 +327,7 @@ def test_what_waits_is_at_the_level_that_it_requested_under_other_levels():
 def test_a_timeout_that_has_begun_goes_on():
     policies = QueuePolicies(default=QueuePolicy(timeout_ns=50), by_level={})
     scheduler = batcher(delay_ns=1_000 * US, policies=policies)
-    late = queued()
-    submit(scheduler, late)
+    overdue = queued()
+    submit(scheduler, overdue)
     scheduler.scheduler.follow(BatchingRules(max_batch_size=8, delay_ns=1_000 * US))
-    assert refused(scheduler.advance(50)) == [late]
+    assert refused(scheduler.advance(50)) == [overdue]

@@ -83,11 +83,11 @@ def expected(graph: Graph) -> tuple[list[tuple[int, list[float]]], list[list[flo
     return calls, [[values[name][path[: len(lines[name])]] for name in graph.outputs] for path in paths]
 
 
-def needed_steps(graph: Graph, wanted: list[str]) -> set[int]:
+def needed_steps(graph: Graph, desired: list[str]) -> set[int]:
     """Return the steps that lead to a desired output, or to a tensor that is no output and is read by no step."""
     read = {name for reads in graph.reads for name in reads}
     ends = {f"t{index}" for index in range(len(graph.reads))} - read - set(graph.outputs)
-    needed = {*wanted, *ends}
+    needed = {*desired, *ends}
     for index in reversed(range(len(graph.reads))):
         if f"t{index}" in needed:
             needed.update(graph.reads[index])
@@ -130,13 +130,13 @@ def test_every_step_runs_for_every_answer_that_drives_it(graph: Graph, raw: bool
         if not last:
             waiting.append((call, inputs, answer + 1))
         progress = run.receive(call, response(value_of(call.step.index, inputs, answer), last, raw))
-    asked = Graph(graph.reads, graph.streams, requested or graph.outputs)
-    calls, answers = expected(asked)
-    needed = needed_steps(graph, asked.outputs)
+    requested_value = Graph(graph.reads, graph.streams, requested or graph.outputs)
+    calls, answers = expected(requested_value)
+    needed = needed_steps(graph, requested_value.outputs)
     calls = [call for call in calls if call[0] in needed]
     assert [one.final for one in responses] == [False] * (len(responses) - 1) + [True]
-    told = [[number(tensor) for tensor in one.outputs] for one in responses if one.outputs]
-    assert sorted(told) == sorted(answers)
+    reported = [[number(tensor) for tensor in one.outputs] for one in responses if one.outputs]
+    assert sorted(reported) == sorted(answers)
     if not any(graph.streams):
         assert all(call in calls for call in called), "some may not have run: the answer needed them no more"
     elif steps.wanted(tuple(requested)).stream >= 0:

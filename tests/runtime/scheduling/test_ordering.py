@@ -12,7 +12,7 @@ def response(name: str, final: bool = True) -> InferResponse:
 
 def test_later_responses_wait_for_earlier_requests():
     order, left = ResponseOrder(), []
-    a, b, c = [order.expect(lambda given: left.append(given.id)) for _ in range(3)]
+    a, b, c = [order.expect(lambda argument: left.append(argument.id)) for _ in range(3)]
     b(response("b1"))
     assert left == []
     a(response("a1", final=False))
@@ -24,7 +24,7 @@ def test_later_responses_wait_for_earlier_requests():
 
 def test_the_first_in_line_streams():
     order, left = ResponseOrder(), []
-    first = order.expect(lambda given: left.append(given.id))
+    first = order.expect(lambda argument: left.append(argument.id))
     for name in "xyz":
         first(response(name, final=name == "z"))
         assert left[-1] == name
@@ -33,10 +33,10 @@ def test_the_first_in_line_streams():
 def test_what_an_answer_brings_in_at_once_follows_in_order():
     order, left = ResponseOrder(), []
 
-    def again(given: InferResponse) -> None:
-        left.append(given.id)
+    def again(inputs: InferResponse) -> None:
+        left.append(inputs.id)
         if len(left) < 3:
-            order.expect(again)(response(f"after {given.id}"))
+            order.expect(again)(response(f"after {inputs.id}"))
 
     a, b = order.expect(again), order.expect(again)
     b(response("b"))
@@ -47,10 +47,14 @@ def test_what_an_answer_brings_in_at_once_follows_in_order():
 def test_a_delivery_that_raises_stalls_nothing_behind_it():
     order, left = ResponseOrder(), []
 
-    def gone(given: InferResponse) -> None:
-        raise ConnectionError(given.id)
+    def gone(inputs: InferResponse) -> None:
+        raise ConnectionError(inputs.id)
 
-    first, second, third = order.expect(gone), order.expect(gone), order.expect(lambda given: left.append(given.id))
+    first, second, third = (
+        order.expect(gone),
+        order.expect(gone),
+        order.expect(lambda argument: left.append(argument.id)),
+    )
     third(response("c"))
     second(response("b1", final=False))
     second(response("b2"))

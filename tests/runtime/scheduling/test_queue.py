@@ -79,14 +79,16 @@ class QueueMachine(RuleBasedStateMachine):
         self.now += ns
         expected: list[tuple[int, QueuedRequest]] = []
         for level, policy in self.policies.items():
-            late = [(q.deadline, q) for q in self.in_time[level] if q.deadline is not None and q.deadline <= self.now]
-            late.sort(key=lambda one: (one[0], one[1].ticket))
-            for _, queued in late:
+            overdue = [
+                (q.deadline, q) for q in self.in_time[level] if q.deadline is not None and q.deadline <= self.now
+            ]
+            overdue.sort(key=lambda one: (one[0], one[1].ticket))
+            for _, queued in overdue:
                 self._forget(queued)
             if policy.delay_on_timeout:
-                self.delayed[level] += [queued for _, queued in late]
+                self.delayed[level] += [queued for _, queued in overdue]
             else:
-                expected += late
+                expected += overdue
         expected.sort(key=lambda one: (one[0], one[1].ticket))
         assert self.queue.expire(self.now) == [queued for _, queued in expected]
 

@@ -52,11 +52,11 @@ def onnx_file() -> bytes:
 
 def chain(name: str, *models: str) -> str:
     names = {"square": ("A", "B")}
-    tensors = ["IN", *(f"t{place}" for place in range(len(models) - 1)), "OUT"]
+    tensors = ["IN", *(f"t{number}" for number in range(len(models) - 1)), "OUT"]
     steps = []
     for model, source, target in zip(models, tensors, tensors[1:], strict=False):
-        given, made = names.get(model, ("x", "y"))
-        steps.append(STEP.format(model=model, given=given, made=made, source=source, target=target))
+        inputs, made = names.get(model, ("x", "y"))
+        steps.append(STEP.format(model=model, given=inputs, made=made, source=source, target=target))
     return ENSEMBLE.format(name=name, steps=" ".join(steps))
 
 

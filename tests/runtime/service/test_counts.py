@@ -13,9 +13,11 @@ STAGES = ("compute_input", "compute_infer", "compute_output")
 def counts(plane, name: str) -> dict[str, object]:
     """Return everything counted about a model, without the durations."""
     statistics = plane.statistics(name, "").model_stats[0]
-    told = {field.name: duration.count for field, duration in statistics.inference_stats.ListFields() if duration.count}
+    reported = {
+        field.name: duration.count for field, duration in statistics.inference_stats.ListFields() if duration.count
+    }
     batches = {b.batch_size: [getattr(b, stage).count for stage in STAGES] for b in statistics.batch_stats}
-    return {"rows": statistics.inference_count, "runs": statistics.execution_count, "batches": batches, **told}
+    return {"rows": statistics.inference_count, "runs": statistics.execution_count, "batches": batches, **reported}
 
 
 def every_stage(count: int) -> dict[str, int]:

@@ -30,10 +30,10 @@ async def test_nothing_comes_to_the_host_between_steps_on_devices(repository: Re
     plane = await serve()
     for name in ("twice", "square", "e"):
         await plane.load(name, None, {})
-    with copies() as counted:
+    with copies() as counts:
         response = await infer(plane, ask("e", 1, 2, 3, 4))
     assert response.outputs[0].array.tolist() == [[8, 32, 72, 128]]
-    assert (counted.to_device, counted.to_host) == (1, 1), "the client's request, and the answer to it"
+    assert (counts.to_device, counts.to_host) == (1, 1), "the client's request, and the answer to it"
 
 
 @pytest.mark.usefixtures("models")
@@ -42,10 +42,10 @@ async def test_a_step_in_a_process_gets_its_tensors_from_the_host(repository: Re
     plane = await serve()
     for name in ("twice", "plus", "e"):
         await plane.load(name, None, {})
-    with copies() as counted:
+    with copies() as counts:
         response = await infer(plane, ask("e", 1, 2, 3, 4))
     assert response.outputs[0].array.tolist() == [[8, 12, 16, 20]]
-    assert (counted.to_device, counted.to_host) == (2, 2)
+    assert (counts.to_device, counts.to_host) == (2, 2)
 
 
 @pytest.mark.usefixtures("models")

@@ -60,11 +60,11 @@ async def test_a_death_is_noticed_while_a_copy_of_the_process_has_the_socket(rep
     plane = await serve()
     await plane.load("m", None, {})
     family = started(pids)
-    asked = asyncio.create_task(infer(plane, ask("m", -1.0)))
+    pending = asyncio.create_task(infer(plane, ask("m", -1.0)))
     await gate.reached()
     os.kill(family[0], signal.SIGKILL)
     with pytest.raises(ServingError, match=r"was killed by signal 9 \(SIGKILL\); it is being restarted"):
-        await asked
+        await pending
     await all_gone(family)
     assert await value(plane, "m", 3) == 3
     assert set(started(pids)).isdisjoint(family)

@@ -25,14 +25,14 @@ async def test_a_model_may_call_others_until_what_was_accepted_is_answered(repos
     plane = await serve()
     for name in ("last", "middle", "first"):
         await plane.load(name, None, {})
-    asked = [asyncio.create_task(value(plane, "first", x)) for x in (3, 5)]
+    pending = [asyncio.create_task(value(plane, "first", x)) for x in (3, 5)]
     await gate.reached()
     closing = asyncio.create_task(plane.close(grace=30))
     await asyncio.sleep(0)
     with pytest.raises(ServingError, match="Server is stopping"):
         await infer(plane, ask("last", 1.0))
     gate.open()
-    assert await asyncio.gather(*asked) == [8, 12]
+    assert await asyncio.gather(*pending) == [8, 12]
     await closing
 
 
@@ -40,8 +40,8 @@ async def test_what_takes_longer_than_the_grace_is_answered_with_an_error(reposi
     repository.add("m", execute=gate.code)
     plane = await serve()
     await plane.load("m", None, {})
-    asked = asyncio.create_task(value(plane, "m"))
+    pending = asyncio.create_task(value(plane, "m"))
     await gate.reached()
     await plane.close(grace=0.05)
     with pytest.raises(ServingError):
-        await asked
+        await pending

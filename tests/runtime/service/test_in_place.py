@@ -74,13 +74,13 @@ async def test_instances_run_side_by_side(repository, serve, gate, loads):
     repository.add("m", log(loads), gate.code, (INSTANCES % 1))
     plane = await serve()
     await plane.load("m", None, {})
-    held = asyncio.create_task(value(plane, "m", 1))
+    running = asyncio.create_task(value(plane, "m", 1))
     await gate.reached()
     configure(repository, (INSTANCES % 2))
     await plane.load("m", None, {})
     gate.open()
     assert await value(plane, "m", 2) == 2
-    assert await held == 1
+    assert await running == 1
     assert len({line.split()[1] for line in loads.read_text().splitlines()}) == 2
 
 
@@ -88,14 +88,14 @@ async def test_one_too_many_answers_what_it_runs(repository, serve, gate):
     repository.add("m", execute=f"{gate.code}; y = x + os.getpid()", config=(INSTANCES % 2))
     plane = await serve()
     await plane.load("m", None, {})
-    held = [asyncio.create_task(value(plane, "m", 0)) for _ in range(2)]
+    running = [asyncio.create_task(value(plane, "m", 0)) for _ in range(2)]
     await gate.reached()
     configure(repository, (INSTANCES % 1))
     shrinking = asyncio.create_task(plane.load("m", None, {}))
     await until(lambda: plane.registry.find("m").instances == 1)
     assert not shrinking.done(), "it is so once the instance has gone"
     gate.open()
-    processes = await asyncio.gather(*held)
+    processes = await asyncio.gather(*running)
     await shrinking
     assert len(set(processes)) == 2
     assert await value(plane, "m", 0) in processes
@@ -130,8 +130,8 @@ async def test_of_several_versions_all_change_or_none(repository, serve, tmp_pat
     configure(repository, (INSTANCES % 2) + every)
     with pytest.raises(ServingError):
         await plane.load("m", None, {})
-    places = [plane.registry.find("m", v).instances for v in ("1", "2")]
-    assert places == [1, 1]
+    locations = [plane.registry.find("m", v).instances for v in ("1", "2")]
+    assert locations == [1, 1]
     assert [await value(plane, "m", 0, version=v) for v in ("1", "2")] == [1, 2]
 
 
@@ -143,7 +143,7 @@ async def test_the_window_the_limits_and_the_order_change_inplace(repository, se
     hour = CONFIG.replace("{ }", "{ max_queue_delay_microseconds: 3600000000 preferred_batch_size: [ 3 ] }")
     configure(repository, hour)
     await plane.load("m", None, {})
-    (now,) = [each.service for each in series(plane.registry.records.values())]
+    (now,) = [sery.service for sery in series(plane.registry.records.values())]
     assert now is not None
     assert (now.max_batch_size, now.max_queue_delay_us) == (3, 3600000000), "what is measured is what is so now"
     three = await asyncio.gather(*[value(plane, "m") for _ in range(3)])

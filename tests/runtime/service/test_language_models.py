@@ -44,8 +44,8 @@ async def test_a_decoupled_one_streams(
     plane = await serve(load_timeout=120.0)
     await plane.load("lm", None, {})
     tokens = [token async for part in responses(plane, request(5, new=6, streaming=True)) for token in output(part)]
-    (whole,) = [part async for part in responses(plane, request(5, new=6))]
-    assert tokens == output(whole)
+    (full,) = [part async for part in responses(plane, request(5, new=6))]
+    assert tokens == output(full)
     assert len(tokens) == 6
     with pytest.raises(DecoupledModelError):
         plane.submit(request(5), lambda response: None, single=True)

@@ -108,11 +108,11 @@ async def test_answers_that_a_client_keeps_stay_as_they_were(repository, serve, 
     plane = await serve()
     await plane.load("m", None, {})
     most = ARENA_SIZE // (4 * COUNT) + 8
-    kept = [await infer(plane, large(number)) for number in range(most)]
-    assert [(float(one.outputs[0].array[0]), float(one.outputs[0].array[-1])) for one in kept] == [
+    retained = [await infer(plane, large(number)) for number in range(most)]
+    assert [(float(one.outputs[0].array[0]), float(one.outputs[0].array[-1])) for one in retained] == [
         (number, number) for number in range(most)
     ]
-    kept.clear()
+    retained.clear()
     await at_rest(*arenas)
 
 
@@ -132,12 +132,12 @@ async def test_with_its_process_goes_what_lay_in_its_memory_and_answers_stay(rep
     repository.add("m", execute="x[0] < 0 and os._exit(3)", config=CONFIG)
     plane = await serve()
     await plane.load("m", None, {})
-    kept = await infer(plane, large(7))
-    told = await asyncio.gather(*[infer(plane, large(-1)) for _ in range(2)], return_exceptions=True)
-    assert any(isinstance(one, ServingError) for one in told)
-    assert (kept.outputs[0].array == 7).all()
+    retained = await infer(plane, large(7))
+    reported = await asyncio.gather(*[infer(plane, large(-1)) for _ in range(2)], return_exceptions=True)
+    assert any(isinstance(one, ServingError) for one in reported)
+    assert (retained.outputs[0].array == 7).all()
     assert await echoed(plane, 3)
-    del kept
+    del retained
     await at_rest(arenas[-1])
 
 

@@ -127,8 +127,8 @@ async def test_a_slow_client_that_goes_lets_its_model_go_on(repository, serve, i
     await plane.load("s", None, {})
     stream = responses(plane, ask("s", float(MANY)))
     await anext(stream)
-    held = await sent(plane)
+    reserved = await sent(plane)
     await stream.aclose()
     while plane.statistics("s", "").model_stats[0].inference_stats.fail.count < 1:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
-    assert held <= await sent(plane) < MANY
+    assert reserved <= await sent(plane) < MANY

@@ -259,15 +259,15 @@ async def test_an_ensemble_follows_the_health_of_its_steps(repository, serve):
     assert await value(plane, "e", 3) == 3
 
 
-@pytest.mark.parametrize("wanted", [("*",), ("a", "b", "a", "e")])
-async def test_models_named_at_start_load_side_by_side(repository, serve, wanted):
+@pytest.mark.parametrize("desired", [("*",), ("a", "b", "a", "e")])
+async def test_models_named_at_start_load_side_by_side(repository, serve, desired):
     folder = repository.path.parent
     for name, other in ("ab", "ba"):
         begun, awaited = folder / name, folder / other
         code = f"open({str(begun)!r}, 'w').close()\nwhile not os.path.exists({str(awaited)!r}): time.sleep(0.005)"
         repository.add(name, initialize=code)
     repository.write("e", {"1/.keep": ""}, ENSEMBLE)
-    plane = await serve(startup_models=wanted)
+    plane = await serve(startup_models=desired)
     assert await states(plane) == {"a:1": "READY", "b:1": "READY", "e:1": "READY"}
     assert plane.ready()
 

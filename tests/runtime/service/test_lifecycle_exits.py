@@ -23,7 +23,7 @@ from argosy_runtime.repository.serving.served import ServedModel
 def processes() -> list[psutil.Process]:
     """Return the running processes of models that this one has started, without those of other tests' servers."""
     started = psutil.Process(os.getpid()).children()
-    return [each for each in started if _is_a_models(each)]
+    return [item for item in started if _is_a_models(item)]
 
 
 def _is_a_models(process: psutil.Process) -> bool:
@@ -250,10 +250,10 @@ async def test_of_versions_in_a_first_load_none_serves_if_one_fails(repository, 
     with pytest.raises(ServingError):
         await plane.load("m", None, {})
     index = (await plane.index(ready_only=False)).models
-    told = [(each.version, each.state, each.reason.partition(":")[2].strip() or each.reason) for each in index]
-    assert told[0] == ("1", "UNAVAILABLE", "unloaded")
-    assert told[1][:2] == ("2", "UNAVAILABLE")
-    assert "no weights" in told[1][2]
+    reported = [(item.version, item.state, item.reason.partition(":")[2].strip() or item.reason) for item in index]
+    assert reported[0] == ("1", "UNAVAILABLE", "unloaded")
+    assert reported[1][:2] == ("2", "UNAVAILABLE")
+    assert "no weights" in reported[1][2]
     assert not processes()
 
 

@@ -22,7 +22,7 @@ async def at_rest(pid: int) -> None:
     looks = 0
     while looks < 3:
         await asyncio.sleep(0.05)
-        states = {psutil.Process(each.id).status() for each in psutil.Process(pid).threads()}
+        states = {psutil.Process(thread.id).status() for thread in psutil.Process(pid).threads()}
         looks = looks + 1 if states == {psutil.STATUS_SLEEPING} else 0
 
 

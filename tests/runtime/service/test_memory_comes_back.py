@@ -26,8 +26,8 @@ def mappings() -> int:
 
 def owned() -> Counter[str]:
     """Count our objects, by type."""
-    types = [type(each) for each in gc.get_objects()]
-    return Counter(each.__qualname__ for each in types if str(each.__module__).startswith("argosy_runtime."))
+    types = [type(item) for item in gc.get_objects()]
+    return Counter(item.__qualname__ for item in types if str(item.__module__).startswith("argosy_runtime."))
 
 
 @pytest.mark.parametrize("isolation", ["", THREAD], ids=["process", "thread"])

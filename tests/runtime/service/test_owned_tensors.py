@@ -134,13 +134,13 @@ async def test_a_step_that_works_inplace_changes_nothing_of_the_others(repositor
     plane = await serve()
     for name in ("source", "in_place", "reader", "e"):
         await plane.load(name, None, {})
-    given = np.arange(size, dtype=np.float32).reshape(1, -1)
-    request = InferRequest("e", {"X": Tensor("X", "FP32", given)}, requested_outputs=("RAW", "A", "B"))
+    inputs = np.arange(size, dtype=np.float32).reshape(1, -1)
+    request = InferRequest("e", {"X": Tensor("X", "FP32", inputs)}, requested_outputs=("RAW", "A", "B"))
     raw, changed, read = [output.array.copy() for output in (await infer(plane, request)).outputs]
     assert np.array_equal(raw[0], np.arange(size) + 1)
     assert np.array_equal(read, raw)
     assert abs(float(changed.mean())) < 1
-    assert np.array_equal(given[0], np.arange(size)), "what the client has"
+    assert np.array_equal(inputs[0], np.arange(size)), "what the client has"
 
 
 async def test_a_torch_model_may_answer_with_a_buffer_of_its_own(repository, serve):

@@ -36,9 +36,9 @@ async def test_nothing_comes_to_the_host_between_two_plans(repository: Repositor
     for name in ("first", "second", "e"):
         await plane.load(name, None, {})
     for batch in (1, 3, 8):
-        given = np.arange(batch * 2, dtype=np.float32).reshape(batch, 2)
-        with copies() as counted:
-            response = await infer(plane, InferRequest("e", {"IN": Tensor("IN", "FP32", given)}))
-        assert response.outputs[0].array.tolist() == (given * 4).tolist()
-        assert (counted.to_device, counted.to_host) == (1, 1), "the client's request, and the answer to it"
+        inputs = np.arange(batch * 2, dtype=np.float32).reshape(batch, 2)
+        with copies() as counts:
+            response = await infer(plane, InferRequest("e", {"IN": Tensor("IN", "FP32", inputs)}))
+        assert response.outputs[0].array.tolist() == (inputs * 4).tolist()
+        assert (counts.to_device, counts.to_host) == (1, 1), "the client's request, and the answer to it"
     await plane.close(grace=5)

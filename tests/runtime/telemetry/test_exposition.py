@@ -20,27 +20,27 @@ def read_back(family: Family) -> list[tuple[str, dict[str, str], float]]:
 
 
 @given(labels, values)
-def test_a_value_keeps_its_labels_and_its_digits(told, value):
+def test_a_value_keeps_its_labels_and_its_digits(message, value):
     family = Family("m", "What it says", "gauge")
-    family.add(told, value)
-    family.add(Labels(told), value)
-    assert read_back(family) == [("m", told, float(value))] * 2
+    family.add(message, value)
+    family.add(Labels(message), value)
+    assert read_back(family) == [("m", message, float(value))] * 2
 
 
 def test_letters_that_have_to_be_escaped():
-    told = {"path": 'C:\\new "x"\nline'}
+    reported = {"path": 'C:\\new "x"\nline'}
     family = Family("m", "Two\nlines of \\ help", "gauge")
-    family.add(told, 1)
-    assert read_back(family) == [("m", told, 1.0)]
+    family.add(reported, 1)
+    assert read_back(family) == [("m", reported, 1.0)]
 
 
 @given(labels, st.lists(st.integers(0, 5), min_size=4, max_size=4), st.integers(0, 10**12))
-def test_a_histogram_has_every_bucket_with_those_below_it(told, counts, total):
+def test_a_histogram_has_every_bucket_with_those_below_it(message, counts, total):
     family = Family("h", "Durations", "histogram")
-    family.add_buckets(told, bound_texts((0.1, 2, 2.5)), counts, total)
+    family.add_buckets(message, bound_texts((0.1, 2, 2.5)), counts, total)
     buckets = zip(("0.1", "2", "2.5", "+Inf"), accumulate(counts), strict=True)
     assert read_back(family) == [
-        *[("h_bucket", {**told, "le": bound}, float(count)) for bound, count in buckets],
-        ("h_sum", told, float(total)),
-        ("h_count", told, float(sum(counts))),
+        *[("h_bucket", {**message, "le": bound}, float(count)) for bound, count in buckets],
+        ("h_sum", message, float(total)),
+        ("h_count", message, float(sum(counts))),
     ]

@@ -20,26 +20,26 @@ ENSEMBLE = InService(running=4, instances=None, decoupled=False, max_batch_size=
 @pytest.fixture
 def statistics() -> ModelStatistics:
     """Return two requests that were answered together after 4 ms, and waited for 1 ms."""
-    counted = ModelStatistics()
+    counts = ModelStatistics()
     for _ in range(2):
-        counted.single.add(4 * MS)
-        counted.queueing.add(1 * MS)
-    counted.succeeded(2, 8 * MS, 2 * MS, 5)
-    counted.ran(2, 5, ExecutionTimes(MS, 2 * MS, MS // 2))
-    return counted
+        counts.single.add(4 * MS)
+        counts.queueing.add(1 * MS)
+    counts.succeeded(2, 8 * MS, 2 * MS, 5)
+    counts.ran(2, 5, ExecutionTimes(MS, 2 * MS, MS // 2))
+    return counts
 
 
 def told(statistics: ModelStatistics, service: InService | None = MODEL, now: int = 0) -> dict[str, float]:
     """Return every sample by its name and, where it has more, its other labels' values."""
     series = [ModelSeries({"model": "m", "version": "1"}, statistics, 0, service)]
     text = exposition([*triton_families(series), *argosy_families(series, now)]).decode()
-    found = {}
+    result = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             assert (sample.labels.pop("model"), sample.labels.pop("version")) == ("m", "1")
             name = sample.name.removesuffix("_total") if family.name.startswith("nv_") else sample.name
-            found[" ".join([name, *sample.labels.values()])] = sample.value
-    return found
+            result[" ".join([name, *sample.labels.values()])] = sample.value
+    return result
 
 
 def test_durations_are_seconds_in_buckets(statistics):
@@ -92,7 +92,7 @@ def test_reasons_are_our_own_and_tritons():
     tritons = {"REJECTED": ("REJECTED", "TIMEOUT"), "BACKEND": ("BACKEND", "OUT_OF_MEMORY")}
     for reason in ("REJECTED", "CANCELED", "BACKEND", "OTHER"):
         ours = [FailureReason(name) for name in tritons.get(reason, (reason,))]
-        assert values[f"nv_inference_request_failure {reason}"] == sum(counts[each] for each in ours)
+        assert values[f"nv_inference_request_failure {reason}"] == sum(counts[our] for our in ours)
 
 
 def test_a_stream_has_first_responses_in_tritons_milliseconds():

@@ -66,14 +66,14 @@ def test_gpus_are_identified_by_their_uuid_in_tritons_units(monkeypatch):
     reader = GpuReader(GPUS)
     assert values(reader.read())["nv_energy_consumption GPU-a"] == 0
     driver.energy_mj += 2_500
-    told = values(reader.read())
-    assert told["nv_gpu_utilization GPU-a"] == 0.37
-    assert told["nv_gpu_utilization GPU-b"] == 1
-    assert told["nv_gpu_memory_total_bytes GPU-a"] == 150_000
-    assert told["nv_gpu_memory_used_bytes GPU-a"] == 100_000
-    assert told["nv_gpu_power_usage GPU-b"] == 321.5
-    assert told["nv_gpu_power_limit GPU-b"] == 700
-    assert told["nv_energy_consumption GPU-a"] == 2.5
+    reported = values(reader.read())
+    assert reported["nv_gpu_utilization GPU-a"] == 0.37
+    assert reported["nv_gpu_utilization GPU-b"] == 1
+    assert reported["nv_gpu_memory_total_bytes GPU-a"] == 150_000
+    assert reported["nv_gpu_memory_used_bytes GPU-a"] == 100_000
+    assert reported["nv_gpu_power_usage GPU-b"] == 321.5
+    assert reported["nv_gpu_power_limit GPU-b"] == 700
+    assert reported["nv_energy_consumption GPU-a"] == 2.5
     assert driver.opened == 1
 
 
@@ -90,10 +90,10 @@ def test_what_the_driver_does_not_report_is_left_out(monkeypatch):
     driver = Driver(monkeypatch)
     driver.silent = {"UtilizationRates", "TotalEnergyConsumption"}
     driver.lost = {"GPU-b"}
-    told = values(GpuReader(GPUS).read())
-    assert "nv_gpu_memory_used_bytes GPU-a" in told
-    assert not [name for name in told if "utilization" in name or "energy" in name]
-    assert [name for name in told if "GPU-b" in name] == ["argosy_gpu_info GPU-b"]
+    reported = values(GpuReader(GPUS).read())
+    assert "nv_gpu_memory_used_bytes GPU-a" in reported
+    assert not [name for name in reported if "utilization" in name or "energy" in name]
+    assert [name for name in reported if "GPU-b" in name] == ["argosy_gpu_info GPU-b"]
 
 
 def test_without_gpus_the_driver_is_not_queried(monkeypatch):

@@ -105,24 +105,24 @@ async def test_what_is_reported_of_a_model_is_of_one_moment():
 
     async def answer() -> None:
         while True:
-            for each in models:
-                each.statistics.single.add(MS)
-                each.statistics.queueing.add(MS)
-                each.statistics.succeeded(1, MS, MS, 1)
+            for item in models:
+                item.statistics.single.add(MS)
+                item.statistics.queueing.add(MS)
+                item.statistics.succeeded(1, MS, MS, 1)
             await asyncio.sleep(0)
 
     answering = asyncio.create_task(answer())
     lines = (await whole(in_parts(models, families_of, rest))).decode().splitlines()
     answering.cancel()
     values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-    found = []
+    result = []
     for number in range(20):
         labels = f'{{model="m{number}",version="1"}}'
         names = ("nv_inference_request_success", "nv_inference_count", "argosy_request_duration_seconds_count")
-        told = {values[name + labels] for name in (*names, "argosy_queue_duration_seconds_count")}
-        assert len(told) == 1, (number, told)
-        found += told
-    assert len(set(found)) > 1, "nothing was answered meanwhile"
+        reported = {values[name + labels] for name in (*names, "argosy_queue_duration_seconds_count")}
+        assert len(reported) == 1, (number, reported)
+        result += reported
+    assert len(set(result)) > 1, "nothing was answered meanwhile"
 
 
 async def test_families_that_are_not_the_same_for_every_part_are_refused():

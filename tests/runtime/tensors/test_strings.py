@@ -19,12 +19,12 @@ def test_what_is_written_is_read(elements: list[bytes]) -> None:
 
 @given(ELEMENTS.filter(bool), st.data())
 def test_bytes_that_end_within_an_element_are_reported(elements: list[bytes], data: st.DataObject) -> None:
-    whole = join_strings(elements)
+    full = join_strings(elements)
     ends = [len(join_strings(elements[:count])) for count in range(len(elements) + 1)]
-    cut = data.draw(st.integers(0, len(whole)).filter(lambda at: at not in ends))
+    cut = data.draw(st.integers(0, len(full)).filter(lambda at: at not in ends))
     begun = max(end for end in ends if end < cut)
     with pytest.raises(StringsError) as error:
-        split_strings(whole[:cut])
+        split_strings(full[:cut])
     if cut - begun < 4:
         assert (error.value.left, error.value.length) == (cut - begun, None)
     else:

@@ -57,8 +57,8 @@ class Asking:
         answer = self._session.request(
             method, self._url + path, params=query, data=data, headers={"Content-Type": kind}, timeout=60
         )
-        told = answer.headers.get("Content-Type", "").startswith("application/json")
-        return Answer(answer.status_code, answer.json() if told else {"message": answer.text})
+        reported = answer.headers.get("Content-Type", "").startswith("application/json")
+        return Answer(answer.status_code, answer.json() if reported else {"message": answer.text})
 
     def install(self, definitions: list[Body]) -> None:
         """Create these CRDs, or put them in place of those that are there."""

@@ -56,4 +56,4 @@ def _prepare(server: Asking) -> None:
 def _without_rules(part: Any) -> Any:
     if isinstance(part, dict):
         return {key: _without_rules(value) for key, value in part.items() if key != "x-kubernetes-validations"}
-    return [_without_rules(each) for each in part] if isinstance(part, list) else part
+    return [_without_rules(item) for item in part] if isinstance(part, list) else part

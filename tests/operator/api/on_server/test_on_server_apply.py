@@ -37,10 +37,10 @@ def test_the_same_file_applied_by_another_manager_changes_nothing(
     assert again.right, again.message
     changing = ("resourceVersion",)
     for later in (second, again):
-        told, before = declared(later), declared(first)
-        for answer in (told, before):
+        reported, before = declared(later), declared(first)
+        for answer in (reported, before):
             answer["metadata"] = {key: value for key, value in answer["metadata"].items() if key not in changing}
-        assert told == before
+        assert reported == before
 
 
 def test_a_steps_entry_of_one_manager_stands_alongside_anothers(server: Asking, body: Callable[..., Body]) -> None:

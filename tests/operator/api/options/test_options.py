@@ -24,10 +24,10 @@ def problems(builder: str, engine: dict[str, Any], **spec: Any) -> list[str]:
     """Return the errors that the API reports of a model with this engine, as `path: message`."""
     if engine.get("precision") in map(str, QUANTIZED):
         engine = {"accuracy": {"skip": "measured elsewhere"}} | engine
-    given = {"modelFormat": {"name": FORMATS[builder]}, "engine": {"builder": builder} | engine, **spec}
-    body = declared.model_body("m", inputs=None, outputs=None, footprint=None, **given)
-    _, found = parse_documents(yaml.safe_dump(body), "m.yaml")
-    return [f"{each.path}: {each.message}" for each in found]
+    fields = {"modelFormat": {"name": FORMATS[builder]}, "engine": {"builder": builder} | engine, **spec}
+    body = declared.model_body("m", inputs=None, outputs=None, footprint=None, **fields)
+    _, resource = parse_documents(yaml.safe_dump(body), "m.yaml")
+    return [f"{item.path}: {item.message}" for item in resource]
 
 
 OF_LLM: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -211,39 +211,39 @@ OF_OTHERS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("engine", "spec", "said"), OF_LLM)
+@pytest.mark.parametrize(("engine", "spec", "message"), OF_LLM)
 def test_a_mistake_in_tensorrt_llms_options_is_reported_alone(
-    engine: dict[str, Any], spec: dict[str, Any], said: str
+    engine: dict[str, Any], spec: dict[str, Any], message: str
 ) -> None:
-    (found,) = problems("tensorrt_llm", engine, **spec)
-    assert found.startswith("spec.engine.")
-    assert said in found
+    (problem,) = problems("tensorrt_llm", engine, **spec)
+    assert problem.startswith("spec.engine.")
+    assert message in problem
 
 
-@pytest.mark.parametrize(("builder", "engine", "said"), OF_OTHERS)
-def test_a_mistake_in_the_others_options_is_reported_alone(builder: str, engine: dict[str, Any], said: str) -> None:
-    (found,) = problems(builder, engine)
-    assert said in found
+@pytest.mark.parametrize(("builder", "engine", "message"), OF_OTHERS)
+def test_a_mistake_in_the_others_options_is_reported_alone(builder: str, engine: dict[str, Any], message: str) -> None:
+    (problem,) = problems(builder, engine)
+    assert message in problem
 
 
 def test_an_engine_of_tensorrt_llm_is_one_for_all_versions() -> None:
-    files = [{"version": each, "storageUri": f"s3://models/{each}"} for each in (1, 2)]
-    (found,) = problems("tensorrt_llm", {}, versions=files, version=None, storageUri=None)
-    assert found.startswith("spec.versions: the server opens one engine of tensorrt_llm for all versions")
-    (found,) = problems("tensorrt_llm", {}, rollout={"strategy": "Surge"})
-    assert found.startswith("spec.rollout.strategy: is Surge")
+    files = [{"version": item, "storageUri": f"s3://models/{item}"} for item in (1, 2)]
+    (problem,) = problems("tensorrt_llm", {}, versions=files, version=None, storageUri=None)
+    assert problem.startswith("spec.versions: the server opens one engine of tensorrt_llm for all versions")
+    (problem,) = problems("tensorrt_llm", {}, rollout={"strategy": "Surge"})
+    assert problem.startswith("spec.rollout.strategy: is Surge")
     assert problems("tensorrt_llm", {}, rollout={"strategy": "Recreate"}) == []
 
 
 def test_all_mistakes_are_reported_together() -> None:
-    found = problems(
+    result = problems(
         "tensorrt_llm",
         {"precision": "fp8", "accuracy": None, "options": {"max_input_len": 0, "tp_size": 2, "max_batch_size": 1}},
         maxBatchSize=2,
     )
-    assert len(found) >= 3
-    assert any("accuracy" in each for each in found)
-    assert any("tp_size" in each for each in found)
+    assert len(result) >= 3
+    assert any("accuracy" in item for item in result)
+    assert any("tp_size" in item for item in result)
 
 
 RIGHT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
@@ -295,7 +295,7 @@ def a_value(option: Option) -> Any:
             return [a_value(option.items)]
         case Kind.MAP:
             inner = option.fields or {"x": option.items}
-            return {name: a_value(each) for name, each in inner.items() if each is not None}
+            return {name: a_value(item) for name, item in inner.items() if item is not None}
     return {Kind.FLAG: True, Kind.QUANTITY: "1Gi", Kind.CHOICE: "x"}[option.kind]
 
 
@@ -332,7 +332,7 @@ def test_a_build_is_not_required_to_have_what_only_the_server_reads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("builder", "precision", "architecture", "backend", "said"),
+    ("builder", "precision", "architecture", "backend", "message"),
     [
         (
             "tensorrt_llm",
@@ -353,11 +353,11 @@ def test_a_build_is_not_required_to_have_what_only_the_server_reads() -> None:
     ],
 )
 def test_an_architecture_has_its_arithmetic(
-    builder: str, precision: Precision | None, architecture: str, backend: str, said: str
+    builder: str, precision: Precision | None, architecture: str, backend: str, message: str
 ) -> None:
-    found = unsupported_here(builder, precision, architecture, backend)
-    assert said in found
-    assert bool(found) == bool(said)
+    result = unsupported_here(builder, precision, architecture, backend)
+    assert message in result
+    assert bool(result) == bool(message)
 
 
 def test_every_builder_makes_some_precisions() -> None:

@@ -14,13 +14,13 @@ KINDS_OF_POOLS = (
 
 def versions(cluster: Cluster, namespace: str) -> dict[str, str]:
     kinds = "serviceaccounts,roles,rolebindings,configmaps,services,networkpolicies,poddisruptionbudgets,deployments"
-    found = cluster.read(kinds, "-n", namespace)["items"]
+    result = cluster.read(kinds, "-n", namespace)["items"]
     # A Deployment's own controller writes into it for a while.
     return {
-        f"{each['kind']} {each['metadata']['name']}": str(
-            each["metadata"].get("generation", each["metadata"]["resourceVersion"])
+        f"{item['kind']} {item['metadata']['name']}": str(
+            item["metadata"].get("generation", item["metadata"]["resourceVersion"])
         )
-        for each in found
+        for item in result
     }
 
 

@@ -79,15 +79,15 @@ DROPPED: Any = object()
 
 def changed(value: Any, path: tuple[Any, ...], to: Any) -> Any:
     """Return a copy with another value at a path, or without it."""
-    found = copy.deepcopy(value)
-    place = found
+    result = copy.deepcopy(value)
+    location = result
     for part in path[:-1]:
-        place = place[part]
+        location = location[part]
     if to is DROPPED:
-        del place[path[-1]]
+        del location[path[-1]]
     else:
-        place[path[-1]] = to
-    return found
+        location[path[-1]] = to
+    return result
 
 
 def live(content: dict[str, Any] = LIVE, fields: dict[str, Any] = FIELDS, **entry: Any) -> dict[str, Any]:

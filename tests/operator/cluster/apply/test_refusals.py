@@ -51,7 +51,7 @@ async def test_a_webhook_that_does_not_answer_is_a_refusal(
         async with watching(connection, namespace) as watched:
             objects = declared.objects("pool-0")
             refusals = await declared.apply(watched, objects)
-            assert [each.object for each in refusals] == [
+            assert [refusal.object for refusal in refusals] == [
                 f"Service {namespace}/{name}" for name in ("embedder", "pool-pool")
             ]
             assert refusals[0].message.startswith("waits for an admission webhook of the cluster that does not answer")
@@ -87,7 +87,7 @@ async def test_a_missing_right_is_a_refusal(cluster: Cluster, declared: Declared
         Connection.open(cluster.service_account_kubeconfig(namespace, "weak")) as connection,
         watching(connection, namespace) as watched,
     ):
-        refusals = {each.object: each.message for each in await declared.apply(watched, declared.objects("pool-0"))}
+        refusals = {item.object: item.message for item in await declared.apply(watched, declared.objects("pool-0"))}
         assert set(refusals) == {
             f"{kind} {namespace}/{name}"
             for kind, name in (
@@ -95,8 +95,8 @@ async def test_a_missing_right_is_a_refusal(cluster: Cluster, declared: Declared
                 ("RoleBinding", "pool-0"), ("PodDisruptionBudget", "pool"),
             )
         }  # fmt: skip
-        said = refusals[f"Service {namespace}/embedder"]
-        assert f"may not patch services in namespace {namespace}" in said
+        reported = refusals[f"Service {namespace}/embedder"]
+        assert f"may not patch services in namespace {namespace}" in reported
         assert objects_of(cluster, namespace) == {
             "ServiceAccount pool-0", "ConfigMap pool-0", "ConfigMap pool-0-state", "NetworkPolicy pool",
         }  # fmt: skip
@@ -109,9 +109,9 @@ async def test_an_object_that_is_too_large_is_a_refusal(
 ) -> None:
     async with watching(connection, namespace) as watched:
         objects = [
-            {**each, "data": {"repository.json": "x" * size}} if each["metadata"]["name"] == "pool-0" else each
-            for each in declared.objects("pool-0")
-            if each["kind"] == "ConfigMap"
+            {**item, "data": {"repository.json": "x" * size}} if item["metadata"]["name"] == "pool-0" else item
+            for item in declared.objects("pool-0")
+            if item["kind"] == "ConfigMap"
         ]
         (refusal,) = await declared.apply(watched, objects)
         assert refusal.object == f"ConfigMap {namespace}/pool-0"

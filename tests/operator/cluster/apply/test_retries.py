@@ -87,9 +87,9 @@ def test_what_is_tried_no_more_is_forgotten(time: Time, retries: Retries) -> Non
     assert retries._failed.keys() == {"n"}
 
 
-@pytest.mark.parametrize(("said", "seconds"), [("3", 3.0), ("86400", 300.0), ("Wed, 21 Oct 2026", None), ("", None)])
-def test_an_answer_says_how_long_to_wait(said: str, seconds: float | None) -> None:
-    assert translated(429, "{}", {"Retry-After": said}).retry_after_s == seconds
+@pytest.mark.parametrize(("message", "seconds"), [("3", 3.0), ("86400", 300.0), ("Wed, 21 Oct 2026", None), ("", None)])
+def test_an_answer_says_how_long_to_wait(message: str, seconds: float | None) -> None:
+    assert translated(429, "{}", {"Retry-After": message}).retry_after_s == seconds
 
 
 class Refusing:

@@ -30,7 +30,7 @@ async def test_what_is_not_ours_is_refused_and_untouched(
     async with watching(connection, namespace) as watched:
         objects = declared.objects("pool-0", "pool-1")
         refusals = await declared.apply(watched, objects)
-        assert [(each.resource, each.object) for each in refusals] == [
+        assert [(refusal.resource, refusal.object) for refusal in refusals] == [
             (f"ServingPool {namespace}/pool", f"ConfigMap {namespace}/pool-0"),
             (f"InferenceModel {namespace}/embedder", f"Service {namespace}/embedder"),
         ]
@@ -70,9 +70,9 @@ async def test_an_object_recreated_behind_our_back(
     # Nobody watches any more: what is known is what was.
     cluster.kubectl("-n", namespace, "delete", "service/embedder", "role/pool-0")
     cluster.kubectl("-n", namespace, "create", "service", "clusterip", "embedder", "--tcp=80")
-    changed = [{**each, "metadata": {**each["metadata"], "annotations": {"new": "yes"}}}
-               for each in declared.objects("pool-0") if each["kind"] in ("Service", "Role")]  # fmt: skip
-    (refusal,) = await declared.apply(watched, changed, *(f"{each.replace(' ', f' {namespace}/')}" for each in named(
+    changed = [{**item, "metadata": {**item["metadata"], "annotations": {"new": "yes"}}}
+               for item in declared.objects("pool-0") if item["kind"] in ("Service", "Role")]  # fmt: skip
+    (refusal,) = await declared.apply(watched, changed, *(f"{item.replace(' ', f' {namespace}/')}" for item in named(
         declared.objects("pool-0"))))  # fmt: skip
     assert refusal.object == f"Service {namespace}/embedder"
     assert cluster.read("service", "embedder", "-n", namespace)["spec"]["ports"][0]["port"] == 80

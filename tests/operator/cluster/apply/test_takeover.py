@@ -105,7 +105,7 @@ async def test_a_field_that_is_desired_no_more_goes(
     connection: Connection, cluster: Cluster, declared: Declared, requests: Requests, namespace: str
 ) -> None:
     objects = declared.objects("pool-0")
-    former = [{**each, "metadata": {**each["metadata"], "annotations": {"former": "yes"}}} for each in objects[:1]]
+    former = [{**item, "metadata": {**item["metadata"], "annotations": {"former": "yes"}}} for item in objects[:1]]
     async with watching(connection, namespace) as watched:
         await declared.apply(watched, (*former, *objects[1:]))
     async with watching(connection, namespace) as watched:

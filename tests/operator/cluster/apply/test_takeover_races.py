@@ -33,10 +33,10 @@ def live(version: int, uid: str = "u") -> dict[str, Any]:
 class Changing:
     """An API server whose object is deleted, and made anew where it is said so, before its answer arrives."""
 
-    def __init__(self, made_anew: bool) -> None:
+    def __init__(self, made_again: bool) -> None:
         self.indexer = Indexer(SERVICE, lambda _: None)
         self.indexer.seen(live(5))
-        self.made_anew = made_anew
+        self.made_anew = made_again
         self.applied: list[str] = []
 
     async def get(self, kind: Kind, key: Key, metadata_only: bool = False) -> dict[str, Any]:
@@ -54,13 +54,13 @@ class Changing:
         return live(8, "v")
 
 
-@pytest.mark.parametrize("made_anew", [False, True])
-async def test_what_ended_meanwhile_is_not_taken_over(made_anew: bool) -> None:
-    server = Changing(made_anew)
+@pytest.mark.parametrize("made_again", [False, True])
+async def test_what_ended_meanwhile_is_not_taken_over(made_again: bool) -> None:
+    server = Changing(made_again)
     cache: Any = type("Cache", (), {"indexer": lambda _, kind: server.indexer, "indexers": lambda _: [server.indexer]})
     applier = Applier(cast(Connection, server), cast(ClusterCache, cache()))
     await applier.apply(POOL, [WANTED], {})
-    known = server.indexer.get(KEY)
-    assert known is not None
-    assert known.uid == "v"
+    registered = server.indexer.get(KEY)
+    assert registered is not None
+    assert registered.uid == "v"
     assert len(server.applied) == 1

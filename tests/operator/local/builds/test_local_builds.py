@@ -39,9 +39,9 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def builds(tmp_path: Path) -> AsyncIterator[LocalBuilds]:
-    found = LocalBuilds(tmp_path / "builds", NODE, PROGRAM)
-    yield found
-    await found.stop()
+    local_builds = LocalBuilds(tmp_path / "builds", NODE, PROGRAM)
+    yield local_builds
+    await local_builds.stop()
 
 
 def planned(model: Path, name: str = "m", gpus: tuple[int, ...] = (), **options: Any) -> PlannedBuild:
@@ -57,19 +57,19 @@ class Loop:
     def __init__(self, builds: LocalBuilds) -> None:
         self.builds, self.now = builds, 0.0
 
-    async def round(self, *wanted: PlannedBuild) -> dict[str, ObservedBuild]:
+    async def round(self, *desired: PlannedBuild) -> dict[str, ObservedBuild]:
         self.now += 1.0
-        found = self.builds.observe(self.now).get(POOL, {})
-        await self.builds.converge({POOL: wanted}, self.now)
-        return found
+        result = self.builds.observe(self.now).get(POOL, {})
+        await self.builds.converge({POOL: desired}, self.now)
+        return result
 
     async def until(
-        self, what: Callable[[dict[str, ObservedBuild]], bool], *wanted: PlannedBuild
+        self, what: Callable[[dict[str, ObservedBuild]], bool], *desired: PlannedBuild
     ) -> dict[str, ObservedBuild]:
         async with asyncio.timeout(60):
             while True:
-                if what(found := await self.round(*wanted)):
-                    return found
+                if what(result := await self.round(*desired)):
+                    return result
                 await asyncio.sleep(0.02)
 
 
@@ -82,22 +82,22 @@ def remove(engine: PlannedBuild) -> None:
 
 
 def is_over(one: PlannedBuild) -> Callable[[dict[str, ObservedBuild]], bool]:
-    return lambda found: one.name in found and found[one.name].is_over
+    return lambda result: one.name in result and result[one.name].is_over
 
 
 def is_under_way(one: PlannedBuild) -> Callable[[dict[str, ObservedBuild]], bool]:
-    return lambda found: one.name in found and found[one.name].report is not None
+    return lambda result: one.name in result and result[one.name].report is not None
 
 
-def pid_of(found: ObservedBuild) -> int:
-    assert found.report is not None
-    return int(found.report.line.removeprefix("pid "))
+def pid_of(result: ObservedBuild) -> int:
+    assert result.report is not None
+    return int(result.report.line.removeprefix("pid "))
 
 
 async def test_a_build_ends_ready_and_leaves_its_report_alone(builds: LocalBuilds, model: Path, tmp_path: Path) -> None:
     one = planned(model)
-    found = (await Loop(builds).until(is_over(one), one))[one.name]
-    assert (found.state, found.job) == (BuildState.READY, JobState.COMPLETE)
+    result = (await Loop(builds).until(is_over(one), one))[one.name]
+    assert (result.state, result.job) == (BuildState.READY, JobState.COMPLETE)
     assert not (tmp_path / "builds" / one.name / "workspace").exists()
     assert not builds.is_busy
 
@@ -108,24 +108,24 @@ async def test_an_engine_that_is_ready_is_not_built_again_by_the_next_up(
     one = planned(model)
     await Loop(builds).until(is_over(one), one)
     again = LocalBuilds(tmp_path / "builds", NODE, ("/no/such/program",))
-    found = (await Loop(again).until(is_over(one), one))[one.name]
-    assert found.state is BuildState.READY
+    result = (await Loop(again).until(is_over(one), one))[one.name]
+    assert result.state is BuildState.READY
 
 
 async def test_one_build_runs_at_a_time_and_the_other_says_so(builds: LocalBuilds, model: Path, tmp_path: Path) -> None:
     hold = tmp_path / "go"
     one, other = planned(model, "a", hold=str(hold)), planned(model, "b")
     loop = Loop(builds)
-    found = await loop.until(is_under_way(one), one, other)
-    assert found[one.name].state is BuildState.BUILDING
-    assert (found[other.name].job, found[other.name].report) == (JobState.ABSENT, None)
-    assert "one build runs at a time" in found[other.name].trouble
+    result = await loop.until(is_under_way(one), one, other)
+    assert result[one.name].state is BuildState.BUILDING
+    assert (result[other.name].job, result[other.name].report) == (JobState.ABSENT, None)
+    assert "one build runs at a time" in result[other.name].trouble
     (row,) = (row for row in builds.rows() if row.name == one.name)
     assert (row.models, row.engine, row.phase, row.percent) == ("a", "onnxruntime amd64", "quantize", 40)
     assert builds.doing() == {"InferenceModel default/a": "quantize 40 %"}
     hold.touch()
-    found = await loop.until(lambda found: all(is_over(each)(found) for each in (one, other)), one, other)
-    assert {each.state for each in found.values()} == {BuildState.READY}
+    result = await loop.until(lambda result: all(is_over(item)(result) for item in (one, other)), one, other)
+    assert {item.state for item in result.values()} == {BuildState.READY}
 
 
 async def test_a_build_has_the_gpus_that_are_planned_and_holds_them(
@@ -133,24 +133,24 @@ async def test_a_build_has_the_gpus_that_are_planned_and_holds_them(
 ) -> None:
     hold = tmp_path / "go"
     one = planned(model, gpus=(1,), hold=str(hold))
-    found = (await Loop(builds).until(is_under_way(one), one))[one.name]
-    assert (found.node, found.gpus) == ("here", (1,))
+    result = (await Loop(builds).until(is_under_way(one), one))[one.name]
+    assert (result.node, result.gpus) == ("here", (1,))
     assert (tmp_path / "builds" / one.name / "workspace" / "tries").read_text() == "GPU-b\n"
     await builds.stop()
 
 
 async def test_a_builder_that_crashes_is_started_again(builds: LocalBuilds, model: Path) -> None:
     one = planned(model, does="crash once")
-    found = (await Loop(builds).until(is_over(one), one))[one.name]
-    assert found.state is BuildState.READY
+    result = (await Loop(builds).until(is_over(one), one))[one.name]
+    assert result.state is BuildState.READY
 
 
 async def test_a_builder_that_goes_on_crashing_fails_with_its_last_words(builds: LocalBuilds, model: Path) -> None:
     one = planned(model, does="crash")
-    found = (await Loop(builds).until(is_over(one), one))[one.name]
-    assert (found.state, found.failure) == (BuildState.FAILED, BuildFailure.CRASHED)
-    assert "was ended by SIGSEGV" in found.trouble
-    assert "a word before the end" in found.trouble
+    result = (await Loop(builds).until(is_over(one), one))[one.name]
+    assert (result.state, result.failure) == (BuildState.FAILED, BuildFailure.CRASHED)
+    assert "was ended by SIGSEGV" in result.trouble
+    assert "a word before the end" in result.trouble
 
 
 @pytest.mark.parametrize("does", ["crash", "fail"])
@@ -164,9 +164,9 @@ async def test_a_failed_build_is_tried_again_when_its_files_change(builds: Local
 
 async def test_a_failure_is_final_until_the_next_up(builds: LocalBuilds, model: Path, tmp_path: Path) -> None:
     one = planned(model, does="fail")
-    found = (await Loop(builds).until(is_over(one), one))[one.name]
-    assert found.report is not None
-    assert (found.state, found.report.message) == (BuildState.FAILED, "0.5 is less than 0.9")
+    result = (await Loop(builds).until(is_over(one), one))[one.name]
+    assert result.report is not None
+    assert (result.state, result.report.message) == (BuildState.FAILED, "0.5 is less than 0.9")
     again = LocalBuilds(tmp_path / "builds", NODE, PROGRAM)
     await Loop(again).round(one)
     assert again.is_busy
@@ -177,8 +177,8 @@ async def test_what_no_one_asks_for_any_more_is_ended_and_removed(
     builds: LocalBuilds, model: Path, tmp_path: Path
 ) -> None:
     one, loop = planned(model, hold="/never"), Loop(builds)
-    found = (await loop.until(is_under_way(one), one))[one.name]
-    process = psutil.Process(pid_of(found))
+    result = (await loop.until(is_under_way(one), one))[one.name]
+    process = psutil.Process(pid_of(result))
     await loop.until(lambda _: not builds.is_busy)
     assert not process.is_running()
     assert list((tmp_path / "builds").iterdir()) == []
@@ -188,8 +188,8 @@ async def test_stopping_ends_the_builder_and_leaves_nothing_half_written(
     builds: LocalBuilds, model: Path, tmp_path: Path
 ) -> None:
     one = planned(model, hold="/never")
-    found = (await Loop(builds).until(is_under_way(one), one))[one.name]
-    process = psutil.Process(pid_of(found))
+    result = (await Loop(builds).until(is_under_way(one), one))[one.name]
+    process = psutil.Process(pid_of(result))
     await builds.stop()
     assert not process.is_running()
     assert not list((tmp_path / "builds").rglob("*.partial"))
@@ -198,23 +198,23 @@ async def test_stopping_ends_the_builder_and_leaves_nothing_half_written(
 async def test_a_builder_that_a_killed_up_left_is_ended(builds: LocalBuilds, model: Path, tmp_path: Path) -> None:
     hold = tmp_path / "go"
     one = planned(model, hold=str(hold))
-    found = (await Loop(builds).until(is_under_way(one), one))[one.name]
-    left = psutil.Process(pid_of(found))
+    result = (await Loop(builds).until(is_under_way(one), one))[one.name]
+    left = psutil.Process(pid_of(result))
     again = LocalBuilds(tmp_path / "builds", NODE, PROGRAM)
     await Loop(again).round(one)
     assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
     await builds.stop()
     hold.touch()
-    found = (await Loop(again).until(is_over(one), one))[one.name]
-    assert found.state is BuildState.READY
+    result = (await Loop(again).until(is_over(one), one))[one.name]
+    assert result.state is BuildState.READY
 
 
 async def test_files_that_change_under_a_ready_engine_rebuild_it(builds: LocalBuilds, model: Path) -> None:
     one, loop = planned(model), Loop(builds)
     await loop.until(is_over(one), one)
     edit(model)
-    found = await loop.round(one)
-    assert found[one.name].report is None
+    result = await loop.round(one)
+    assert result[one.name].report is None
     assert (await loop.until(is_over(one), one))[one.name].state is BuildState.READY
 
 
@@ -225,8 +225,8 @@ async def test_files_that_change_while_they_are_read_restart_it(
     one, loop = planned(model, hold=str(hold)), Loop(builds)
     first = pid_of((await loop.until(is_under_way(one), one))[one.name])
     edit(model)
-    found = await loop.until(lambda found: is_under_way(one)(found) and pid_of(found[one.name]) != first, one)
-    assert pid_of(found[one.name]) != first
+    result = await loop.until(lambda result: is_under_way(one)(result) and pid_of(result[one.name]) != first, one)
+    assert pid_of(result[one.name]) != first
     await builds.stop()
 
 
@@ -234,8 +234,8 @@ async def test_an_engine_that_somebody_removed_is_rebuilt(builds: LocalBuilds, m
     one, loop = planned(model), Loop(builds)
     await loop.until(is_over(one), one)
     remove(one)
-    found = await loop.round(one)
-    assert found[one.name].report is None
+    result = await loop.round(one)
+    assert result[one.name].report is None
 
 
 async def test_a_builder_that_hangs_is_killed_after_its_time(
@@ -244,8 +244,8 @@ async def test_a_builder_that_hangs_is_killed_after_its_time(
     one, loop = replace(planned(model, hold="/never"), timeout=1000), Loop(builds)
     await loop.until(is_under_way(one), one)
     loop.now += module.OVERDUE_S + 2
-    found = (await loop.round(one))[one.name]
-    assert (found.state, found.failure) == (BuildState.FAILED, BuildFailure.DEADLINE_EXCEEDED)
+    result = (await loop.round(one))[one.name]
+    assert (result.state, result.failure) == (BuildState.FAILED, BuildFailure.DEADLINE_EXCEEDED)
 
 
 def test_inputs_are_those_of_this_machine_alone(model: Path, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ class Fleet(Cluster):
             self.snapshot, pools={POOL: replace(before, builds=self.observed())}, build_image=self.image
         )
         outcome = super().tick(resources, seconds)
-        self._follow({each.name: each for each in outcome.builds.get(POOL, ())})
+        self._follow({item.name: item for item in outcome.builds.get(POOL, ())})
         return outcome
 
     def observed(self) -> Mapping[str, ObservedBuild]:
@@ -121,28 +121,28 @@ def failed(failure: BuildFailure, message: str = "it did not work", **more: Any)
 
 def status(outcome: Outcome, name: str = "m") -> InferenceModelStatus:
     """Return a model's status."""
-    found = outcome.statuses[f"InferenceModel default/{name}"]
-    assert isinstance(found, InferenceModelStatus)
-    return found
+    result = outcome.statuses[f"InferenceModel default/{name}"]
+    assert isinstance(result, InferenceModelStatus)
+    return result
 
 
 def condition(outcome: Outcome, kind: ConditionType, name: str = "m") -> Condition:
     """Return one of a model's conditions."""
-    found = status(outcome, name).condition(kind)
-    assert found is not None
-    return found
+    result = status(outcome, name).condition(kind)
+    assert result is not None
+    return result
 
 
 def says(outcome: Outcome, kind: ConditionType = ConditionType.READY, name: str = "m") -> tuple[str, str]:
     """Return status and reason of one of a model's conditions."""
-    found = condition(outcome, kind, name)
-    return found.status.value, str(found.reason)
+    result = condition(outcome, kind, name)
+    return result.status.value, str(result.reason)
 
 
 def loaded(fleet: Fleet, name: str = "m") -> dict[str, dict[int, str]]:
     """Return the versions of a model that each server has loaded, with the source of their files."""
     return {
-        server: {version: source.uri for version, source in each.loaded[name].versions.items()}
-        for server, each in fleet.servers.items()
-        if name in each.loaded
+        server: {version: source.uri for version, source in item.loaded[name].versions.items()}
+        for server, item in fleet.servers.items()
+        if name in item.loaded
     }

@@ -17,7 +17,7 @@ def asked(image: str = THEIRS, **spec: object) -> list[Resource]:
 
 
 @pytest.mark.parametrize(
-    ("image", "allowed", "found"),
+    ("image", "allowed", "result"),
     [
         ("r/builder:1", ("r/builder:1",), True),
         ("r/builder:2", ("r/builder:1",), False),
@@ -27,8 +27,10 @@ def asked(image: str = THEIRS, **spec: object) -> list[Resource]:
         ("anything", (), False),
     ],
 )
-def test_an_image_is_allowed_by_its_name_or_by_how_it_begins(image: str, allowed: tuple[str, ...], found: bool) -> None:
-    assert Builds(allowed_images=allowed).allows(image) is found
+def test_an_image_is_allowed_by_its_name_or_by_how_it_begins(
+    image: str, allowed: tuple[str, ...], result: bool
+) -> None:
+    assert Builds(allowed_images=allowed).allows(image) is result
 
 
 def test_a_model_with_an_image_that_its_pool_forbids_is_refused() -> None:

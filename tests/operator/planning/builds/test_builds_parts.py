@@ -58,9 +58,9 @@ def test_a_request_says_all_that_decides_the_engine_and_its_gate() -> None:
         inputs=[{"name": "X", "dataType": "TYPE_FP32", "dims": [1], "reshape": {"shape": []}}],
     )
     assert isinstance(model, InferenceModel)
-    place = pool()
-    assert isinstance(place, ServingPool)
-    (request,) = requests(model, place, "9.0", "argosy:1").values()
+    location = pool()
+    assert isinstance(location, ServingPool)
+    (request,) = requests(model, location, "9.0", "argosy:1").values()
     assert (request.builder, request.precision, request.compiler, request.store) == (
         "onnxruntime",
         "int8",
@@ -81,8 +81,8 @@ def test_a_request_says_all_that_decides_the_engine_and_its_gate() -> None:
 
 @pytest.mark.parametrize("failure", BuildFailure)
 def test_every_failure_begins_with_its_word_and_has_a_way_out(failure: BuildFailure) -> None:
-    said = failure_message(ObservedBuild("b", failed(failure, "it stood still.")))
-    assert said == f"{failure}: it stood still. {WAYS_OUT[failure]}."
+    reported = failure_message(ObservedBuild("b", failed(failure, "it stood still.")))
+    assert reported == f"{failure}: it stood still. {WAYS_OUT[failure]}."
 
 
 def test_a_job_that_failed_without_a_word_is_identified_by_what_it_met() -> None:
@@ -118,14 +118,14 @@ def test_models_take_turns_and_a_build_that_runs_keeps_its_slot() -> None:
     old = built("a", None, versions=many, storageUri=None, metadata={"creationTimestamp": "2026-01-01T00:00:00Z"})  # type: ignore[arg-type]
     young = built("b", metadata={"creationTimestamp": "2026-01-02T00:00:00Z"})
     first = fleet.tick([pool(), old, young])
-    begun = {each.owners[0].rpartition("/")[2]: each for each in first.builds[POOL] if each.start}
+    begun = {build.owners[0].rpartition("/")[2]: build for build in first.builds[POOL] if build.start}
     assert begun.keys() == {"a", "b"}
     older = built("z", metadata={"creationTimestamp": "2025-01-01T00:00:00Z"})
     outcome = fleet.tick([pool(), old, young, older])
-    again = {each.name: each for each in outcome.builds[POOL] if each.start}
-    assert again.keys() == {each.name for each in begun.values()}
-    assert {each.node for each in again.values()} == {"h"}
-    assert sorted(gpu for each in again.values() for gpu in each.gpus) == [0, 1]
+    again = {build.name: build for build in outcome.builds[POOL] if build.start}
+    assert again.keys() == {item.name for item in begun.values()}
+    assert {item.node for item in again.values()} == {"h"}
+    assert sorted(gpu for item in again.values() for gpu in item.gpus) == [0, 1]
     fleet.stuck = False
     while len(fleet.ever) < 3:
         fleet.tick([pool(), old, young, older])
@@ -164,7 +164,7 @@ def test_an_engine_for_gpus_alone_is_not_built_for_a_cpu() -> None:
 def test_a_cpus_architecture_is_its_nodes_label() -> None:
     fleet = Fleet((cpu("x", "arm64"), cpu("y")))
     fleet.settle([pool(), built("m", memory=0, minReplicas=2)])
-    assert {each.request.architecture for each in fleet.ever} == {"amd64", "arm64"}
+    assert {item.request.architecture for item in fleet.ever} == {"amd64", "arm64"}
     assert len({uri for have in loaded(fleet).values() for uri in have.values()}) == 2
 
 
@@ -173,7 +173,7 @@ def test_a_node_that_is_cordoned_keeps_the_engine_that_serves_there() -> None:
     fleet.settle(resources)
     fleet.nodes = (replace(fleet.nodes[0], schedulable=False), hopper("b", compute_capability="8.0"))
     outcome = fleet.settle(resources)
-    assert {each.step.plan.node for each in fleet.servers.values()} == {"a"}
+    assert {server.step.plan.node for server in fleet.servers.values()} == {"a"}
     assert status(outcome).ready
 
 
@@ -181,12 +181,12 @@ def test_what_fails_on_one_architecture_serves_on_the_other() -> None:
     fleet = Fleet((hopper("a"), hopper("b", compute_capability="8.0")), stuck=True)
     resources = [pool(), built("m")]
     outcome = fleet.tick(resources)
-    lame = next(each for each in outcome.builds[POOL] if each.request.architecture == "8.0")
+    lame = next(build for build in outcome.builds[POOL] if build.request.architecture == "8.0")
     fleet.stuck = False
     fleet.reports[lame.name] = failed(BuildFailure.UNSUPPORTED_MODEL, "no fp8 there")
     fleet.jobs.pop(lame.name)
     outcome = fleet.settle(resources)
-    assert {each.step.plan.node for each in fleet.servers.values()} == {"a"}
+    assert {server.step.plan.node for server in fleet.servers.values()} == {"a"}
     assert says(outcome, ConditionType.PLACED)[0] == "True"
     assert condition(outcome, ConditionType.ENGINE_READY).message.startswith("UnsupportedModel: no fp8 there.")
     assert "version 1 for 8.0" in condition(outcome, ConditionType.ENGINE_READY).message
@@ -195,31 +195,33 @@ def test_what_fails_on_one_architecture_serves_on_the_other() -> None:
 def test_what_no_longer_fits_with_a_deferred_revision_gives_way_too() -> None:
     tensors = {"inputs": [{"name": "Z", "dataType": "TYPE_FP32", "dims": [1]}]}
     before = accept([pool(), built("m"), declared.ensemble("e", "m")], [], {}, check_together)
-    last: dict[str, Resource] = {each.identity: each for each in before.valid}
+    last: dict[str, Resource] = {item.identity: item for item in before.valid}
     steps = [{"model": "m", "inputs": {"Z": "T0"}, "outputs": {"Y": "T1"}}]
     now = accept([pool(), built("m", 2, **tensors), declared.ensemble("e", "m", steps=steps)], [], last, check_together)
     assert now.problems == ()
-    held = hold_back(now, ["InferenceModel default/m"], last, check_together)
-    assert {each.identity: each for each in held.valid} == {each.identity: last[each.identity] for each in held.valid}
-    assert (set(held.held), set(held.still)) == ({"InferenceModel default/m"}, {"Ensemble default/e"})
+    reserved = hold_back(now, ["InferenceModel default/m"], last, check_together)
+    assert {item.identity: item for item in reserved.valid} == {
+        item.identity: last[item.identity] for item in reserved.valid
+    }
+    assert (set(reserved.held), set(reserved.still)) == ({"InferenceModel default/m"}, {"Ensemble default/e"})
 
 
 def test_a_revision_that_fits_no_longer_is_not_gone_back_to() -> None:
-    last: dict[str, Resource] = {each.identity: each for each in (built("m"),)}
+    last: dict[str, Resource] = {item.identity: item for item in (built("m"),)}
     now = accept([declared.pool(), declared.model("m", 2)], [], last, check_together)
-    held = hold_back(now, ["InferenceModel default/m"], last, check_together)
-    assert held.held == frozenset()
-    assert held.valid == now.valid
+    reserved = hold_back(now, ["InferenceModel default/m"], last, check_together)
+    assert reserved.held == frozenset()
+    assert reserved.valid == now.valid
 
 
 def test_a_build_whose_gpu_somebody_took_before_it_had_it_goes_on_others() -> None:
     fleet = Fleet((hopper("a"), hopper("b")), stuck=True)
     resources = [pool(), built("m")]
     (build,) = fleet.tick(resources).builds[POOL]
-    held = {node.name: node for node in fleet.nodes}
-    taken = replace(held[build.node].gpus[0], withheld_by="ServingPool default/other")
-    held[build.node] = replace(held[build.node], gpus=(taken,))
-    fleet.nodes = tuple(held.values())
+    reserved = {node.name: node for node in fleet.nodes}
+    taken = replace(reserved[build.node].gpus[0], withheld_by="ServingPool default/other")
+    reserved[build.node] = replace(reserved[build.node], gpus=(taken,))
+    fleet.nodes = tuple(reserved.values())
     (moved,) = fleet.tick(resources).builds[POOL]
     assert moved.start
     assert {build.node, moved.node} == {"a", "b"}
@@ -259,7 +261,7 @@ def test_a_status_with_many_engines_stays_small() -> None:
     model = built("m", None, versions=versions, storageUri=None)  # type: ignore[arg-type]
     first = reconcile(FleetSnapshot((pool(), model), nodes), START)
     words = failed(BuildFailure.CRASHED, "CUDA error; " * 900, line="l" * 5000)
-    builds = {each.name: ObservedBuild(each.name, words) for each in first.builds[POOL]}
+    builds = {build.name: ObservedBuild(build.name, words) for build in first.builds[POOL]}
     assert len(builds) == 256
     outcome = reconcile(FleetSnapshot((pool(), model), nodes, {POOL: PoolSnapshot(builds=builds)}), START)
     written = status(outcome)

@@ -48,21 +48,21 @@ def nodes(drawn: list[tuple[str, int, bool]]) -> tuple[Any, ...]:
 
 
 def resources(drawn: list[dict[str, Any]], version: int = 1) -> list[Resource]:
-    found: list[Resource] = [pool()]
-    for at, each in enumerate(drawn):
-        spec: dict[str, Any] = {"storageUri": f"s3://b/{each['uri']}/{version}", "minReplicas": each["replicas"]}
-        if each["tensor"] > 1 and each["engine"]:
+    result: list[Resource] = [pool()]
+    for at, item in enumerate(drawn):
+        spec: dict[str, Any] = {"storageUri": f"s3://b/{item['uri']}/{version}", "minReplicas": item["replicas"]}
+        if item["tensor"] > 1 and item["engine"]:
             spec |= {"parallelism": {"tensor": 2}, "footprint": {}, "modelFormat": {"name": "huggingface"}}
             spec |= {"engine": {"builder": "tensorrt_llm"}}
-            found[0] = pool(runtime={"name": "triton", "image": "every-backend"})
-        make = built if each["engine"] else declared.model
-        found.append(make(f"m{at}", version, each["memory"], **spec))
-    return found
+            result[0] = pool(runtime={"name": "triton", "image": "every-backend"})
+        make = built if item["engine"] else declared.model
+        result.append(make(f"m{at}", version, item["memory"], **spec))
+    return result
 
 
 def observed(outcome: Outcome, fates: list[str]) -> dict[str, ObservedBuild]:
     """Return the planned builds, each with one of these fates."""
-    found = {}
+    result = {}
     for build, fate in zip(outcome.builds[POOL], fates, strict=False):
         reports = {
             "ready": BuildReport(BuildState.READY, uri=f"s3://engines/{build.name}"),
@@ -72,8 +72,8 @@ def observed(outcome: Outcome, fates: list[str]) -> dict[str, ObservedBuild]:
         if fate == "active" and not build.start:
             continue
         state = job.get(fate, JobState.ABSENT)
-        found[build.name] = ObservedBuild(build.name, reports.get(fate), state, build.node, build.gpus)
-    return found
+        result[build.name] = ObservedBuild(build.name, reports.get(fate), state, build.node, build.gpus)
+    return result
 
 
 @examples(60)
@@ -87,19 +87,19 @@ def test_every_build_is_planned_once_and_takes_no_gpu_that_a_server_has(
     before = PoolSnapshot(servers=first.servers(POOL), builds=builds)
     for outcome in (first, reconcile(replace(snapshot, pools={POOL: before}), NOW)):
         planned = outcome.builds[POOL]
-        assert max(Counter(each.name for each in planned).values(), default=1) == 1
-        held = [(each.node, gpu) for each in planned if each.start for gpu in each.gpus]
-        assert len(held) == len(set(held))
-        assert not set(held) & devices(each.current for each in outcome.plan.pools[0].servers)
-        known = {node.name: node for node in snapshot.nodes}
-        for each in planned:
-            assert each.is_over or each.start or each.waits
-            assert len(each.gpus) == (each.request.gpus if each.start else 0)
-            if each.start and each.gpus:
-                assert known[each.node].compute_capability == each.request.architecture
-        on_cpu = [each for each in planned if each.start and not each.request.gpus]
+        assert max(Counter(item.name for item in planned).values(), default=1) == 1
+        reserved = [(item.node, gpu) for item in planned if item.start for gpu in item.gpus]
+        assert len(reserved) == len(set(reserved))
+        assert not set(reserved) & devices(server.current for server in outcome.plan.pools[0].servers)
+        by_name = {node.name: node for node in snapshot.nodes}
+        for item in planned:
+            assert item.is_over or item.start or item.waits
+            assert len(item.gpus) == (item.request.gpus if item.start else 0)
+            if item.start and item.gpus:
+                assert by_name[item.node].compute_capability == item.request.architecture
+        on_cpu = [item for item in planned if item.start and not item.request.gpus]
         assert len(on_cpu) <= CPU_BUILDS
-    after = {each.name: each for each in outcome.builds[POOL]}
+    after = {build.name: build for build in outcome.builds[POOL]}
     for name, build in builds.items():
         if build.job is JobState.ACTIVE and name in after:
             assert (after[name].start, after[name].node, after[name].gpus) == (True, build.node, build.gpus)
@@ -118,13 +118,13 @@ def test_what_serves_goes_on_serving_whatever_is_built(
     fleet.settle(before)
     serving = {name: where for name, where in fleet.serving().items() if where}
     changed = resources(models, version=2)
-    uris = sorted({each["uri"] for each in models})
+    uris = sorted({model["uri"] for model in models})
     fleet.fails = {f"s3://b/{uri}/2": failed(BuildFailure.CRASHED) for uri in uris[:broken]}
     for _ in range(30):
         outcome = fleet.tick(changed)
         assert fleet.serving().keys() >= serving.keys()
-    for each in before[1:]:
-        engine = getattr(each.spec, "engine", None)
-        if engine is not None and status(outcome, each.name).ready and loaded(fleet, each.name):
-            asked = {one.storage_uri for one in status(outcome, each.name).engines if one.state == "Ready"}
-            assert {uri for have in loaded(fleet, each.name).values() for uri in have.values()} <= asked
+    for item in before[1:]:
+        engine = getattr(item.spec, "engine", None)
+        if engine is not None and status(outcome, item.name).ready and loaded(fleet, item.name):
+            requested = {one.storage_uri for one in status(outcome, item.name).engines if one.state == "Ready"}
+            assert {uri for have in loaded(fleet, item.name).values() for uri in have.values()} <= requested

@@ -41,14 +41,14 @@ def test_a_model_is_built_first_and_then_served_by_its_engine() -> None:
     assert says(outcome, PLACED) == ("False", "Building")
     assert "compile 25 %" in condition(outcome, ENGINE).message
     assert fleet.servers == {}
-    assert [(each.version, each.state) for each in status(outcome).versions] == [(1, "Building")]
+    assert [(version.version, version.state) for version in status(outcome).versions] == [(1, "Building")]
     outcome = fleet.settle(resources)
     assert uris(fleet) == {f"{STORE}/{build.name}-key/a"}
     assert says(outcome) == ("True", "Serving")
     assert says(outcome, ENGINE) == ("True", "EngineBuilt")
     (engine,) = status(outcome).engines
     assert (engine.state, engine.serving, engine.size, engine.build_seconds) == ("Ready", True, 1000, 12.2)
-    assert [each.is_over for each in outcome.builds[POOL]] == [True]
+    assert [build.is_over for build in outcome.builds[POOL]] == [True]
     assert len(fleet.ever) == 1
 
 
@@ -62,11 +62,14 @@ def test_a_new_version_takes_over_once_its_engine_is_there() -> None:
         assert says(outcome)[0] == "False"
         assert says(outcome, ConditionType.LOADED)[0] == "True"
     assert "; until then the former form goes on, version 1" in condition(outcome, ENGINE).message
-    assert [(each.version, each.state) for each in status(outcome).versions] == [(2, "Building"), (1, "Serving")]
+    assert [(version.version, version.state) for version in status(outcome).versions] == [
+        (2, "Building"),
+        (1, "Serving"),
+    ]
     outcome = fleet.settle(resources)
     assert status(outcome).ready
     assert uris(fleet) == {status(outcome).engines[0].storage_uri} != before
-    assert [each.version for each in status(outcome).engines] == [2]
+    assert [engine.version for engine in status(outcome).engines] == [2]
 
 
 def test_a_failed_build_leaves_what_serves_serving() -> None:
@@ -81,7 +84,7 @@ def test_a_failed_build_leaves_what_serves_serving() -> None:
     )
     assert says(outcome) == ("False", "BuildFailed")
     assert says(outcome, ConditionType.STALLED) == ("True", "BuildFailed")
-    assert [(each.version, each.state) for each in status(outcome).versions] == [(2, "Failed"), (1, "Serving")]
+    assert [(version.version, version.state) for version in status(outcome).versions] == [(2, "Failed"), (1, "Serving")]
     outcome = fleet.settle([pool(), built("m", 2, storageUri="s3://b/m/right")])
     assert status(outcome).ready
 
@@ -106,7 +109,7 @@ def test_an_accuracy_that_is_too_low_blocks_and_shows_both_numbers() -> None:
     message = condition(outcome, ACCURATE).message
     assert "perplexity_ratio 1.3, at most 1.05 is asked; engine 7.8, baseline 6 (64 samples)" in message
     assert says(outcome) == ("False", "AccuracyTooLow")
-    blocked = next(each for each in status(outcome).engines if each.version == 2)
+    blocked = next(engine for engine in status(outcome).engines if engine.version == 2)
     assert blocked.accuracy is not None
     assert (blocked.accuracy.delta, blocked.accuracy.data_digest, blocked.serving) == (1.8, "sha256:d", False)
     assert says(outcome, ConditionType.LOADED)[0] == "True"
@@ -119,9 +122,9 @@ def test_a_version_that_is_not_accurate_enough_blocks_no_other() -> None:
     both = [{"version": n, "storageUri": f"s3://b/m/{n}"} for n in (1, 2)]
     model = built("m", None, versions=both, engine=gate, storageUri=None)  # type: ignore[arg-type]
     outcome = fleet.settle([pool(), model])
-    assert [list(each) for each in loaded(fleet).values()] == [[1]]
+    assert [list(model) for model in loaded(fleet).values()] == [[1]]
     assert says(outcome, ACCURATE) == ("False", "AccuracyTooLow")
-    assert [(each.version, each.state) for each in status(outcome).versions] == [(2, "Failed"), (1, "Serving")]
+    assert [(version.version, version.state) for version in status(outcome).versions] == [(2, "Failed"), (1, "Serving")]
 
 
 def test_a_skipped_comparison_stands_in_the_status() -> None:
@@ -198,16 +201,16 @@ def test_a_new_architecture_gets_its_engine_before_models_are_placed_there() -> 
     assert len(loaded(fleet)) == 1
     fleet.nodes = (*fleet.nodes, hopper("a", compute_capability="8.0"))
     outcome = fleet.tick(resources)
-    assert {each.request.architecture for each in outcome.builds[POOL]} == {"8.0", "9.0"}
+    assert {build.request.architecture for build in outcome.builds[POOL]} == {"8.0", "9.0"}
     assert says(outcome, PLACED) == ("False", "PartiallyPlaced")
     assert "engines for 9.0" in condition(outcome, PLACED).message
     assert {step.plan.node for step in outcome.steps[POOL]} == {"h"}
     outcome = fleet.settle(resources)
-    found = {
+    result = {
         fleet.servers[name].step.plan.node: uri for name, versions in loaded(fleet).items() for uri in versions.values()
     }
-    names = {each.request.architecture: each.name for each in fleet.ever}
-    assert found == {"h": f"{STORE}/{names['9.0']}-key/a", "a": f"{STORE}/{names['8.0']}-key/a"}
+    names = {item.request.architecture: item.name for item in fleet.ever}
+    assert result == {"h": f"{STORE}/{names['9.0']}-key/a", "a": f"{STORE}/{names['8.0']}-key/a"}
     assert status(outcome).ready
 
 
@@ -283,10 +286,10 @@ def test_builds_on_cpus_run_two_at_once_the_oldest_models_first() -> None:
         for day, name in ((3, "a"), (1, "b"), (2, "c"))
     ]
     outcome = fleet.tick([pool(), *models])
-    begun = {each.owners[0].rpartition("/")[2] for each in outcome.builds[POOL] if each.start}
+    begun = {build.owners[0].rpartition("/")[2] for build in outcome.builds[POOL] if build.start}
     assert begun == {"b", "c"}
-    assert {each.request.architecture for each in outcome.builds[POOL]} == {"amd64"}
-    assert {each.node for each in outcome.builds[POOL]} == {""}
+    assert {build.request.architecture for build in outcome.builds[POOL]} == {"amd64"}
+    assert {build.node for build in outcome.builds[POOL]} == {""}
     outcome = fleet.tick([pool(), *models])
     assert "2 builds run at once" in condition(outcome, ENGINE, "a").message
     fleet.stuck = False
@@ -299,7 +302,7 @@ def test_a_suspended_pool_builds_nothing() -> None:
     fleet.tick([pool(), built("m")])
     outcome = fleet.tick([pool(suspend=True), built("m")])
     assert fleet.jobs == {}
-    assert [each.waits for each in outcome.builds[POOL]] == ["the pool is suspended; set its spec.suspend to false"]
+    assert [build.waits for build in outcome.builds[POOL]] == ["the pool is suspended; set its spec.suspend to false"]
 
 
 def test_a_node_that_does_not_say_what_gpus_it_has_is_named() -> None:

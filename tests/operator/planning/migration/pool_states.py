@@ -48,7 +48,7 @@ def on(model: Resource, *gpus: int) -> Placement:
 
 def server(name: str, *placements: Placement, node: str = "a", gpus: Sequence[int] | None = None) -> ServerPlan:
     """Return a server with these replicas and their GPUs, or `gpus`."""
-    used = sorted({gpu for each in placements for gpu in each.gpus})
+    used = sorted({gpu for placement in placements for gpu in placement.gpus})
     return ServerPlan(name, node, tuple(used if gpus is None else gpus), placements)
 
 
@@ -69,16 +69,16 @@ class Running:
         others: Iterable[LoadedModel] = (),
     ) -> "Running":
         """Return the server with other reports: `routes` unless all are the same, and of some versions `others`."""
-        said = {(each.model, each.version): each for each in (*self.report.models, *others)}
+        reported_value = {(model.model, model.version): model for model in (*self.report.models, *others)}
         where = self.report.routes if routes is None else frozenset(routes)
         report = ServerReport(
-            self.plan.name, ready, tuple(said.values()), takes_requests=takes_requests and ready, routes=where
+            self.plan.name, ready, tuple(reported_value.values()), takes_requests=takes_requests and ready, routes=where
         )
         return replace(self, report=report)
 
-    def holding(self, *forms: Form) -> "Running":
+    def holding(self, *revisions: Form) -> "Running":
         """Return the server with these forms loaded instead, ready and routed."""
-        return running_with(self.plan, {form.name: form for form in forms})
+        return running_with(self.plan, {revision.name: revision for revision in revisions})
 
 
 def running(plan: ServerPlan, resources: Iterable[Resource]) -> Running:
@@ -88,12 +88,16 @@ def running(plan: ServerPlan, resources: Iterable[Resource]) -> Running:
     return running_with(plan, target_forms(plan, members, bindings, Observed(), KEYS))
 
 
-def running_with(plan: ServerPlan, forms: Mapping[str, Form]) -> Running:
+def running_with(plan: ServerPlan, revisions: Mapping[str, Form]) -> Running:
     """Return a server on which these forms are loaded, ready and routed."""
-    said = tuple(
-        LoadedModel(form.name, version, LoadState.READY) for form in forms.values() for version in form.versions
+    reported = tuple(
+        LoadedModel(revision.name, version, LoadState.READY)
+        for revision in revisions.values()
+        for version in revision.versions
     )
-    return Running(plan, forms, ServerReport(plan.name, True, said, takes_requests=True, routes=frozenset(forms)))
+    return Running(
+        plan, revisions, ServerReport(plan.name, True, reported, takes_requests=True, routes=frozenset(revisions))
+    )
 
 
 def pool_state(
@@ -114,9 +118,9 @@ def pool_state(
     plan = PoolPlan(POOL, tuple(planned), left, 0, 0, 0)
     bindings = PlannedBindings.of(plan, members)
     observed = Observed.of(
-        [each.report for each in runs],
-        {each.plan.name: each.forms for each in runs},
-        {each.plan.name: each.forms for each in runs},
+        [run.report for run in runs],
+        {run.plan.name: run.forms for run in runs},
+        {run.plan.name: run.forms for run in runs},
     )
     observed = replace(observed, outdated=outdated_forms(planned, members, bindings, observed, KEYS))
     return PoolState(
@@ -124,14 +128,14 @@ def pool_state(
         members,
         bindings,
         observed,
-        {each.plan.name: each.plan.current for each in runs},
-        {node.name: node for node in (_nodes([*planned, *(each.plan for each in runs)]) if nodes is None else nodes)},
-        {each.name: target_forms(each, members, bindings, observed, KEYS) for each in planned},
+        {run.plan.name: run.plan.current for run in runs},
+        {node.name: node for node in (_nodes([*planned, *(run.plan for run in runs)]) if nodes is None else nodes)},
+        {item.name: target_forms(item, members, bindings, observed, KEYS) for item in planned},
     )
 
 
 def _nodes(servers: Iterable[ServerPlan]) -> list[Node]:
     counts: dict[str, int] = {}
-    for each in servers:
-        counts[each.node] = max(counts.get(each.node, 1), *(gpu + 1 for gpu in each.gpus), 1)
+    for server in servers:
+        counts[server.node] = max(counts.get(server.node, 1), *(gpu + 1 for gpu in server.gpus), 1)
     return [gpu_node(name, count) for name, count in counts.items()]

@@ -15,8 +15,8 @@ from argosy.planning.plan import Placement, ServerPlan
 GPU = {0: 80 * GIB}
 
 
-def placed(name: str, memory: int, *gpus: int, whole: bool = False) -> Placement:
-    return Placement(name, 2, name, gpus or (0,), 1, memory * GIB, 0, whole)
+def placed(name: str, memory: int, *gpus: int, full: bool = False) -> Placement:
+    return Placement(name, 2, name, gpus or (0,), 1, memory * GIB, 0, full)
 
 
 def there(name: str, memory: int, *gpus: int, alone: bool = False) -> Occupant:
@@ -40,9 +40,11 @@ def admitted(
     changes: list[Change], *surplus: Occupant, settled: Mapping[str, Occupant] | None = None, gpus: int = 1
 ) -> MemoryBudget:
     """Return the budget of a server of GPUs of 80 GiB; `settled` is loaded as it is to be."""
-    loaded = {each.before.name: each.before for each in changes if each.before is not None} | dict(settled or {})
-    settled_there = tuple(placed(each.name, each.memory // GIB, *each.gpus) for each in (settled or {}).values())
-    placements = (*settled_there, *(each.placement for each in changes))
+    loaded = {change.before.name: change.before for change in changes if change.before is not None} | dict(
+        settled or {}
+    )
+    settled_there = tuple(placed(item.name, item.memory // GIB, *item.gpus) for item in (settled or {}).values())
+    placements = (*settled_there, *(change.placement for change in changes))
     plan = ServerPlan("p-0", "a", tuple(range(gpus)), placements)
     budget = MemoryBudget(plan, dict.fromkeys(range(gpus), 80 * GIB), ServerChanges(loaded, tuple(changes)), surplus)
     budget.admit()
@@ -66,8 +68,8 @@ def test_what_leaves_another_gpu_is_not_waited_for() -> None:
 def test_a_change_too_large_next_to_its_former_revision_fits_after_it() -> None:
     (blocked,) = admitted([update(placed("m", 50), there("m", 50))]).blocked.values()
     assert blocked.shortage is not None
-    found = blocked.shortage
-    assert (found.gpu, found.need, found.free) == (0, 50 * GIB, 30 * GIB)
+    result = blocked.shortage
+    assert (result.gpu, result.need, result.free) == (0, 50 * GIB, 30 * GIB)
     assert (blocked.blockers, blocked.fits_alone) == (frozenset(), True)
 
 
@@ -79,7 +81,7 @@ def test_a_change_that_others_free_memory_for_is_short_of_nothing() -> None:
 def test_of_two_changes_the_larger_goes_first_and_the_other_waits() -> None:
     changes = [update(placed("m", 20), there("m", 20)), update(placed("n", 30), there("n", 30))]
     budget = admitted(changes)
-    assert {name: each.blockers for name, each in budget.blocked.items()} == {"m": {"n"}}
+    assert {name: item.blockers for name, item in budget.blocked.items()} == {"m": {"n"}}
 
 
 @pytest.mark.parametrize(("first", "blocked"), [(Priority.BEGUN, {"n"}), (Priority.FAILED, {"m"})])
@@ -96,15 +98,15 @@ def test_what_waits_for_space_that_comes_is_not_forestalled() -> None:
 
 
 def test_a_gpu_is_not_shared_with_one_that_must_be_alone() -> None:
-    whole = placed("m", 10, whole=True)
-    assert admitted([new(whole)], there("x", 1)).blocked.keys() == {"m"}
+    full = placed("m", 10, full=True)
+    assert admitted([new(full)], there("x", 1)).blocked.keys() == {"m"}
     assert admitted([new(placed("n", 10))], there("x", 10, alone=True)).blocked.keys() == {"n"}
-    assert admitted([update(whole, there("m", 10, alone=True))]).blocked == {}
+    assert admitted([update(full, there("m", 10, alone=True))]).blocked == {}
 
 
 def test_one_that_declares_no_memory_and_must_be_alone_takes_all() -> None:
-    whole = placed("m", 0, whole=True)
-    (blocked,) = admitted([update(whole, there("m", 0, alone=True))]).blocked.values()
+    full = placed("m", 0, full=True)
+    (blocked,) = admitted([update(full, there("m", 0, alone=True))]).blocked.values()
     assert blocked.shortage is not None
     assert (blocked.shortage.need, blocked.shortage.free, blocked.fits_alone) == (80 * GIB, 0, True)
 
@@ -153,10 +155,10 @@ def servers(draw: st.DrawFn) -> tuple[list[Change], list[Occupant], dict[str, Oc
 def test_no_gpu_is_promised_more_than_it_has(drawn: tuple[list[Change], list[Occupant], dict[str, Occupant]]) -> None:
     changes, surplus, settled = drawn
     budget = admitted(changes, *surplus, settled=settled, gpus=2)
-    let_in = [each for each in changes if each.placement.model not in budget.blocked]
-    loaded = [*settled.values(), *surplus, *(each.before for each in changes if each.before is not None)]
+    let_in = [change for change in changes if change.placement.model not in budget.blocked]
+    loaded = [*settled.values(), *surplus, *(change.before for change in changes if change.before is not None)]
     for gpu in (0, 1):
-        assert sum(each.on(gpu, 80 * GIB) for each in [*loaded, *(each.coming for each in let_in)]) <= 80 * GIB
+        assert sum(item.on(gpu, 80 * GIB) for item in [*loaded, *(item.coming for item in let_in)]) <= 80 * GIB
 
 
 @given(servers())
@@ -165,10 +167,10 @@ def test_what_waits_has_a_blocker_or_names_what_lacks(
 ) -> None:
     changes, surplus, settled = drawn
     blocked = admitted(changes, *surplus, settled=settled, gpus=2).blocked
-    names = {each.name for each in surplus} | {each.placement.model for each in changes}
-    for name, each in blocked.items():
-        assert each.blockers or each.shortage is not None
-        assert each.blockers <= names - {name}
+    names = {surplu.name for surplu in surplus} | {change.placement.model for change in changes}
+    for name, item in blocked.items():
+        assert item.blockers or item.shortage is not None
+        assert item.blockers <= names - {name}
 
 
 @given(servers())
@@ -176,4 +178,4 @@ def test_once_nothing_leaves_and_nothing_changes_all_that_is_new_comes(
     drawn: tuple[list[Change], list[Occupant], dict[str, Occupant]],
 ) -> None:
     changes, _, settled = drawn
-    assert admitted([each for each in changes if each.before is None], settled=settled, gpus=2).blocked == {}
+    assert admitted([change for change in changes if change.before is None], settled=settled, gpus=2).blocked == {}

@@ -73,7 +73,7 @@ def test_what_is_declared_to_surge_gives_way_to_nothing(surging: str, recreated:
         model(name, version=2, memory=50, **({"rollout": {"strategy": "Surge"}} if name in surging else {}))
         for name in "mn"
     ]
-    state = pool_state(declared, [server("p-0", *(on(each, 0) for each in declared))], [])
+    state = pool_state(declared, [server("p-0", *(on(item, 0) for item in declared))], [])
     m, n = ("p-0", "m"), ("p-0", "n")
     changes = Surges(deferred={m: frozenset({n}), n: frozenset({m})})
     break_deadlocks(state, {}, {}, changes, {})
@@ -84,7 +84,7 @@ def test_what_is_declared_to_surge_gives_way_to_nothing(surging: str, recreated:
 @pytest.mark.parametrize(("crowded", "lacks"), [(True, "ConfigMap"), (False, "footprint.gpuMemory")])
 def test_what_surges_in_a_circle_reports_what_it_lacks(crowded: bool, lacks: str) -> None:
     declared = [model(name, version=2, memory=50, rollout={"strategy": "Surge"}) for name in "mn"]
-    state = pool_state(declared, [server("p-0", *(on(each, 0) for each in declared))], [])
+    state = pool_state(declared, [server("p-0", *(on(item, 0) for item in declared))], [])
     m, n = ("p-0", "m"), ("p-0", "n")
     changes = Surges(deferred={m: frozenset({n}), n: frozenset({m})}, crowded={m} if crowded else set())
     notes: dict[Binding, Note] = {}
@@ -102,22 +102,22 @@ bindings = st.tuples(st.sampled_from(SERVERS), st.sampled_from(NAMES))
 def tangles(draw: st.DrawFn) -> tuple[PoolState, dict[Binding, Drain], Blockers, Surges]:
     """Draw models that move anywhere, and that wait for each other in any way; some are in an ensemble."""
     models = {name: model(name, memory=0) for name in NAMES}
-    places = draw(st.frozensets(bindings, max_size=6))
-    held = draw(st.frozensets(bindings, min_size=1, max_size=8))
-    planned = [server(s, *(on(models[n]) for n in NAMES if (s, n) in places)) for s in SERVERS]
+    locations = draw(st.frozensets(bindings, max_size=6))
+    reserved = draw(st.frozensets(bindings, min_size=1, max_size=8))
+    planned = [server(s, *(on(models[n]) for n in NAMES if (s, n) in locations)) for s in SERVERS]
     runs: list[Running] = []
     for name in SERVERS:
-        forms = {n: Form(n, {1: VersionSource()}) for s, n in sorted(held) if s == name}
-        if forms and draw(st.booleans()):
-            forms["e"] = Form("e", {1: VersionSource()}, steps={draw(st.sampled_from(sorted(forms))): 1})
-        runs.append(running_with(server(name), forms))
+        revisions = {n: Form(n, {1: VersionSource()}) for s, n in sorted(reserved) if s == name}
+        if revisions and draw(st.booleans()):
+            revisions["e"] = Form("e", {1: VersionSource()}, steps={draw(st.sampled_from(sorted(revisions))): 1})
+        runs.append(running_with(server(name), revisions))
     state = pool_state(models.values(), planned, runs)
     surplus = [(s, n) for s, names in state.surplus().items() for n in sorted(names)]
-    drains = {each: draw(st.sampled_from(Drain)) for each in surplus}
-    awaited = st.frozensets(st.sampled_from(sorted(held)), min_size=1, max_size=3)
-    blockers = {each: draw(awaited) for each in sorted(places - held)}
-    stay = sorted(places & held)
-    deferred = {each: draw(awaited) for each in stay if draw(st.booleans())}
+    drains = {surplu: draw(st.sampled_from(Drain)) for surplu in surplus}
+    awaited = st.frozensets(st.sampled_from(sorted(reserved)), min_size=1, max_size=3)
+    blockers = {item: draw(awaited) for item in sorted(locations - reserved)}
+    stay = sorted(locations & reserved)
+    deferred = {item: draw(awaited) for item in stay if draw(st.booleans())}
     return state, drains, blockers, Surges(deferred=deferred)
 
 
@@ -128,12 +128,12 @@ def test_every_tangle_is_undone_and_only_what_was_in_it_gives_way(
     state, drains, blockers, changes = tangle
     before, deferred = dict(drains), dict(changes.deferred)
     break_deadlocks(state, drains, blockers, changes, {})
-    left: dict[Binding, tuple[Binding, ...]] = {each: tuple(awaited) for each, awaited in changes.deferred.items()}
+    left: dict[Binding, tuple[Binding, ...]] = {item: tuple(awaited) for item, awaited in changes.deferred.items()}
     for (where, name), drain in drains.items():
         if drain is Drain.NOT_YET:
-            new = [(place, name) for place in state.bindings.servers.get(name, ())]
-            left[where, name] = tuple(each for place in new for each in blockers.get(place, ()))
+            new = [(location, name) for location in state.bindings.servers.get(name, ())]
+            left[where, name] = tuple(item for location in new for item in blockers.get(location, ()))
     assert not find_cycle(left)
-    assert all(drains[each] in (drain, Drain.AT_ONCE) for each, drain in before.items())
+    assert all(drains[item] in (drain, Drain.AT_ONCE) for item, drain in before.items())
     assert deferred.keys() - changes.deferred.keys() <= changes.recreated
-    assert all(drains[each] is Drain.AT_ONCE for each in changes.recreated)
+    assert all(drains[item] is Drain.AT_ONCE for item in changes.recreated)

@@ -34,9 +34,9 @@ def drains(
     before: Mapping[Binding, datetime] | None = None,
     period: timedelta = PERIOD,
 ) -> Migration:
-    found = Migration()
-    schedule(state, {BINDING: drain}, before or {}, now, period, found)
-    return found
+    migration = Migration()
+    schedule(state, {BINDING: drain}, before or {}, now, period, migration)
+    return migration
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_a_handover_waits_half_a_period_for_endpoints_and_then_drains() -> None:
 
 
 def test_what_goes_at_once_is_still_drained() -> None:
-    found = drains(moving(), Drain.AT_ONCE)
-    assert (found.unrouted, found.kept, found.wake) == ({"p-0": {"m"}}, {"p-0": {"m"}}, NOON + PERIOD)
+    result = drains(moving(), Drain.AT_ONCE)
+    assert (result.unrouted, result.kept, result.wake) == ({"p-0": {"m"}}, {"p-0": {"m"}}, NOON + PERIOD)
 
 
 def test_what_does_not_answer_has_nothing_to_drain() -> None:
@@ -119,36 +119,36 @@ def test_what_does_not_answer_has_nothing_to_drain() -> None:
 
 def test_the_drain_restarts_where_the_route_was_not_taken() -> None:
     """The Pod's label could not be removed: requests still come."""
-    late = NOON + 3 * PERIOD
-    found = drains(moving(), Drain.AT_ONCE, late, {BINDING: NOON})
-    assert (found.drain_since, found.kept) == ({BINDING: late}, {"p-0": {"m"}})
+    overdue = NOON + 3 * PERIOD
+    result = drains(moving(), Drain.AT_ONCE, overdue, {BINDING: NOON})
+    assert (result.drain_since, result.kept) == ({BINDING: overdue}, {"p-0": {"m"}})
 
 
 def test_what_has_to_stay_again_restarts_later() -> None:
-    found = drains(moving(), Drain.NOT_YET, NOON, {BINDING: NOON - PERIOD})
-    assert (found.kept, found.unrouted, found.drain_since, found.wake) == ({"p-0": {"m"}}, {}, {}, None)
+    result = drains(moving(), Drain.NOT_YET, NOON, {BINDING: NOON - PERIOD})
+    assert (result.kept, result.unrouted, result.drain_since, result.wake) == ({"p-0": {"m"}}, {}, {}, None)
 
 
 def test_what_leaves_early_does_not_wait_for_a_handover_that_lay_ahead() -> None:
-    found = drains(moving(), Drain.AT_ONCE, NOON, {BINDING: NOON + PERIOD / 2})
-    assert (found.unrouted, found.drain_since) == ({"p-0": {"m"}}, {BINDING: NOON})
+    result = drains(moving(), Drain.AT_ONCE, NOON, {BINDING: NOON + PERIOD / 2})
+    assert (result.unrouted, result.drain_since) == ({"p-0": {"m"}}, {BINDING: NOON})
 
 
 @pytest.mark.parametrize("drain", [Drain.AT_ONCE, Drain.AFTER_HANDOVER])
 def test_without_a_period_it_goes_in_the_round_in_which_it_may(drain: Drain) -> None:
     """On one machine there is nobody who has to follow."""
-    found = drains(moving(), drain, period=timedelta())
-    assert (found.kept, found.unrouted, found.wake) == ({}, {"p-0": {"m"}}, None)
+    result = drains(moving(), drain, period=timedelta())
+    assert (result.kept, result.unrouted, result.wake) == ({}, {"p-0": {"m"}}, None)
 
 
 def test_an_ensemble_that_stays_keeps_what_it_runs() -> None:
     inner, outer = ensemble("inner", "m"), ensemble("outer", "inner")
     state = pool_state([M, inner, outer], [NEW], [running(OLD, [M, inner, outer])])
-    found = Migration()
+    migration = Migration()
     before = {BINDING: NOON - PERIOD, ("p-0", "inner"): NOON - PERIOD}
     chosen = {BINDING: Drain.AT_ONCE, ("p-0", "inner"): Drain.AT_ONCE, ("p-0", "outer"): Drain.NOT_YET}
-    schedule(state, chosen, before, NOON, PERIOD, found)
-    assert found.kept == {"p-0": {"m", "inner", "outer"}}
+    schedule(state, chosen, before, NOON, PERIOD, migration)
+    assert migration.kept == {"p-0": {"m", "inner", "outer"}}
 
 
 rounds = st.lists(
@@ -168,18 +168,18 @@ def test_nothing_that_answers_is_unloaded_while_it_is_routed_or_soon_after(
     times: list[tuple[timedelta, Drain, bool, bool]],
 ) -> None:
     """Whatever the rounds come to, and however often the routes are not what they should be."""
-    now, last_routed, before, wanted = NOON, NOON, dict[Binding, datetime](), True
+    now, last_routed, before, desired = NOON, NOON, dict[Binding, datetime](), True
     for passed, drain, label_follows, ready in times:
         now += passed
-        routed = wanted or not label_follows
+        routed = desired or not label_follows
         last_routed = now if routed else last_routed
-        found = drains(moving(ready=ready, routes=("m",) if routed else ()), drain, now, before)
-        kept, unrouted = "m" in found.kept.get("p-0", ()), "m" in found.unrouted.get("p-0", ())
-        assert kept or (drain is Drain.AT_ONCE and not ready) or now >= last_routed + PERIOD
-        assert kept or unrouted
+        result = drains(moving(ready=ready, routes=("m",) if routed else ()), drain, now, before)
+        retained, unrouted = "m" in result.kept.get("p-0", ()), "m" in result.unrouted.get("p-0", ())
+        assert retained or (drain is Drain.AT_ONCE and not ready) or now >= last_routed + PERIOD
+        assert retained or unrouted
         assert not unrouted or drain is not Drain.NOT_YET
-        assert found.wake is None or now < found.wake <= now + PERIOD
-        assert kept == (found.wake is not None) or drain is Drain.NOT_YET
-        if not kept:
+        assert result.wake is None or now < result.wake <= now + PERIOD
+        assert retained == (result.wake is not None) or drain is Drain.NOT_YET
+        if not retained:
             break
-        before, wanted = found.drain_since, not unrouted
+        before, desired = result.drain_since, not unrouted

@@ -17,7 +17,7 @@ DECLARED = Form("m", {1: ONE}, config_key="k")
 
 
 @pytest.mark.parametrize(
-    ("held", "serves"),
+    ("reserved", "serves"),
     [
         (Form("m", {1: ONE}, config_key="k"), True),
         (Form("m", {1: ONE, 2: TWO}, config_key="k"), True),
@@ -29,8 +29,8 @@ DECLARED = Form("m", {1: ONE}, config_key="k")
     ],
     ids=["alike", "another beside", "another size", "another version", "other files", "another key", "no key"],
 )
-def test_a_server_serves_what_is_declared(held: Form, serves: bool) -> None:
-    assert held.serves(DECLARED) is serves
+def test_a_server_serves_what_is_declared(reserved: Form, serves: bool) -> None:
+    assert reserved.serves(DECLARED) is serves
 
 
 def test_an_ensemble_has_one_version_and_its_steps() -> None:
@@ -98,7 +98,7 @@ KEYED = Form("m", {1: ONE}, (0,), "r", config_key="c", instances=1)
 
 
 @pytest.mark.parametrize(
-    ("form", "stays"),
+    ("revision", "stays"),
     [
         (replace(KEYED, config_key="other", instances=3), True),
         (replace(KEYED, reload_key=""), True),
@@ -108,8 +108,8 @@ KEYED = Form("m", {1: ONE}, (0,), "r", config_key="c", instances=1)
     ],
     ids=["another count", "one configuration", "another", "another GPU", "no keys"],
 )
-def test_what_stays_loaded_under_another_revision(form: Form, stays: bool) -> None:
-    assert form.stays_loaded(KEYED) is stays
+def test_what_stays_loaded_under_another_revision(revision: Form, stays: bool) -> None:
+    assert revision.stays_loaded(KEYED) is stays
 
 
 def test_without_any_key_nothing_is_recorded_to_stay() -> None:

@@ -36,10 +36,10 @@ def test_a_server_waits_for_the_gpus_of_one_that_drains() -> None:
     old, new = server("p-0", on(M, 0), gpus=(0, 1)), server("p-1", on(N, 1))
     state = pool_state([M, N], [new], [running(old, [M])], unplaced=["m"])
     assert blockers(state) == {("p-1", "n"): {("p-0", "m")}}
-    found = migrate(state, {}, NOON)
-    assert (found.waiting, found.kept) == ({"p-1"}, {"p-0": {"m"}})
-    assert found.draining == (ServerPlan("p-0", "a", (0, 1), ()),)
-    assert found.notes["p-1", "n"].message == "it waits until m has left p-0"
+    result = migrate(state, {}, NOON)
+    assert (result.waiting, result.kept) == ({"p-1"}, {"p-0": {"m"}})
+    assert result.draining == (ServerPlan("p-0", "a", (0, 1), ()),)
+    assert result.notes["p-1", "n"].message == "it waits until m has left p-0"
 
 
 def test_a_server_does_not_wait_for_other_gpus_or_another_node() -> None:
@@ -52,17 +52,17 @@ def test_a_server_does_not_wait_for_other_gpus_or_another_node() -> None:
 
 def test_a_server_waits_for_no_server_that_holds_nothing() -> None:
     state = pool_state([N], [server("p-1", on(N, 0))], [running_with(server("p-0", gpus=(0,)), {})])
-    found = migrate(state, {}, NOON)
-    assert (found.waiting, found.draining) == (frozenset(), ())
+    result = migrate(state, {}, NOON)
+    assert (result.waiting, result.draining) == (frozenset(), ())
 
 
 def test_a_model_waits_for_memory_on_its_own_server() -> None:
     old = running(server("p-0", on(M, 0)), [M])
     state = pool_state([M, N], [server("p-0", on(N, 0))], [old], unplaced=["m"])
     assert blockers(state) == {("p-0", "n"): {("p-0", "m")}}
-    found = migrate(state, {}, NOON)
-    assert (found.deferred, found.kept) == ({"p-0": {"n"}}, {"p-0": {"m"}})
-    assert found.notes["p-0", "n"].message == "it waits until m has left this server"
+    result = migrate(state, {}, NOON)
+    assert (result.deferred, result.kept) == ({"p-0": {"n"}}, {"p-0": {"m"}})
+    assert result.notes["p-0", "n"].message == "it waits until m has left this server"
 
 
 def test_one_that_runs_and_grows_into_the_gpus_of_another_preempts_it() -> None:
@@ -70,15 +70,15 @@ def test_one_that_runs_and_grows_into_the_gpus_of_another_preempts_it() -> None:
     grows = running(server("p-0", on(N, 0)), [N])
     old = running(server("p-1", on(M, 1)), [M])
     state = pool_state([M, N], [server("p-0", on(N, 0), on(M, 1))], [grows, old])
-    found = migrate(state, {}, NOON)
-    assert found.draining == ()
-    assert found.notes["p-0", "m"].message.startswith("it left p-1 before it was loaded here")
+    result = migrate(state, {}, NOON)
+    assert result.draining == ()
+    assert result.notes["p-0", "m"].message.startswith("it left p-1 before it was loaded here")
 
 
 def test_a_server_that_restarts_with_other_gpus_frees_no_memory() -> None:
     old = running(server("p-0", on(M, 0)), [M])
-    found = migrate(pool_state([N], [server("p-0", on(N, 0), gpus=(0, 1))], [old]), {}, NOON)
-    assert found == Migration()
+    result = migrate(pool_state([N], [server("p-0", on(N, 0), gpus=(0, 1))], [old]), {}, NOON)
+    assert result == Migration()
 
 
 def test_the_drain_of_something_whose_server_vanished_is_forgotten() -> None:
@@ -95,7 +95,7 @@ def test_a_server_that_vanished_and_comes_back_begins_its_drain_again() -> None:
 def test_what_is_recreated_hands_over_drains_and_is_then_loaded() -> None:
     new = model("m", version=2, memory=50)
     planned = [server("p-0", on(new, 0)), server("p-1", on(new, 0), node="b")]
-    runs = [running(each, [M]) for each in planned]
+    runs = [running(item, [M]) for item in planned]
     begins = migrate(pool_state([new], planned, runs), {}, NOON)
     assert (begins.kept, begins.unrouted, begins.wake) == ({"p-0": {"m"}}, {}, NOON + DRAIN_PERIOD / 2)
     assert begins.notes["p-0", "m"].message == "it waits until m has left this server"
@@ -108,7 +108,7 @@ def test_what_is_recreated_hands_over_drains_and_is_then_loaded() -> None:
 
 def test_what_a_change_waits_for_is_reported_with_a_few_names() -> None:
     others = [model(f"x{at}", memory=10) for at in range(5)]
-    old = server("p-0", *(on(each, 0) for each in others))
+    old = server("p-0", *(on(other, 0) for other in others))
     state = pool_state([M, *others], [server("p-0", on(M, 0))], [running(old, others)], unplaced=["x0"])
     (note,) = {migrate(state, {}, NOON).notes["p-0", "m"].message}
     assert note == "it waits until x0, x1, x2 and others has left this server"
@@ -159,13 +159,13 @@ def test_between_any_two_plans_nothing_routed_is_unloaded_in_one_round(
     old = {name: model(name, 1, size[name]) for name in NAMES}
     now = {name: model(name, 2 if name in newer else 1, size[name]) for name in NAMES if name not in deleted}
     graphs = [ensemble("e", *sorted(steps), version=at + 1) for at, steps in enumerate(uses)]
-    runs = [running(each, [*old.values(), graphs[0]]) for each in spread(before, old)]
+    runs = [running(item, [*old.values(), graphs[0]]) for item in spread(before, old)]
     declared = [*now.values(), *(graphs[1:] if "e" not in deleted and uses[1] <= now.keys() else [])]
     state = pool_state(declared, spread(after, now), runs)
-    steps = {each.plan.name: each for each in server_steps(state, migrate(state, {}, NOON), KEYS)}
+    steps = {step.plan.name: step for step in server_steps(state, migrate(state, {}, NOON), KEYS)}
     for run in runs:
         assert run.forms.keys() <= steps[run.plan.name].forms.keys()
     for step in steps.values():
-        for form in step.forms.values():
-            for name, version in form.steps.items():
+        for revision in step.forms.values():
+            for name, version in revision.steps.items():
                 assert version in step.forms[name].versions

@@ -35,8 +35,8 @@ def test_what_does_not_answer_is_not_routed() -> None:
 def test_what_drains_is_loaded_unrouted_and_says_since_when() -> None:
     m, n = model("m"), model("n")
     state = pool_state([m], [server("p-0", on(m, 0))], [running(server("p-0", on(m, 0), on(n, 0)), [m, n])])
-    found = Migration(kept={"p-0": {"n"}}, unrouted={"p-0": {"n"}}, drain_since={("p-0", "n"): NOON})
-    (step,) = server_steps(state, found, KEYS)
+    migration = Migration(kept={"p-0": {"n"}}, unrouted={"p-0": {"n"}}, drain_since={("p-0", "n"): NOON})
+    (step,) = server_steps(state, migration, KEYS)
     assert step.forms.keys() == {"m", "n"}
     assert (step.routes, step.drain_since, step.as_loaded) == ({"m"}, {"n": NOON}, {"n"})
 
@@ -47,7 +47,7 @@ def test_a_server_without_gpus_is_left_out_and_a_draining_one_is_last() -> None:
     state = pool_state([m, n], [new, server("p-2", on(n, 1))], [running(old, [m])])
     waits = Migration(kept={"p-0": {"m"}}, draining=(replace(old, placements=()),), waiting=frozenset({"p-1"}))
     steps = server_steps(state, waits, KEYS)
-    assert [(each.plan.name, each.draining, set(each.forms)) for each in steps] == [
+    assert [(step.plan.name, step.draining, set(step.forms)) for step in steps] == [
         ("p-2", False, {"n"}),
         ("p-0", True, {"m"}),
     ]
@@ -73,8 +73,8 @@ def test_an_ensemble_goes_over_when_all_its_steps_are_ready() -> None:
     lacks_n = running(server("p-0", on(m, 0)), before)
     (waits,) = server_steps(pool_state(now, [planned], [lacks_n]), Migration(), KEYS)
     assert (waits.forms["e"].steps, waits.as_loaded) == ({"m": 1}, {"e"})
-    forms = running(planned, [m, n]).forms.values()
-    has_n = lacks_n.holding(*forms, lacks_n.forms["e"])
+    revisions = running(planned, [m, n]).forms.values()
+    has_n = lacks_n.holding(*revisions, lacks_n.forms["e"])
     (moves,) = server_steps(pool_state(now, [planned], [has_n]), Migration(), KEYS)
     assert (moves.forms["e"].steps, moves.as_loaded) == ({"m": 1, "n": 1}, frozenset())
 

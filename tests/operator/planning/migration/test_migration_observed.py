@@ -14,11 +14,11 @@ REPORT = ServerReport("p-0", True, (M,), takes_requests=True, routes=frozenset({
 
 
 def test_what_is_ready_routed_and_takes_requests_is_reachable() -> None:
-    found = Observed.of([REPORT])
-    assert found.reachable("p-0", "m")
-    assert found.is_ready("p-0", "m", 1)
-    assert not found.is_ready("p-0", "m", 2)
-    assert not found.unserved("m")
+    result = Observed.of([REPORT])
+    assert result.reachable("p-0", "m")
+    assert result.is_ready("p-0", "m", 1)
+    assert not result.is_ready("p-0", "m", 2)
+    assert not result.unserved("m")
 
 
 @pytest.mark.parametrize(
@@ -35,26 +35,30 @@ def test_what_lacks_one_of_these_is_not(lacks: dict[str, object]) -> None:
 
 
 def test_a_server_that_is_not_ready_says_nothing_and_may_still_be_routed() -> None:
-    found = Observed.of([replace(REPORT, ready=False)])
-    assert (found.serves("p-0", "m"), found.has_ready("p-0", "m", 1), found.routed("p-0", "m")) == (False, False, True)
-    assert found.unserved("m")
+    result = Observed.of([replace(REPORT, ready=False)])
+    assert (result.serves("p-0", "m"), result.has_ready("p-0", "m", 1), result.routed("p-0", "m")) == (
+        False,
+        False,
+        True,
+    )
+    assert result.unserved("m")
 
 
 def test_a_former_revision_answers_though_the_new_one_loads() -> None:
-    found = Observed.of([replace(REPORT, models=(replace(M, state=LoadState.LOADING, former=True),))])
-    assert found.serves("p-0", "m")
-    assert not found.has_ready("p-0", "m", 1)
+    result = Observed.of([replace(REPORT, models=(replace(M, state=LoadState.LOADING, former=True),))])
+    assert result.serves("p-0", "m")
+    assert not result.has_ready("p-0", "m", 1)
 
 
 def test_a_revision_that_is_outdated_is_ready_and_not_as_it_should_be() -> None:
-    found = replace(Observed.of([REPORT]), outdated=frozenset({("p-0", "m")}))
-    assert found.has_ready("p-0", "m", 1)
-    assert not found.is_ready("p-0", "m", 1)
+    result = replace(Observed.of([REPORT]), outdated=frozenset({("p-0", "m")}))
+    assert result.has_ready("p-0", "m", 1)
+    assert not result.is_ready("p-0", "m", 1)
 
 
 def test_a_server_that_no_one_knows_has_nothing() -> None:
-    found = Observed.of([REPORT])
-    assert (found.routed("p-1", "m"), found.reachable("p-1", "m"), found.held("p-1")) == (False, False, {})
+    result = Observed.of([REPORT])
+    assert (result.routed("p-1", "m"), result.reachable("p-1", "m"), result.held("p-1")) == (False, False, {})
 
 
 def test_every_version_of_a_server_is_observed_and_loaded_ones_count() -> None:

@@ -58,22 +58,22 @@ def changes(version: int, runs: Running, **spec: Any) -> ServerChanges:
     return ServerChanges.of(plan, state.observed.held("p-0"), state.targets["p-0"], state.members, state.observed)
 
 
-def only(found: ServerChanges) -> Change:
-    (change,) = found.changes
+def only(result: ServerChanges) -> Change:
+    (change,) = result.changes
     return change
 
 
 def test_what_is_as_it_should_be_is_no_change() -> None:
-    found = changes(1, running(PLAN, [model("m")]))
-    assert found == ServerChanges({"m": Occupant("m", (1,), 20 * GIB)}, ())
+    result = changes(1, running(PLAN, [model("m")]))
+    assert result == ServerChanges({"m": Occupant("m", (1,), 20 * GIB)}, ())
 
 
 def test_of_a_new_version_only_that_one_comes() -> None:
-    found = changes(2, running(PLAN, [model("m")]))
-    change = only(found)
+    result = changes(2, running(PLAN, [model("m")]))
+    change = only(result)
     assert (change.coming, change.before, change.versions) == (
         Occupant("m", (1,), 20 * GIB),
-        found.loaded["m"],
+        result.loaded["m"],
         frozenset({1}),
     )
 
@@ -93,10 +93,10 @@ def test_a_revision_without_keys_is_reloaded() -> None:
 
 
 def test_of_further_instances_those_come_that_are_not_there() -> None:
-    found = changes(1, running(PLAN, [model("m")]), instances=3)
-    change = only(found)
+    result = changes(1, running(PLAN, [model("m")]), instances=3)
+    change = only(result)
     assert (change.coming, change.in_place) == (Occupant("m", (1,), 40 * GIB), True)
-    assert change.before == found.loaded["m"] == Occupant("m", (1,), 20 * GIB)
+    assert change.before == result.loaded["m"] == Occupant("m", (1,), 20 * GIB)
 
 
 def test_further_instances_of_another_size_are_as_large_as_is_declared_now() -> None:
@@ -113,8 +113,8 @@ def test_a_new_version_with_more_instances_needs_full_memory() -> None:
 
 def test_fewer_instances_are_no_change_and_take_memory_until_gone() -> None:
     plan = server("p-0", on(model("m", instances=3), 1), gpus=(0, 1))
-    found = changes(1, running(plan, [model("m", instances=3)]))
-    assert found == ServerChanges({"m": Occupant("m", (1,), 60 * GIB)}, ())
+    result = changes(1, running(plan, [model("m", instances=3)]))
+    assert result == ServerChanges({"m": Occupant("m", (1,), 60 * GIB)}, ())
 
 
 def test_another_window_takes_nothing() -> None:
@@ -122,14 +122,14 @@ def test_another_window_takes_nothing() -> None:
 
 
 def test_further_instances_of_unknown_size_are_left_to_the_server() -> None:
-    whole: dict[str, Any] = {"footprint": {"gpus": 1}}
-    plan = server("p-0", on(model("m", **whole), 1), gpus=(0, 1))
-    m = model("m", instances=2, **whole)
-    state = pool_state([m], [server("p-0", on(m, 1), gpus=(0, 1))], [running(plan, [model("m", **whole)])])
-    found = ServerChanges.of(
+    full: dict[str, Any] = {"footprint": {"gpus": 1}}
+    plan = server("p-0", on(model("m", **full), 1), gpus=(0, 1))
+    m = model("m", instances=2, **full)
+    state = pool_state([m], [server("p-0", on(m, 1), gpus=(0, 1))], [running(plan, [model("m", **full)])])
+    result = ServerChanges.of(
         state.plan.servers[0], state.observed.held("p-0"), state.targets["p-0"], state.members, state.observed
     )
-    assert found.changes == ()
+    assert result.changes == ()
 
 
 def test_another_size_is_no_change_and_counts_at_once() -> None:

@@ -32,28 +32,28 @@ def test_the_next_server_waits_for_the_last_one(servers: list[ServerUpgrade], al
 
 
 states = st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), max_size=6).map(
-    lambda found: [ServerUpgrade(f"p-{number}", *flags) for number, flags in enumerate(found)]
+    lambda result: [ServerUpgrade(f"p-{number}", *flags) for number, flags in enumerate(result)]
 )
 
 
 @given(states)
 def test_at_most_one_server_at_a_time_and_none_while_one_is_not_settled(servers: list[ServerUpgrade]) -> None:
     allowed = may_upgrade(servers)
-    begun = [each for each in servers if not each.outdated and not (each.ready and each.settled)]
-    outdated = [each for each in servers if each.outdated]
+    begun = [server for server in servers if not server.outdated and not (server.ready and server.settled)]
+    outdated = [server for server in servers if server.outdated]
     assert len(allowed) == (0 if begun or not outdated else 1)
-    assert allowed <= {each.name for each in outdated}
-    assert all(not each.ready for each in outdated if each.name in allowed) or all(each.ready for each in outdated)
+    assert allowed <= {item.name for item in outdated}
+    assert all(not item.ready for item in outdated if item.name in allowed) or all(item.ready for item in outdated)
 
 
 @given(states)
 def test_every_server_gets_the_template_in_the_end(servers: list[ServerUpgrade]) -> None:
-    found = {each.name: each for each in servers}
+    result = {server.name: server for server in servers}
     for _ in range(2 * len(servers)):
-        found = {
-            name: each if each.outdated else replace(each, ready=True, settled=True) for name, each in found.items()
+        result = {
+            name: item if item.outdated else replace(item, ready=True, settled=True) for name, item in result.items()
         }
-        for name in may_upgrade(list(found.values())):
-            found[name] = ServerUpgrade(name, outdated=False, ready=False, settled=False)
-            assert may_upgrade(list(found.values())) == frozenset()
-    assert not any(each.outdated for each in found.values())
+        for name in may_upgrade(list(result.values())):
+            result[name] = ServerUpgrade(name, outdated=False, ready=False, settled=False)
+            assert may_upgrade(list(result.values())) == frozenset()
+    assert not any(item.outdated for item in result.values())

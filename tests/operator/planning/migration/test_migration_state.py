@@ -27,7 +27,7 @@ def test_what_is_loaded_and_not_planned_is_surplus() -> None:
 
 def test_a_server_that_is_not_planned_drains_and_all_on_it_is_surplus() -> None:
     state = pool_state([M, N], [], [running(OLD, [M, N])])
-    assert [each.name for each in state.draining_servers()] == ["p-0"]
+    assert [server.name for server in state.draining_servers()] == ["p-0"]
     assert state.surplus() == {"p-0": {"m", "n"}}
 
 

@@ -33,10 +33,10 @@ def versions(state: PoolState, name: str = "m") -> set[int]:
 
 def held(*numbers: int, failed: int = 0) -> Running:
     """Return a server that has loaded these versions of m; `failed` is the one that failed."""
-    found = running(PLAN, [model("m")])
-    form = replace(found.forms["m"], versions={each: VersionSource(f"s3://b/m/{each}") for each in numbers})
+    result = running(PLAN, [model("m")])
+    revision = replace(result.forms["m"], versions={number: VersionSource(f"s3://b/m/{number}") for number in numbers})
     bad = [LoadedModel("m", failed, LoadState.UNAVAILABLE, "broken")] if failed else []
-    return found.holding(form).reported(others=bad)
+    return result.holding(revision).reported(others=bad)
 
 
 def test_a_new_version_stands_alongside_the_old_one_until_it_is_ready() -> None:
@@ -125,8 +125,8 @@ def test_models_that_wait_take_their_ensembles_out() -> None:
 
 def test_pins_of_ensembles_of_ensembles_are_their_own_versions() -> None:
     chain = [ensemble("outer", "inner", "m"), ensemble("inner", "m", version=7), ensemble("whole", "gone")]
-    found = pins_of([each for each in chain if isinstance(each, Ensemble)], {"m": 3})
-    assert found == {"inner": {"m": 3}, "outer": {"inner": 7, "m": 3}}
+    result = pins_of([item for item in chain if isinstance(item, Ensemble)], {"m": 3})
+    assert result == {"inner": {"m": 3}, "outer": {"inner": 7, "m": 3}}
 
 
 POLICIES: list[dict[str, Any] | None] = [
@@ -157,25 +157,25 @@ def test_the_declared_version_is_always_there_and_so_is_what_runs(
     m = model("m", version=declared, versionPolicy=policy)
     step = {"model": "m", "inputs": {"X": "T0"}, "outputs": {"Y": "T0"}} | ({"version": pinned} if pinned else {})
     resources = [m, ensemble("e", steps=[step])]
-    runs = [_server(name, found, ready, ran) for name, found in loaded.items()]
+    runs = [_server(name, result, ready, ran) for name, result in loaded.items()]
     state = pool_state(resources, [PLAN], runs)
-    found = state.targets["p-0"]
-    assert declared in found["m"].versions
+    result = state.targets["p-0"]
+    assert declared in result["m"].versions
     before = loaded.get("p-0", frozenset())
-    known = {declared}.union(*loaded.values())
-    assert set(found["m"].versions) <= known
+    registered = {declared}.union(*loaded.values())
+    assert set(result["m"].versions) <= registered
     if ran in before:
-        assert ran in found["m"].versions
+        assert ran in result["m"].versions
     if not (declared in before and ("p-0", declared) in ready):
-        assert before <= set(found["m"].versions)
-    (at,) = found["e"].steps.values()
-    assert at in found["m"].versions or at not in known
-    assert found["e"] == state.observed.held("p-0").get("e") or at == (pinned or declared)
+        assert before <= set(result["m"].versions)
+    (at,) = result["e"].steps.values()
+    assert at in result["m"].versions or at not in registered
+    assert result["e"] == state.observed.held("p-0").get("e") or at == (pinned or declared)
 
 
-def _server(name: str, found: frozenset[int], ready: frozenset[tuple[str, int]], ran: int | None) -> Running:
-    forms = {"m": Form("m", {each: VersionSource(f"s3://b/m/{each}") for each in found})} if found else {}
-    if ran in found:
-        forms["e"] = Form("e", {1: VersionSource()}, steps={"m": ran})
-    late = [LoadedModel("m", each, LoadState.LOADING) for each in found if (name, each) not in ready]
-    return running_with(server(name), forms).reported(others=late)
+def _server(name: str, result: frozenset[int], ready: frozenset[tuple[str, int]], ran: int | None) -> Running:
+    revisions = {"m": Form("m", {item: VersionSource(f"s3://b/m/{item}") for item in result})} if result else {}
+    if ran in result:
+        revisions["e"] = Form("e", {1: VersionSource()}, steps={"m": ran})
+    overdue = [LoadedModel("m", item, LoadState.LOADING) for item in result if (name, item) not in ready]
+    return running_with(server(name), revisions).reported(others=overdue)

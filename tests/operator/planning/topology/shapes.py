@@ -20,9 +20,9 @@ PAIRS = Machine(gpus=4, joined=2, usable=80 * GIB)
 @cache
 def shape(name: str) -> ModelShape:
     """Return a published model's shape, by the name of its file in tests/data/shapes."""
-    found = parse_shape((Path(__file__).parents[3] / "data" / "shapes" / f"{name}.json").read_text())
-    assert found is not None
-    return found
+    result = parse_shape((Path(__file__).parents[3] / "data" / "shapes" / f"{name}.json").read_text())
+    assert result is not None
+    return result
 
 
 def deployment(
@@ -30,5 +30,5 @@ def deployment(
 ) -> Deployment:
     """Return a published model, split so. `traffic` is prompt and output tokens."""
     options = split.pop("options", {})
-    asked = Traffic(prompt_tokens=traffic[0], output_tokens=traffic[1]) if traffic else None
-    return Deployment(shape(name), Split(**{"length": 8192, **split}), machine, asked, options)
+    requested = Traffic(prompt_tokens=traffic[0], output_tokens=traffic[1]) if traffic else None
+    return Deployment(shape(name), Split(**{"length": 8192, **split}), machine, requested, options)

@@ -25,7 +25,7 @@ def language_model(**spec: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("spec", "known", "expected"),
+    ("spec", "registered", "expected"),
     [
         ({}, LLAMA, Footprint(NEEDED, 0, 1, assumed=True)),
         ({}, None, Footprint(0, 0, 1, assumed=True)),
@@ -40,14 +40,14 @@ def language_model(**spec: Any) -> Any:
     ],
 )
 def test_what_no_one_measured_takes_what_its_shape_gives(
-    spec: dict[str, Any], known: ModelShape | None, expected: Footprint
+    spec: dict[str, Any], registered: ModelShape | None, expected: Footprint
 ) -> None:
-    assert footprint_of(language_model(**spec), shape=known) == expected
+    assert footprint_of(language_model(**spec), shape=registered) == expected
 
 
-def round_of(spec: dict[str, Any], known: ModelShape | None = LLAMA, **node: Any) -> Outcome:
+def round_of(spec: dict[str, Any], registered: ModelShape | None = LLAMA, **node: Any) -> Outcome:
     served = language_model(**spec)
-    shapes = {served.identity: known} if known else {}
+    shapes = {served.identity: registered} if registered else {}
     gpus = {"gpus": 8, "nvlink": (frozenset(range(8)),), **node}
     return reconcile(FleetSnapshot((pool(), served), (gpu_node("n", **gpus),), shapes=shapes), NOW)
 
@@ -55,15 +55,15 @@ def round_of(spec: dict[str, Any], known: ModelShape | None = LLAMA, **node: Any
 def valid(outcome: Outcome) -> tuple[str, str, str]:
     status = outcome.statuses["InferenceModel default/m"]
     assert isinstance(status, InferenceModelStatus)
-    found = status.condition(ConditionType.VALID)
-    assert found is not None
-    return str(found.status), str(found.reason), found.message
+    result = status.condition(ConditionType.VALID)
+    assert result is not None
+    return str(result.status), str(result.reason), result.message
 
 
 def test_a_gpu_too_small_for_the_weights_is_not_tried() -> None:
     (unplaced,) = round_of({}, memory=16).plan.pools[0].unplaced
     assert unplaced.reason == "GpuTooSmall"
-    assert not round_of({}, known=None, memory=16).plan.pools[0].unplaced
+    assert not round_of({}, registered=None, memory=16).plan.pools[0].unplaced
 
 
 def test_advice_stands_on_valid_which_stays_true() -> None:
@@ -82,7 +82,7 @@ def test_what_suits_has_no_advice() -> None:
 
 
 def test_traffic_of_a_model_whose_shape_no_one_knows_has_no_effect() -> None:
-    status, reason, message = valid(round_of({"traffic": {"promptTokens": 5, "outputTokens": 5}}, known=None))
+    status, reason, message = valid(round_of({"traffic": {"promptTokens": 5, "outputTokens": 5}}, registered=None))
     assert (status, reason) == ("True", "SettingWithoutEffect")
     assert "spec.traffic: nothing tells the model's shape" in message
 

@@ -60,16 +60,16 @@ def test_cache_of_a_token(model: str, split: Split, size: int) -> None:
 
 
 def test_sequences_in_what_is_left() -> None:
-    found = budget(shape("llama-3-70b"), Split(tensor=4, length=8192), 72 * GIB)
-    assert found.sequence == 80 * 1024 * 8192
-    assert found.left == 72 * GIB - found.weights - found.workspace
-    assert found.sequences == found.left // found.sequence == 60
+    result = budget(shape("llama-3-70b"), Split(tensor=4, length=8192), 72 * GIB)
+    assert result.sequence == 80 * 1024 * 8192
+    assert result.left == 72 * GIB - result.weights - result.workspace
+    assert result.sequences == result.left // result.sequence == 60
 
 
 def test_nothing_is_left_of_a_gpu_that_is_too_small() -> None:
-    found = budget(shape("llama-3-70b"), Split(length=8192), 80 * GIB)
-    assert (found.left, found.sequences) == (0, 0)
-    assert found.needed > 131 * GIB
+    result = budget(shape("llama-3-70b"), Split(length=8192), 80 * GIB)
+    assert (result.left, result.sequences) == (0, 0)
+    assert result.needed > 131 * GIB
 
 
 def test_an_engines_own_size_counts_where_it_is_recorded() -> None:

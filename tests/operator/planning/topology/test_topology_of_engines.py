@@ -24,8 +24,8 @@ class Shaped(Fleet):
 
 def language_model(**spec: Any) -> Resource:
     engine = {"builder": "tensorrt_llm", "options": {"max_seq_len": 8192}}
-    given = {"modelFormat": {"name": "huggingface"}, "footprint": {}, "inputs": [], "outputs": [], "engine": engine}
-    return declared.model("m", **{**given, **spec})
+    fields = {"modelFormat": {"name": "huggingface"}, "footprint": {}, "inputs": [], "outputs": [], "engine": engine}
+    return declared.model("m", **{**fields, **spec})
 
 
 def test_a_built_engines_shape_sizes_it_and_brings_advice() -> None:

@@ -83,8 +83,8 @@ SUITS: dict[str, list[Deployment]] = {
 }
 
 
-def said(found: Deployment) -> dict[str, str]:
-    return {each.rule: each.message for each in advice(found)}
+def said(result: Deployment) -> dict[str, str]:
+    return {item.rule: item.message for item in advice(result)}
 
 
 def test_every_rule_has_its_cases() -> None:
@@ -99,12 +99,12 @@ def test_a_rule_says_what_is_so_with_the_numbers_and_what_to_do(rule: str) -> No
 
 @pytest.mark.parametrize("rule", SUITS)
 def test_a_rule_keeps_silent_where_all_is_well(rule: str) -> None:
-    assert [rule in said(found) for found in SUITS[rule]] == [False] * len(SUITS[rule])
+    assert [rule in said(suit) for suit in SUITS[rule]] == [False] * len(SUITS[rule])
 
 
 def test_what_refuses_is_reported_alone() -> None:
-    found = advice(deployment("llama-3-70b", tensor=3, traffic=(100, 900)))
-    assert [(each.rule, each.refuses) for each in found] == [("HeadsNotDivided", True)]
+    result = advice(deployment("llama-3-70b", tensor=3, traffic=(100, 900)))
+    assert [(item.rule, item.refuses) for item in result] == [("HeadsNotDivided", True)]
 
 
 def test_decoding_on_fewer_gpus_may_take_a_lower_precision() -> None:
@@ -137,9 +137,9 @@ def test_what_is_declared_is_read_by_trtllm_builds_names() -> None:
             "options": {"max_seq_len": 4096, "max_batch_size": 16, "max_num_tokens": 2048, "kv_cache_dtype": "fp8"},
         },
     )
-    found = Deployment.of(declared, shape("llama-3-70b")).split  # type: ignore[arg-type]
-    assert (found.tensor, found.pipeline, found.weight_bits, found.cache_bits) == (2, 2, 8, 8)
-    assert (found.length, found.sequences, found.step_tokens) == (4096, 16, 2048)
+    result = Deployment.of(declared, shape("llama-3-70b")).split  # type: ignore[arg-type]
+    assert (result.tensor, result.pipeline, result.weight_bits, result.cache_bits) == (2, 2, 8, 8)
+    assert (result.length, result.sequences, result.step_tokens) == (4096, 16, 2048)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_the_best_machine_joins_the_most_gpus() -> None:
 def test_a_split_that_contradicts_the_shape_is_a_problem_of_its_file() -> None:
     wrong = model("m", modelFormat={"name": "vllm"}, parallelism={"tensor": 3}, footprint={"gpus": 3})
     right = model("n", modelFormat={"name": "vllm"}, parallelism={"tensor": 2}, footprint={"gpus": 2})
-    shapes = {each.identity: shape("llama-3-8b") for each in (wrong, right)}
+    shapes = {item.identity: shape("llama-3-8b") for item in (wrong, right)}
     (problem,) = refusals([wrong, right], shapes, {wrong.identity: "models.yaml"})
     assert str(problem).startswith(
         "models.yaml: InferenceModel default/m: spec: parallelism.tensor 3 does not divide the model's 32"
@@ -179,5 +179,5 @@ def test_a_split_that_contradicts_the_shape_is_a_problem_of_its_file() -> None:
 @pytest.mark.parametrize(("precision", "bits"), [(None, 16), ("bf16", 16), ("tf32", 32), ("fp32", 32)])
 def test_weights_are_retained_in_as_many_bits_as_the_precision_says(precision: str | None, bits: int) -> None:
     engine = {"builder": "tensorrt", **({"precision": precision} if precision else {})}
-    found = Deployment.of(model("m", engine=engine), shape("llama-3-8b"))  # type: ignore[arg-type]
-    assert found.split.weight_bits == bits
+    result = Deployment.of(model("m", engine=engine), shape("llama-3-8b"))  # type: ignore[arg-type]
+    assert result.split.weight_bits == bits

@@ -13,13 +13,13 @@ from argosy.render.monitoring.dashboards.dashboard import Dashboard, Unit
 from argosy.render.monitoring.dashboards.grafana import COLUMNS
 from argosy.render.monitoring.files import DASHBOARDS, monitoring_files
 
-ALL = pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda each: each.uid)
+ALL = pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda item: item.uid)
 
 
 def body(dashboard: Dashboard) -> dict[str, Any]:
     """Return its file."""
-    found: dict[str, Any] = json.loads(monitoring_files()[f"{dashboard.uid}.json"])
-    return found
+    result: dict[str, Any] = json.loads(monitoring_files()[f"{dashboard.uid}.json"])
+    return result
 
 
 def test_prometheus_reads_every_query(tmp_path: Path) -> None:
@@ -35,9 +35,13 @@ def test_every_panel_has_its_own_position(dashboard: Dashboard) -> None:
     assert len({panel["id"] for panel in panels}) == len(panels)
     taken: set[tuple[int, int]] = set()
     for panel in panels:
-        place = panel["gridPos"]
-        assert place["x"] + place["w"] <= COLUMNS
-        cells = {(place["x"] + across, place["y"] + down) for across in range(place["w"]) for down in range(place["h"])}
+        location = panel["gridPos"]
+        assert location["x"] + location["w"] <= COLUMNS
+        cells = {
+            (location["x"] + across, location["y"] + down)
+            for across in range(location["w"])
+            for down in range(location["h"])
+        }
         assert not cells & taken, panel["title"]
         taken |= cells
 

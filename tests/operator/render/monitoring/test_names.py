@@ -61,10 +61,10 @@ OF_OTHERS = {name for name in SAMPLE_NAMES if name.startswith(("vllm:", "nv_cach
 
 def exists(name: str) -> bool:
     """Return whether it is a sample's name: a histogram's, and only a histogram's, ends with a part of it."""
-    known = {**of_servers(), **of_the_operator(), **of_an_activator()}
-    if known.get(PARTS.sub("", name)) == "histogram":
+    fields = {**of_servers(), **of_the_operator(), **of_an_activator()}
+    if fields.get(PARTS.sub("", name)) == "histogram":
         return PARTS.search(name) is not None
-    return name in known or name in OF_OTHERS or name in {record.name for record in RECORDS}
+    return name in fields or name in OF_OTHERS or name in {record.name for record in RECORDS}
 
 
 @pytest.mark.parametrize("name", sorted(asked(EXPRESSIONS)))
@@ -72,7 +72,7 @@ def test_what_rules_ask_for_is_there(name: str) -> None:
     assert exists(name)
 
 
-@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda each: each.uid)
+@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda item: item.uid)
 def test_what_dashboards_ask_for_is_there(dashboard: Dashboard) -> None:
     assert {name for name in asked(shown(dashboard)) if not exists(name)} == set()
 

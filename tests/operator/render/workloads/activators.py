@@ -34,16 +34,16 @@ spec:
 
 
 def pool(name: str = "gpus") -> ServingPool:
-    (found,), problems = parse_documents(POOL.replace("NAME", name), "pool.yaml")
+    (resource,), problems = parse_documents(POOL.replace("NAME", name), "pool.yaml")
     assert problems == []
-    assert isinstance(found, ServingPool)
-    return found
+    assert isinstance(resource, ServingPool)
+    return resource
 
 
 def activators_objects(
     *timeouts_s: float, name: str = "gpus", pdb_version: str = "policy/v1"
 ) -> dict[str, KubernetesObject]:
     """Return the objects of members with these timeouts, by kind and name."""
-    members = tuple(ActivatedMember(f"m{at}", f"m{at}", each) for at, each in enumerate(timeouts_s))
-    found = activator_objects(pool(name), Activation(members), IMAGES, Cluster(pdb_version))
-    return {f"{each['kind']} {each['metadata']['name']}": each for each in found}
+    members = tuple(ActivatedMember(f"m{at}", f"m{at}", item) for at, item in enumerate(timeouts_s))
+    result = activator_objects(pool(name), Activation(members), IMAGES, Cluster(pdb_version))
+    return {f"{item['kind']} {item['metadata']['name']}": item for item in result}

@@ -35,7 +35,7 @@ class BuildCase:
         """Return all objects of the builds."""
         return (
             builds_network_policy(self.pool),
-            *(each for build in self.builds for each in self._objects(build, cluster or self.cluster)),
+            *(item for build in self.builds for item in self._objects(build, cluster or self.cluster)),
         )
 
     def _objects(self, build: PlannedBuild, cluster: Cluster) -> tuple[KubernetesObject, ...]:
@@ -44,7 +44,7 @@ class BuildCase:
 
     def of_kind(self, kind: str) -> list[KubernetesObject]:
         """Return the objects of one kind."""
-        return [each for each in self.objects() if each["kind"] == kind]
+        return [item for item in self.objects() if item["kind"] == kind]
 
 
 def read_build_case(name: str) -> BuildCase:
@@ -53,17 +53,17 @@ def read_build_case(name: str) -> BuildCase:
     (pool,), problems = parse_documents((folder / "pool.yaml").read_text(), "pool.yaml")
     assert isinstance(pool, ServingPool)
     assert problems == []
-    given = yaml.safe_load((folder / "builds.yaml").read_text())
+    provided = yaml.safe_load((folder / "builds.yaml").read_text())
     builds = tuple(
         PlannedBuild(
-            request=parse_request(json.dumps(each["request"])),
+            request=parse_request(json.dumps(build["request"])),
             owners=("InferenceModel serving/labels",),
-            timeout=each["timeout"],
-            memory=each.get("memory"),
+            timeout=build["timeout"],
+            memory=build.get("memory"),
             start=True,
-            node=each.get("node", ""),
-            gpus=tuple(each.get("gpus", ())),
+            node=build.get("node", ""),
+            gpus=tuple(build.get("gpus", ())),
         )
-        for each in given["builds"]
+        for build in provided["builds"]
     )
-    return BuildCase(pool, builds, Cluster(**given["cluster"]))
+    return BuildCase(pool, builds, Cluster(**provided["cluster"]))

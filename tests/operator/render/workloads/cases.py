@@ -39,7 +39,7 @@ class Case:
 
     def of_kind(self, kind: str) -> list[KubernetesObject]:
         """Return the objects of one kind."""
-        return [each for each in self.objects() if each["kind"] == kind]
+        return [item for item in self.objects() if item["kind"] == kind]
 
 
 def read_case(name: str) -> Case:
@@ -48,8 +48,8 @@ def read_case(name: str) -> Case:
     resources, problems = parse_documents((folder / "resources.yaml").read_text(), "resources.yaml")
     assert problems == []
     plan = yaml.safe_load((folder / "plan.yaml").read_text())
-    (pool,) = (each for each in resources if isinstance(each, ServingPool))
-    members = tuple(each for each in resources if not isinstance(each, ServingPool))
+    (pool,) = (resource for resource in resources if isinstance(resource, ServingPool))
+    members = tuple(resource for resource in resources if not isinstance(resource, ServingPool))
     return Case(pool, members, _servers(pool, members, plan["servers"]), plan.get("pdbVersion", "policy/v1"))
 
 
@@ -63,16 +63,16 @@ def _servers(
     pool: ServingPool, members: tuple[InferenceModel | Ensemble, ...], servers: list[dict[str, Any]]
 ) -> tuple[RenderedServer, ...]:
     """Return servers that have nothing yet, as a plan puts them."""
-    plan = PoolPlan(pool.key, tuple(_plan(each, members) for each in servers), (), 0, 0, 0)
+    plan = PoolPlan(pool.key, tuple(_plan(server, members) for server in servers), (), 0, 0, 0)
     mine = Members.of(pool.key, members)
     bindings, observed, keys = PlannedBindings.of(plan, mine), Observed(), RenderedKeys()
-    targets = {each.name: target_forms(each, mine, bindings, observed, keys) for each in plan.servers}
+    targets = {server.name: target_forms(server, mine, bindings, observed, keys) for server in plan.servers}
     state = PoolState(plan, mine, bindings, observed, {}, {}, targets)
     return rendered_servers(server_steps(state, Migration(), keys), mine, ())
 
 
 def _plan(server: dict[str, Any], members: tuple[InferenceModel | Ensemble, ...]) -> ServerPlan:
-    versions = {each.name: each.spec.version for each in members}
+    versions = {member.name: member.spec.version for member in members}
     placements = tuple(
         Placement(name, versions[name], name, tuple(gpus), 1, 0, 0) for name, gpus in server["models"].items()
     )

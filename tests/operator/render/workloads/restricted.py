@@ -52,8 +52,8 @@ RULES: Mapping[str, Callable[[Any], bool]] = {
 
 def broken(spec: Mapping[str, Any]) -> list[str]:
     """Return the rules that a Pod's spec breaks; those of containers hold for every sort of container."""
-    found = {**spec, "containers": [*spec["containers"], *spec.get("initContainers", ())]}
-    return [path for path, rule in RULES.items() if not all(map(rule, _values(found, path.split("."))))]
+    result = {**spec, "containers": [*spec["containers"], *spec.get("initContainers", ())]}
+    return [path for path, rule in RULES.items() if not all(map(rule, _values(result, path.split("."))))]
 
 
 def _values(value: Any, path: list[str]) -> Iterator[Any]:
@@ -61,7 +61,7 @@ def _values(value: Any, path: list[str]) -> Iterator[Any]:
     if not path:
         yield value
     elif path[0] == "*":
-        for each in value or ():
-            yield from _values(each, path[1:])
+        for item in value or ():
+            yield from _values(item, path[1:])
     else:
         yield from _values((value or {}).get(path[0]), path[1:])

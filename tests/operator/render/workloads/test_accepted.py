@@ -31,24 +31,24 @@ def test_every_object_is_taken_and_returned_unchanged(cluster: Cluster, name: st
     objects = read_case(name).objects(pdb_version(cluster))
     words = ("apply", "--server-side", "--field-manager=argosy", "--dry-run=server", "-o", "json", "-f", "-")
     answer = json.loads(cluster.kubectl(*words, stdin=as_text(objects), timeout_s=120))
-    found = {object_identity(each): each for each in answer["items"]}
-    assert set(found) == {object_identity(each) for each in objects}
-    for each in objects:
-        assert differences(each, found[object_identity(each)], object_identity(each)) == []
+    result = {object_identity(item): item for item in answer["items"]}
+    assert set(result) == {object_identity(item) for item in objects}
+    for item in objects:
+        assert differences(item, result[object_identity(item)], object_identity(item)) == []
 
 
 def test_an_activators_objects_are_taken_and_returned_unchanged(cluster: Cluster) -> None:
     objects = tuple(activators_objects(60, pdb_version=pdb_version(cluster)).values())
     words = ("apply", "--server-side", "--field-manager=argosy", "--dry-run=server", "-o", "json", "-f", "-")
     answer = json.loads(cluster.kubectl(*words, stdin=as_text(objects), timeout_s=120))
-    found = {object_identity(each): each for each in answer["items"]}
-    for each in objects:
-        assert differences(each, found[object_identity(each)], object_identity(each)) == []
+    result = {object_identity(item): item for item in answer["items"]}
+    for item in objects:
+        assert differences(item, result[object_identity(item)], object_identity(item)) == []
 
 
 def test_an_object_that_is_wrong_is_not_taken(cluster: Cluster) -> None:
     """Else the test above would say nothing."""
-    (deployment,) = (each for each in read_case("cpu_pool").objects() if each["kind"] == "Deployment")
+    (deployment,) = (item for item in read_case("cpu_pool").objects() if item["kind"] == "Deployment")
     wrong = json.loads(json.dumps(deployment))
     wrong["spec"]["template"]["spec"]["containers"][0]["volumeMounts"][0]["name"] = "nowhere"
     done = cluster.kubectl_process("apply", "--server-side", "--dry-run=server", "-f", "-", stdin=json.dumps(wrong))
@@ -60,8 +60,8 @@ def differences(sent: Any, got: Any, path: str) -> list[str]:
     if isinstance(sent, Mapping):
         if not isinstance(got, Mapping):
             return [f"{path}: {sent!r} became {got!r}"]
-        return [each for key in sent for each in differences(sent[key], got.get(key), f"{path}.{key}")]
+        return [difference for key in sent for difference in differences(sent[key], got.get(key), f"{path}.{key}")]
     if isinstance(sent, list) and isinstance(got, list) and len(sent) == len(got):
         pairs = enumerate(zip(sent, got, strict=True))
-        return [each for at, (one, other) in pairs for each in differences(one, other, f"{path}[{at}]")]
+        return [difference for at, (one, other) in pairs for difference in differences(one, other, f"{path}[{at}]")]
     return [] if sent == got and type(sent) is type(got) else [f"{path}: {sent!r} became {got!r}"]

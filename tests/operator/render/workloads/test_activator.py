@@ -13,21 +13,21 @@ from argosy_agent.flags import ConfigMaps
 
 
 def template(*timeouts_s: float) -> dict[str, Any]:
-    found: dict[str, Any] = activators_objects(*timeouts_s)[f"Deployment {activator_name('gpus')}"]["spec"]["template"]
-    return found
+    result: dict[str, Any] = activators_objects(*timeouts_s)[f"Deployment {activator_name('gpus')}"]["spec"]["template"]
+    return result
 
 
 def test_its_pod_is_restricted_and_under_the_pools_template_as_servers_are() -> None:
-    found = template(60)
-    spec = found["spec"]
+    result = template(60)
+    spec = result["spec"]
     assert broken({**spec, "securityContext": {**spec["securityContext"], "runAsUser": 1000}}) == []
     assert not {"runAsUser", "runAsGroup", "fsGroup"} & spec["securityContext"].keys(), "the cluster's policy sets them"
     assert spec["imagePullSecrets"] == [{"name": "registry"}]
     assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
     assert spec["nodeSelector"] == {"gpu": "yes"}
-    assert found["metadata"]["labels"]["team"] == "search"
-    assert found["metadata"]["annotations"] == {"example.com/scrape": "false"}
-    assert "argosy.dev/pool" not in found["metadata"]["labels"], "the pool's Service would lead there"
+    assert result["metadata"]["labels"]["team"] == "search"
+    assert result["metadata"]["annotations"] == {"example.com/scrape": "false"}
+    assert "argosy.dev/pool" not in result["metadata"]["labels"], "the pool's Service would lead there"
     assert "hostPID" not in spec, "that is for servers and their sidecars"
     (container,) = spec["containers"]
     assert container["image"] == IMAGES.agent
@@ -42,10 +42,10 @@ def test_its_pod_is_restricted_and_under_the_pools_template_as_servers_are() -> 
 
 
 def test_it_has_two_pods_of_which_a_drain_takes_one_at_a_time() -> None:
-    found, name = activators_objects(60), activator_name("gpus")
-    spec = found[f"Deployment {name}"]["spec"]
+    result, name = activators_objects(60), activator_name("gpus")
+    spec = result[f"Deployment {name}"]["spec"]
     assert (spec["replicas"], spec["strategy"]["rollingUpdate"]["maxUnavailable"]) == (2, 0)
-    budget = found[f"PodDisruptionBudget {name}"]["spec"]
+    budget = result[f"PodDisruptionBudget {name}"]["spec"]
     assert budget == {"maxUnavailable": 1, "selector": spec["selector"]}
     (apart,) = spec["template"]["spec"]["affinity"]["podAntiAffinity"][
         "preferredDuringSchedulingIgnoredDuringExecution"
@@ -55,17 +55,17 @@ def test_it_has_two_pods_of_which_a_drain_takes_one_at_a_time() -> None:
 
 
 def test_its_flags_are_such_as_it_takes_and_name_its_own_configmaps() -> None:
-    found = activators_objects(60)
+    result = activators_objects(60)
     name = activator_name("gpus")
     (container,) = template(60)["spec"]["containers"]
-    flags = parse([each.replace("$(POD_UID)", "uid") for each in container["args"]])
+    flags = parse([item.replace("$(POD_UID)", "uid") for item in container["args"]])
     assert isinstance(flags.exchange, ConfigMaps)
     assert str(flags.exchange.desired) == f"serving/{name}"
     assert str(flags.exchange.state) == f"serving/{state_name(name)}"
-    assert {f"ConfigMap {name}", f"ConfigMap {state_name(name)}"} <= found.keys()
-    allowed = {rule["resourceNames"][0]: set(rule["verbs"]) for rule in found[f"Role {name}"]["rules"]}
+    assert {f"ConfigMap {name}", f"ConfigMap {state_name(name)}"} <= result.keys()
+    allowed = {rule["resourceNames"][0]: set(rule["verbs"]) for rule in result[f"Role {name}"]["rules"]}
     assert allowed == {name: {"get", "list", "watch"}, state_name(name): {"get", "patch", "update"}}
-    assert [each["containerPort"] for each in container["ports"]] == [
+    assert [port["containerPort"] for port in container["ports"]] == [
         flags.http_port,
         flags.grpc_port,
         flags.metrics_port,
@@ -74,29 +74,29 @@ def test_its_flags_are_such_as_it_takes_and_name_its_own_configmaps() -> None:
 
 @pytest.mark.parametrize(("timeouts_s", "exit_s"), [((), 300), ((60, 299), 300), ((301,), 600), ((10, 3600), 3600)])
 def test_who_waits_when_it_is_to_end_may_wait_as_long_as_any_may(timeouts_s: tuple[float, ...], exit_s: int) -> None:
-    found = template(*timeouts_s)["spec"]
-    flags = parse([each.replace("$(POD_UID)", "uid") for each in found["containers"][0]["args"]])
+    result = template(*timeouts_s)["spec"]
+    flags = parse([item.replace("$(POD_UID)", "uid") for item in result["containers"][0]["args"]])
     assert flags.exit_s == exit_s
-    assert found["terminationGracePeriodSeconds"] > exit_s + flags.quiet.limit_s
+    assert result["terminationGracePeriodSeconds"] > exit_s + flags.quiet.limit_s
 
 
 @pytest.mark.parametrize("name", ["p", "x" * 63, "a." * 100 + "b"])
 def test_names_are_short_enough_and_unique(name: str) -> None:
-    found = activator_name(name)
-    assert len(state_name(found)) <= LONGEST
-    assert found != activator_name(name + "x")
-    assert all(len(each.partition(" ")[2]) <= LONGEST for each in activators_objects(1, name=name))
+    result = activator_name(name)
+    assert len(state_name(result)) <= LONGEST
+    assert result != activator_name(name + "x")
+    assert all(len(item.partition(" ")[2]) <= LONGEST for item in activators_objects(1, name=name))
 
 
 def test_many_members_are_reported_in_several_configmaps_that_it_may_read() -> None:
-    found = activators_objects(*[60.0] * 20_000)
+    result = activators_objects(*[60.0] * 20_000)
     name = activator_name("gpus")
-    parts = [each for each in found if each.startswith(f"ConfigMap {name}") and not each.endswith("-state")]
+    parts = [item for item in result if item.startswith(f"ConfigMap {name}") and not item.endswith("-state")]
     assert parts == [f"ConfigMap {name}", *(f"ConfigMap {name}-p{number}" for number in (1, 2, 3))]
-    read = found[f"Role {name}"]["rules"][0]
+    read = result[f"Role {name}"]["rules"][0]
     assert read["resourceNames"] == [name, *(f"{name}-p{number}" for number in (1, 2, 3))]
     assert read["verbs"] == ["get", "list", "watch"]
-    assert all(len(found[each]["data"]["members.json"].encode()) < 2**20 for each in parts)
-    assert all(len(each) <= LONGEST + len("ConfigMap ") for each in parts)
-    (container,) = found[f"Deployment {name}"]["spec"]["template"]["spec"]["containers"]
+    assert all(len(result[part]["data"]["members.json"].encode()) < 2**20 for part in parts)
+    assert all(len(part) <= LONGEST + len("ConfigMap ") for part in parts)
+    (container,) = result[f"Deployment {name}"]["spec"]["template"]["spec"]["containers"]
     assert container == template(60.0)["spec"]["containers"][0], "how many there are makes no other Pod"

@@ -54,10 +54,10 @@ def test_an_api_server_takes_every_object_and_gives_it_back(control_plane: Contr
     objects = case.objects(replace(case.cluster, ends_jobs=False, judges_failures=False))
     words = ("apply", "--server-side", "--field-manager=argosy", "--dry-run=server", "-o", "json", "-f", "-")
     answer = json.loads(control_plane.kubectl(*words, stdin=as_text(objects), timeout_s=120))
-    found = {object_identity(each): each for each in answer["items"]}
-    assert set(found) == {object_identity(each) for each in objects}
-    for each in objects:
-        assert differences(each, found[object_identity(each)], object_identity(each)) == []
+    result = {object_identity(item): item for item in answer["items"]}
+    assert set(result) == {object_identity(item) for item in objects}
+    for item in objects:
+        assert differences(item, result[object_identity(item)], object_identity(item)) == []
 
 
 @pytest.mark.parametrize("name", BUILD_CASES)
@@ -87,29 +87,31 @@ def test_only_the_claim_of_the_engines_can_be_written() -> None:
 
 def test_a_build_is_under_the_pools_template_as_servers_are() -> None:
     build = read_build_case("gpu").builds[0]
-    found = build_pod(pool(), build, IMAGES, Cluster(build_priority_class="builds"))
-    spec = found["spec"]
+    result = build_pod(pool(), build, IMAGES, Cluster(build_priority_class="builds"))
+    spec = result["spec"]
     assert not {"runAsUser", "runAsGroup", "fsGroup"} & spec["securityContext"].keys(), "the cluster's policy sets them"
     assert spec["imagePullSecrets"] == [{"name": "registry"}]
     assert spec["nodeSelector"]["gpu"] == "yes"
     assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
     assert spec["priorityClassName"] == "builds"
-    assert (found["metadata"]["labels"]["team"], len(found["metadata"]["annotations"])) == ("search", 1)
+    assert (result["metadata"]["labels"]["team"], len(result["metadata"]["annotations"])) == ("search", 1)
     (container,) = spec["containers"]
     limits = container["resources"]["limits"]
     assert limits["nvidia.com/gpu"] == str(len(build.gpus)), "the plan decides of GPUs"
     assert limits["memory"] == (amount(build.memory) if build.memory else "64Gi")
     assert {"name": "HTTPS_PROXY", "value": "http://proxy:3128"} in container["env"]
-    assert "authority" in {each["name"] for each in container["volumeMounts"]}
-    assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in spec["volumes"]}
+    assert "authority" in {volumeMount["name"] for volumeMount in container["volumeMounts"]}
+    assert {volumeMount["name"] for volumeMount in container["volumeMounts"]} == {
+        volume["name"] for volume in spec["volumes"]
+    }
     assert "hostPID" not in spec
 
 
 def secrets_of(template: dict[str, Any]) -> tuple[set[str], set[str], str]:
     """Return the Secrets of a Pod as files and as variables, and its service account."""
     spec = template["spec"]
-    mounted = {each["secret"]["secretName"] for each in spec["volumes"] if "secret" in each}
-    variables = {each["secretRef"]["name"] for each in spec["containers"][0].get("envFrom", ())}
+    mounted = {volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume}
+    variables = {item["secretRef"]["name"] for item in spec["containers"][0].get("envFrom", ())}
     return mounted, variables, spec["serviceAccountName"]
 
 
@@ -126,10 +128,10 @@ def test_builds_have_credentials_of_their_own(builds: dict[str, str], secret: st
     storage = plain.spec.storage.model_copy(update={"secret_name": "models", "service_account_name": "reader"})
     update = {"storage": storage, "builds": Builds(**builds)}
     mine = plain.model_copy(update={"spec": plain.spec.model_copy(update=update)})
-    mounted, variables, found = secrets_of(build_pod(mine, build, IMAGES, Cluster()))
-    assert (mounted & {"models", "engines"}, variables, found) == ({secret}, {secret}, account)
-    (binding,) = (each for each in build_rights(mine, build) if each["kind"] == "RoleBinding")
-    assert [each["name"] for each in binding["subjects"]] == [account]
+    mounted, variables, result = secrets_of(build_pod(mine, build, IMAGES, Cluster()))
+    assert (mounted & {"models", "engines"}, variables, result) == ({secret}, {secret}, account)
+    (binding,) = (right for right in build_rights(mine, build) if right["kind"] == "RoleBinding")
+    assert [subject["name"] for subject in binding["subjects"]] == [account]
 
 
 def test_a_mount_that_would_hide_the_builds_own_is_left_out() -> None:
@@ -143,18 +145,18 @@ def test_a_mount_that_would_hide_the_builds_own_is_left_out() -> None:
     runtime = plain.spec.runtime.model_copy(update={"pod_template": over})
     covering = plain.model_copy(update={"spec": plain.spec.model_copy(update={"runtime": runtime})})
     spec = build_pod(covering, read_build_case("gpu").builds[0], IMAGES, Cluster())["spec"]
-    assert "mine" not in {each["name"] for each in (*spec["volumes"], *spec["containers"][0]["volumeMounts"])}
+    assert "mine" not in {volume["name"] for volume in (*spec["volumes"], *spec["containers"][0]["volumeMounts"])}
 
 
 @pytest.mark.parametrize("name", BUILD_CASES)
 def test_a_build_reads_its_request_and_may_write_its_report_alone(name: str) -> None:
     case = read_build_case(name)
-    maps = {each["metadata"]["name"]: each for each in case.of_kind("ConfigMap")}
-    roles = {each["metadata"]["name"]: each["rules"] for each in case.of_kind("Role")}
+    maps = {item["metadata"]["name"]: item for item in case.of_kind("ConfigMap")}
+    roles = {item["metadata"]["name"]: item["rules"] for item in case.of_kind("Role")}
     for build, spec in zip(case.builds, specs(name), strict=True):
         mine = build_name(case.pool.name, build.name)
-        given = dict(argument.split("=", 1) for argument in spec["containers"][0]["args"])
-        assert given["--report-configmap"] == f"{case.pool.namespace}/{report_name(mine)}"
+        provided = dict(argument.split("=", 1) for argument in spec["containers"][0]["args"])
+        assert provided["--report-configmap"] == f"{case.pool.namespace}/{report_name(mine)}"
         assert parse_request(maps[mine]["data"][REQUEST_KEY]) == build.request
         assert "data" not in maps[report_name(mine)]
         (rule,) = roles[mine]
@@ -180,16 +182,16 @@ def test_no_service_and_no_budget_of_the_pool_finds_a_builds_pod(name: str) -> N
 def test_the_hash_tells_what_a_job_cannot_change() -> None:
     case = read_build_case("gpu")
     build, cluster = case.builds[0], case.cluster
-    known = job_hash(case.pool, build, IMAGES, cluster)
-    assert known == case.of_kind("Job")[0]["metadata"]["annotations"]["argosy.dev/template"]
-    assert job_hash(case.pool, replace(build, timeout=1, owners=(), start=False), IMAGES, cluster) == known
+    registered = job_hash(case.pool, build, IMAGES, cluster)
+    assert registered == case.of_kind("Job")[0]["metadata"]["annotations"]["argosy.dev/template"]
+    assert job_hash(case.pool, replace(build, timeout=1, owners=(), start=False), IMAGES, cluster) == registered
     others = (
         job_hash(case.pool, replace(build, node="gpu-2"), IMAGES, cluster),
         job_hash(case.pool, replace(build, memory=1), IMAGES, cluster),
         job_hash(case.pool, build, Images("a", "b", "c", "Always"), cluster),
         job_hash(case.pool, build, IMAGES, Cluster(build_priority_class="other")),
     )
-    assert known not in others
+    assert registered not in others
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"node": "n"}', '{"node": "n", "gpus": ["x"]}', "no JSON"])

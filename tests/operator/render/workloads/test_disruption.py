@@ -16,5 +16,5 @@ from argosy.render.workloads import Cluster, pool_objects
 def test_what_is_not_ready_may_be_evicted_where_that_is_recorded(cluster: Cluster, spec: dict[str, object]) -> None:
     case = read_case("gpu_pool")
     objects = pool_objects(case.pool, case.servers, case.members, IMAGES, cluster)
-    (budget,) = (each for each in objects if each["kind"] == "PodDisruptionBudget")
+    (budget,) = (item for item in objects if item["kind"] == "PodDisruptionBudget")
     assert {name: value for name, value in budget["spec"].items() if name != "selector"} == spec

@@ -27,35 +27,35 @@ def test_golden(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_no_two_objects_are_one_and_every_one_comes_before_what_needs_it(name: str) -> None:
     objects = read_case(name).objects()
-    identities = [object_identity(each) for each in objects]
+    identities = [object_identity(item) for item in objects]
     assert len(set(identities)) == len(identities)
-    places = [ORDER.index(each["kind"]) for each in objects]
-    assert places == sorted(places)
+    locations = [ORDER.index(item["kind"]) for item in objects]
+    assert locations == sorted(locations)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_object_has_an_owner_that_reports_its_refusal(name: str) -> None:
     case = read_case(name)
-    uids = {each.identity: each.metadata.uid for each in (case.pool, *case.members)}
-    told = owners(case.objects())
-    for each in case.objects():
-        owner = told[object_identity(each)]
-        (reference,) = each["metadata"]["ownerReferences"]
+    uids = {item.identity: item.metadata.uid for item in (case.pool, *case.members)}
+    reported = owners(case.objects())
+    for item in case.objects():
+        owner = reported[object_identity(item)]
+        (reference,) = item["metadata"]["ownerReferences"]
         assert reference["uid"] == uids[owner]
-        is_members = each["kind"] == "Service" and "argosy.dev/model" in each["metadata"]["labels"]
+        is_members = item["kind"] == "Service" and "argosy.dev/model" in item["metadata"]["labels"]
         assert (owner == case.pool.identity) is not is_members
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_was_decided_can_be_read_back(name: str) -> None:
     case = read_case(name)
-    maps = [each for each in case.of_kind("ConfigMap") if "data" in each]
+    maps = [item for item in case.of_kind("ConfigMap") if "data" in item]
     assert len(maps) == len(case.servers)
-    for each, server in zip(maps, case.servers, strict=True):
-        assert parse_repository(each["data"]["repository.json"]) == server.repository
-        current = parse_placement(server.plan.name, each["metadata"]["annotations"]["argosy.dev/placement"])
+    for item, server in zip(maps, case.servers, strict=True):
+        assert parse_repository(item["data"]["repository.json"]) == server.repository
+        current = parse_placement(server.plan.name, item["metadata"]["annotations"]["argosy.dev/placement"])
         assert (current.node, current.gpus) == (server.plan.node, server.plan.gpus)
-        assert current.placed == {each.model: each.gpus for each in server.plan.placements}
+        assert current.placed == {placement.model: placement.gpus for placement in server.plan.placements}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_text_is_what_a_gitops_tool_would_read(name: str) -> None:
 
 
 def test_a_suspended_pool_keeps_what_is_not_a_servers() -> None:
-    kinds = [object_identity(each).replace(" serving/", " ") for each in read_case("suspended").objects()]
+    kinds = [object_identity(item).replace(" serving/", " ") for item in read_case("suspended").objects()]
     assert kinds == [
         "Service asleep-pool", "Service dreamer", "NetworkPolicy asleep", "PodDisruptionBudget asleep",
     ]  # fmt: skip

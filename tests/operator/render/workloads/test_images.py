@@ -27,7 +27,9 @@ def _of_format(pool: ServingPool, name: str) -> InferenceModel:
     ],
 )
 def test_nvidias_image_follows_from_the_formats(formats: list[str], image: str) -> None:
-    images = Images("argosy", "tritonserver:1-py3", "agent", "Always", *(f"tritonserver:1-{each}" for each in VARIANTS))
+    images = Images(
+        "argosy", "tritonserver:1-py3", "agent", "Always", *(f"tritonserver:1-{variant}" for variant in VARIANTS)
+    )
     pool = read_case("triton_with_own_image").pool
     own = images.serving(pool, [_of_format(pool, name) for name in formats])
     assert own.triton == image

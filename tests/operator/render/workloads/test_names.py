@@ -38,10 +38,10 @@ names = st.one_of(plain, long, derived, derived.map(lambda name: f"{name}-pool")
 def test_every_name_is_what_kubernetes_takes(name: str) -> None:
     assert LABEL_VALUE.fullmatch(label(name))
     assert len(object_name(name)) <= 63
-    for each in (object_name(name), state_name(name), revision_name(name, "0" * 64)):
-        assert SERVER_NAME.fullmatch(each)
-    for each in (service_name(name), pool_service_name(name)):
-        assert DNS_1035.fullmatch(each)
+    for item in (object_name(name), state_name(name), revision_name(name, "0" * 64)):
+        assert SERVER_NAME.fullmatch(item)
+    for item in (service_name(name), pool_service_name(name)):
+        assert DNS_1035.fullmatch(item)
     assert DNS_1123.fullmatch(volume_name(name))
 
 

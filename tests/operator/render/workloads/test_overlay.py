@@ -56,7 +56,9 @@ MERGES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("base", "patch", "expected"), [each[1:] for each in MERGES], ids=[each[0] for each in MERGES])
+@pytest.mark.parametrize(
+    ("base", "patch", "expected"), [merge[1:] for merge in MERGES], ids=[merge[0] for merge in MERGES]
+)
 def test_it_merges_as_kubectl_does(base: dict[str, Any], patch: dict[str, Any], expected: dict[str, Any]) -> None:
     before = copy.deepcopy((base, patch))
     assert overlay(base, patch) == expected
@@ -132,8 +134,8 @@ def over(path: tuple[Step, ...], value: Any, field: str = "") -> Any:
 
 def taken(template: Any) -> dict[str, Any]:
     """Return the part of a pool's template that is merged over its Pods; null metadata or spec is left out."""
-    found = PodTemplate.model_validate(template)
-    return {"metadata": found.metadata.model_dump(), "spec": found.spec}
+    result = PodTemplate.model_validate(template)
+    return {"metadata": result.metadata.model_dump(), "spec": result.spec}
 
 
 def problems(template: Any) -> list[str]:
@@ -161,14 +163,14 @@ def test_nothing_that_argosy_owns_can_be_changed(name: str, other: str | None) -
 @pytest.mark.parametrize("name", CASES)
 def test_no_map_or_list_that_holds_what_argosy_owns_can_be_replaced(name: str, other: str | None) -> None:
     for deployment in read_case(name).of_kind("Deployment"):
-        whole = deployment["spec"]["template"]
-        owned = [path for path, _ in leaves(whole) if problems(over(path, "other"))]
+        full = deployment["spec"]["template"]
+        owned = [path for path, _ in leaves(full) if problems(over(path, "other"))]
         for path in owned:
             for length in range(1, len(path)):
                 template = over(path[:length], other)
                 if problems(template) == []:
-                    merged = overlay(whole, taken(template))
-                    assert dict(leaves(merged)).get(path) == dict(leaves(whole))[path], path[:length]
+                    merged = overlay(full, taken(template))
+                    assert dict(leaves(merged)).get(path) == dict(leaves(full))[path], path[:length]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -44,26 +44,26 @@ def template(
     return pod_template(declared.pool(metadata={"uid": "1"}, **(spec or {})), plan, repository, images)
 
 
-def server(found: Template) -> Any:
+def server(result: Template) -> Any:
     """Return the server's container."""
-    return found["spec"]["containers"][0]
+    return result["spec"]["containers"][0]
 
 
-def agent(found: Template) -> Any:
+def agent(result: Template) -> Any:
     """Return the agent's container."""
-    return found["spec"]["containers"][1]
+    return result["spec"]["containers"][1]
 
 
-def volume(found: Template, name: str) -> Any:
+def volume(result: Template, name: str) -> Any:
     """Return a volume by its name."""
-    return next((each for each in found["spec"]["volumes"] if each["name"] == name), None)
+    return next((volume for volume in result["spec"]["volumes"] if volume["name"] == name), None)
 
 
-def environment(found: Template) -> dict[str, Any]:
+def environment(result: Template) -> dict[str, Any]:
     """Return the server's variables by name."""
-    variables = server(found)["env"]
-    assert len({each["name"] for each in variables}) == len(variables)
-    return {each["name"]: each for each in variables}
+    variables = server(result)["env"]
+    assert len({variable["name"] for variable in variables}) == len(variables)
+    return {variable["name"]: variable for variable in variables}
 
 
 TRITON = control.server_command(RuntimeName.TRITON)
@@ -141,7 +141,7 @@ SETTINGS: list[tuple[str, dict[str, Any], Callable[[Template], Any], Any]] = [
     (
         "storage.allowed_folders",
         {"storage": {"allowedFolders": ["/mnt/a", "/mnt/b"]}},
-        lambda t: [each for each in agent(t)["args"] if "folder=" in each][1:],
+        lambda t: [item for item in agent(t)["args"] if "folder=" in item][1:],
         ["--allowed-folder=/mnt/a", "--allowed-folder=/mnt/b"],
     ),
     (
@@ -153,7 +153,7 @@ SETTINGS: list[tuple[str, dict[str, Any], Callable[[Template], Any], Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("_field", "spec", "read", "expected"), SETTINGS, ids=[each[0] for each in SETTINGS])
+@pytest.mark.parametrize(("_field", "spec", "read", "expected"), SETTINGS, ids=[setting[0] for setting in SETTINGS])
 def test_a_setting_reaches_the_pod(
     _field: str, spec: dict[str, Any], read: Callable[[Template], Any], expected: Any
 ) -> None:
@@ -171,7 +171,7 @@ def leaves(prefix: str, model: type[BaseModel], parts: dict[str, type[BaseModel]
 
 
 def test_no_setting_is_forgotten() -> None:
-    tried = {field for each in SETTINGS for field in each[0].split()}
+    tried = {field for setting in SETTINGS for field in setting[0].split()}
     fields = {
         *leaves("runtime", Runtime, {"pod_template": PodTemplate}),
         *leaves("rate_limit", RateLimit, {}),
@@ -187,15 +187,15 @@ def test_no_setting_is_forgotten() -> None:
 
 def test_a_server_with_gpus_asks_for_their_number() -> None:
     limits = {"containers": [{"name": "server", "resources": {"limits": {"memory": "1Gi"}}}]}
-    found = template({"runtime": {"podTemplate": {"spec": limits}}}, ON_GPUS)
-    assert server(found)["resources"]["limits"] == {"memory": "1Gi", "nvidia.com/gpu": "2"}
-    assert not {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"} & set(environment(found))
+    result = template({"runtime": {"podTemplate": {"spec": limits}}}, ON_GPUS)
+    assert server(result)["resources"]["limits"] == {"memory": "1Gi", "nvidia.com/gpu": "2"}
+    assert not {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"} & set(environment(result))
 
 
 def test_a_server_without_gpus_sees_none() -> None:
-    found = environment(template())
-    assert found["CUDA_VISIBLE_DEVICES"].get("value", "") == ""
-    assert found["NVIDIA_VISIBLE_DEVICES"]["value"] == "void"
+    result = environment(template())
+    assert result["CUDA_VISIBLE_DEVICES"].get("value", "") == ""
+    assert result["NVIDIA_VISIBLE_DEVICES"]["value"] == "void"
     assert "resources" not in server(template())
 
 
@@ -203,10 +203,10 @@ def test_which_gpus_of_the_node_they_are_is_the_device_plugins_choice() -> None:
     assert template(plan=ON_GPUS) == template(plan=ServerPlan("p-0", "node", (0, 1), ()))
 
 
-def server_arguments(found: Template, tmp_path: Path) -> list[str]:
+def server_arguments(result: Template, tmp_path: Path) -> list[str]:
     """Return the server's arguments, with a token that exists on this machine."""
     write_token(tmp_path / "token", OWNER)
-    return [each.replace(control.TOKEN_FILE, str(tmp_path / "token")) for each in server(found)["args"]]
+    return [item.replace(control.TOKEN_FILE, str(tmp_path / "token")) for item in server(result)["args"]]
 
 
 def test_the_runtime_takes_its_flags_and_stays_ready_during_loads(tmp_path: Path) -> None:
@@ -218,17 +218,19 @@ def test_the_runtime_takes_its_flags_and_stays_ready_during_loads(tmp_path: Path
 
 
 def test_every_pod_makes_a_control_token_for_its_server_and_agent(tmp_path: Path) -> None:
-    found = template()
-    (maker,) = found["spec"]["initContainers"]
+    result = template()
+    (maker,) = result["spec"]["initContainers"]
     assert maker["command"] == ["python", "-m", "argosy_agent.controltoken", control.TOKEN_FILE]
-    assert volume(found, "control-token")["emptyDir"]["medium"] == "Memory"
+    assert volume(result, "control-token")["emptyDir"]["medium"] == "Memory"
     folder = str(Path(control.TOKEN_FILE).parent)
     read_only = {"name": "control-token", "mountPath": folder, "readOnly": True}
-    assert [each for each in maker["volumeMounts"] if "readOnly" not in each] == maker["volumeMounts"]
-    assert read_only in server(found)["volumeMounts"]
-    assert read_only in agent(found)["volumeMounts"]
-    assert flags.parse(server_arguments(found, tmp_path)).repository.overrides is False
-    assert str(agent_flags.parse([a.replace("$(POD_UID)", "u") for a in agent(found)["args"]]).control_token) == (
+    assert [volumeMount for volumeMount in maker["volumeMounts"] if "readOnly" not in volumeMount] == maker[
+        "volumeMounts"
+    ]
+    assert read_only in server(result)["volumeMounts"]
+    assert read_only in agent(result)["volumeMounts"]
+    assert flags.parse(server_arguments(result, tmp_path)).repository.overrides is False
+    assert str(agent_flags.parse([a.replace("$(POD_UID)", "u") for a in agent(result)["args"]]).control_token) == (
         control.TOKEN_FILE
     )
 
@@ -256,22 +258,22 @@ def test_a_server_has_the_time_to_become_idle_and_to_answer(tmp_path: Path) -> N
 
 def test_the_agent_takes_its_flags_and_finds_what_is_mounted() -> None:
     spec = {"storage": {"modelCache": {"sizeLimit": "1500M"}}}
-    arguments = [each.replace("$(POD_UID)", "uid") for each in agent(template(spec))["args"]]
-    given = agent_flags.parse(arguments)
+    arguments = [item.replace("$(POD_UID)", "uid") for item in agent(template(spec))["args"]]
+    options = agent_flags.parse(arguments)
     maps = ConfigMaps(
         ConfigMapName("default", "p-0"), ConfigMapName("default", "p-0-state"), agent_flags.SERVICE_ACCOUNT
     )
-    assert (given.exchange, given.pod, given.cache_size) == (maps, "uid", 1_500_000_000)
-    assert (given.folder, given.cache, given.pvc_root) == (Path("/models"), Path("/models/cache"), Path("/pvc"))
+    assert (options.exchange, options.pod, options.cache_size) == (maps, "uid", 1_500_000_000)
+    assert (options.folder, options.cache, options.pvc_root) == (Path("/models"), Path("/models/cache"), Path("/pvc"))
     paths = {Path(mount["mountPath"]) for mount in agent(template(spec))["volumeMounts"]}
-    assert {given.folder, maps.credentials} <= paths
-    (port,) = (each["containerPort"] for each in server(template())["ports"] if each["name"] == "http")
-    assert given.server == f"http://127.0.0.1:{port}"
+    assert {options.folder, maps.credentials} <= paths
+    (port,) = (port["containerPort"] for port in server(template())["ports"] if port["name"] == "http")
+    assert options.server == f"http://127.0.0.1:{port}"
 
 
 def test_an_agent_may_read_no_file_but_what_the_pool_names() -> None:
     assert (
-        agent_flags.parse([each.replace("$(POD_UID)", "u") for each in agent(template())["args"]]).allowed_folders == ()
+        agent_flags.parse([item.replace("$(POD_UID)", "u") for item in agent(template())["args"]]).allowed_folders == ()
     )
 
 
@@ -283,7 +285,7 @@ def test_an_agent_may_read_the_folder_of_the_pools_own_engines() -> None:
 def test_pools_with_other_credentials_share_no_cache() -> None:
     spec = {"storage": {"secretName": "s", "serviceAccountName": "a"}}
     assert "--storage-identity=secret/s,serviceaccount/a" in agent(template(spec))["args"]
-    assert not any("--storage-identity" in each for each in agent(template())["args"])
+    assert not any("--storage-identity" in item for item in agent(template())["args"])
 
 
 def repository(**uris: str) -> RenderedRepository:
@@ -306,7 +308,7 @@ def test_a_claim_is_mounted_once_for_all_that_lies_there() -> None:
 
 def test_the_hash_is_of_all_that_the_template_says_and_not_of_its_order() -> None:
     other = Images("other", IMAGES.triton, IMAGES.agent)
-    hashes = {template_hash(template(images=each)) for each in (IMAGES, other)}
+    hashes = {template_hash(template(images=item)) for item in (IMAGES, other)}
     assert len(hashes) == 2
     assert template_hash({"a": 1, "b": 2}) == template_hash({"b": 2, "a": 1})
     one, two = ({"nodeSelector": {"a": "1", "b": "2"}}, {"nodeSelector": {"b": "2", "a": "1"}})
@@ -317,8 +319,8 @@ def test_the_hash_is_of_all_that_the_template_says_and_not_of_its_order() -> Non
 def test_a_volume_holds_twice_the_cache_to_the_byte(amount: int) -> None:
     units = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
     binary = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
-    found = template({"storage": {"modelCache": {"sizeLimit": amount}}})
-    text = volume(found, "models")["emptyDir"]["sizeLimit"]
+    result = template({"storage": {"modelCache": {"sizeLimit": amount}}})
+    text = volume(result, "models")["emptyDir"]["sizeLimit"]
     digits = text.rstrip("KMGTPEik")
     assert int(digits) * {"": 1, **units, **binary}[text[len(digits) :]] == 2 * amount
 
@@ -330,12 +332,15 @@ def test_a_models_secret_is_mounted_for_the_agent_alone_and_may_be_missing() -> 
     assert {"name": secret_volume_name("team.a"), "secret": {"secretName": "team.a", "optional": True}} in spec[
         "volumes"
     ]
-    mounts = {each["name"]: [mount["mountPath"] for mount in each["volumeMounts"]] for each in spec["containers"]}
+    mounts = {
+        container["name"]: [mount["mountPath"] for mount in container["volumeMounts"]]
+        for container in spec["containers"]
+    }
     assert mounts["agent"].count("/secrets/named/team.a") == 1
     assert "/secrets/named/team.a" not in mounts["server"]
 
 
 def test_a_server_has_nothing_of_the_builds_credentials() -> None:
-    found = template({"builds": {"secretName": "engines", "serviceAccountName": "writer"}})
-    assert "engines" not in str(found)
-    assert found["spec"]["serviceAccountName"] != "writer"
+    result = template({"builds": {"secretName": "engines", "serviceAccountName": "writer"}})
+    assert "engines" not in str(result)
+    assert result["spec"]["serviceAccountName"] != "writer"

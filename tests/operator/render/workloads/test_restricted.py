@@ -10,7 +10,7 @@ from tests.operator.render.workloads.restricted import RULES, broken
 
 def specs(name: str) -> list[dict[str, Any]]:
     """Return the specs of a case's Pods."""
-    return [each["spec"]["template"]["spec"] for each in read_case(name).of_kind("Deployment")]
+    return [item["spec"]["template"]["spec"] for item in read_case(name).of_kind("Deployment")]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -42,13 +42,13 @@ def test_pods_are_restricted(name: str) -> None:
 def test_the_rules_find_what_breaks_them(path: str, value: Any) -> None:
     spec = copy.deepcopy(specs("gpu_pool")[0])
     *above, last = path.split(".")
-    place: Any = spec
+    location: Any = spec
     for key in above:
-        place = place[int(key)] if isinstance(place, list) else place.setdefault(key, {})
-    place[last] = value
-    (found,) = broken(spec)
-    assert path.startswith(found.split(".")[0])
-    assert found in RULES
+        location = location[int(key)] if isinstance(location, list) else location.setdefault(key, {})
+    location[last] = value
+    (result,) = broken(spec)
+    assert path.startswith(result.split(".")[0])
+    assert result in RULES
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -75,7 +75,7 @@ def test_every_container_has_a_root_that_stays_and_a_location_to_write(name: str
     for container in (container for spec in specs(name) for container in spec["containers"][:2]):
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         writable = {mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")}
-        (home,) = (each["value"] for each in container["env"] if each["name"] == "HOME")
+        (home,) = (item["value"] for item in container["env"] if item["name"] == "HOME")
         assert "/tmp" in writable
         assert home.startswith("/tmp")
 
@@ -83,11 +83,11 @@ def test_every_container_has_a_root_that_stays_and_a_location_to_write(name: str
 @pytest.mark.parametrize("name", CASES)
 def test_an_agent_may_read_one_configmap_and_write_one(name: str) -> None:
     case = read_case(name)
-    roles = {each["metadata"]["name"]: each["rules"] for each in case.of_kind("Role")}
-    maps = {each["metadata"]["name"] for each in case.of_kind("ConfigMap")}
+    roles = {item["metadata"]["name"]: item["rules"] for item in case.of_kind("Role")}
+    maps = {item["metadata"]["name"] for item in case.of_kind("ConfigMap")}
     for spec in specs(name):
-        given = dict(argument.split("=", 1) for argument in spec["containers"][1]["args"])
-        mine, state = given["--configmap"].rpartition("/")[2], given["--state"].rpartition("/")[2]
+        provided = dict(argument.split("=", 1) for argument in spec["containers"][1]["args"])
+        mine, state = provided["--configmap"].rpartition("/")[2], provided["--state"].rpartition("/")[2]
         assert {mine, state} <= maps
         allowed = {rule["resourceNames"][0]: set(rule["verbs"]) for rule in roles[mine]}
         assert allowed == {mine: {"get", "list", "watch"}, state: {"get", "patch", "update"}}

@@ -30,7 +30,7 @@ def test_equal_revisions_have_one_name_and_others_another() -> None:
     assert form_name(model()) == form_name(model())
     assert form_name(model()).startswith("m-")
     different = [model(), model(version=2), model(uid="u2"), model(minReplicas=2)]
-    assert len({form_name(each) for each in different}) == len(different)
+    assert len({form_name(item) for item in different}) == len(different)
 
 
 def test_what_scales_a_model_or_bounds_its_history_makes_no_other_revision() -> None:
@@ -38,22 +38,22 @@ def test_what_scales_a_model_or_bounds_its_history_makes_no_other_revision() -> 
 
 
 def test_it_goes_with_its_resource_and_has_its_spec_and_number() -> None:
-    found = revision(model(version=3), 7)
-    assert (found["apiVersion"], found["kind"], found["revision"]) == ("apps/v1", "ControllerRevision", 7)
-    assert found["metadata"]["namespace"] == "n"
-    assert found["metadata"]["labels"]["argosy.dev/pool"] == "p"
-    assert found["metadata"]["labels"]["argosy.dev/model"] == "m"
-    (owner,) = found["metadata"]["ownerReferences"]
+    result = revision(model(version=3), 7)
+    assert (result["apiVersion"], result["kind"], result["revision"]) == ("apps/v1", "ControllerRevision", 7)
+    assert result["metadata"]["namespace"] == "n"
+    assert result["metadata"]["labels"]["argosy.dev/pool"] == "p"
+    assert result["metadata"]["labels"]["argosy.dev/model"] == "m"
+    (owner,) = result["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"], owner["uid"]) == ("InferenceModel", "m", "u1")
-    assert found["data"]["spec"]["version"] == 3
+    assert result["data"]["spec"]["version"] == 3
     assert "argosy.dev/model" not in revision(POOL, 1)["metadata"]["labels"]
 
 
 def latest_forms(revisions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the forms that are read of revisions which arrive one by one."""
     latest = LatestForms()
-    for each in revisions:
-        latest.add([each])
+    for revision in revisions:
+        latest.add([revision])
     return latest.bodies()
 
 
@@ -81,7 +81,7 @@ def test_a_null_that_was_declared_is_read_back() -> None:
 
 def test_of_every_resource_the_newest_revision_counts() -> None:
     bodies = latest_forms([revision(model(version=2), 10), revision(model(version=1), 9), revision(model("u2"), 1)])
-    assert [(each["metadata"]["uid"], each["spec"]["version"]) for each in bodies] == [("u1", 2), ("u2", 1)]
+    assert [(body["metadata"]["uid"], body["spec"]["version"]) for body in bodies] == [("u1", 2), ("u2", 1)]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,10 @@ from argosy.render.workloads import (
 def pods(case: Case) -> dict[str, dict[str, str]]:
     """Return the initial labels of a case's Pods, by Deployment."""
     deployments = case.of_kind("Deployment")
-    return {each["metadata"]["name"]: each["spec"]["template"]["metadata"]["labels"] for each in deployments}
+    return {
+        deployment["metadata"]["name"]: deployment["spec"]["template"]["metadata"]["labels"]
+        for deployment in deployments
+    }
 
 
 def chosen(selector: Mapping[str, str], labels: Mapping[str, Mapping[str, str]]) -> set[str]:
@@ -34,8 +37,8 @@ def chosen(selector: Mapping[str, str], labels: Mapping[str, Mapping[str, str]])
 
 def services(case: Case, members: bool) -> list[Mapping[str, Any]]:
     """Return the Services of models and ensembles, or the pool's."""
-    found = case.of_kind("Service")
-    return [each for each in found if ("argosy.dev/model" in each["metadata"]["labels"]) is members]
+    result = case.of_kind("Service")
+    return [item for item in result if ("argosy.dev/model" in item["metadata"]["labels"]) is members]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -77,26 +80,26 @@ def test_the_pools_policy_is_about_ports_whatever_the_client(name: str) -> None:
     """A request by the host's network, a load balancer or the API server's proxy comes from no Pod's address."""
     (policy,) = read_case(name).of_kind("NetworkPolicy")
     (rule,) = policy["spec"]["ingress"]
-    assert [each["port"] for each in rule.pop("ports")] == [8000, 8001, 8002]
+    assert [item["port"] for item in rule.pop("ports")] == [8000, 8001, 8002]
     assert rule == {}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_deployment_selects_its_own_pod_alone(name: str) -> None:
     case = read_case(name)
-    for each in case.of_kind("Deployment"):
-        selector = each["spec"]["selector"]["matchLabels"]
+    for item in case.of_kind("Deployment"):
+        selector = item["spec"]["selector"]["matchLabels"]
         assert set(selector) == {"argosy.dev/pool", "argosy.dev/server"}
-        assert chosen(selector, pods(case)) == {each["metadata"]["name"]}
+        assert chosen(selector, pods(case)) == {item["metadata"]["name"]}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_urls_and_selectors_are_those_of_the_services(name: str) -> None:
     case = read_case(name)
-    (whole,), each = services(case, members=False), services(case, members=True)
-    assert pool_url(case.pool) == f"http://{whole['metadata']['name']}.{case.pool.namespace}.svc:8000"
-    assert pool_selector(case.pool) == query(whole)
-    for member, service in zip(case.members, each, strict=True):
+    (full,), item = services(case, members=False), services(case, members=True)
+    assert pool_url(case.pool) == f"http://{full['metadata']['name']}.{case.pool.namespace}.svc:8000"
+    assert pool_selector(case.pool) == query(full)
+    for member, service in zip(case.members, item, strict=True):
         host = f"{service['metadata']['name']}.{case.pool.namespace}.svc"
         assert member_url(member) == f"http://{host}:8000/v2/models/{member.name}"
         assert member_selector(member) == query(service)
@@ -113,7 +116,7 @@ def test_a_member_called_like_the_pools_service_gets_another(member: InferenceMo
     metadata = member.metadata.model_copy(update={"name": "assistants-pool"})
     renamed = member.model_copy(update={"metadata": metadata})
     objects = pool_objects(pool, (), (renamed,), IMAGES, Cluster())
-    first, second = (each["metadata"]["name"] for each in objects if each["kind"] == "Service")
+    first, second = (item["metadata"]["name"] for item in objects if item["kind"] == "Service")
     assert first == "assistants-pool"
     assert second.startswith("assistants-pool-")
     assert member_url(renamed) == f"http://{second}.serving.svc:8000/v2/models/assistants-pool"
@@ -123,9 +126,9 @@ def test_a_member_called_like_the_pools_service_gets_another(member: InferenceMo
 def test_grpc_is_reached_by_the_same_services(name: str) -> None:
     case = read_case(name)
     ports = {
-        f"{each['metadata']['name']}.{each['metadata']['namespace']}.svc:{port['port']}"
-        for each in case.of_kind("Service")
-        for port in each["spec"]["ports"]
+        f"{item['metadata']['name']}.{item['metadata']['namespace']}.svc:{port['port']}"
+        for item in case.of_kind("Service")
+        for port in item["spec"]["ports"]
         if port["name"] == "grpc"
     }
     assert ports == {pool_grpc_address(case.pool), *map(member_grpc_address, case.members)}

@@ -11,7 +11,7 @@ from argosy_runtime.errors import ServingError
 
 
 def test_options_come_from_the_configuration(model_folder: Callable[[str], Any]) -> None:
-    given = {
+    spec = {
         "intra_op_thread_count": "3",
         "inter_op_thread_count": "2",
         "execution_mode": "1",
@@ -20,7 +20,7 @@ def test_options_come_from_the_configuration(model_folder: Callable[[str], Any])
         "session.set_denormal_as_zero": "1",
         "memory.enable_memory_arena_shrinkage": "cpu:0",
     }
-    pbtxt = ADD_SUB + "optimization { graph { level: -1 } }" + "".join(parameter(*item) for item in given.items())
+    pbtxt = ADD_SUB + "optimization { graph { level: -1 } }" + "".join(parameter(*item) for item in spec.items())
     config = model_folder(pbtxt).config
     made = options.session_options(config)
     assert (made.intra_op_num_threads, made.inter_op_num_threads) == (3, 2)
@@ -57,15 +57,15 @@ def test_accelerators_become_providers(model_folder: Callable[[str], Any]) -> No
             cpu_execution_accelerator { name: "openvino" } } }"""
         + parameter("arena_extend_strategy", "1")
     ).config
-    found = dict(options.providers(config, "KIND_GPU", 2, stream=77))
-    assert list(found) == [options.TENSORRT, options.CUDA, options.OPENVINO, options.CPU]
-    assert found[options.TENSORRT] == {
+    result = dict(options.providers(config, "KIND_GPU", 2, stream=77))
+    assert list(result) == [options.TENSORRT, options.CUDA, options.OPENVINO, options.CPU]
+    assert result[options.TENSORRT] == {
         "device_id": "2",
         "user_compute_stream": "77",
         "trt_fp16_enable": "1",
         "trt_max_workspace_size": "9",
     }
-    assert found[options.CUDA] == {
+    assert result[options.CUDA] == {
         "use_tf32": "0",
         "device_id": "2",
         "user_compute_stream": "77",

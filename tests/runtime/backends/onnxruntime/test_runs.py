@@ -68,12 +68,12 @@ def test_strings(loaded: Any, responder: Any) -> None:
         pbtxt + OUT % ("OUT", "TYPE_STRING", "[ -1 ]"),
         lambda path: identity(path, TensorProto.STRING, ["n", None]),
     )
-    given = np.array([["é".encode(), b"a\x00b"]], np.object_)
+    inputs = np.array([["é".encode(), b"a\x00b"]], np.object_)
     broken = np.array([[b"\xff", b""]], np.object_)
-    requests = [InferRequest("m", {"A": Tensor("A", "BYTES", array)}) for array in (given, broken)]
+    requests = [InferRequest("m", {"A": Tensor("A", "BYTES", array)}) for array in (inputs, broken)]
     instance.execute(requests[:1], responder)
     (output,) = responder.only(0).outputs
-    assert (output.datatype, output.array.tolist()) == ("BYTES", given.tolist())
+    assert (output.datatype, output.array.tolist()) == ("BYTES", inputs.tolist())
     responder.sent.clear()
     instance.execute(requests[1:], responder)
     assert "input 'A': ONNX strings must be UTF-8" in responder.only(0).error.message
@@ -85,11 +85,11 @@ def test_bfloat16(loaded: Any, responder: Any) -> None:
         pbtxt + OUT % ("OUT", "TYPE_BF16", "[ 3 ]"),
         lambda path: identity(path, TensorProto.BFLOAT16, ["n", 3]),
     )
-    given = np.array([[1, -2, 0.5]]).astype(ml_dtypes.bfloat16)
-    instance.execute([InferRequest("m", {"A": Tensor("A", "BF16", given)})], responder)
+    inputs = np.array([[1, -2, 0.5]]).astype(ml_dtypes.bfloat16)
+    instance.execute([InferRequest("m", {"A": Tensor("A", "BF16", inputs)})], responder)
     (output,) = responder.only().outputs
     assert (output.datatype, output.array.dtype) == ("BF16", ml_dtypes.bfloat16)
-    assert output.array.tolist() == given.tolist()
+    assert output.array.tolist() == inputs.tolist()
 
 
 def test_a_reshape_was_applied_before_and_is_undone_after(loaded: Any, responder: Any) -> None:
@@ -130,9 +130,9 @@ def test_implicit_state_is_always_computed(loaded: Any, responder: Any) -> None:
     state = 'sequence_batching { state { input_name: "B" output_name: "DIFF" data_type: TYPE_FP32 dims: [ -1 ] } }'
     pbtxt = 'name: "m" max_batch_size: 4 ' + IO % ("A", "TYPE_FP32", "[ -1 ]")
     pbtxt += OUT % ("SUM", "TYPE_FP32", "[ -1 ]") + state
-    given = request(A=[[5]], B=[[2]])
-    given.requested_outputs = ("SUM",)
-    loaded(pbtxt, add_sub).execute([given], responder)
+    inputs = request(A=[[5]], B=[[2]])
+    inputs.requested_outputs = ("SUM",)
+    loaded(pbtxt, add_sub).execute([inputs], responder)
     assert {output.name: output.array.tolist() for output in responder.only().outputs} == {
         "SUM": [[7]],
         "DIFF": [[3]],

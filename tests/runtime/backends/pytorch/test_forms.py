@@ -41,8 +41,8 @@ def exported(folder: Path) -> None:
 )
 def test_an_exported_program(loaded: Any, responder: Any, inputs: list[str], outputs: list[str]) -> None:
     pbtxt = config(list(reversed(inputs)), outputs, 'platform: "torch_aoti" default_model_filename: "model.pt2"')
-    given = [named(dict(zip(inputs, ([[x] * 3], [[2] * 3], [[3] * 3]), strict=True))) for x in (5, 7)]
-    loaded(pbtxt, exported).execute(given, responder)
+    provided = [named(dict(zip(inputs, ([[x] * 3], [[2] * 3], [[3] * 3]), strict=True))) for x in (5, 7)]
+    loaded(pbtxt, exported).execute(provided, responder)
     assert list(results(responder.only(1)).values()) == [[[9] * 3], [[21] * 3], [[4] * 3]]
 
 
@@ -98,11 +98,11 @@ def test_source_is_compiled_on_request(loaded: Any, responder: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("inputs", "expected"),
     [("[", "is not JSON"), ("[]", "must be a JSON object"), ('{\\"model\\": 1}', "'model' is not an optional")],
 )
-def test_wrong_compile_options_are_named(loaded: Any, given: str, expected: str) -> None:
-    extra = RUNTIME + parameter("TORCH_COMPILE_OPTIONAL_PARAMETERS", given)
+def test_wrong_compile_options_are_named(loaded: Any, inputs: str, expected: str) -> None:
+    extra = RUNTIME + parameter("TORCH_COMPILE_OPTIONAL_PARAMETERS", inputs)
     with pytest.raises(ServingError, match=expected):
         loaded(config(["IN"], ["OUT"], extra), from_source())
 

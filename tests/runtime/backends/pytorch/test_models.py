@@ -38,8 +38,8 @@ class Fields(torch.nn.Module):
 
 
 class FromDictionary(torch.nn.Module):
-    def forward(self, given: dict[str, torch.Tensor]) -> torch.Tensor:
-        return given["x"] * 10 + given["y"]
+    def forward(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        return inputs["x"] * 10 + inputs["y"]
 
 
 class Texts(torch.nn.Module):
@@ -102,23 +102,23 @@ def test_names_follow_every_kind_of_key() -> None:
 
 
 def test_only_requested_outputs_are_sent(loaded: Any, responder: Any) -> None:
-    given = request(x=[[5]], y=[[1]])
-    given.requested_outputs = ("DIFF",)
-    loaded(config(["x", "y"], ["SUM", "DIFF"]), torchscript(AddSub())).execute([given], responder)
+    inputs = request(x=[[5]], y=[[1]])
+    inputs.requested_outputs = ("DIFF",)
+    loaded(config(["x", "y"], ["SUM", "DIFF"]), torchscript(AddSub())).execute([inputs], responder)
     assert results(responder.only()) == {"DIFF": [[4]]}
 
 
 def test_strings(loaded: Any, responder: Any) -> None:
     pbtxt = config(["x"], ["OUT"], kind="TYPE_STRING").replace("max_batch_size: 8", "")
-    given = np.array(["é".encode(), b"a"], np.object_)
-    loaded(pbtxt, torchscript(Texts())).execute([InferRequest("m", {"x": Tensor("x", "BYTES", given)})], responder)
+    inputs = np.array(["é".encode(), b"a"], np.object_)
+    loaded(pbtxt, torchscript(Texts())).execute([InferRequest("m", {"x": Tensor("x", "BYTES", inputs)})], responder)
     assert results(responder.only()) == {"OUT": ["é!".encode(), b"a!"]}
 
 
 def test_bfloat16_and_read_only_inputs(loaded: Any, responder: Any) -> None:
-    given = np.array([[1.5, -2]]).astype(ml_dtypes.bfloat16)
-    given.flags.writeable = False
-    tensors = {name: Tensor(name, "BF16", given) for name in ("x", "y")}
+    inputs = np.array([[1.5, -2]]).astype(ml_dtypes.bfloat16)
+    inputs.flags.writeable = False
+    tensors = {name: Tensor(name, "BF16", inputs) for name in ("x", "y")}
     loaded(config(["x", "y"], ["SUM", "DIFF"], kind="TYPE_BF16"), torchscript(AddSub())).execute(
         [InferRequest("m", tensors)], responder
     )

@@ -31,17 +31,17 @@ def shared(
     tmp_path_factory: pytest.TempPathFactory, folder_in: Callable[[Path, str], Any], quiet_host: Any, saved: Path
 ) -> Iterator[Loader]:
     """Yield a function that loads a model once per configuration, for tests that leave it as it was."""
-    known: dict[tuple[str, bool], Any] = {}
+    cached: dict[tuple[str, bool], Any] = {}
 
     def load(config: str = pbtxt(), tokenizer: bool = False) -> Any:
-        if (config, tokenizer) not in known:
+        if (config, tokenizer) not in cached:
             folder = folder_in(tmp_path_factory.mktemp("shared"), config)
             link(saved, folder.version_dir, tokenizer)
-            known[config, tokenizer] = backend.load(folder.spec(), quiet_host)
-        return known[config, tokenizer]
+            cached[config, tokenizer] = backend.load(folder.spec(), quiet_host)
+        return cached[config, tokenizer]
 
     yield load
-    for instance in known.values():
+    for instance in cached.values():
         instance.close()
 
 

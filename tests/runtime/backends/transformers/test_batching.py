@@ -91,11 +91,11 @@ def test_a_later_request_joins_the_running_batch(shared: Loader, responder: Any)
 
 
 def test_the_end_id_ends(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
-    whole = reference(1, 2, 3, new=8)
-    shared().execute([request(1, 2, 3, new=8, end_id=whole[2]), request(1, 2, 3, new=8, end_id=-1)], responder)
+    full = reference(1, 2, 3, new=8)
+    shared().execute([request(1, 2, 3, new=8, end_id=full[2]), request(1, 2, 3, new=8, end_id=-1)], responder)
     responder.wait_for_final(0, 1)
-    assert output(responder.only(0)) == whole[: whole.index(whole[2]) + 1]
-    assert output(responder.only(1)) == whole
+    assert output(responder.only(0)) == full[: full.index(full[2]) + 1]
+    assert output(responder.only(1)) == full
 
 
 def test_nothing_requested_is_answered_at_once(shared: Loader, responder: Any) -> None:
@@ -105,10 +105,10 @@ def test_nothing_requested_is_answered_at_once(shared: Loader, responder: Any) -
 
 
 def test_int64_ids_are_as_good(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
-    given = request(1, 2)
-    given.inputs["input_ids"] = Tensor("input_ids", "INT64", np.array([1, 2]))
-    given.requested_outputs = ("output_ids",)
-    shared().execute([given], responder)
+    provided = request(1, 2)
+    provided.inputs["input_ids"] = Tensor("input_ids", "INT64", np.array([1, 2]))
+    provided.requested_outputs = ("output_ids",)
+    shared().execute([provided], responder)
     responder.wait_for_final(0)
     assert output(responder.only()) == reference(1, 2)
     assert [tensor.name for tensor in responder.only().outputs] == ["output_ids"]
@@ -150,7 +150,7 @@ def test_of_tokens_equally_likely_the_greedy_one_is_the_first(
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("inputs", "expected"),
     [
         (request(), "the prompt is empty"),
         (request(1, VOCABULARY), "input id 64 is not in the vocabulary of 64 tokens"),
@@ -168,10 +168,10 @@ def test_of_tokens_equally_likely_the_greedy_one_is_the_first(
     ],
 )
 def test_what_cannot_be_is_refused_and_the_others_go_on(
-    shared: Loader, responder: Any, given: InferRequest, expected: str
+    shared: Loader, responder: Any, inputs: InferRequest, expected: str
 ) -> None:
     instance = shared(pbtxt(num_blocks="12"))
-    instance.execute([given, request(1)], responder)
+    instance.execute([inputs, request(1)], responder)
     responder.wait_for_final(0, 1)
     with pytest.raises(ServingError, match=expected):
         raise responder.only(0).error
@@ -260,9 +260,9 @@ def test_logits_that_are_not_finite_fail_their_request_alone(
         model.get_input_embeddings().weight[VOCABULARY - 1].fill_(value)
     model.save_pretrained(folder.version_dir)
     instance = backend.load(folder.spec(), host)
-    asked = [request(VOCABULARY - 1), request(1, VOCABULARY - 1, streaming=True, end_id=3), request(1, 2)]
-    for index, given in enumerate(asked):
-        instance.execute([given], single := type(responder)())
+    requests = [request(VOCABULARY - 1), request(1, VOCABULARY - 1, streaming=True, end_id=3), request(1, 2)]
+    for index, inputs in enumerate(requests):
+        instance.execute([inputs], single := type(responder)())
         single.wait_for_final(0)
         responder.sent += [(index, response) for _, response in single.sent]
     instance.close()

@@ -29,11 +29,11 @@ PROMPTS = ("1 2 3 4 5", "9 8 7")
 
 def config(**parameters: str) -> ModelConfig:
     """Return a model's configuration with these parameters."""
-    given = {"page_size": "4", "num_blocks": "64", "max_batch_tokens": "32", "decoding": "greedy", **parameters}
-    found = ModelConfig(name="lm", backend="transformers")
-    for name, value in given.items():
-        found.parameters[name].string_value = value
-    return found
+    spec = {"page_size": "4", "num_blocks": "64", "max_batch_tokens": "32", "decoding": "greedy", **parameters}
+    model_config = ModelConfig(name="lm", backend="transformers")
+    for name, value in spec.items():
+        model_config.parameters[name].string_value = value
+    return model_config
 
 
 def spec(kind: str, device_id: int = 0, **parameters: str) -> InstanceSpec:
@@ -58,7 +58,7 @@ def test_devices(asked: InstanceSpec, visible: int, devices: tuple[str, ...]) ->
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("inputs", "reported"),
     [
         ("all", "parameter 'gpu_device_ids' is 'all', expected different GPUs, such as 0,1"),
         ("0,0", "is '0,0', expected different GPUs"),
@@ -67,10 +67,10 @@ def test_devices(asked: InstanceSpec, visible: int, devices: tuple[str, ...]) ->
         ("0,4", "names GPU 4, and this process can use 4, counted from 0"),
     ],
 )
-def test_gpus_that_are_none(given: str, told: str) -> None:
+def test_gpus_that_are_none(inputs: str, reported: str) -> None:
     with pytest.raises(ServingError) as raised:
-        gpus_of_model(config(gpu_device_ids=given), 4)
-    assert told in raised.value.message
+        gpus_of_model(config(gpu_device_ids=inputs), 4)
+    assert reported in raised.value.message
 
 
 def test_a_gpu_that_pytorch_cannot_use() -> None:
@@ -131,9 +131,9 @@ class Split:
         assert self.process.stdin is not None
         self.process.stdin.write(f"{prompt}\n")
         self.process.stdin.flush()
-        found = self.line()
-        assert found.startswith("tokens: "), found
-        return [int(word) for word in found.split()[1:]]
+        result = self.line()
+        assert result.startswith("tokens: "), result
+        return [int(word) for word in result.split()[1:]]
 
 
 Start = Callable[..., Split]
@@ -149,12 +149,12 @@ def start(folder: Path) -> Iterator[Start]:
         return started[-1]
 
     yield begin
-    for each in started:
-        for process in (each.process, *each.ranks):
+    for item in started:
+        for process in (item.process, *item.ranks):
             if isinstance(process, psutil.Process) and not process.is_running():
                 continue
             process.kill()
-        each.process.communicate()
+        item.process.communicate()
 
 
 def _gone(processes: list[psutil.Process]) -> bool:
@@ -162,10 +162,10 @@ def _gone(processes: list[psutil.Process]) -> bool:
 
 
 def test_a_split_model_answers_as_an_unsplit_one_and_ends_with_its_ranks(start: Start) -> None:
-    whole, split = start("cpu"), start("cpu", "cpu")
-    assert (len(whole.ranks), len(split.ranks)) == (0, 1)
+    full, split = start("cpu"), start("cpu", "cpu")
+    assert (len(full.ranks), len(split.ranks)) == (0, 1)
     assert "runs on cpu, cpu, each with a share of every layer" in split.first
-    assert [split.ask(prompt) for prompt in PROMPTS] == [whole.ask(prompt) for prompt in PROMPTS]
+    assert [split.ask(prompt) for prompt in PROMPTS] == [full.ask(prompt) for prompt in PROMPTS]
     out, _ = split.process.communicate(timeout=PATIENCE_S)
     assert (out, split.process.returncode) == ("closed\n", 0)
     assert _gone(split.ranks)
@@ -198,8 +198,8 @@ def test_what_cannot_be_split_is_refused_before_anything_starts(start: Start, fo
 
 
 def test_without_a_gpu_an_instance_of_kind_model_is_on_the_cpu(folder: Path, host: Any) -> None:
-    given = InstanceSpec(config(), 1, folder, folder / "1", "lm_0", "KIND_MODEL", 0)
-    backend.load(given, host).close()
-    ((level, said),) = host.lines
+    inputs = InstanceSpec(config(), 1, folder, folder / "1", "lm_0", "KIND_MODEL", 0)
+    backend.load(inputs, host).close()
+    ((level, reported),) = host.lines
     assert level == "info"
-    assert said.startswith("model instance 'lm_0' runs on cpu; it keeps 256 tokens of cache")
+    assert reported.startswith("model instance 'lm_0' runs on cpu; it keeps 256 tokens of cache")

@@ -25,11 +25,11 @@ async def test_a_failure_while_a_model_leaves_keeps_its_status(stub: Any) -> Non
 
 async def test_a_load_goes_on_when_its_client_hangs_up(stub: Any, plane: Plane) -> None:
     call = stub.RepositoryModelLoad(pb.RepositoryModelLoadRequest(model_name="m"))
-    asked = asyncio.ensure_future(call)
+    pending = asyncio.ensure_future(call)
     await asyncio.wait_for(plane.loading.wait(), PATIENCE_S)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asked
+        await pending
     plane.may_load.set()
     await asyncio.wait_for(plane.has_loaded.wait(), PATIENCE_S)
 
@@ -75,13 +75,13 @@ async def test_health(channel: grpc.aio.Channel, plane: Plane) -> None:
 async def test_a_leaving_server_sends_its_clients_away_and_answers_them(
     listener: grpc_frontend.GrpcListener, stub: Any, plane: Plane
 ) -> None:
-    late = asyncio.ensure_future(stub.ModelInfer(ask("slow", request_id="late")))
+    overdue = asyncio.ensure_future(stub.ModelInfer(ask("slow", request_id="late")))
     await until(plane.started.is_set)
     first = set(listener._protocols)
     listener.drain()
     assert (await stub.ModelInfer(ask("echo", request_id="other"))).id == "other"
     plane.released.set()
-    assert (await late).id == "late"
+    assert (await overdue).id == "late"
     await until(lambda: not first & listener._protocols)
     assert (await stub.ModelInfer(ask("echo", request_id="again"))).id == "again"
 

@@ -115,11 +115,11 @@ async def test_what_is_abandoned_while_it_is_decompressed_is_not_run(
     noted.may_go_on.clear()
     large = ask("echo", LARGE, "large")
     large.raw_input_contents[0] = bytes(LARGE)
-    given_up = raw.begin(packed(large) * messages, path=METHOD + method, grpc_encoding="gzip")
+    abandoned = raw.begin(packed(large) * messages, path=METHOD + method, grpc_encoding="gzip")
     await until(noted.waiting.is_set)
     # Others are answered meanwhile.
     assert (await stub.ModelInfer(ask("echo", request_id="other"))).id == "other"
-    raw.reset(given_up)
+    raw.reset(abandoned)
     await raw.ask(framed(b""))
     noted.may_go_on.set()
     assert (await stub.ModelInfer(large, compression=grpc.Compression.Gzip)).id == "large"

@@ -110,7 +110,7 @@ F = b"\0\0\0\0"
 
 
 @pytest.mark.parametrize(
-    ("method", "request_", "code", "told"),
+    ("method", "request_", "code", "reported"),
     [
         ("ModelInfer", message("none", "FP32", F), CODE.NOT_FOUND, "Request for unknown model"),
         ("ModelInfer", message("none", "FP99", F), CODE.NOT_FOUND, "Request for unknown model"),
@@ -132,11 +132,11 @@ F = b"\0\0\0\0"
         ("RepositoryIndex", pb.RepositoryIndexRequest(repository_name="r"), CODE.UNIMPLEMENTED, "'repository_name' specification"),
     ],
 )  # fmt: skip
-def test_errors(stub: Any, method: str, request_: Any, code: grpc.StatusCode, told: str) -> None:
+def test_errors(stub: Any, method: str, request_: Any, code: grpc.StatusCode, reported: str) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         getattr(stub, method)(request_)
     assert raised.value.code() is code
-    assert told in raised.value.details()
+    assert reported in raised.value.details()
 
 
 def test_load_parameters_must_have_their_type(stub: Any) -> None:
@@ -248,8 +248,8 @@ async def test_tritonclient_aio(running: Running) -> None:
 def test_restricted(running: Running) -> None:
     with triton.InferenceServerClient(f"127.0.0.1:{running.restricted_grpc}") as client:
         assert client.is_server_live()
-        told = "This protocol is restricted, expecting header 'Open-Sesame'"
-        with pytest.raises(InferenceServerException, match=told) as raised:
+        reported = "This protocol is restricted, expecting header 'Open-Sesame'"
+        with pytest.raises(InferenceServerException, match=reported) as raised:
             client.get_model_repository_index()
         assert raised.value.status() == "StatusCode.UNAVAILABLE"
         assert client.get_model_repository_index(headers={"open-sesame": "please"}).models
@@ -270,10 +270,10 @@ async def test_drain_lets_calls_finish(running: Running) -> None:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{listener.port}") as channel:
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
         call = stub.ModelInfer(message("slow", "FP32", F, "late"))
-        asked = asyncio.ensure_future(call)
+        pending = asyncio.ensure_future(call)
         assert await asyncio.to_thread(running.plane.started.wait, 5)
         stopping = asyncio.create_task(listener.stop(5))
         await asyncio.sleep(0)
         running.plane.released.set()
-        assert (await asked).id == "late"
+        assert (await pending).id == "late"
         await stopping

@@ -87,10 +87,10 @@ def test_a_compressed_message_becomes_no_more_than_the_limit(size: int, taken: b
 
 @pytest.mark.parametrize("encoding", [b"gzip", b"deflate"])
 def test_a_compressed_message_that_is_cut_short_is_none(encoding: bytes) -> None:
-    whole = framed(b"some text " * 50, True, encoding)
-    for cut in (1, 4, len(whole) // 2):
+    full = framed(b"some text " * 50, True, encoding)
+    for cut in (1, 4, len(full) // 2):
         with pytest.raises(RpcError, match="cannot be decompressed"):
-            decompressed(whole[5:-cut], encoding, LIMIT)
+            decompressed(full[5:-cut], encoding, LIMIT)
 
 
 @pytest.mark.parametrize("size", [0, OFFLOAD_BYTES, OFFLOAD_BYTES + 1, 50 * OFFLOAD_BYTES])
@@ -162,5 +162,5 @@ def test_content_types() -> None:
 def test_messages_of_statuses_are_what_clients_decode(message: str) -> None:
     encoded = percent_encoded(message)
     assert all(0x20 <= byte < 0x7F for byte in encoded)
-    wanted = message.encode("utf-8", "replace").decode()
-    assert urllib.parse.unquote(encoded.decode("ascii")) == wanted
+    desired = message.encode("utf-8", "replace").decode()
+    assert urllib.parse.unquote(encoded.decode("ascii")) == desired

@@ -19,8 +19,8 @@ async def test_tls(plane: Plane, certificate: tuple[Path, Path], mutual: bool) -
     files = TlsFiles(certificate=paths[0], key=paths[1], clients_root=paths[0] if mutual else "")
     serving = await grpc_frontend.serve(plane, grpc_frontend.GrpcListenOptions(host="127.0.0.1", port=0, tls=files))
     ours, key = [path.read_bytes() for path in certificate]
-    known = grpc.ssl_channel_credentials(ours, key, ours)
-    async with grpc.aio.secure_channel(f"localhost:{serving.port}", known) as opened:
+    registered = grpc.ssl_channel_credentials(ours, key, ours)
+    async with grpc.aio.secure_channel(f"localhost:{serving.port}", registered) as opened:
         request = ask("echo", 100_000)
         answer = await service_pb2_grpc.GRPCInferenceServiceStub(opened).ModelInfer(request)
         assert answer.raw_output_contents == request.raw_input_contents

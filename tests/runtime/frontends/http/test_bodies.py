@@ -64,8 +64,8 @@ def test_unknown_encoding_names_the_supported_ones(client: httpx.Client) -> None
 def test_a_compressed_body_that_is_cut_short_is_refused(
     client: httpx.Client, encoding: str, pack: Any, cut: int
 ) -> None:
-    whole = pack(json.dumps(ECHO).encode())
-    reply = client.post("/v2/models/echo/infer", content=whole[:-cut], headers={"content-encoding": encoding})
+    full = pack(json.dumps(ECHO).encode())
+    reply = client.post("/v2/models/echo/infer", content=full[:-cut], headers={"content-encoding": encoding})
     assert (reply.status_code, reply.json()["error"]) == (400, "the compressed body is cut short")
 
 
@@ -90,18 +90,18 @@ def test_large_bodies_are_unpacked_in_threads(
 def test_limits(client: httpx.Client) -> None:
     flag = "Use --http-max-input-size to increase the limit."
     reply = client.post("/v2/models/echo/infer", content=b" " * (LIMIT + 1))
-    told = f"request JSON size of {LIMIT + 1} bytes exceeds the maximum allowed input size of {LIMIT} bytes. {flag}"
-    assert (reply.status_code, reply.json()["error"]) == (400, told)
+    reported = f"request JSON size of {LIMIT + 1} bytes exceeds the maximum allowed input size of {LIMIT} bytes. {flag}"
+    assert (reply.status_code, reply.json()["error"]) == (400, reported)
     packed = gzip.compress(b" " * (LIMIT + 1))
     reply = client.post("/v2/models/echo/infer", content=packed, headers={"content-encoding": "gzip"})
-    told = f"Decompressed data size exceeds the maximum allowed value of {LIMIT} bytes. {flag}"
-    assert (reply.status_code, reply.json()["error"]) == (400, told)
+    reported = f"Decompressed data size exceeds the maximum allowed value of {LIMIT} bytes. {flag}"
+    assert (reply.status_code, reply.json()["error"]) == (400, reported)
     header = {"Inference-Header-Content-Length": "0"}
     reply = client.post("/v2/models/slow/infer", content=b"\0" * (LIMIT + 4), headers=header)
-    told = (
+    reported = (
         f"Raw input has a byte_size ({LIMIT + 4} bytes) that exceeds the maximum allowed value of {LIMIT} bytes. {flag}"
     )
-    assert (reply.status_code, reply.json()["error"]) == (400, told)
+    assert (reply.status_code, reply.json()["error"]) == (400, reported)
 
 
 def test_chunked_bodies_and_their_limit(client: httpx.Client) -> None:

@@ -59,12 +59,12 @@ async def test_requests_come_in_any_pieces(size: int) -> None:
 )
 def test_requests_are_the_same_however_they_come(made: list[tuple[bytes, list[int] | None]], cuts: list[int]) -> None:
     sent = b"".join(post("/echo", body) if sizes is None else chunked(body, sizes) for body, sizes in made)
-    places = sorted({0, len(sent), *(cut for cut in cuts if cut < len(sent))})
+    locations = sorted({0, len(sent), *(cut for cut in cuts if cut < len(sent))})
 
     async def bodies() -> list[bytes]:
         app = EchoApp()
         wire = Wire(app)
-        for begin, end in pairwise(places):
+        for begin, end in pairwise(locations):
             wire.feed(sent[begin:end])
         assert wire.written == b"".join(OK + b"%d\r\n\r\n%b" % (len(body), body) for body, _ in made)
         return app.bodies
@@ -135,7 +135,7 @@ async def test_expect_is_answered_before_the_body_and_only_where_it_is_missing()
 
 
 async def test_old_clients_and_those_that_close() -> None:
-    for head, kept in (
+    for head, retained in (
         (b"GET /echo HTTP/1.0\r\n\r\n", b""),
         (b"GET /echo HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", b"Connection: keep-alive\r\n"),
         (b"GET /echo HTTP/1.1\r\nConnection: close\r\n\r\n", b""),
@@ -146,7 +146,7 @@ async def test_old_clients_and_those_that_close() -> None:
         closes = b"1.0\r\n\r\n" in head or b"close" in head
         assert wire.closed is closes
         assert (b"Connection: close" in wire.written) is closes
-        assert kept in wire.written
+        assert retained in wire.written
 
 
 BAD = [
@@ -201,8 +201,10 @@ async def _stop(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("path", ["/later", "/coroutine"])
-@pytest.mark.parametrize(("end", "told"), [(_hang_up, b""), (_stop, b"HTTP/1.1 503 ")])
-async def test_what_is_under_way_is_cancelled(path: str, end: Callable[[Wire], Awaitable[None]], told: bytes) -> None:
+@pytest.mark.parametrize(("end", "message"), [(_hang_up, b""), (_stop, b"HTTP/1.1 503 ")])
+async def test_what_is_under_way_is_cancelled(
+    path: str, end: Callable[[Wire], Awaitable[None]], message: bytes
+) -> None:
     app = EchoApp()
     wire = Wire(app)
     wire.feed(post(path, b"x"))
@@ -210,11 +212,11 @@ async def test_what_is_under_way_is_cancelled(path: str, end: Callable[[Wire], A
     await end(wire)
     await turns()
     assert app.cancelled == 1
-    assert wire.written[:13] == told
+    assert wire.written[:13] == message
     assert wire.connections == set()
     for context in app.later:
         context.reply(Reply(200))
-    assert wire.written[:13] == told
+    assert wire.written[:13] == message
 
 
 @pytest.mark.parametrize("requests", [1, 3])

@@ -57,7 +57,7 @@ TIMEOUTS = Timeouts(head=10, body=20, idle=40)
 
 
 @pytest.mark.parametrize(
-    ("waiting", "phase", "seconds", "told"),
+    ("waiting", "phase", "seconds", "message"),
     [
         (waiting_for_a_head, Phase.HEAD, 10, b"HTTP/1.1 408 "),
         (waiting_for_a_body, Phase.BODY, 20, b"HTTP/1.1 408 "),
@@ -68,7 +68,7 @@ TIMEOUTS = Timeouts(head=10, body=20, idle=40)
     ],
 )
 async def test_no_client_is_waited_for_for_ever(
-    waiting: Callable[[], Awaitable[Wire]], phase: Phase, seconds: float, told: bytes
+    waiting: Callable[[], Awaitable[Wire]], phase: Phase, seconds: float, message: bytes
 ) -> None:
     wire = await waiting()
     assert wire.connection.phase is phase
@@ -78,7 +78,7 @@ async def test_no_client_is_waited_for_for_ever(
     sweep(wire.connections, 100 + seconds, TIMEOUTS.limits)
     assert wire.closed
     assert wire.aborted is (phase in (Phase.WRITING, Phase.HALF_CLOSED))
-    assert wire.written[:13] == told
+    assert wire.written[:13] == message
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["one piece", "one by one"])

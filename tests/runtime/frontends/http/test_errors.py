@@ -61,8 +61,8 @@ def test_errors(client: httpx.Client, method: str, path: str, body: bytes, statu
 def test_restricted(running: Running) -> None:
     with httpx.Client(base_url=f"http://127.0.0.1:{running.restricted_http}") as client:
         reply = client.post("/v2/models/echo/infer", json=ECHO)
-        told = "This API is restricted, expecting header 'Open-Sesame'"
-        assert (reply.status_code, reply.json()) == (403, {"error": told})
+        reported = "This API is restricted, expecting header 'Open-Sesame'"
+        assert (reply.status_code, reply.json()) == (403, {"error": reported})
         assert client.get("/v2/health/live").status_code == 200
         opened = {"open-sesame": "please", "Fwd-Me": "on"}
         assert client.post("/v2/models/echo/infer", json=ECHO, headers=opened).status_code == 200

@@ -66,8 +66,8 @@ class EchoPlane(FakePlane):
     def _answer(self, request: InferRequest) -> InferResponse:
         if request.model_name == "fails":
             return InferResponse("fails", "1", request.id, error=internal("the model broke"))
-        wanted = request.requested_outputs or tuple(request.inputs)
-        outputs = [request.inputs[name] for name in wanted if name in request.inputs]
+        desired = request.requested_outputs or tuple(request.inputs)
+        outputs = [request.inputs[name] for name in desired if name in request.inputs]
         parameters = {} if request.priority == 0 else {"urgent": request.priority}
         template = request.template
         if not self._templates or template is None:
@@ -150,10 +150,10 @@ def requests(draw: st.DrawFn) -> tuple[str, list[bytes]]:
     bodies = []
     for request_id in draw(st.lists(st.none() | IDS, min_size=2, max_size=4)):
         placed = draw(st.integers(0, 5))
-        whole = {"id": request_id, **document} if placed else {**document, "id": request_id}
+        full = {"id": request_id, **document} if placed else {**document, "id": request_id}
         if request_id is None:
-            del whole["id"]
-        text = json.dumps(whole, ensure_ascii=ascii_only, separators=(",", ": " if spaced else ":"))
+            del full["id"]
+        text = json.dumps(full, ensure_ascii=ascii_only, separators=(",", ": " if spaced else ":"))
         encoded = text.encode("utf-8", "surrogatepass")
         tail = draw(st.just(data) | st.binary(min_size=len(data), max_size=len(data)) | st.just(data[:-1]))
         split = len(encoded) + draw(st.sampled_from((0,) * 10 + (1, -1)))
@@ -168,13 +168,13 @@ def _request(path: str, body: bytes, split: str) -> bytes:
 
 def answers(app: HttpApp, sent: list[bytes], cuts: list[int]) -> bytes:
     """Return the answers on one connection to pipelined requests, cut into pieces."""
-    whole = b"".join(sent)
-    places = sorted({cut % (len(whole) + 1) for cut in cuts} | {0, len(whole)})
+    full = b"".join(sent)
+    locations = sorted({cut % (len(full) + 1) for cut in cuts} | {0, len(full)})
 
     async def round_trip() -> bytes:
         wire = Wire(app)
-        for begin, end in pairwise(places):
-            wire.feed(whole[begin:end])
+        for begin, end in pairwise(locations):
+            wire.feed(full[begin:end])
             await asyncio.sleep(0)
         for _ in sent:
             await asyncio.sleep(0)

@@ -35,9 +35,9 @@ def test_log_settings_change_and_are_reported(client: httpx.Client, running: Run
     }
     assert client.get("/v2/logging").json() == everything
     change = {"log_info": False, "log_verbose_level": None, "log_format": "ISO8601", "no such setting": 1}
-    told = client.post("/v2/logging", json=change).json()
-    assert told == {**everything, "log_info": False, "log_format": "ISO8601"}
-    assert list(told) == list(everything)
+    reported = client.post("/v2/logging", json=change).json()
+    assert reported == {**everything, "log_info": False, "log_format": "ISO8601"}
+    assert list(reported) == list(everything)
     assert not running.plane.log.lets_through(logging.INFO)
 
 

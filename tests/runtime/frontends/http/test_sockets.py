@@ -67,12 +67,12 @@ async def test_a_draining_listener_closes_connections_after_their_answers(runnin
     listener = await http_frontend.serve(running.plane, http_frontend.HttpOptions(host="127.0.0.1", port=0))
     ready = b"GET /v2/health/ready HTTP/1.1\r\n\r\n"
     stream = b"POST /v2/models/repeat/generate_stream HTTP/1.1\r\nContent-Length: 8\r\n\r\n" + b'{"IN":1}'
-    kept_reader, kept = await asyncio.open_connection("127.0.0.1", listener.port)
-    kept.write(ready)
-    assert await kept_reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    retained_reader, retained = await asyncio.open_connection("127.0.0.1", listener.port)
+    retained.write(ready)
+    assert await retained_reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
     listener.drain()
-    kept.write(ready * 2)
-    answers = (await kept_reader.read()).split(b"HTTP/1.1 200 OK")
+    retained.write(ready * 2)
+    answers = (await retained_reader.read()).split(b"HTTP/1.1 200 OK")
     assert [b"Connection: close" in answer for answer in answers] == [False, False, True]
     for sent in (ready, stream):
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
@@ -81,7 +81,7 @@ async def test_a_draining_listener_closes_connections_after_their_answers(runnin
         assert back.startswith(b"HTTP/1.1 200 OK")
         assert b"Connection: close" in back
         writer.close()
-    kept.close()
+    retained.close()
     await listener.stop(1.0)
 
 
@@ -141,10 +141,10 @@ async def test_drain_lets_requests_finish_and_then_cancels(running: Running) -> 
     for timeout_s, status in ((5.0, 200), (0.01, 503)):
         plane.reset()
         listener = await http_frontend.serve(plane, options)
-        asked = asyncio.create_task(ask(listener.port))
+        pending = asyncio.create_task(ask(listener.port))
         assert await asyncio.to_thread(plane.started.wait, 5)
         stopping = asyncio.create_task(listener.stop(timeout_s))
         if status == 200:
             plane.released.set()
-        assert (await asked).status_code == status
+        assert (await pending).status_code == status
         await stopping

@@ -171,7 +171,7 @@ async def _pieces(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "message"),
     [
         (b"POST /v2/models/text/infer HTTP/1.1\r\n", b"HTTP/1.1 408 Request Timeout\r\n"),
         (b"POST /v2 HTTP/1.1\r\nContent-Length: 3\r\n\r\nx", b"HTTP/1.1 408 Request Timeout\r\n"),
@@ -179,8 +179,8 @@ async def _pieces(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
     ],
 )
 async def test_a_client_that_says_no_more_is_abandoned(
-    impatient: tuple[StreamPlane, HttpListener], sent: bytes, told: bytes
+    impatient: tuple[StreamPlane, HttpListener], sent: bytes, message: bytes
 ) -> None:
     back = await ask(impatient[1].port, sent)
-    assert back.startswith(told)
-    assert bool(back) is bool(told)
+    assert back.startswith(message)
+    assert bool(back) is bool(message)
