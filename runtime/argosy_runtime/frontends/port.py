@@ -1,12 +1,13 @@
-"""The data plane as the front ends see it."""
+"""The data plane as the front ends see it, and the codecs' view of its models."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Protocol
 
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.messages import Deliver, InferRequest, Submission
+from argosy_runtime.protocol.model_view import ModelView, view_of
 from argosy_runtime.telemetry.log_settings import Setting
 
 
@@ -66,3 +67,17 @@ class DataPlane(Protocol):
 
     def metrics(self) -> AsyncIterator[bytes]:
         """Return all metrics in Prometheus' text format, in pieces; other work of the loop goes on between them."""
+
+
+def model_view(plane: DataPlane, name: str, version: str) -> ModelView:
+    """Return the view of a model. Raises ServingError where there is none."""
+    return view_of(
+        plane.model_metadata(name, version),
+        plane.model_config(name, version),
+        lambda output: plane.labels(name, version, output),
+    )
+
+
+def lazy_view(plane: DataPlane, name: str, version: str) -> Callable[[], ModelView]:
+    """Return a function that looks the view up, for codecs that seldom need it."""
+    return lambda: model_view(plane, name, version)

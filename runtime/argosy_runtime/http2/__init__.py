@@ -7,8 +7,7 @@ each distinct header block, and gets a `Stream` for every request.
 
 from .application import Application, Route
 from .errors import ErrorCode, PeerError
-from .headers.prepared import PreparedResponse
-from .headers.request import RequestHead
+from .headers import PreparedResponse, RequestHead
 from .hpack.encoder import encode
 from .keepalive import KeepAliveRules
 from .limits import Limits

@@ -6,7 +6,7 @@ request      ──(every time)──▶ Route.open(stream) ──▶ Receiver �
 
 from typing import Protocol
 
-from .headers.request import RequestHead
+from .headers import RequestHead
 from .stream import Receiver, Stream
 
 

@@ -15,7 +15,7 @@ from .conduct import Conduct
 from .control import HANDLERS, greeting
 from .errors import ErrorCode, MalformedError, PeerError, protocol_error
 from .header_blocks import HeaderBlocks, Opening
-from .headers.request import check_trailers
+from .headers import check_trailers
 from .inbound import Inbound
 from .keepalive import KeepAliveRules
 from .limits import Limits

@@ -7,7 +7,7 @@ from argosy_runtime.fifo_cache import FifoCache
 from . import frames
 from .application import Application, Route
 from .errors import protocol_error, too_much
-from .headers.request import request_head
+from .headers import request_head
 from .hpack.decoder import Decoder
 from .hpack.tables import Field
 from .limits import Limits

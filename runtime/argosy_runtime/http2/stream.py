@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from . import frames
 from .errors import ErrorCode
-from .headers.prepared import PreparedResponse
+from .headers import PreparedResponse
 from .output import Output, Piece
 
 # Parts of larger bodies are sent as they are instead of being copied into one.

@@ -2,7 +2,7 @@
 
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.protocol.http import request as http_request
-from argosy_runtime.protocol.output_encoding import OutputEncoding
+from argosy_runtime.protocol.http.response import OutputEncoding
 
 LIMIT = 1000
 

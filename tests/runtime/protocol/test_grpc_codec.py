@@ -15,7 +15,7 @@ from argosy_runtime.errors import ErrorKind, ServingError, internal
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 from argosy_runtime.protocol.grpc import request as grpc_request
 from argosy_runtime.protocol.grpc import response as grpc_response
-from argosy_runtime.protocol.model_version import canonical
+from argosy_runtime.protocol.grpc.request import canonical_version
 from argosy_runtime.protocol.model_view import ModelView
 from argosy_runtime.protocol.tensors import DTYPES
 
@@ -192,8 +192,8 @@ def test_stream_responses_carry_their_final_flag() -> None:
 
 
 def test_versions() -> None:
-    assert [canonical(version) for version in ("", "0", "007", "12")] == ["", "0", "7", "12"]
+    assert [canonical_version(version) for version in ("", "0", "007", "12")] == ["", "0", "7", "12"]
     for version in ("x", "-1", "1.5"):
         with pytest.raises(ServingError) as raised:
-            canonical(version)
+            canonical_version(version)
         assert raised.value.kind is ErrorKind.INVALID_ARG

@@ -18,8 +18,8 @@ from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferResponse, Tensor
 from argosy_runtime.protocol.http import request as http_request
 from argosy_runtime.protocol.http import response as http_response
+from argosy_runtime.protocol.http.response import OutputEncoding
 from argosy_runtime.protocol.model_view import ModelView, TensorView, no_labels
-from argosy_runtime.protocol.output_encoding import OutputEncoding
 from argosy_runtime.protocol.tensors import DTYPES
 
 INTEGERS = ("UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64")

@@ -3,7 +3,7 @@
 import pytest
 
 from argosy_runtime.errors import ErrorKind, ServingError
-from argosy_runtime.protocol.model_version import canonical
+from argosy_runtime.protocol.grpc.request import canonical_version
 from argosy_runtime.repository import lookup
 from argosy_runtime.repository.folders.layout import is_version
 from argosy_runtime.repository.records import ModelRecord, VersionRecord
@@ -13,13 +13,13 @@ TOO_LARGE = [str(2**63), "9" * 4000, "9" * 5000]
 
 
 def test_zeros_before_a_version_do_not_count():
-    assert [canonical(version) for version in ("", "007", "0", LARGEST)] == ["", "7", "0", LARGEST]
+    assert [canonical_version(version) for version in ("", "007", "0", LARGEST)] == ["", "7", "0", LARGEST]
 
 
 @pytest.mark.parametrize("version", ["x", "-1", *TOO_LARGE])
 def test_what_is_no_version_is_an_invalid_argument(version):
     with pytest.raises(ServingError, match="version should be an integral value > 0") as caught:
-        canonical(version)
+        canonical_version(version)
     assert caught.value.kind is ErrorKind.INVALID_ARG
 
 

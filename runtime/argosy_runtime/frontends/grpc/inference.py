@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
-from argosy_runtime.frontends.model_lookup import lazy_view
-from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.frontends.port import DataPlane, lazy_view
 from argosy_runtime.frontends.restrictions import cannot_forward
 from argosy_runtime.http2 import Stream
 from argosy_runtime.messages import InferRequest, InferResponse, Submission

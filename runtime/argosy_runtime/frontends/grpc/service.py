@@ -1,5 +1,6 @@
 """GRPCInferenceService without inference: each method decodes, calls the data plane, encodes."""
 
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from tritonclient.grpc import service_pb2 as pb
@@ -8,9 +9,9 @@ from argosy_runtime.errors import invalid, unsupported
 from argosy_runtime.frontends.http.management import no_shared_memory, no_such_region
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import Api
-from argosy_runtime.protocol.model_version import canonical
+from argosy_runtime.protocol.grpc.request import canonical_version
+from argosy_runtime.telemetry.log_settings import KINDS, Setting
 
-from . import settings
 from .rpc.unary import Handler
 
 Methods = dict[str, tuple[Api, Any, Handler]]
@@ -47,21 +48,21 @@ class Management:
         return pb.ServerReadyResponse(ready=self._plane.ready())
 
     def _model_ready(self, request: pb.ModelReadyRequest) -> pb.ModelReadyResponse:
-        ready = self._plane.model_ready(request.name, canonical(request.version))
+        ready = self._plane.model_ready(request.name, canonical_version(request.version))
         return pb.ModelReadyResponse(ready=ready)
 
     def _server_metadata(self, request: pb.ServerMetadataRequest) -> pb.ServerMetadataResponse:
         return self._plane.server_metadata()
 
     def _model_metadata(self, request: pb.ModelMetadataRequest) -> pb.ModelMetadataResponse:
-        return self._plane.model_metadata(request.name, canonical(request.version))
+        return self._plane.model_metadata(request.name, canonical_version(request.version))
 
     def _model_config(self, request: pb.ModelConfigRequest) -> pb.ModelConfigResponse:
-        config = self._plane.model_config(request.name, canonical(request.version))
+        config = self._plane.model_config(request.name, canonical_version(request.version))
         return pb.ModelConfigResponse(config=config)
 
     def _statistics(self, request: pb.ModelStatisticsRequest) -> pb.ModelStatisticsResponse:
-        return self._plane.statistics(request.name, canonical(request.version))
+        return self._plane.statistics(request.name, canonical_version(request.version))
 
     async def _index(self, request: pb.RepositoryIndexRequest) -> pb.RepositoryIndexResponse:
         _one_repository(request.repository_name)
@@ -94,8 +95,8 @@ class Management:
 
     def _log_settings(self, request: pb.LogSettingsRequest) -> pb.LogSettingsResponse:
         if request.settings:
-            self._plane.change_log_settings(settings.decode(request))
-        return settings.encode(self._plane.log_settings())
+            self._plane.change_log_settings(_changes(request))
+        return _settings_message(self._plane.log_settings())
 
 
 def shared_memory_methods() -> Methods:
@@ -152,3 +153,32 @@ def _load_parameter(name: str, parameter: pb.ModelRepositoryParameter, kind: str
     if parameter.WhichOneof("parameter_choice") != kind:
         raise invalid(f"invalid value type for load parameter '{name}', expected {kind}.")
     return getattr(parameter, kind)
+
+
+_SETTING_FIELDS: Mapping[type, tuple[str, str]] = {
+    bool: ("bool_param", "boolean"),
+    int: ("uint32_param", "int32"),
+    str: ("string_param", "string"),
+}
+"""A setting's type → its field, and Triton's name of the type."""
+
+
+def _changes(request: pb.LogSettingsRequest) -> dict[str, Setting]:
+    """Return the requested changes, those of unknown names too. Raises INVALID_ARG for a value of the wrong type."""
+    changes: dict[str, Setting] = {}
+    for name, value in request.settings.items():
+        kind = value.WhichOneof("parameter_choice")
+        field, called = _SETTING_FIELDS[KINDS[name]] if name in KINDS else (kind, "")
+        if kind != field:
+            raise invalid(f"expect {called} for '{name}'")
+        changes[name] = getattr(value, field) if field else ""
+    return changes
+
+
+def _settings_message(settings: Mapping[str, Setting]) -> pb.LogSettingsResponse:
+    """Return all settings."""
+    response = pb.LogSettingsResponse()
+    for name, value in settings.items():
+        field, _ = _SETTING_FIELDS[type(value)]
+        setattr(response.settings[name], field, value)
+    return response

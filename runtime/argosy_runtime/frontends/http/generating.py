@@ -1,8 +1,7 @@
 """The endpoints generate and generate_stream: plain JSON in, plain JSON or server-sent events out."""
 
 from argosy_runtime.errors import FailureReason, ServingError, invalid
-from argosy_runtime.frontends.model_lookup import model_view
-from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.frontends.port import DataPlane, model_view
 from argosy_runtime.frontends.response_stream import ResponseStream
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.protocol import generate

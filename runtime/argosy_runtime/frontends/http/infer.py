@@ -7,13 +7,12 @@ import re
 
 from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
 from argosy_runtime.frontends.inflating import OFFLOAD_BYTES, in_thread
-from argosy_runtime.frontends.model_lookup import lazy_view
-from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.frontends.port import DataPlane, lazy_view
 from argosy_runtime.frontends.restrictions import cannot_forward
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse
 from argosy_runtime.protocol.http import request as http_request
 from argosy_runtime.protocol.http import response as http_response
-from argosy_runtime.protocol.output_encoding import OutputEncoding
+from argosy_runtime.protocol.http.response import OutputEncoding
 from argosy_runtime.tensors import Data
 
 from . import compression

@@ -12,7 +12,7 @@ from argosy_runtime.errors import ServingError
 from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.messages import InferRequest, InferResponse, RequestTemplate
-from argosy_runtime.protocol.output_encoding import OutputEncoding
+from argosy_runtime.protocol.http.response import OutputEncoding
 from argosy_runtime.tensors import Data
 
 from .infer import HEADER_LENGTH, HeaderForwarding, InferHandler, submit

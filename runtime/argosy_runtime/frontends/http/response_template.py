@@ -6,9 +6,9 @@ from typing import Final
 from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import InferResponse, ResponseTemplate
 from argosy_runtime.protocol.http import response as http_response
+from argosy_runtime.protocol.http.response import OutputEncoding
 from argosy_runtime.protocol.json.text import dumps
 from argosy_runtime.protocol.model_view import ModelView
-from argosy_runtime.protocol.output_encoding import OutputEncoding
 from argosy_runtime.tensors import Data, Tensor, TensorSpec
 
 from .wire.request_context import RequestContext

@@ -8,6 +8,7 @@ from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.errors import invalid, unsupported
 from argosy_runtime.messages import Array, InferRequest, Tensor
+from argosy_runtime.modelconfig.versions import number_of
 from argosy_runtime.protocol.http.request import NO_SHARED_MEMORY
 from argosy_runtime.protocol.tensors import DTYPES, InputBytes, element_count
 
@@ -112,3 +113,21 @@ def _class_count(parameter: pb.InferParameter) -> int:
     if parameter.int64_param <= 0:
         raise invalid("invalid value for 'classification' parameter, expected >= 0")
     return int(parameter.int64_param)
+
+
+def canonical_version(version: str) -> str:
+    """Return a version without leading zeros; "" stays, and leaves the choice to the version policy.
+
+    Raises INVALID_ARG where it is no 64-bit number, or a negative one.
+    """
+    if not version:
+        return ""
+    number = number_of(version)
+    if number is None:
+        raise invalid(
+            f"failed to get model version from specified version string '{version}' (details: stol), version "
+            "should be an integral value > 0"
+        )
+    if number < 0:
+        raise invalid(f"invalid model version specified '{version}' , version should be an integral value > 0")
+    return str(number)

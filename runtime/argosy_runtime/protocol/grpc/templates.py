@@ -8,11 +8,10 @@ from tritonclient.grpc import service_pb2 as pb
 from argosy_runtime.errors import invalid
 from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import InferRequest, RequestTemplate
-from argosy_runtime.protocol.model_version import canonical
 from argosy_runtime.tensors import Data
 
 from . import request as grpc_request
-from .request import GrpcOptions
+from .request import GrpcOptions, canonical_version
 from .wire import Cut, cut
 
 _CAPACITY: Final = 1024
@@ -65,7 +64,7 @@ class RequestDecoder:
         except DecodeError as error:
             raise invalid(f"the request is no ModelInferRequest: {error}") from None
         if parsed.model_version:
-            parsed.model_version = canonical(parsed.model_version)
+            parsed.model_version = canonical_version(parsed.model_version)
         return parsed
 
     def decode(self, parsed: pb.ModelInferRequest, message: bytes, start: int = 0) -> Decoded:

@@ -9,9 +9,10 @@ from argosy_runtime.protocol.json import data as json_data
 from argosy_runtime.protocol.json import parameters as json_parameters
 from argosy_runtime.protocol.json.text import loads, member, missing, typed, unsigned, wrong_type
 from argosy_runtime.protocol.model_view import ModelView
-from argosy_runtime.protocol.output_encoding import OutputEncoding
 from argosy_runtime.protocol.tensors import DTYPES, InputBytes
 from argosy_runtime.tensors import Data
+
+from .response import OutputEncoding
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 DEFAULT_MAX_INPUT_SIZE = 1 << 26

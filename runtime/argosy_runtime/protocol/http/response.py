@@ -1,7 +1,7 @@
 """An inference response as HTTP headers and body."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -10,11 +10,28 @@ from argosy_runtime.protocol.classification import classify
 from argosy_runtime.protocol.json import data as json_data
 from argosy_runtime.protocol.json.text import dumps
 from argosy_runtime.protocol.model_view import ModelView
-from argosy_runtime.protocol.output_encoding import OutputEncoding
 from argosy_runtime.tensors import Data
 
 JSON_TYPE = "application/json"
 BINARY_TYPE = "application/octet-stream"
+
+
+@dataclass(slots=True)
+class OutputEncoding:
+    """The outputs to send as binary, and those to send as their `k` best classes.
+
+    `binary_default` is for outputs the request does not list; a listed one is binary where it is in `binary`.
+    `classes` maps an output to the number of requested classes.
+    """
+
+    binary_default: bool = False
+    listed: frozenset[str] = frozenset()
+    binary: frozenset[str] = frozenset()
+    classes: dict[str, int] = field(default_factory=dict)
+
+    def is_binary(self, output: str) -> bool:
+        """Return whether this output's data follows the JSON instead of being part of it."""
+        return output in self.binary if output in self.listed else self.binary_default
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from argosy_runtime.frontends.grpc.rpc.framing import (
 from argosy_runtime.frontends.grpc.rpc.metadata import CallHead, is_grpc
 from argosy_runtime.frontends.grpc.rpc.status import RpcError, Status, percent_encoded
 from argosy_runtime.frontends.inflating import OFFLOAD_BYTES
-from argosy_runtime.http2.headers.request import request_head
+from argosy_runtime.http2.headers import request_head
 
 LIMIT = 1 << 16
 MESSAGES = st.lists(st.tuples(st.binary(max_size=60), st.booleans()), max_size=6)

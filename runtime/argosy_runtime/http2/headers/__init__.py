@@ -1,1 +1,0 @@
-"""Header blocks as heads of requests, and as heads and trailers of responses."""
