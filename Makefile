@@ -66,7 +66,6 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/argosy crds --check
-	$(BIN)/argosy monitoring --check
 	$(BIN)/python -m docs.reference --check
 	$(BIN)/hadolint operator/Dockerfile runtime/Dockerfile
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml

@@ -11,12 +11,12 @@ import typer
 import yaml
 from e2e.cluster import Cluster
 from tests.chart.conftest import CHART, WITHOUT_CRDS, Release, established, only
+from tests.chart.monitoring.files import FOLDER, RULES
 from tests.operator.planning import declared
 
 from argosy.api import ServingPool
 from argosy.cli.cluster.operator import operator
 from argosy.controller.metrics import Metrics
-from argosy.render.monitoring.files import monitoring_files
 from argosy.render.workloads import metadata
 from argosy.render.workloads.services import PORTS
 
@@ -247,16 +247,17 @@ def test_the_monitor_and_the_policy_select_the_operator(release: Release) -> Non
 
 
 @pytest.mark.usefixtures("monitoring")
-def test_the_servers_rules_and_the_dashboards_are_the_generated_ones(release: Release) -> None:
+def test_the_servers_rules_and_the_dashboards_are_the_charts_files(release: Release) -> None:
     values = {"metrics": {"prometheusRule": {"enabled": True}, "dashboards": {"enabled": True}}}
     objects = release.install({**WITHOUT_CRDS, **values})
     rules = {body["metadata"]["name"]: body["spec"] for body in objects if body["kind"] == "PrometheusRule"}
-    files = monitoring_files()
-    assert rules["argosy-servers"] == yaml.safe_load(files.pop("rules.yaml"))
+    assert rules["argosy-servers"] == yaml.safe_load(RULES.read_text())
     groups = [group["name"] for spec in rules.values() for group in spec["groups"]]
     assert len(set(groups)) == len(groups)
     boards = [body for body in objects if body["kind"] == "ConfigMap"]
-    assert {name: text for body in boards for name, text in body["data"].items()} == files
+    assert {name: text for body in boards for name, text in body["data"].items()} == {
+        path.name: path.read_text() for path in FOLDER.glob("*.json")
+    }
     assert {body["metadata"]["labels"]["grafana_dashboard"] for body in boards} == {"1"}
 
 

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
+from tests.chart.monitoring.files import ALERTS
+
 from argosy.autoscaling.bottlenecks.rules import RULES
 from argosy.controller.metrics import Metrics
-from argosy.render.monitoring.alerts import ALERTS
-from argosy.render.monitoring.rules import Alert
 
 PAGES = ("explanation/bottlenecks.md", "monitoring.md")
 TEXT = "\n".join((Path(__file__).parents[2] / "docs" / page).read_text() for page in PAGES)
@@ -34,7 +34,7 @@ def test_the_thresholds_are_the_codes() -> None:
 
 def test_all_alerts_are_reported_and_no_other() -> None:
     told = [row[0].strip("`") for row in rows("Argosy")]
-    assert told == [rule.name for group in ALERTS for rule in group.rules if isinstance(rule, Alert)]
+    assert told == [alert["alert"] for alert in ALERTS]
 
 
 def test_what_the_operator_tells_of_scaling_is_reported() -> None:

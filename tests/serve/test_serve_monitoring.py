@@ -8,13 +8,9 @@ import pytest
 from e2e.cluster import ClusterUnavailableError
 from e2e.cluster.waiting import wait_for
 from e2e.starting import give_up
+from tests.chart.monitoring.files import DASHBOARDS, RECORDS, RULES, expressions, variables
 from tests.peers.prometheus import Prometheus, Scraped
 from tests.serve.process import Serving, start
-
-from argosy.render.monitoring.dashboards.dashboard import Dashboard
-from argosy.render.monitoring.files import DASHBOARDS, RULES, monitoring_files
-from argosy.render.monitoring.recording import RECORDING
-from argosy.render.monitoring.rules import Record
 
 CONFIG = """
 backend: "python"
@@ -39,7 +35,7 @@ ELSEWHERE = re.compile(
     # a day's history; failures, of which there are none; the operator, and an activator
     r"|p99_baseline|failure.*> 0|argosy_(?:scaling|bottleneck|ensemble_step|reconcile|activator)_?"
 )
-RECORDS = [rule.name for group in RECORDING for rule in group.rules if isinstance(rule, Record)]
+RECORDED = [rule["record"] for rule in RECORDS]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +46,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     version.mkdir(parents=True)
     (version / "model.py").write_text(MODEL)
     (version.parent / "config.pbtxt").write_text(CONFIG)
-    found = Prometheus(folder / "prometheus", interval_s=0.5, rules=monitoring_files()[RULES])
+    found = Prometheus(folder / "prometheus", interval_s=0.5, rules=RULES.read_text())
     try:
         found.start()
     except ClusterUnavailableError as error:
@@ -78,7 +74,7 @@ async def _asked(serving: Serving) -> None:
     assert set(await asyncio.gather(*(asyncio.to_thread(ask, value) for value in range(40)))) == {200}
 
 
-@pytest.mark.parametrize("name", [name for name in RECORDS if not ELSEWHERE.search(name)])
+@pytest.mark.parametrize("name", [name for name in RECORDED if not ELSEWHERE.search(name)])
 def test_what_is_recorded_has_a_value(prometheus: Prometheus, name: str) -> None:
     wait_for(f"{name} to be recorded", lambda: prometheus.value(f'{name}{{namespace="a",pool="p"}}') is not None, 30)
 
@@ -92,20 +88,19 @@ def test_what_is_recorded_is_what_was_requested(prometheus: Prometheus) -> None:
     assert fill == pytest.approx(rows / 4)
 
 
-@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda each: each.uid)
-def test_the_dashboards_queries_are_answered(prometheus: Prometheus, dashboard: Dashboard) -> None:
-    asked = [_filled_in(expr) for expr in dashboard.expressions() if not ELSEWHERE.search(expr)]
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_the_dashboards_queries_are_answered(prometheus: Prometheus, name: str) -> None:
+    asked = [_filled_in(expr) for expr in expressions(DASHBOARDS[name]) if not ELSEWHERE.search(expr)]
     assert len(asked) > 5
     unanswered = [expr for expr in asked if prometheus.value(expr) is None]
     assert unanswered == []
 
 
 def test_what_the_reader_chooses_from_is_there(prometheus: Prometheus) -> None:
-    for dashboard in DASHBOARDS:
-        for variable in dashboard.variables:
-            if not ELSEWHERE.search(variable.metric):
-                found = f"count(({_filled_in(variable.metric)}) * 0 + 1) by ({variable.label}) > 0"
-                assert prometheus.value(found), variable
+    for dashboard in DASHBOARDS.values():
+        for label, metric in variables(dashboard):
+            if not ELSEWHERE.search(metric):
+                assert prometheus.value(f"count(({_filled_in(metric)}) * 0 + 1) by ({label}) > 0"), metric
 
 
 def _filled_in(expr: str) -> str:

@@ -1,4 +1,4 @@
-"""`argosy crds` and `argosy monitoring`: write files that are generated from code, or show where they are outdated."""
+"""`argosy crds`: write files that are generated from code, or show where they are outdated."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,11 +9,9 @@ from typing import Annotated
 import typer
 
 from argosy.api.crd.crds import crd_files
-from argosy.render.monitoring.files import monitoring_files
 
 CRD_FOLDERS = (Path("crds"), Path("charts/argosy/files/crds"))
 """The repository's CRDs, and the chart's copy of them: Helm reads no file outside a chart."""
-MONITORING_FOLDER = Path("charts/argosy/files/monitoring")
 Check = Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 and a diff if a file is out of date.")]
 
 
@@ -33,17 +31,6 @@ def crds(
     files = Generated(crd_files(), "argosy.dev_*.yaml", "the models", "argosy crds")
     folders = output or CRD_FOLDERS
     files.check(folders) if check else files.write(folders)
-
-
-def monitoring(
-    check: Check = False,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder of rules.yaml and the dashboards.")
-    ] = MONITORING_FOLDER,
-) -> None:
-    """Generate Prometheus's rules and Grafana's dashboards from the code."""
-    files = Generated(monitoring_files(), "argosy-*.json", "operator/argosy/render/monitoring", "argosy monitoring")
-    files.check([output]) if check else files.write([output])
 
 
 @dataclass(frozen=True, slots=True)

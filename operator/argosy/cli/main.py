@@ -24,7 +24,6 @@ GROUPS = {
     },
     "Generate files": {
         "crds": "argosy.cli.generated",
-        "monitoring": "argosy.cli.generated",
     },
 }
 """The modules of subcommands, in the groups and the order in which `argosy --help` shows them."""
@@ -38,7 +37,6 @@ _EPILOG = {
     "simulate": "Example: argosy simulate -f manifests --trace trace.csv --service service.yaml --beside hpa",
     "operator": "Example: argosy operator --kubeconfig ~/.kube/config --namespace inference",
     "crds": "Example: argosy crds --check",
-    "monitoring": "Example: argosy monitoring --check",
 }
 _PASS_FLAGS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 

@@ -6,7 +6,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from tests.operator.render.monitoring.test_names import EXPRESSIONS, asked
+from tests.chart.monitoring.test_names import EXPRESSIONS, asked
 from tests.peers.fixtures import StartServer, triton_server
 
 __all__ = ["triton_server"]
