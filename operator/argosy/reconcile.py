@@ -20,10 +20,9 @@ from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.grants import Grant, grants, hopes
 from argosy.autoscaling.pool.scaled_resources import allocations, policies, scaled_resources
 from argosy.planning.builds.engines import EngineFacts
-from argosy.planning.builds.forms import held_back, pool_engines
-from argosy.planning.builds.plan import PlannedBuild
-from argosy.planning.builds.pool import PoolEngines
-from argosy.planning.builds.scheduling import plan_builds, withhold
+from argosy.planning.builds.pool import PoolEngines, defer_unbuilt, pool_engines
+from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.scheduling import schedule_builds, withhold
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.pool_facts import pool_facts
 from argosy.planning.facts import CurrentServer, Device, Node, PoolFacts
@@ -64,7 +63,7 @@ class Outcome:
     problems: tuple[Problem, ...] = ()
     valid: Mapping[str, Resource] = field(default_factory=dict)
     wake: datetime | None = None
-    builds: Mapping[PoolKey, tuple[PlannedBuild, ...]] = field(default_factory=dict)
+    builds: Mapping[PoolKey, tuple[ScheduledBuild, ...]] = field(default_factory=dict)
     grants: Mapping[str, Grant] = field(default_factory=dict)
     allocations: Mapping[str, Allocation] = field(default_factory=dict)
     cordons: Mapping[PoolKey, Cordons] = field(default_factory=dict)
@@ -103,7 +102,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
     declared = accept(snapshot.resources, snapshot.problems, snapshot.valid, check)
     pools = _pool_nodes(snapshot, declared, nodes)
     engine_facts = _engine_facts(snapshot, declared, pools)
-    accepted = held_back(declared, snapshot.valid, engine_facts, check)
+    accepted = defer_unbuilt(declared, snapshot.valid, engine_facts, check)
     pools = pools if accepted is declared else _pool_nodes(snapshot, accepted, nodes)
     engines = pool_engines(declared, accepted, engine_facts)
     followed = policies(accepted.valid, now)
@@ -123,7 +122,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
             for plan in ranked.plan.pools
         },
         engines=engines,
-        builds=plan_builds(engines, _reserved(snapshot, ranked.plan)),
+        builds=schedule_builds(engines, _reserved(snapshot, ranked.plan)),
         cordons=cordoned,
         policies=followed,
         allocations=allocated,
@@ -157,8 +156,8 @@ def _cordons(snapshot: FleetSnapshot, now: datetime) -> dict[PoolKey, Cordons]:
     cordons_of: dict[PoolKey, Cordons] = {}
     for pool in snapshot.resources:
         if isinstance(pool, ServingPool):
-            known, status = snapshot.pool(pool.key), snapshot.status(pool)
-            errors = known.device_errors.after(known.servers, known.reports, now)
+            observed, status = snapshot.pool(pool.key), snapshot.status(pool)
+            errors = observed.device_errors.after(observed.servers, observed.reports, now)
             before = status if isinstance(status, ServingPoolStatus) else None
             cordons_of[pool.key] = cordons(pool, before, errors, snapshot.nodes, now)
     return cordons_of
@@ -205,7 +204,7 @@ def _members(
             key,
             scaled_resources(of_pool.effective(accepted.valid), followed, allocated),
             broken,
-            snapshot.pool(key).elsewhere,
+            snapshot.pool(key).moved,
             {**snapshot.shapes, **of_pool.shapes},
             of_pool.served,
             followed,
@@ -216,7 +215,7 @@ def _members(
 
 
 def _migration(
-    known: PoolSnapshot,
+    pool: PoolSnapshot,
     plan: PoolPlan,
     facts: PoolFacts,
     members: Members,
@@ -226,8 +225,8 @@ def _migration(
 ) -> PoolMigration:
     """Return the next step of one pool's servers towards their plan."""
     keys = RenderedKeys(members.served_names, OF_TRITON if facts.runtime is RuntimeName.TRITON else OF_ARGOSY)
-    loaded, served = revisions_by_server(known.repositories), revisions_by_server(known.served)
-    observed = Observed.of(known.reports, loaded, served, known.drain_since)
+    loaded, served = revisions_by_server(pool.repositories), revisions_by_server(pool.served)
+    observed = Observed.of(pool.reports, loaded, served, pool.drain_since)
     return PoolMigration.of(plan, facts, members, observed, nodes, keys, now, drain_period)
 
 

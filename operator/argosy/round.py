@@ -9,8 +9,8 @@ from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
-from argosy.planning.builds.plan import PlannedBuild
 from argosy.planning.builds.pool import PoolEngines
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import CurrentServer
 from argosy.planning.migration.pool_migration import PoolMigration
@@ -35,7 +35,7 @@ class DecidedRound:
     ranked: RankedPlan
     migrations: Mapping[PoolKey, PoolMigration]
     engines: Mapping[PoolKey, PoolEngines] = field(default_factory=dict)
-    builds: Mapping[PoolKey, tuple[PlannedBuild, ...]] = field(default_factory=dict)
+    builds: Mapping[PoolKey, tuple[ScheduledBuild, ...]] = field(default_factory=dict)
     cordons: Mapping[PoolKey, Cordons] = field(default_factory=dict)
     policies: Mapping[str, Policy] = field(default_factory=dict)
     allocations: Mapping[str, Allocation] = field(default_factory=dict)

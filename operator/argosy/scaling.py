@@ -182,7 +182,7 @@ def _members(members: Iterable[Member], known: Mapping[str, Memory]) -> dict[str
 
 
 def _found_before(member: Member, now: datetime) -> FoundBefore:
-    return bottleneck.remembered(member.status.bottleneck if member.status is not None else None, now)
+    return bottleneck.restored(member.status.bottleneck if member.status is not None else None, now)
 
 
 def _differ(before: PoolMemory, after: PoolMemory) -> bool:

@@ -25,7 +25,7 @@ class PoolSnapshot:
 
     `servers`: where each sits, as it was last decided. `reports`: what each says of itself. `repositories`: what each
     last loaded; `served`: what it had ready when it was last heard of. `drain_since`: from when what drains is not
-    routed to. `elsewhere`: names that a pool which takes no part here is to serve by now, and whether requests reach
+    routed to. `moved`: names that a pool which takes no part here is to serve by now, and whether requests reach
     them there. `builds`: what is known of the pool's builds, by `BuildRequest.name`. `held`: by
     resource name the requests that wait at the activator for what no server has ready; `holds`: whether there is one
     that would hold them, without which nothing goes to zero. `device_errors`: those that its servers reported lately.
@@ -36,9 +36,8 @@ class PoolSnapshot:
     repositories: tuple[RenderedRepository, ...] = ()
     served: tuple[RenderedRepository, ...] = ()
     drain_since: Mapping[Binding, datetime] = field(default_factory=dict)
-    elsewhere: Mapping[str, bool] = field(default_factory=dict)
+    moved: Mapping[str, bool] = field(default_factory=dict)
     builds: Mapping[str, ObservedBuild] = field(default_factory=dict)
-    held: Mapping[str, int] = field(default_factory=dict)
     holds: bool = False
     device_errors: DeviceErrors = field(default_factory=DeviceErrors)
 
@@ -63,10 +62,10 @@ class FleetSnapshot:
     """One pool, or several that share nodes, with all that asks for them.
 
     `pools` are by the pool's key; one that is not among them has no servers yet. `problems` are those found when the
-    resources were read. A resource among `resources` that one of them names stands there in its last valid form: it is
-    served, and its status says what is wrong. One among `faulty` has no valid form; it only gets a status.
+    resources were read. A resource among `resources` that one of them names has its last valid spec there: it is
+    served, and its status says what is wrong. One among `faulty` has no valid spec; it only gets a status.
 
-    By identity: `statuses` as they were last written, `valid` the form of each resource that was acted upon before,
+    By identity: `statuses` as they were last written, `valid` each resource with the spec that was acted upon before,
     `urls`, `grpc_addresses` and `selectors` what a status gives; without, a server's own URL. `bottlenecks` what is
     told to hold requests up. `decisions` how much there is to be of what scales; without one it goes on with what its
     status tells. `shapes` those of models whose files tell before they are served. `refusals` are what

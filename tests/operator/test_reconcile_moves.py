@@ -98,13 +98,13 @@ def test_an_ensemble_that_stays_keeps_the_models_it_runs() -> None:
 def test_a_model_that_changes_pools_is_served_until_it_is_reached() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m"), model("z")])
-    cluster.elsewhere = {"m": False}
+    cluster.moved = {"m": False}
     rest = [pool(), model("z")]
     for _ in range(40):
         cluster.tick(rest)
         cluster.forget()
         assert cluster.routed() == {"m": {"p-0"}, "z": {"p-0"}}
-    cluster.elsewhere = {"m": True}
+    cluster.moved = {"m": True}
     for _ in range(int(DRAIN_PERIOD.total_seconds() / 2)):
         cluster.tick(rest)
         assert cluster.routed().keys() == {"m", "z"}
@@ -117,9 +117,9 @@ def test_a_model_that_changes_pools_is_served_until_it_is_reached() -> None:
 def test_the_last_model_that_asks_for_another_pool_keeps_its_server() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m")])
-    cluster.elsewhere = {"m": False}
+    cluster.moved = {"m": False}
     always_routed(cluster, [pool()], {"m"})
-    cluster.elsewhere = {"m": True}
+    cluster.moved = {"m": True}
     cluster.settle([pool()])
     assert cluster.servers == {}
 
@@ -128,10 +128,10 @@ def test_an_ensemble_whose_model_changes_pools_goes_on_until_it_does() -> None:
     cluster = Cluster((gpu_node("a"),))
     right = [pool(), model("m"), model("n"), ensemble("e", "m", "n")]
     cluster.settle(right)
-    cluster.elsewhere = {"m": True}
+    cluster.moved = {"m": True}
     without = [right[0], right[2], right[3]]
     always_routed(cluster, without, {"n", "e"}, rounds=40)
     assert cluster.serving().keys() == {"m", "n", "e"}
-    cluster.elsewhere = {"m": True, "n": True, "e": True}
+    cluster.moved = {"m": True, "n": True, "e": True}
     cluster.settle([pool()])
     assert cluster.servers == {}

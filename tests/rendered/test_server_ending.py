@@ -11,7 +11,7 @@ import pytest
 from tests.acceptance.running import PYTHON
 from tests.peers.server import Server
 
-from argosy.render.workloads.pods.ending import until_quiet
+from argosy.render.workloads.pods.ending import until_idle
 
 QUIET_S, PATIENCE_S = 3, 60
 CONFIG = """backend: "python"
@@ -63,7 +63,7 @@ class Load:
 @pytest.fixture
 def hook(server: Server) -> Iterator[subprocess.Popen[bytes]]:
     """Yield the command, started."""
-    started = subprocess.Popen(until_quiet(server.ports.metrics, QUIET_S, 600))
+    started = subprocess.Popen(until_idle(server.ports.metrics, QUIET_S, 600))
     yield started
     started.kill()
     started.wait()
@@ -78,17 +78,17 @@ def test_it_waits_while_requests_come_and_ends_when_none_do(server: Server, hook
 
 def test_it_waits_no_longer_than_it_may(server: Server) -> None:
     with Load(server):
-        assert subprocess.run(until_quiet(server.ports.metrics, 300, 1), timeout=PATIENCE_S).returncode == 0
+        assert subprocess.run(until_idle(server.ports.metrics, 300, 1), timeout=PATIENCE_S).returncode == 0
 
 
 def test_it_does_not_wait_for_a_server_that_is_gone() -> None:
-    assert subprocess.run(until_quiet(1, 300, 300), timeout=PATIENCE_S, stderr=subprocess.DEVNULL).returncode == 0
+    assert subprocess.run(until_idle(1, 300, 300), timeout=PATIENCE_S, stderr=subprocess.DEVNULL).returncode == 0
 
 
 def test_a_silent_server_counts_as_a_busy_one() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
-        silent = subprocess.Popen(until_quiet(port, 1, 300, answer_s=2))
+        silent = subprocess.Popen(until_idle(port, 1, 300, answer_s=2))
         try:
             mute.settimeout(PATIENCE_S)
             first, _ = mute.accept()

@@ -6,20 +6,20 @@ from functools import lru_cache
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.load import seconds
-from argosy.planning.amounts import counted
+from argosy.planning.amounts import quantity
 
 
 def change(before: Allocation, after: Allocation) -> str:
     """`from 2 to 3 replicas and from 1 to 2 instances`; nothing where both are alike."""
     parts = []
     if before.replicas != after.replicas:
-        parts.append(f"from {before.replicas} to {counted(after.replicas, 'replica')}")
+        parts.append(f"from {before.replicas} to {quantity(after.replicas, 'replica')}")
     if before.instances != after.instances:
-        parts.append(f"from {before.instances} to {counted(after.instances, 'instance')}")
+        parts.append(f"from {before.instances} to {quantity(after.instances, 'instance')}")
     if before.window_s != after.window_s and after.window_s is not None:
         parts.append(f"to a batching window of {seconds(after.window_s)}")
     if before.max_batch != after.max_batch and after.max_batch is not None:
-        parts.append(f"to batches of at most {counted(after.max_batch, 'row')}")
+        parts.append(f"to batches of at most {quantity(after.max_batch, 'row')}")
     if before.max_batch is not None and after.max_batch is None:
         parts.append("to batches as large as the spec has them")
     return " and ".join(parts)
@@ -47,7 +47,7 @@ def withheld(servers: Collection[str]) -> str:
     if not servers:
         return ""
     first, *others = sorted(servers)
-    who = f"{first} and {counted(len(others), 'other')} are" if others else f"{first} is"
+    who = f"{first} and {quantity(len(others), 'other')} are" if others else f"{first} is"
     return f"{who} sent nothing until what waits there is worked off"
 
 
@@ -62,5 +62,5 @@ def bound(field: str, replicas: int) -> str:
 
 
 def _allocation(allocation: Allocation) -> str:
-    each = f" with {counted(allocation.instances, 'instance')}" if allocation.instances > 1 else ""
-    return f"{counted(allocation.replicas, 'replica')}{each}"
+    each = f" with {quantity(allocation.instances, 'instance')}" if allocation.instances > 1 else ""
+    return f"{quantity(allocation.replicas, 'replica')}{each}"

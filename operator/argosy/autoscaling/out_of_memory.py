@@ -13,7 +13,7 @@ from argosy.autoscaling.decision import Allocation, Lowering
 from argosy.autoscaling.memory import Memory
 from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.policy import Policy, Served
-from argosy.planning.amounts import counted, gib
+from argosy.planning.amounts import gib, quantity
 
 
 class Lowered(Struct, frozen=True):
@@ -51,19 +51,19 @@ def lowered(policy: Policy, allocation: Allocation, signals: Signals, memory: Me
 
 def _smaller(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Lowered:
     failures = round((signals.out_of_memory or 0.0) * signals.window_s)
-    failed = f"{counted(max(1, failures), 'execution')} ran out of memory"
+    failed = f"{quantity(max(1, failures), 'execution')} ran out of memory"
     bounds, most_instances = policy.bounds, memory.most_instances
     largest = allocation.max_batch or bounds.max_batch if bounds.smaller_batches else 0
     single = "batches of 1 row" if bounds.smaller_batches else ""
     if largest > 1:
         allocation = structs.replace(allocation, max_batch=largest // 2)
-        why = f"{failed}: batches of at most {counted(largest // 2, 'row')} instead of {largest}"
+        why = f"{failed}: batches of at most {quantity(largest // 2, 'row')} instead of {largest}"
     elif allocation.instances > max(1, bounds.min_instances):
         most_instances = allocation.instances - 1
-        why = f"{_even(failed, single)}: {counted(most_instances, 'instance')} instead of {allocation.instances}"
+        why = f"{_even(failed, single)}: {quantity(most_instances, 'instance')} instead of {allocation.instances}"
         allocation = structs.replace(allocation, instances=most_instances)
     else:
-        why = f"{_even(failed, single, counted(allocation.instances, 'instance'))}: nothing smaller is left"
+        why = f"{_even(failed, single, quantity(allocation.instances, 'instance'))}: nothing smaller is left"
     lowering = Lowering(now, _failed(policy.served), why, most_instances)
     return Lowered(allocation, structs.replace(memory, lowering=lowering, lowered_at=now), why)
 

@@ -14,7 +14,7 @@ from argosy.autoscaling.memory import Memory
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.settings import CONFIDENCE, MARGIN, MOST_CACHE, MOST_FACTOR
-from argosy.planning.amounts import counted
+from argosy.planning.amounts import quantity
 
 
 class Need(Struct, frozen=True):
@@ -73,7 +73,7 @@ def unserved(allocation: Allocation, memory: Memory, load: Load, options: tuple[
     if load.rate <= 0 or best <= 0:
         return None
     because = (
-        f"{counted(memory.measured.unserved, 'request')} waited for it, {memory.forecast.level:.3g} requests/s come, "
+        f"{quantity(memory.measured.unserved, 'request')} waited for it, {memory.forecast.level:.3g} requests/s come, "
         f"and a replica holds {best / load.rows:.3g}/s"
     )
     up = ceiling(load.rate / best)
@@ -123,7 +123,7 @@ def _by_rate(
     limit = f"within {target.name} {seconds(target.limit)}" if target.name else f"at {high:.0%}"
     because = (
         f"{memory.forecast.level:.3g} requests/s come, {load.rate / load.rows:.3g}/s are to be expected, and a replica "
-        f"with {counted(best.instances, 'instance')} holds {best.rate / load.rows:.3g}/s {limit}{target.beyond}"
+        f"with {quantity(best.instances, 'instance')} holds {best.rate / load.rows:.3g}/s {limit}{target.beyond}"
     )
     if not target.name:
         return Need("busy", load.rate / best.rate * high, high, up, down, because, target.limited_by)

@@ -15,7 +15,7 @@ from argosy.autoscaling.memory import Memory, Recommendation
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.recommend import Recommended, ceiling
 from argosy.autoscaling.settings import BUCKETS
-from argosy.planning.amounts import counted
+from argosy.planning.amounts import quantity
 
 _UP, _DOWN = "spec.scaling.scaleUp", "spec.scaling.scaleDown"
 
@@ -138,7 +138,7 @@ def from_or_to_zero(policy: Policy, replicas: int, memory: Memory, queued: int, 
     if replicas == 0:
         if not queued and not bounds.min_replicas:
             return Stabilized(0, 0, Reason.AT_MINIMUM, why="no request waits; the first one starts it")
-        why = f"{counted(queued, 'request')} waited for it" if queued else bound(bounds.min_by, bounds.min_replicas)
+        why = f"{quantity(queued, 'request')} waited for it" if queued else bound(bounds.min_by, bounds.min_replicas)
         woken = min(bounds.max_replicas, max(1, bounds.min_replicas, needed if queued else 0))
         return Stabilized(woken, woken, Reason.SCALED_UP, why=why)
     if bounds.min_replicas > 0 or queued or not _idle(policy, memory):

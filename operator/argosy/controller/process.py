@@ -29,7 +29,7 @@ from argosy.controller.resources.feed import ResourceFeed
 from argosy.controller.resources.parsed_body import ParsedBody, parsed_body
 from argosy.controller.resources.store import Store
 from argosy.controller.workqueue import Workqueue
-from argosy.render.workloads import Images, LatestForms, managed_selector
+from argosy.render.workloads import Images, LatestRevisions, managed_selector
 from argosy.scaling import Scaling
 
 log = logging.getLogger(__name__)
@@ -183,7 +183,7 @@ class Operator:
     async def _former(self, connection: Connection) -> list[dict[str, Any]]:
         """The form of each resource that was last acted upon."""
         selectors = {"labelSelector": managed_selector()}
-        latest = LatestForms()
+        latest = LatestRevisions()
         for namespace in self._options.namespaces or ("",):
             async for page in connection.pages(CONTROLLER_REVISION, namespace, selectors):
                 latest.add(page["items"])

@@ -25,7 +25,7 @@ from argosy.controller.moved import elsewhere, services_elsewhere
 from argosy.controller.ports import Cache, StatusListener, Writer
 from argosy.controller.rendering.activation import Activating, activating
 from argosy.controller.rendering.builds import BuildRenderer
-from argosy.controller.rendering.revisions import FormNames, revisions
+from argosy.controller.rendering.revisions import RevisionNames, revisions
 from argosy.controller.rendering.routing import routed
 from argosy.controller.rendering.upgrades import held_back
 from argosy.controller.reservations import Reservations
@@ -94,7 +94,7 @@ class Reconciler:
         self._store, self._cache, self._writer, self._listener = store, cache, writer, listener
         self._images, self._cluster, self._clock = images, cluster, clock
         self._memory: dict[str, Memory] = {}
-        self._form_names = FormNames()
+        self._revision_names = RevisionNames()
         self._deciding = asyncio.Lock()
         self._reservations, self._changed = Reservations(cache), changed
         self._scaling = scaling or Scaling(lambda key: holding(cache, key), changed, clock)
@@ -219,7 +219,7 @@ class Reconciler:
 
     def _render(self, key: PoolKey, declared: Declared, outcome: Outcome, view: PoolView) -> Rendered:
         pool, steps = declared.pool, outcome.steps.get(key, ())
-        history = revisions(declared, outcome, self._cache.revisions(), self._form_names)
+        history = revisions(declared, outcome, self._cache.revisions(), self._revision_names)
         others = services_elsewhere(declared) | history.kept
         valid = outcome.valid.values()
         activator = activating(pool, valid, steps, view, outcome.statuses, self._images, self._cluster)

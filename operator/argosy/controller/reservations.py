@@ -7,7 +7,7 @@ from datetime import datetime
 from argosy.api.values.identity import PoolKey
 from argosy.controller.ports import Cache
 from argosy.planning.builds.observed import JobState
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.facts import CurrentServer, Device, Node, ServerReport
 from argosy.planning.nodes.concessions import conceded
 from argosy.planning.nodes.device_errors import failing
@@ -27,7 +27,7 @@ class _Pool:
     standing: tuple[CurrentServer, ...]
     claims: frozenset[Device] = frozenset()
     waiting: bool = False
-    builds: tuple[PlannedBuild, ...] = ()
+    builds: tuple[ScheduledBuild, ...] = ()
 
     @property
     def holdings(self) -> tuple[CurrentServer, ...]:
@@ -78,7 +78,7 @@ class Reservations:
         return without_lost(nodes, GpuUse(held, frozenset().union(*heard), cordoned.union(*faulty)))
 
     def decided(
-        self, key: PoolKey, servers: Sequence[CurrentServer], plan: FleetPlan, builds: Iterable[PlannedBuild] = ()
+        self, key: PoolKey, servers: Sequence[CurrentServer], plan: FleetPlan, builds: Iterable[ScheduledBuild] = ()
     ) -> set[PoolKey]:
         """A pool's servers and builds are to be these. The pools that have what it asks for, and were not asked yet."""
         before = self._pools.get(key)
@@ -122,10 +122,10 @@ class Reservations:
         """What a pool's builds hold and no Pod of theirs is counted for yet, as if they were servers."""
         known, views = self._pools.get(key), self._cluster.pool(key).builds
         for name, view in views.items() if known is None else ():
-            if view.observed.job is JobState.ACTIVE and not view.observed.counted:
+            if view.observed.job is JobState.ACTIVE and not view.observed.withheld:
                 yield CurrentServer(name, view.observed.node, view.observed.gpus)
         for build in known.builds if known is not None else ():
-            if build.name not in views or not views[build.name].observed.counted:
+            if build.name not in views or not views[build.name].observed.withheld:
                 yield CurrentServer(build.name, build.node, build.gpus)
 
 

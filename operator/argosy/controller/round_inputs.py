@@ -71,9 +71,8 @@ def round_snapshot(
         repositories=view.repositories,
         served=view.served,
         drain_since=view.drain_since,
-        elsewhere=inputs.moved,
+        moved=inputs.moved,
         builds={name: build.observed for name, build in view.builds.items()},
-        held=view.held,
         holds=view.activator_ready,
         device_errors=memory.device_errors,
     )

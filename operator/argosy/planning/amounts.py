@@ -25,7 +25,7 @@ def percent(thousandths: int) -> str:
     return f"{thousandths / 10:g} %"
 
 
-def counted(count: int, noun: str) -> str:
+def quantity(count: int, noun: str) -> str:
     """Return a number with its noun: `1 GPU`, `2 GPUs`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 

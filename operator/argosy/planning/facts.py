@@ -1,7 +1,7 @@
-"""What is known when a plan is made: a frozen snapshot of nodes and of what people declared.
+"""The facts that a placement plan is made from: a frozen snapshot of nodes and of declared models.
 
-Memory is in bytes, compute in thousandths of one GPU. Names are `namespace/name` keys where several
-namespaces can meet.
+Memory is in bytes, compute in thousandths of one GPU. Names are `namespace/name` keys where several namespaces can
+meet.
 """
 
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ Device = tuple[str, int]
 class Gpu:
     """One device of a node. A CPU slot (a node that serves without GPUs) is a `Gpu` with `is_cpu`.
 
-    `withheld_by`: who else holds it, as `Pod team/train-0` or `ServingPool default/a`; empty where it may be planned
-    with. `reclaimable`: that pool no longer needs it, and gives it up when it is asked for. `cordoned`: nobody uses it
-    after device errors.
+    `withheld_by`: the other holder, as `Pod team/train-0` or `ServingPool default/a`; empty where it may be planned
+    with. `reclaimable`: that pool no longer needs it, and gives it up once another one claims it. `cordoned`: it is not
+    used after device errors.
     """
 
     index: int
@@ -61,19 +61,21 @@ class Node:
     boot_id: str = ""
 
     def architecture(self, on_gpu: bool) -> str:
-        """Return what an engine is compiled for: the compute capability of its GPUs, as `9.0`, empty where nobody says
-        it; or its CPU's name, as `amd64`.
+        """Return what an engine is compiled for: the compute capability of the GPUs, as `9.0`, or the CPU's name, as
+        `amd64`.
+
+        Empty where the node does not report its GPUs.
         """
         return self.compute_capability if on_gpu else self.labels.get(_CPU_LABEL, "amd64")
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What one replica's one instance set needs.
+    """The needs of one replica's one instance set.
 
-    A shared model (`gpus` 0) takes `memory` and `compute` of one GPU. A whole-GPU model takes `gpus` GPUs
-    alone, each with at least `memory`, joined by NVLink where `gpus` > 1. Both zero: it runs on the CPU
-    beside the others. `assumed`: what it takes is neither declared nor measured, so it has a GPU of its own.
+    A shared model (`gpus` 0) takes `memory` and `compute` of one GPU. An exclusive one takes `gpus` GPUs for itself,
+    each with at least `memory`, joined by NVLink where `gpus` > 1. Both zero: it runs on the CPU alongside others.
+    `assumed`: its needs are neither declared nor measured, so it has a GPU of its own.
     """
 
     memory: int = 0
@@ -82,7 +84,7 @@ class Footprint:
     assumed: bool = False
 
     @property
-    def whole(self) -> bool:
+    def exclusive(self) -> bool:
         """Whether it takes GPUs for itself."""
         return self.gpus > 0
 
@@ -155,11 +157,11 @@ class Waiting:
 class PoolFacts:
     """One pool: its nodes (already selected), its groups and its limits.
 
-    `headroom` is thousandths of memory kept free. `taken` are names that no new server gets, beside those of `current`.
-    `loaded`: the models that each server of `current` has loaded now, be it that they leave it. `waiting` are models of
-    which no group has anything. `runtime` is the server that it runs. `max_disruption`: the
-    thousandths of the servers that are given up where their Nodes are gone. `placed_bytes`: the most that the models of
-    a server may take of its documents with one that comes there, `staying_bytes` with those that are there.
+    `headroom` is thousandths of memory kept free. `taken` are names that no new server gets, in addition to those of
+    `current`. `loaded`: the models that each server of `current` has loaded now, even if they are leaving it. `waiting`
+    are models of which no group has anything. `runtime` is the server that it runs. `max_disruption`: the thousandths
+    of the servers that are given up where their Nodes are gone. `placed_bytes`: the most that the models of a server
+    may take of its documents with one that comes there, `staying_bytes` with those that are there.
     """
 
     pool: PoolKey
@@ -202,7 +204,7 @@ class CurrentServer:
 
 @dataclass(frozen=True, slots=True)
 class ServerReport:
-    """What is observed of one server; `trouble` says why it does not run.
+    """What is observed of one server; `error` says why it does not run.
 
     `settled`: since it was started, every model that it should have was ready or failed once. `routes`: what its Pod is
     labelled for; requests for it come once the Pod is Ready (`takes_requests`), and those that run go on if it is not.
@@ -215,7 +217,7 @@ class ServerReport:
     ready: bool
     models: tuple[LoadedModel, ...] = ()
     url: str = ""
-    trouble: str = ""
+    error: str = ""
     settled: bool = False
     takes_requests: bool = False
     routes: frozenset[str] = frozenset()

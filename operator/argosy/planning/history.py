@@ -1,4 +1,6 @@
-"""Which revisions there should be of a resource: the form that is acted upon, and the latest before it. Pure."""
+"""Which ControllerRevisions there should be of a resource: the spec that is acted upon, and the latest
+before it. Pure.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -6,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A form that a resource had. Equal forms have one name; of two, the one with the higher number came later."""
+    """A spec that a resource had. Equal specs have one name; of two, the one with the higher number came later."""
 
     name: str
     number: int
@@ -21,15 +23,15 @@ class History:
 
 
 def revised(existing: Collection[Revision], current: str, limit: int) -> History:
-    """Return the history once the form of the name `current` is acted upon; `limit` is the most of earlier ones.
+    """Return the history once the spec of the name `current` is acted upon; `limit` is the most of earlier ones.
 
-    A form that comes again is not written again: its number rises, as that of a Deployment's ReplicaSet does.
+    A spec that comes again is not written again: its number rises, as that of a Deployment's ReplicaSet does.
     """
-    others = sorted((each for each in existing if each.name != current), key=_order, reverse=True)
+    others = sorted((revision for revision in existing if revision.name != current), key=_order, reverse=True)
     latest = others[0].number if others else 0
-    known = next((each.number for each in existing if each.name == current), 0)
-    number = known if known > latest else latest + 1
-    return History(Revision(current, number), frozenset(each.name for each in others[limit:]))
+    number_before = next((revision.number for revision in existing if revision.name == current), 0)
+    number = number_before if number_before > latest else latest + 1
+    return History(Revision(current, number), frozenset(revision.name for revision in others[limit:]))
 
 
 def _order(revision: Revision) -> tuple[int, str]:

@@ -20,7 +20,7 @@ class Placement:
     instances: int
     memory: int  # bytes on each of `gpus`
     compute: int  # thousandths on each of `gpus`
-    whole: bool = False
+    exclusive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class PoolPlan:
 
     @property
     def gpus_free(self) -> int:
-        """GPUs that nobody holds."""
+        """GPUs that have no holder."""
         return self.gpus_total - self.gpus_used - self.gpus_withheld
 
     @property

@@ -66,9 +66,7 @@ def builds_policy_name(pool: str) -> str:
 
 
 def revision_name(name: str, digest: str) -> str:
-    """Return the name of the ControllerRevision of a form of a resource of this name; `digest` tells its
-    forms apart.
-    """
+    """Return the name of the ControllerRevision of a resource of this name; `digest` differs for other specs of it."""
     return f"{label(name)}-{digest[:_DIGITS]}"
 
 
@@ -108,7 +106,7 @@ def _cleaned(name: str) -> str:
 
 
 def _with_digest(text: str, name: str, most: int) -> str:
-    """At most `most` characters of `text` and the digest of `name`; exactly that many where `text` is cut."""
+    """Return at most `most` characters of `text` and the digest of `name`; exactly that many where `text` is cut."""
     cut = text[: most - _DIGITS - 1]
     # A separator may not stand before another one, and a cut text must keep its length: `label` tells by it.
     cut = cut.rstrip("-.").ljust(len(cut), "x")

@@ -9,7 +9,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
-from argosy.planning.migration.revisions import FormKeys
+from argosy.planning.migration.revisions import RevisionKeys
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.alike import Alike
 from argosy.render.config.ensemble_config import ensemble_config
@@ -26,39 +26,39 @@ OF_TRITON = frozenset({"version_policy", "instance_group"})
 @dataclass(frozen=True, slots=True)
 class RenderedKeys:
     """Keys of what is rendered: all of a config but which versions are served, and for a reload without what the pool's
-    server changes `in_place`. A `ReloadKeys`.
+    server changes `inplace`. A `ReloadKeys`.
 
     `served_names`: what clients call a model that is declared under another name.
     """
 
     served_names: Mapping[str, str] = field(default_factory=dict)
-    in_place: frozenset[str] = OF_ARGOSY
+    inplace: frozenset[str] = OF_ARGOSY
 
-    def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> FormKeys:
+    def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> RevisionKeys:
         """Return the keys of a model that is placed there."""
-        return _model_keys(Alike(model), local_devices(placement, server), self.in_place)
+        return _model_keys(Alike(model), local_devices(placement, server), self.inplace)
 
-    def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> FormKeys:
+    def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> RevisionKeys:
         """Return the keys of an ensemble that runs these versions."""
         names = tuple((step, self.served_names.get(step, step)) for step in sorted(pins))
         return _ensemble_key(Alike(ensemble), tuple(sorted(pins.items())), names)
 
 
 @lru_cache(maxsize=4096)
-def _model_keys(model: Alike[InferenceModel], devices: Devices, in_place: frozenset[str]) -> FormKeys:
+def _model_keys(model: Alike[InferenceModel], devices: Devices, inplace: frozenset[str]) -> RevisionKeys:
     config = model_config(model.resource, devices, ())
-    whole = _key(config)
-    for name in in_place:
+    full = _key(config)
+    for name in inplace:
         config.ClearField(name)
-    return FormKeys(whole, _key(config))
+    return RevisionKeys(full, _key(config))
 
 
 @lru_cache(maxsize=4096)
 def _ensemble_key(
     ensemble: Alike[Ensemble], pins: tuple[tuple[str, int], ...], served_names: tuple[tuple[str, str], ...]
-) -> FormKeys:
+) -> RevisionKeys:
     key = _key(ensemble_config(ensemble.resource, dict(pins), dict(served_names)))
-    return FormKeys(key, key)
+    return RevisionKeys(key, key)
 
 
 def _key(config: ModelConfig) -> str:

@@ -9,7 +9,7 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.next_step import ServerStep
-from argosy.planning.migration.revisions import Form
+from argosy.planning.migration.revisions import ModelRevision
 from argosy.planning.plan import ServerPlan
 from argosy.render.alike import Alike
 from argosy.render.config.configtext import config_text
@@ -34,42 +34,43 @@ def rendered_servers(
     steps: Iterable[ServerStep], members: Members, loaded: Iterable[RenderedRepository]
 ) -> tuple[RenderedServer, ...]:
     """Return a pool's servers. `loaded` is what each has now, of which some stays as it is."""
-    texts = {each.server: {model.declared_name: model for model in each.models} for each in loaded}
+    texts = {repository.server: {model.declared_name: model for model in repository.models} for repository in loaded}
     return tuple(_server(step, members, texts.get(step.plan.name, {})) for step in steps)
 
 
 def _server(step: ServerStep, members: Members, loaded: Mapping[str, RenderedModel]) -> RenderedServer:
-    placed = {each.model: local_devices(each, step.plan) for each in step.plan.placements}
+    placed = {placement.model: local_devices(placement, step.plan) for placement in step.plan.placements}
     models = tuple(
-        loaded[name] if name in step.as_loaded else _model(form, members, placed) for name, form in step.forms.items()
+        loaded[name] if name in step.as_loaded else _model(revision, members, placed)
+        for name, revision in step.revisions.items()
     )
     # a name that clients ask for is free for another resource before what had it is gone from here
-    by_name = {each.name: each for each in sorted(models, key=lambda each: members.declares(each.declared_name))}
+    by_name = {model.name: model for model in sorted(models, key=lambda model: members.declares(model.declared_name))}
     repository = RenderedRepository(step.plan.name, in_load_order(tuple(by_name.values())))
     return RenderedServer(step.plan, repository, step.routes, step.draining, step.served, step.drain_since)
 
 
-def _model(form: Form, members: Members, placed: Mapping[str, Devices]) -> RenderedModel:
+def _model(revision: ModelRevision, members: Members, placed: Mapping[str, Devices]) -> RenderedModel:
     names = members.served_names
-    names_of_steps = tuple((step, names.get(step, step)) for step in sorted(form.steps))
+    names_of_steps = tuple((step, names.get(step, step)) for step in sorted(revision.steps))
     text = (
-        _ensemble_text(Alike(members.ensembles[form.name]), tuple(sorted(form.steps.items())), names_of_steps)
-        if form.steps
-        else _model_text(Alike(members.models[form.name]), placed[form.name], tuple(sorted(form.versions)))
+        _ensemble_text(Alike(members.ensembles[revision.name]), tuple(sorted(revision.steps.items())), names_of_steps)
+        if revision.steps
+        else _model_text(Alike(members.models[revision.name]), placed[revision.name], tuple(sorted(revision.versions)))
     )
-    steps = {names.get(step, step): version for step, version in form.steps.items()}
-    served = names.get(form.name, form.name)
-    resource = form.name if served != form.name else ""
+    steps = {names.get(step, step): version for step, version in revision.steps.items()}
+    served = names.get(revision.name, revision.name)
+    resource = revision.name if served != revision.name else ""
     return RenderedModel(
         served,
         text,
-        form.versions,
+        revision.versions,
         steps,
-        form.gpus,
-        form.reload_key,
+        revision.gpus,
+        revision.reload_key,
         resource,
-        form.config_key,
-        form.instances,
+        revision.config_key,
+        revision.instances,
     )
 
 

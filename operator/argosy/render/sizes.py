@@ -40,21 +40,21 @@ _DECIDED_OF_BATCHING = frozenset({"max_queue_delay_microseconds", "preferred_bat
 def document_sizes(members: Members) -> dict[str, DocumentSize]:
     """Return what each model and ensemble takes of its server's documents, by name."""
     names, files = members.served_names, members.engines.files
-    found = {
+    sizes = {
         name: _with_engines(model, files[name].values()) if name in files else _model_size(SizeKey.of(model))
         for name, model in members.models.items()
     }
     for name, ensemble in members.ensembles.items():
         steps = tuple(sorted({(step.model, names.get(step.model, step.model)) for step in ensemble.spec.steps}))
-        found[name] = _ensemble_size(SizeKey.of(ensemble), steps)
-    return found
+        sizes[name] = _ensemble_size(SizeKey.of(ensemble), steps)
+    return sizes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizeKey(Generic[Member]):
     """What tells sizes of resources apart: two are the same whose specs hold the same values but for what is decided.
 
-    A form that is filled in is another spec each time, with the values of the declared one.
+    A spec that scaling fills in is another object each time, with the values of the declared one.
     """
 
     resource: Member
@@ -83,8 +83,8 @@ def _model_size(model: SizeKey[InferenceModel]) -> DocumentSize:
 
 
 def _with_engines(model: InferenceModel, engines: Iterable[Mapping[int, EngineFiles]]) -> DocumentSize:
-    """Those of the architecture whose engines' names are the longest."""
-    return largest([_size(model, declared_sources(model, each)) for each in engines])
+    """Return the size with the engines of the architecture that has the longest names."""
+    return largest([_size(model, declared_sources(model, served)) for served in engines])
 
 
 def _size(model: InferenceModel, sources: dict[int, VersionSource]) -> DocumentSize:
@@ -100,7 +100,7 @@ def _size(model: InferenceModel, sources: dict[int, VersionSource]) -> DocumentS
 
 @lru_cache(maxsize=1 << 16)
 def _longest_config(model: SizeKey[InferenceModel], gpus: int) -> int:
-    """Bytes of the config where the model sits on as many GPUs as it asks for, or on the CPU."""
+    """Return the bytes of the config where the model sits on as many GPUs as it requests, or on the CPU."""
     resource, on = model.resource, tuple(range(_FIRST_GPU, _FIRST_GPU + gpus))
     texts = (
         config_text(model_config(resource, Devices(where, _MOST_INSTANCES), _versions(resource))) for where in (on, ())
@@ -109,7 +109,7 @@ def _longest_config(model: SizeKey[InferenceModel], gpus: int) -> int:
 
 
 def _versions(model: InferenceModel) -> tuple[int, ...]:
-    """As many as are declared, one of them with the most digits: an engine's path has it, too."""
+    """Return as many versions as are declared, one of them with the most digits: an engine's path has it, too."""
     return (*model.spec.declared_versions[1:], _VERSION)
 
 

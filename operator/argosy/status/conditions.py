@@ -33,14 +33,14 @@ def conditions(
     before: Sequence[Condition], findings: Iterable[Finding], generation: int, now: datetime
 ) -> tuple[Condition, ...]:
     """Return the findings as conditions, each with the time of `before` where its status is the same."""
-    known = {condition.type: condition for condition in before}
+    former = {condition.type: condition for condition in before}
     return tuple(
         Condition(
             type=finding.type,
             status=finding.status,
             reason=finding.reason,
             message=bounded(finding.message),
-            last_transition_time=_since(known.get(finding.type), finding, now),
+            last_transition_time=_since(former.get(finding.type), finding, now),
             observed_generation=generation,
         )
         for finding in findings

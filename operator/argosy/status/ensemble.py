@@ -8,7 +8,7 @@ from argosy.api.status import StepStatus
 from argosy.planning.plan import ServerPlan
 from argosy.status.conditions import Finding, conditions
 from argosy.status.findings.availability import availability
-from argosy.status.findings.placed import first_places, place, placed_finding
+from argosy.status.findings.placed import first_placements, placed_finding, placement_status
 from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
 from argosy.status.findings.unsupported import unused_ensemble_settings
 from argosy.status.kstatus import verdict
@@ -21,15 +21,17 @@ def ensemble_status(
     """Return the status of a valid ensemble of a pool."""
     servers = progress.servers_with(ensemble.name)
     models = progress.members.runs[ensemble.name]
-    places = [
-        place(s, ensemble.spec.version, sorted({g for p in s.placements if p.model in models for g in p.gpus}), 1)
+    placements = [
+        placement_status(
+            s, ensemble.spec.version, sorted({g for p in s.placements if p.model in models for g in p.gpus}), 1
+        )
         for s in servers
     ]
     loading = progress.loading(ensemble.name, [ensemble.spec.version], servers)
     generation = ensemble.metadata.generation
     parts = [
         _valid(ensemble, progress.pool),
-        placed_finding(progress, ensemble, places),
+        placed_finding(progress, ensemble, placements),
         loading.finding(),
         availability(loading),
         scaling(scaled),
@@ -44,19 +46,19 @@ def ensemble_status(
         versions=loading.versions(),
         active_version=loading.active_version,
         steps=_steps(ensemble, progress, servers),
-        **first_places(places),
+        **first_placements(placements),
         scaling=scaling_status(scaled, len(servers) + len(progress.unplaced_of(ensemble.name))),
     )
 
 
 def _steps(ensemble: Ensemble, progress: PoolProgress, servers: tuple[ServerPlan, ...]) -> tuple[StepStatus, ...]:
-    found = []
+    steps = []
     for step in ensemble.spec.steps:
         version = step.version or progress.members.version(step.model) or 1
         loading = progress.loading(step.model, [version], servers)
-        wanted = next(each for each in loading.versions() if each.version == version)
-        found.append(StepStatus(model=step.model, version=version, state=wanted.state))
-    return tuple(found)
+        current = next(entry for entry in loading.versions() if entry.version == version)
+        steps.append(StepStatus(model=step.model, version=version, state=current.state))
+    return tuple(steps)
 
 
 def _valid(ensemble: Ensemble, pool: ServingPool) -> Finding:

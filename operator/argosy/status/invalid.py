@@ -1,5 +1,5 @@
-"""The status of a resource that is not valid, or whose deletion was asked for: it says so, and keeps what was so only
-of what still serves.
+"""The status of a resource that is not valid, or whose deletion is pending: it says so, and claims only what still
+serves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def invalid_status(
 ) -> Status:
     """Return the status in which Valid and Ready are False and Stalled is True, with every problem.
 
-    `before` are the conditions as they were written last. `serves`: its last valid form goes on serving, so that the
+    `before` are the conditions as they were written last. `serves`: its last valid spec goes on serving, so that the
     other parts stay as in `status`; `undecided`: nothing is done about what serves, and they stay too.
     """
     reason = _reason(resource, problems[0])
@@ -46,8 +46,8 @@ def invalid_status(
         findings += not_served(status, reason, message)
         status = unserved(status)
     if unbuilt := next((problem for problem in problems if problem.reason == Reason.ENGINE_NOT_BUILT), None):
-        said = f"{unbuilt.path}: {unbuilt.message}"
-        findings.append(Finding(ConditionType.ENGINE_READY, False, Reason.ENGINE_NOT_BUILT, said))
+        missing = f"{unbuilt.path}: {unbuilt.message}"
+        findings.append(Finding(ConditionType.ENGINE_READY, False, Reason.ENGINE_NOT_BUILT, missing))
     return overruled(status, findings, before, resource.metadata.generation, now)
 
 

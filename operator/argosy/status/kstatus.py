@@ -53,8 +53,8 @@ _AT_REST = frozenset({Reason.SUSPENDED, Reason.SCALED_TO_ZERO})
 
 
 def verdict(parts: Sequence[Finding], serving: str, rolling: str = "") -> tuple[Finding, ...]:
-    """Ready, Reconciling, Stalled. `serving` is Ready's message; `rolling` says what is still being replaced,
-    if anything.
+    """Return Ready, Reconciling and Stalled. `serving` is Ready's message; `rolling` names what is still being
+    replaced.
 
     Ready only if every needed part is so and nothing is rolling, unknown if nothing but an unknown part is missing;
     Stalled if a part is not so for a reason that waiting does not change.

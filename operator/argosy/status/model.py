@@ -12,7 +12,7 @@ from argosy.status.conditions import Finding, conditions
 from argosy.status.findings.availability import availability
 from argosy.status.findings.engines import engine_findings, engine_statuses, first_engines, with_engines
 from argosy.status.findings.loading import Loading
-from argosy.status.findings.placed import first_places, place, placed_finding, placement_on
+from argosy.status.findings.placed import first_placements, placed_finding, placement_on, placement_status
 from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
 from argosy.status.findings.topology import topology_advice, unused_traffic
 from argosy.status.findings.unsupported import unused_model_settings
@@ -32,8 +32,9 @@ def model_status(
     """Return the status of a valid model of a pool."""
     servers = progress.servers_with(model.name)
     placements = [placement_on(server, model.name) for server in servers]
-    places = [
-        place(server, each.version, each.gpus, each.instances) for server, each in zip(servers, placements, strict=True)
+    statuses = [
+        placement_status(server, placement.version, placement.gpus, placement.instances)
+        for server, placement in zip(servers, placements, strict=True)
     ]
     serving = progress.members.models.get(model.name, model)
     loading = progress.loading(model.name, serving.spec.declared_versions, servers)
@@ -41,7 +42,7 @@ def model_status(
         observed_generation=model.metadata.generation,
         conditions=conditions(
             before,
-            _findings(model, progress, places, loading, scaled),
+            _findings(model, progress, statuses, loading, scaled),
             model.metadata.generation,
             now,
         ),
@@ -51,9 +52,9 @@ def model_status(
         grpc_address=loading.grpc_address,
         versions=with_engines(loading.versions(), model, progress),
         active_version=loading.active_version,
-        **first_places(places),
+        **first_placements(statuses),
         **first_engines(engine_statuses(model, progress)),
-        footprint=_footprint(model, places, progress.members.shapes.get(model.name)),
+        footprint=_footprint(model, statuses, progress.members.shapes.get(model.name)),
         scaling=scaling_status(scaled, len(servers) + len(progress.unplaced_of(model.name))),
     )
 
@@ -61,13 +62,13 @@ def model_status(
 def _findings(
     model: InferenceModel,
     progress: PoolProgress,
-    places: Sequence[PlacementStatus],
+    statuses: Sequence[PlacementStatus],
     loading: Loading,
     scaled: ScaledMember,
 ) -> list[Finding]:
     parts = [
         _valid(model, progress),
-        _placed(model, progress, places),
+        _placed(model, progress, statuses),
         *engine_findings(model, progress),
         loading.finding(),
         availability(loading),
@@ -80,22 +81,22 @@ def _findings(
 def _valid(model: InferenceModel, progress: PoolProgress) -> Finding:
     settings = (unused_model_settings(model, progress.pool), unused_traffic(model, progress))
     unused, advised = "; ".join(filter(None, settings)), topology_advice(model, progress)
-    said = [advised] if advised else []
-    said += [f"without effect in this release: {unused}"] if unused else []
+    notes = [advised] if advised else []
+    notes += [f"without effect in this release: {unused}"] if unused else []
     reason = Reason.TOPOLOGY_ADVICE if advised else Reason.SETTING_WITHOUT_EFFECT if unused else Reason.VALID
-    return Finding(ConditionType.VALID, True, reason, "; ".join(said))
+    return Finding(ConditionType.VALID, True, reason, "; ".join(notes))
 
 
-def _placed(model: InferenceModel, progress: PoolProgress, places: Sequence[PlacementStatus]) -> Finding:
-    finding = placed_finding(progress, model, places)
-    if not finding.so or not footprint_of(model).assumed or not any(each.gpus for each in places):
+def _placed(model: InferenceModel, progress: PoolProgress, statuses: Sequence[PlacementStatus]) -> Finding:
+    finding = placed_finding(progress, model, statuses)
+    if not finding.so or not footprint_of(model).assumed or not any(status.gpus for status in statuses):
         return finding
     return replace(finding, message=f"{finding.message}; {UNMEASURED}")
 
 
-def _footprint(model: InferenceModel, places: Sequence[PlacementStatus], shape: ModelShape | None) -> FootprintStatus:
-    """What is declared; memory that nobody declared is what the model's shape gives."""
+def _footprint(model: InferenceModel, statuses: Sequence[PlacementStatus], shape: ModelShape | None) -> FootprintStatus:
+    """Return the declared footprint; undeclared memory is what the model's shape gives."""
     declared = model.spec.footprint or Footprint()
-    need = footprint_of(model, has_gpus=any(each.gpus for each in places), shape=shape)
+    need = footprint_of(model, has_gpus=any(status.gpus for status in statuses), shape=shape)
     memory = declared.gpu_memory if declared.gpu_memory is not None else need.memory or None
     return FootprintStatus(gpu_memory=memory, compute=declared.compute, gpus=need.gpus)

@@ -6,7 +6,7 @@ from datetime import datetime
 from argosy.api import Condition, ConditionType, Reason, ServingPool, ServingPoolStatus
 from argosy.api.status import CordonedGpu, GpuCount, GpuHolder, ServerStatus, UnplacedStatus
 from argosy.api.values.times import parse_time
-from argosy.planning.amounts import counted, listed
+from argosy.planning.amounts import listed, quantity
 from argosy.planning.facts import ServerReport
 from argosy.planning.migration.disruption import Disruption
 from argosy.planning.nodes.cordons import UNCORDONED_AT
@@ -44,13 +44,17 @@ def pool_status(
         replicas=len(servers),
         available_replicas=sum(server.ready for server in servers),
         url=next((server.url for server in servers if server.ready and server.url), ""),
-        grpc_address=next((each.grpc_address for each in reports.values() if each.ready and each.grpc_address), ""),
+        grpc_address=next(
+            (report.grpc_address for report in reports.values() if report.ready and report.grpc_address), ""
+        ),
         servers=_shown(servers),
         gpus=_gpus(plan),
         remaining_servers=max(0, len(servers) - _SERVERS),
         unplaced=tuple(
-            UnplacedStatus(name=each.group, reason=each.reason, message=bounded(each.message, _UNPLACED_MESSAGE))
-            for each in plan.unplaced[:_UNPLACED]
+            UnplacedStatus(
+                name=replica.group, reason=replica.reason, message=bounded(replica.message, _UNPLACED_MESSAGE)
+            )
+            for replica in plan.unplaced[:_UNPLACED]
         ),
         remaining_unplaced=max(0, len(plan.unplaced) - _UNPLACED),
         cordoned_gpus=tuple(cordons),
@@ -58,15 +62,15 @@ def pool_status(
 
 
 def _shown(servers: Sequence[ServerStatus]) -> tuple[ServerStatus, ...]:
-    """As many as there is room for, those that do not answer first, in their own order."""
+    """Return as many servers as fit into a status, those that do not answer first, in their own order."""
     if len(servers) <= _SERVERS:
         return tuple(servers)
-    chosen = {each.name for each in sorted(servers, key=lambda each: each.ready)[:_SERVERS]}
-    return tuple(each for each in servers if each.name in chosen)
+    chosen = {server.name for server in sorted(servers, key=lambda server: server.ready)[:_SERVERS]}
+    return tuple(server for server in servers if server.name in chosen)
 
 
 def _gpus(plan: PoolPlan) -> GpuCount:
-    most = sorted(plan.withheld.items(), key=lambda held: (-held[1], held[0]))[:_HOLDERS]
+    most = sorted(plan.withheld.items(), key=lambda entry: (-entry[1], entry[0]))[:_HOLDERS]
     return GpuCount(
         total=plan.gpus_total,
         used=plan.gpus_used,
@@ -92,12 +96,12 @@ def _findings(
         Reason.SETTING_WITHOUT_EFFECT if unused else Reason.VALID,
         f"without effect in this release: {unused}" if unused else "",
     )
-    progress = _progress(pool, servers, reports) if disruption is None else _held_up(disruption)
+    progress = _progress(pool, servers, reports) if disruption is None else _limited(disruption)
     return [*progress, valid, _placed(pool, plan, cordons), pool_scaling(pool)]
 
 
 def _progress(pool: ServingPool, servers: Sequence[ServerStatus], reports: Mapping[str, ServerReport]) -> list[Finding]:
-    """Ready, Reconciling, Stalled of a pool in which all is done that is to be."""
+    """Return Ready, Reconciling and Stalled of a pool that is not limited in its changes."""
     ready = _ready(pool, servers, reports)
     waiting = ready.reason is Reason.SERVERS_NOT_READY
     reason = Reason.PROGRESSING if waiting else Reason.SETTLED
@@ -109,11 +113,11 @@ def _progress(pool: ServingPool, servers: Sequence[ServerStatus], reports: Mappi
     ]
 
 
-def _held_up(disruption: Disruption) -> list[Finding]:
-    """The same of a pool that would stop more servers than it may."""
+def _limited(disruption: Disruption) -> list[Finding]:
+    """Return Ready, Reconciling and Stalled of a pool that would stop more servers than it may."""
     names = listed(disruption.servers, separator=", ")
     message = (
-        f"the Nodes of {len(disruption.servers)} of {counted(disruption.of, 'server')} are gone, though these answer "
+        f"the Nodes of {len(disruption.servers)} of {quantity(disruption.of, 'server')} are gone, though these answer "
         f"and serve what no other does; spec.maxDisruption gives up {disruption.allowed}: {names}. They stay as they "
         'are until the Nodes are back or the Pods end. To let them go, raise spec.maxDisruption ("100%" gives up all)'
     )
@@ -126,7 +130,9 @@ def _ready(pool: ServingPool, servers: Sequence[ServerStatus], reports: Mapping[
         return Finding(kind, False, Reason.SUSPENDED, "spec.suspend is true: no server runs, and no GPU is held")
     if not servers:
         return Finding(kind, True, Reason.NO_MODELS, "no model has a place here, so no server runs")
-    silent = [each.name for each in servers if (said := reports.get(each.name)) and said.ready and said.expired]
+    silent = [
+        server.name for server in servers if (report := reports.get(server.name)) and report.ready and report.expired
+    ]
     waiting = [server.name for server in servers if not server.ready and server.name not in silent]
     so_far = f"servers that answer: {sum(server.ready for server in servers)} of {len(servers)}"
     if silent and not waiting:
@@ -136,7 +142,7 @@ def _ready(pool: ServingPool, servers: Sequence[ServerStatus], reports: Mapping[
         return Finding(kind, None, Reason.REPORT_EXPIRED, f"{so_far}; {why}; see the log of the container agent there")
     if waiting:
         why = (
-            listed(each.trouble for each in reports.values() if each.trouble)
+            listed(report.error for report in reports.values() if report.error)
             or f"waiting for {listed(waiting, separator=', ')}"
         )
         return Finding(kind, False, Reason.SERVERS_NOT_READY, f"{so_far}; {why}")
@@ -156,7 +162,7 @@ def _placed(pool: ServingPool, plan: PoolPlan, cordons: Sequence[CordonedGpu]) -
         return Finding(kind, True, Reason.PLACED, used)
     first = plan.unplaced[0]
     reason = Reason.PARTIALLY_PLACED if plan.servers else Reason(first.reason)
-    without = counted(len(plan.unplaced), "replica")
+    without = quantity(len(plan.unplaced), "replica")
     why = f"{first.group}: {first.message}{_cordoned(pool, cordons)}"
     return Finding(kind, False, reason, f"{without} without a place: {why}")
 
@@ -165,10 +171,10 @@ def _cordoned(pool: ServingPool, cordons: Sequence[CordonedGpu]) -> str:
     """Return what is cordoned, as a further clause; empty if nothing is."""
     if not cordons:
         return ""
-    names = listed((f"{each.node}/{each.gpu}" for each in cordons), separator=", ")
-    asked, wrong = pool.metadata.annotations.get(UNCORDONED_AT, ""), ""
-    if asked and parse_time(asked) is None:
-        wrong = f"; metadata.annotations[{UNCORDONED_AT}]: {asked[:80]!r} is no time in RFC 3339 with a zone"
+    names = listed((f"{cordon.node}/{cordon.gpu}" for cordon in cordons), separator=", ")
+    annotation, wrong = pool.metadata.annotations.get(UNCORDONED_AT, ""), ""
+    if annotation and parse_time(annotation) is None:
+        wrong = f"; metadata.annotations[{UNCORDONED_AT}]: {annotation[:80]!r} is no time in RFC 3339 with a zone"
     return f"; cordoned for device errors: {names} (status.cordonedGpus says how to lift it){wrong}"
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.api import ServingPool
-from argosy.planning.builds.plan import PlannedBuild
 from argosy.planning.builds.pool import PoolEngines
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.observed import Observed
@@ -31,7 +31,7 @@ class PoolProgress:
     pinned: Mapping[str, frozenset[int]]
     unplaced: Mapping[str, tuple[Unplaced, ...]]
     engines: PoolEngines | None = None
-    builds: Mapping[str, PlannedBuild] = field(default_factory=dict)
+    builds: Mapping[str, ScheduledBuild] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -39,7 +39,7 @@ class PoolProgress:
         pool: ServingPool,
         migration: PoolMigration,
         engines: PoolEngines | None = None,
-        builds: Iterable[PlannedBuild] = (),
+        builds: Iterable[ScheduledBuild] = (),
     ) -> "PoolProgress":
         """Return the progress of one pool."""
         plan, members = migration.state.plan, migration.state.members

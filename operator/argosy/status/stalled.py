@@ -12,7 +12,7 @@ Status = InferenceModelStatus | EnsembleStatus | ServingPoolStatus
 
 
 def stalled(reason: Reason, message: str, settled: str) -> list[Finding]:
-    """Ready is False and Stalled True; `settled` is the message of Reconciling."""
+    """Return Ready as False and Stalled as True; `settled` is the message of Reconciling."""
     return [
         Finding(ConditionType.READY, False, reason, message),
         Finding(ConditionType.RECONCILING, False, Reason.SETTLED, settled),
@@ -27,16 +27,16 @@ def overruled(
     last.
     """
     replaced = {finding.type for finding in findings}
-    found = conditions(before, findings, generation, now)
-    kept = tuple(condition for condition in status.conditions if condition.type not in replaced)
-    return status.model_copy(update={"observed_generation": generation, "conditions": (*found, *kept)})
+    replacements = conditions(before, findings, generation, now)
+    others = tuple(condition for condition in status.conditions if condition.type not in replaced)
+    return status.model_copy(update={"observed_generation": generation, "conditions": (*replacements, *others)})
 
 
 def refused(
     status: Status, refusals: Sequence[Refusal], before: Sequence[Condition], generation: int, now: datetime
 ) -> Status:
     """Return the status of a resource of which not every object could be applied."""
-    message = "; ".join(f"{each.object}: {each.message}" for each in refusals)
+    message = "; ".join(f"{refusal.object}: {refusal.message}" for refusal in refusals)
     findings = stalled(Reason.NOT_APPLIED, message, "nothing can be done until the object can be applied")
     return overruled(status, findings, before, generation, now)
 

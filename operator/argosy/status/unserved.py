@@ -32,7 +32,7 @@ def unserved(status: Status) -> Status:
         conditions=status.conditions,
         selector=status.selector,
         footprint=status.footprint,
-        engines=tuple(each.model_copy(update={"serving": False}) for each in status.engines),
+        engines=tuple(engine.model_copy(update={"serving": False}) for engine in status.engines),
         remaining_engines=status.remaining_engines,
         scaling=status.scaling,
     )

@@ -74,7 +74,7 @@ def test_models_of_a_full_gpu_stay_inside_it(count: int) -> None:
 def test_names_are_escaped_and_other_holders_named() -> None:
     shown = texts(
         picture_of(
-            Placement("m", 1, "m", (0,), 1, GIB, 0, whole=True),
+            Placement("m", 1, "m", (0,), 1, GIB, 0, exclusive=True),
             gpus=(Gpu(0, 2 * GIB), Gpu(1, 2 * GIB, withheld_by="Pod team/train-0")),
         )
     )

@@ -14,7 +14,7 @@ from argosy.cluster.cache.builds.build_objects import BuildPod, Reported, of_bui
 from argosy.cluster.cache.builds.build_view import build_views
 from argosy.cluster.client.connection import Connection
 from argosy.planning.builds.observed import JobState
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.render.names import build_name, report_name
 from argosy.render.workloads import Cluster as Offered
 from argosy.render.workloads import KubernetesObject, build_configmaps, build_job, build_rights
@@ -22,7 +22,7 @@ from argosy_agent.contract.builddocuments import REPORT_KEY, report_text
 from argosy_agent.contract.builds import BuildFailure, BuildReport, BuildRequest, BuildState, DataSource
 
 REQUEST = BuildRequest("onnxruntime", "amd64", "argosy-runtime:1", "s3://engines", DataSource("s3://models/one"))
-BUILD = PlannedBuild(REQUEST, ("InferenceModel n/embedder",), 60_000, start=True)
+BUILD = ScheduledBuild(REQUEST, ("InferenceModel n/embedder",), 60_000, start=True)
 NAME = BUILD.name
 
 
@@ -95,9 +95,9 @@ HALF = BuildReport(BuildState.BUILDING, percent=40)
 def test_a_job_whose_pod_has_no_node_yet_reserves_its_gpus() -> None:
     (view,) = build_views([of_job(job())], []).values()
     assert (view.observed.node, view.observed.gpus, view.observed.job) == ("node-2", (1,), JobState.ACTIVE)
-    assert not view.observed.counted
+    assert not view.observed.withheld
     (view,) = build_views([of_job(job())], [pod({"phase": "Running"})]).values()
-    assert (view.observed.node, view.observed.gpus, view.observed.counted) == ("node-1", (1,), True)
+    assert (view.observed.node, view.observed.gpus, view.observed.withheld) == ("node-1", (1,), True)
     assert view.runs
     (view,) = build_views([], [pod({"phase": "Running"}, deletionTimestamp="2026-01-01T00:00:09Z")]).values()
     assert (view.observed.job, view.runs) == (JobState.ABSENT, False)
@@ -107,7 +107,7 @@ def test_an_unavailable_image_fails_the_build_though_its_job_goes_on() -> None:
     (view,) = build_views([of_job(job())], [pod(waiting("ImagePullBackOff"))]).values()
     assert view.observed.job is JobState.FAILED
     assert view.observed.failure is BuildFailure.IMAGE_UNAVAILABLE
-    assert "ImagePullBackOff: why" in view.observed.trouble
+    assert "ImagePullBackOff: why" in view.observed.error
 
 
 @pytest.mark.parametrize(
@@ -135,17 +135,17 @@ def test_why_a_job_failed(
     details: list[object] = [of_job(job(type="Failed", **condition)), Reported(NAME, report)]
     (view,) = build_views(details, [pod(status, second) for second, status in enumerate(pods)]).values()
     assert view.observed.job is JobState.FAILED
-    assert (str(view.observed.failure), words in view.observed.trouble) == (failure, True), view
+    assert (str(view.observed.failure), words in view.observed.error) == (failure, True), view
 
 
 def test_what_is_tried_again_says_what_went_wrong_the_last_time() -> None:
     report = replace(HALF, failure=BuildFailure.STORE_UNAVAILABLE, message="s3 answers 403")
     details: list[object] = [of_job(job()), Reported(NAME, report)]
     (view,) = build_views(details, [pod(ended(75))]).values()
-    assert view.observed.trouble == "StoreUnavailable: s3 answers 403; it is tried again"
+    assert view.observed.error == "StoreUnavailable: s3 answers 403; it is tried again"
     assert (view.observed.job, view.observed.failure) == (JobState.ACTIVE, None)
     (view,) = build_views(details, [pod(ended(75)), pod({"phase": "Running"}, 1)]).values()
-    assert view.observed.trouble == ""
+    assert view.observed.error == ""
 
 
 def test_a_report_is_reported_for_a_pod_that_is_there() -> None:
@@ -169,7 +169,7 @@ def test_an_unreadable_report_is_an_error() -> None:
     assert "cannot be read" in view.trouble
 
 
-def objects(declared: Declared, build: PlannedBuild = BUILD) -> tuple[KubernetesObject, ...]:
+def objects(declared: Declared, build: ScheduledBuild = BUILD) -> tuple[KubernetesObject, ...]:
     """Return all that a build needs, as an API server of any release takes it."""
     rights = build_rights(declared.pool, build)
     return (*build_configmaps(declared.pool, build), *rights, build_job(declared.pool, build, IMAGES, Offered()))

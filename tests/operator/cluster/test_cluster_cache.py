@@ -59,7 +59,7 @@ async def test_a_server_is_derived_from_its_objects_pod_and_agent(
             await write_state(connection, namespace, AgentState(pod.uid, True, True, (READY,), HELD))
             await until("the agent's word", lambda: view(watched).reports[0].ready)
             (report,) = view(watched).reports
-            assert (report.name, report.models, report.settled, report.trouble) == ("pool-0", (READY,), True, "")
+            assert (report.name, report.models, report.settled, report.error) == ("pool-0", (READY,), True, "")
             assert view(watched).repositories == (HELD,)
             (server,) = view(watched).current
             assert (server.name, server.node, server.gpus, server.placed) == (
@@ -81,7 +81,7 @@ async def test_a_server_is_derived_from_its_objects_pod_and_agent(
             await until("the Pod is ready", lambda: view(watched).pods[0].ready)
 
             cluster.kubectl("-n", namespace, "patch", "configmap/pool-0-state", "-p", '{"data":{"state.json":"{"}}')
-            await until("a state that cannot be read", lambda: "cannot be read" in view(watched).reports[0].trouble)
+            await until("a state that cannot be read", lambda: "cannot be read" in view(watched).reports[0].error)
             assert view(watched).reports[0].ready is False
 
 
@@ -144,11 +144,11 @@ async def test_why_a_server_does_not_run_is_reported_in_words(
     await until("the quota holds", lambda: "exceeded quota" in refusal_of_a_pod(cluster, namespace))
     async with watching(connection, namespace) as watched:
         await declared.apply(watched, declared.objects("pool-0", node="nowhere"))
-        await until("a quota", lambda: "exceeded quota" in view(watched).reports[0].trouble, 120)
+        await until("a quota", lambda: "exceeded quota" in view(watched).reports[0].error, 120)
         cluster.kubectl("-n", namespace, "delete", "quota", "none")
         # Its controller waits longer after each refusal, minutes in the end; one made anew has not waited yet.
         cluster.kubectl("-n", namespace, "delete", "replicasets", "--all")
-        await until("no node", lambda: "no node takes the Pod: Unschedulable" in view(watched).reports[0].trouble, 120)
+        await until("no node", lambda: "no node takes the Pod: Unschedulable" in view(watched).reports[0].error, 120)
 
 
 async def test_names_of_any_length(connection: Connection, cluster: Cluster, namespace: str) -> None:

@@ -46,15 +46,15 @@ def test_what_is_left_out_counts_as_it_was_last_recorded() -> None:
     assert {model.model: model.state for model in report.models} == {model.name: LoadState.READY for model in MODELS}
     assert {model.name for model in repository.models} == {model.name for model in MODELS}
     assert report.unsaid == {model.name for model in MODELS[10 - cut.left_out :]}
-    assert f"says nothing of {cut.left_out} more models" in report.trouble
-    assert text_bytes(report.trouble) < 200
+    assert f"says nothing of {cut.left_out} more models" in report.error
+    assert text_bytes(report.error) < 200
 
 
 def test_of_what_was_never_noted_nothing_is_recorded() -> None:
     cut = parse_state(fitting_text(STATE, 6000))
     (report,) = view(cut, None).reports
     assert (len(report.models), report.unsaid) == (10 - cut.left_out, frozenset())
-    assert "says nothing of" in report.trouble
+    assert "says nothing of" in report.error
 
 
 def test_a_full_state_is_taken_at_its_word() -> None:
@@ -62,4 +62,4 @@ def test_a_full_state_is_taken_at_its_word() -> None:
         parse_state(fitting_text(STATE)), RenderedRepository("pool-0", (*MODELS, RenderedModel("x", "", {})))
     ).reports
     assert ({model.model for model in report.models}, report.unsaid) == ({model.name for model in MODELS}, frozenset())
-    assert report.trouble == ""
+    assert report.error == ""

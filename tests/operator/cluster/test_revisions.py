@@ -6,7 +6,7 @@ from tests.operator.cluster.scene import Declared, declare, model_body, until, w
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import CONTROLLER_REVISION
 from argosy.planning.history import Revision
-from argosy.render.workloads import LatestForms, controller_revision, form_name, managed_selector
+from argosy.render.workloads import LatestRevisions, controller_revision, controller_revision_name, managed_selector
 
 
 async def test_a_history_is_written_renumbered_read_back_and_cut(
@@ -15,7 +15,7 @@ async def test_a_history_is_written_renumbered_read_back_and_cut(
     model = declare(cluster, model_body(namespace, "grown"))
     uid = model.metadata.uid
     newer = model.model_copy(update={"spec": model.spec.model_copy(update={"version": 2})})
-    one, two = Revision(form_name(model), 1), Revision(form_name(newer), 2)
+    one, two = Revision(controller_revision_name(model), 1), Revision(controller_revision_name(newer), 2)
     bodies = [controller_revision(declared.pool, model, one), controller_revision(declared.pool, newer, two)]
     async with watching(connection, namespace) as watched:
         assert await declared.apply(watched, bodies) == ()
@@ -25,7 +25,7 @@ async def test_a_history_is_written_renumbered_read_back_and_cut(
         back = controller_revision(declared.pool, model, Revision(one.name, 3))
         assert await declared.apply(watched, [back], f"ControllerRevision {namespace}/{two.name}") == ()
         assert set(watched.cache.revisions()[uid]) == {Revision(one.name, 3), two}
-        latest = LatestForms()
+        latest = LatestRevisions()
         async for page in connection.pages(CONTROLLER_REVISION, namespace, {"labelSelector": managed_selector()}):
             latest.add(page["items"])
         (revision,) = latest.bodies()

@@ -11,7 +11,7 @@ from tests.operator.render.workloads.cases import IMAGES
 from argosy.cluster.cache.builds.build_objects import of_job
 from argosy.cluster.cache.builds.build_view import BuildView
 from argosy.controller.rendering.builds import UNREPORTED_S, BuildRenderer, Builds
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.render.workloads import TTL_S, Cluster, build_job, object_identity
 from argosy_agent.contract.builds import FINAL_EXIT_CODE, BuildFailure, BuildReport, BuildState
 
@@ -30,7 +30,7 @@ HALF = BuildReport(BuildState.BUILDING, percent=40)
 
 
 def rendered(
-    *builds: PlannedBuild, view: BuildView | None = None, now: datetime = NOW, cluster: Cluster = CASE.cluster
+    *builds: ScheduledBuild, view: BuildView | None = None, now: datetime = NOW, cluster: Cluster = CASE.cluster
 ) -> Builds:
     views = {view.name: view} if view is not None else {}
     return BuildRenderer(CASE.pool, IMAGES, cluster, now).builds(builds, views)
@@ -40,7 +40,7 @@ def names(builds: Builds) -> set[str]:
     return {object_identity(item) for item in builds.objects}
 
 
-def seen(build: PlannedBuild = BUILD, ended: str = "", **more: Any) -> BuildView:
+def seen(build: ScheduledBuild = BUILD, ended: str = "", **more: Any) -> BuildView:
     """Return the build with its Job as created; `ended` names the condition by which it is over."""
     body = {**build_job(CASE.pool, build, IMAGES, CASE.cluster)}
     if ended:

@@ -12,7 +12,7 @@ from tests.operator.controller.test_reconciler import KEY, NOW, observed
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.controller.reconciler import Reconciler
-from argosy.controller.rendering.revisions import FormNames
+from argosy.controller.rendering.revisions import RevisionNames
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
 from argosy.planning.history import Revision
@@ -150,7 +150,7 @@ async def test_the_history_of_what_is_gone_goes() -> None:
 
 
 def test_names_of_revisions_live_as_long_as_the_revisions() -> None:
-    names = FormNames()
+    names = RevisionNames()
     revisions = [parsed_body(model(f"m{number}", version=number + 1)).newest for number in range(10)]
     reported = [names.of(revision) for revision in revisions]
     assert [names.of(revision) for revision in revisions] == reported

@@ -20,7 +20,7 @@ from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
 from argosy.planning.history import Revision
 from argosy.planning.nodes.cordons import UNCORDONED_AT
-from argosy.render.workloads import LatestForms, controller_revision
+from argosy.render.workloads import LatestRevisions, controller_revision
 
 STATUS = InferenceModelStatus(
     observed_generation=1,
@@ -183,7 +183,7 @@ def recalled(*bodies: dict[str, Any]) -> Store:
         resource, problems = parse_body(body)
         assert problems == []
         assert resource is not None
-        latest = LatestForms()
+        latest = LatestRevisions()
         latest.add([controller_revision(owner, resource, Revision("r", 1))])
         for revision in latest.bodies():
             result.recall(parsed_body(revision))

@@ -71,18 +71,18 @@ async def test_the_last_word_of_a_server_that_hangs_stands_for_a_while(server: M
     assert (await server.observe(100.0)).ready
     answers.goes.clear()
     report = await server.observe(100.0 + EXPIRY_S - 0.1)
-    assert (report.ready, report.trouble) == (True, "")
+    assert (report.ready, report.error) == (True, "")
     assert await server.tallies() == (), "what it has done is not asked of one that does not answer"
     report = await server.observe(100.0 + EXPIRY_S)
     assert not report.ready
-    assert report.trouble == (
+    assert report.error == (
         "server laptop-0 has not answered for 5 s; it is asked again and again. If it goes on like that, end its "
         "process (kill -9 4711): it is started again"
     )
     assert report.models == ()
     answers.goes.set()
     report = await server.observe(107.0)
-    assert (report.ready, report.trouble) == (True, "")
+    assert (report.ready, report.error) == (True, "")
     assert await server.tallies() == ("tally",)
 
 
@@ -121,5 +121,5 @@ async def test_a_process_s_report_does_not_count_for_the_next(
     await server.keep(101.0)
     report = await server.observe(101.0)
     assert not report.ready
-    assert "ended with 1" in report.trouble
+    assert "ended with 1" in report.error
     await server.stop()

@@ -46,7 +46,7 @@ class Cluster:
     a `broken` GPU, and a load there is tried again every 20 seconds. `slow` is how long
     one change takes, `replaced` are the Pods that had to be started again with other GPUs in the last round. While
     `frozen`, routes stay as they are; Pods that are `unlabelled` get none, and those that are `unready` take no
-    requests. `elsewhere` is what another pool is to serve, and whether it is reached there. `noted` is what each server
+    requests. `moved` is what another pool is to serve, and whether it is reached there. `noted` is what each server
     served when it was last heard of.
     """
 
@@ -64,7 +64,7 @@ class Cluster:
     noted: dict[str, RenderedRepository] = field(default_factory=dict)
     unlabelled: frozenset[str] = frozenset()
     unready: frozenset[str] = frozenset()
-    elsewhere: dict[str, bool] = field(default_factory=dict)
+    moved: dict[str, bool] = field(default_factory=dict)
 
     def tick(self, resources: Sequence[Resource], seconds: float = 1) -> Outcome:
         """Run one round, and let the servers act on it in that time."""
@@ -73,7 +73,7 @@ class Cluster:
             reports=tuple(self._report(name) for name in self.servers),
             repositories=tuple(self._repository(name) for name in self.servers),
             served=tuple(self.noted.values()),
-            elsewhere=self.elsewhere,
+            moved=self.moved,
         )
         snapshot = replace(self.snapshot, resources=tuple(resources), nodes=self.nodes, pools={POOL: pool})
         outcome = reconcile(snapshot, self.now)

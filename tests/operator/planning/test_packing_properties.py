@@ -10,7 +10,7 @@ from tests.properties import examples
 
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import Demand, Footprint, Gpu, Group, Node, PoolFacts
-from argosy.planning.packing.lower_bound import lower_bound, with_a_place
+from argosy.planning.packing.lower_bound import lower_bound, placed_groups
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import PoolPlan
 
@@ -77,7 +77,7 @@ def test_no_gpu_holds_more_than_it_can(facts: PoolFacts) -> None:
             here = [placement for placement in server.placements if gpu in placement.gpus]
             assert sum(p.memory for p in here) <= sizes[gpu] * (1000 - facts.headroom) // 1000
             assert sum(p.compute for p in here) <= 1000
-            assert len(here) == 1 or not any(p.whole for p in here)
+            assert len(here) == 1 or not any(p.exclusive for p in here)
 
 
 @given(pools())
@@ -173,7 +173,7 @@ def seats(plan: PoolPlan) -> set[tuple[str, str, str, str, tuple[int, ...]]]:
 @examples(100)
 def test_a_plan_takes_no_fewer_gpus_than_the_bound_of_what_it_packs(facts: PoolFacts) -> None:
     plan = pack(facts)
-    placed = replace(facts, groups=with_a_place(facts.groups, plan.servers))
+    placed = replace(facts, groups=placed_groups(facts.groups, plan.servers))
     assert plan.unplaced or placed == facts
     assert lower_bound(placed) <= plan.gpus_used <= plan.gpus_total
 
@@ -242,7 +242,7 @@ def _fits(facts: PoolFacts, node: Node, needs: Sequence[Footprint], seats: Seque
         here = [need for need, seat in zip(needs, seats, strict=True) if gpu.index in seat]
         if sum(need.memory for need in here) > gpu.memory * (1000 - facts.headroom) // 1000:
             return False
-        if sum(need.compute for need in here) > 1000 or (len(here) > 1 and any(need.whole for need in here)):
+        if sum(need.compute for need in here) > 1000 or (len(here) > 1 and any(need.exclusive for need in here)):
             return False
     several = [seat for seat in seats if len(seat) > 1]
     return all(any(set(seat) <= joined for joined in node.nvlink) for seat in several)

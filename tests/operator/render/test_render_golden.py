@@ -11,7 +11,7 @@ import pytest
 from argosy.api.documents import parse_documents
 from argosy.cli.planning.nodes import read_nodes
 from argosy.planning.builds.observed import ObservedBuild
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.reconcile import reconcile
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_agent.contract.builds import BuildReport, BuildState
@@ -42,7 +42,7 @@ def rendered(case: Path) -> dict[str, str]:
     return result
 
 
-def ready(build: PlannedBuild) -> tuple[str, ObservedBuild]:
+def ready(build: ScheduledBuild) -> tuple[str, ObservedBuild]:
     """Return the build, as it is observed once its engine is there."""
     request = build.request
     uri = f"{request.store}/{request.architecture}/{PurePosixPath(request.model.uri).name}"

@@ -65,7 +65,7 @@ def written(resources: list[Resource], plan: FleetPlan, *, up: bool) -> dict[str
             ready=up or number % 2 == 0,
             models=tuple(LoadedModel(p.model, 1, loaded, "" if up else WORDS) for p in server.placements),
             url=f"http://{server.name}:8000",
-            trouble="" if up else WORDS,
+            error="" if up else WORDS,
         )
         for number, server in enumerate(plan.pools[0].servers)
     ]

@@ -42,7 +42,7 @@ class Devices:
     def instances(self, demand: Demand) -> int | None:
         """Return how many instances more each device that it sits on has room for; None where that is not known."""
         need = demand.footprint
-        if need.whole or (not need.memory and not need.compute):
+        if need.exclusive or (not need.memory and not need.compute):
             return None
         memory, compute = need.memory // demand.instances, need.compute // demand.instances
         return min((_times(left, memory, compute) for _, left in self.gpus.get(demand.model, ())), default=None)

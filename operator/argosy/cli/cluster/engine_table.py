@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from argosy.local.printing import age
-from argosy.planning.amounts import counted, gib
+from argosy.planning.amounts import gib, quantity
 from argosy.planning.builds.uses import EngineUses
 from argosy_agent.engines.inventory import Half, StoredEngine
 from argosy_agent.engines.manifest import Manifest
@@ -70,8 +70,8 @@ def total(removed: Sequence[StoredEngine | Half], dry_run: bool) -> str:
     engines = sum(isinstance(entry, StoredEngine) for entry in removed)
     size = sum(entry.size if isinstance(entry, Half) else _size(entry) for entry in removed)
     done = "would be removed" if dry_run else "removed"
-    unfinished = counted(len(removed) - engines, "unfinished build")
-    return f"{counted(engines, 'engine')} and {unfinished}, {_amount(size)}, {done}"
+    unfinished = quantity(len(removed) - engines, "unfinished build")
+    return f"{quantity(engines, 'engine')} and {unfinished}, {_amount(size)}, {done}"
 
 
 def _row(engine: StoredEngine, uses: EngineUses, now: datetime) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ def _size(engine: StoredEngine) -> int:
 
 
 def _sum(engines: int, size: int) -> str:
-    return f"{counted(engines, 'engine')}, {_amount(size)}"
+    return f"{quantity(engines, 'engine')}, {_amount(size)}"
 
 
 def _time(seconds: float) -> datetime:

@@ -93,7 +93,7 @@ def collect_engines(
     before = time.time() - _seconds(older_than)
     resources = _resources(filename or [])
     uses = EngineUses(resources)
-    if not uses.are_known:
+    if not uses.has_models:
         typer.echo(_NO_MODELS, err=True)
     removed: list[StoredEngine | Half] = []
     try:
@@ -111,7 +111,7 @@ def _collect(store: EngineStore, uses: EngineUses, before: float, dry_run: bool)
     def is_used(engine: StoredEngine) -> bool:
         return bool(uses.of(engine.key, engine.requests))
 
-    return store.collect(is_used if uses.are_known else None, before, remove=not dry_run)
+    return store.collect(is_used if uses.has_models else None, before, remove=not dry_run)
 
 
 def _resources(filenames: Sequence[Path]) -> list[Resource]:

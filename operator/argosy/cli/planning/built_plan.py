@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from argosy.planning.builds.observed import JobState, ObservedBuild
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.reconcile import Outcome, reconcile
 from argosy.snapshot import FleetSnapshot
 from argosy_agent.contract.builds import BuildReport, BuildState
@@ -13,7 +13,7 @@ TO_BE_BUILT = "file:/engine-that-is-to-be-built"
 """The URI of an engine that is not built yet."""
 
 
-def built_plan(snapshot: FleetSnapshot, now: datetime) -> tuple[Outcome, tuple[PlannedBuild, ...]]:
+def built_plan(snapshot: FleetSnapshot, now: datetime) -> tuple[Outcome, tuple[ScheduledBuild, ...]]:
     """Return the outcome of a snapshot once its engines are built, and the builds that this takes."""
     first = reconcile(snapshot, now)
     builds = {key: planned for key, planned in first.builds.items() if any(not build.is_over for build in planned)}
@@ -27,6 +27,6 @@ def built_plan(snapshot: FleetSnapshot, now: datetime) -> tuple[Outcome, tuple[P
     return reconcile(replace(snapshot, pools={**snapshot.pools, **pools}), now), all_builds
 
 
-def _built(build: PlannedBuild) -> ObservedBuild:
+def _built(build: ScheduledBuild) -> ObservedBuild:
     report = BuildReport(BuildState.READY, percent=100, key="0" * 32, uri=TO_BE_BUILT)
     return ObservedBuild(build.name, report, JobState.COMPLETE)

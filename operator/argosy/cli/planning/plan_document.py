@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.facts import PoolFacts
 from argosy.planning.packing.capacity import gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus
@@ -15,7 +15,7 @@ Document = dict[str, Any]
 def plan_document(
     plan: FleetPlan,
     facts: Sequence[PoolFacts],
-    builds: Sequence[PlannedBuild] = (),
+    builds: Sequence[ScheduledBuild] = (),
     advice: Mapping[str, str] | None = None,
 ) -> Document:
     """Return a plan with its totals, pools, unplaced groups, the engines to build first, and advice by resource.
@@ -47,7 +47,7 @@ def plan_document(
     }
 
 
-def _build(build: PlannedBuild) -> Document:
+def _build(build: ScheduledBuild) -> Document:
     request = build.request
     return {
         "models": list(build.owners),
@@ -96,5 +96,5 @@ def _model(placement: Placement) -> Document:
         "instances": placement.instances,
         "memory": placement.memory,
         "compute": placement.compute,
-        "whole": placement.whole,
+        "whole": placement.exclusive,
     }

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from argosy.planning.amounts import counted, gib, percent
+from argosy.planning.amounts import gib, percent, quantity
 from argosy.planning.facts import Gpu, Node, PoolFacts
 from argosy.planning.packing.capacity import gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus
@@ -42,7 +42,7 @@ def plan_picture(plan: FleetPlan, facts: Sequence[PoolFacts]) -> str:
 
 
 def _summary(plan: FleetPlan, facts: Sequence[PoolFacts]) -> str:
-    totals = f"{counted(plan.gpus_used, 'GPU')} used; one model per GPU would take {plan.gpus_one_per_model}; "
+    totals = f"{quantity(plan.gpus_used, 'GPU')} used; one model per GPU would take {plan.gpus_one_per_model}; "
     unplaced = sum(len(pool.unplaced) for pool in plan.pools)
     return totals + f"lower bound {fewest_gpus(plan, facts)}" + (f"; {unplaced} unplaced" if unplaced else "")
 
@@ -108,7 +108,7 @@ def _used_gpu(gpu: Gpu, server: ServerPlan, colours: Mapping[str, str], left: in
 
 
 def _compute(placements: Sequence[Placement]) -> str:
-    if any(placement.whole for placement in placements):
+    if any(placement.exclusive for placement in placements):
         return "exclusive"
     return f"compute {percent(sum(placement.compute for placement in placements))}"
 

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from argosy.cli.planning.plan_document import gpus_total, gpus_withheld
 from argosy.local.builds.rows import engine_of, models_of
-from argosy.planning.amounts import counted, gib, percent
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.amounts import gib, percent, quantity
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.facts import Node, PoolFacts
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus
@@ -25,7 +25,7 @@ _NAMES = 5
 def plan_table(
     plan: FleetPlan,
     facts: Sequence[PoolFacts],
-    builds: Sequence[PlannedBuild] = (),
+    builds: Sequence[ScheduledBuild] = (),
     advice: Mapping[str, str] | None = None,
 ) -> RenderableType:
     """Return a table for each pool, the totals, what fits nowhere, the engines to build first, advice by resource."""
@@ -62,8 +62,8 @@ def _line(reason: str, general: str, unplaced: Sequence[Unplaced]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]} fit nowhere ({reason}): {general}"
 
 
-def _build(build: PlannedBuild) -> Text:
-    gpus = f", on {counted(build.request.gpus, 'GPU')}" if build.request.gpus else ""
+def _build(build: ScheduledBuild) -> Text:
+    gpus = f", on {quantity(build.request.gpus, 'GPU')}" if build.request.gpus else ""
     return Text(f"To be built first: {engine_of(build.request)} for {models_of(build.owners)}{gpus}")
 
 
@@ -83,7 +83,7 @@ def _pool_table(pool: PoolPlan, facts: PoolFacts) -> Table:
             table.add_row(*row)
         table.add_section()
     for node, free in _free(pool, facts):
-        table.add_row("", node, f"{counted(free, 'GPU')} free", "", "", "", style="dim")
+        table.add_row("", node, f"{quantity(free, 'GPU')} free", "", "", "", style="dim")
     return table
 
 
@@ -111,7 +111,7 @@ def _memory(used: int, total: int) -> str:
 
 
 def _compute(here: Sequence[Placement]) -> str:
-    if any(placement.whole for placement in here):
+    if any(placement.exclusive for placement in here):
         return f"{bar(1, 1)} whole"
     used = sum(placement.compute for placement in here)
     return f"{bar(used, FULL_COMPUTE)} {percent(used)}"
@@ -135,7 +135,7 @@ def _free(pool: PoolPlan, facts: PoolFacts) -> Iterator[tuple[str, int]]:
 def _totals(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Text:
     total, withheld = gpus_total(facts), gpus_withheld(facts)
     apart, bound = plan.gpus_one_per_model, fewest_gpus(plan, facts)
-    text = Text(f"\n{counted(plan.gpus_used, 'GPU')} used", style="bold")
+    text = Text(f"\n{quantity(plan.gpus_used, 'GPU')} used", style="bold")
     others = f", {withheld} held by others" if withheld else ""
     text.append(f", {total - plan.gpus_used - withheld} of {total} free{others}. ", style="not bold")
     if any(pool.unplaced for pool in plan.pools):

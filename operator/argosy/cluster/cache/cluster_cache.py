@@ -21,7 +21,7 @@ from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import Kind
 from argosy.planning.facts import Node
 from argosy.planning.history import Revision
-from argosy.planning.nodes.last_known import with_last_known
+from argosy.planning.nodes.last_reported import with_last_reported
 from argosy.planning.nodes.reservations import PodGpus
 from argosy.render.names import label
 from argosy.render.workloads import (
@@ -78,7 +78,7 @@ class ClusterCache:
         """Return the nodes; one that does not tell of its GPUs has those that are noted with the servers there."""
         details = (owned.detail for owned in self._indexers[kinds.CONFIG_MAP.name].all())
         noted = (detail.hardware for detail in details if isinstance(detail, Desired))
-        return with_last_known(self._nodes.all(), {node.name: node for node in noted if node is not None})
+        return with_last_reported(self._nodes.all(), {node.name: node for node in noted if node is not None})
 
     def foreign_gpus(self) -> PodGpus:
         """Return GPUs that Pods hold which are not ours, by node and Pod."""

@@ -9,7 +9,7 @@ from argosy_agent.contract import LoadedModel, LoadState, RenderedRepository
 from argosy_agent.contract.documents import AgentState
 
 
-def with_last_known(said: AgentState, noted: RenderedRepository | None) -> tuple[AgentState, frozenset[str]]:
+def with_last_reported(said: AgentState, noted: RenderedRepository | None) -> tuple[AgentState, frozenset[str]]:
     """Return the state with what is noted of models that it leaves out, and their names.
 
     `noted`: what the server was asked to have and had ready; None where that is not known.

@@ -9,7 +9,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.cluster.cache.builds.build_objects import BuildPod
 from argosy.cluster.cache.builds.build_view import BuildView, build_views
 from argosy.cluster.cache.indexer import Owned, PoolLabel
-from argosy.cluster.cache.left_out import trouble, with_last_known
+from argosy.cluster.cache.left_out import trouble, with_last_reported
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.server_objects import AccountUid, Desired, Held, Running, State
 from argosy.planning.facts import CurrentServer, ServerReport
@@ -163,7 +163,7 @@ def _present(server: _Server) -> tuple[AgentState | None, PodView | None, frozen
     pod = next((pod for pod in server.pods if said is not None and pod.uid == said.pod and not pod.terminating), None)
     if said is None or pod is None:
         return None, None, frozenset()
-    whole, unsaid = with_last_known(said, server.desired.served if server.desired else None)
+    whole, unsaid = with_last_reported(said, server.desired.served if server.desired else None)
     return whole, pod, unsaid
 
 
@@ -171,12 +171,12 @@ def _report(name: str, server: _Server) -> ServerReport:
     said, pod, unsaid = _present(server)
     if said is None or pod is None:
         since = _unscheduled_since(server)
-        return ServerReport(name, ready=False, trouble=_trouble(server, None), unscheduled_since=since)
+        return ServerReport(name, ready=False, error=_trouble(server, None), unscheduled_since=since)
     return ServerReport(
         name,
         ready=pod.server_ready and said.live,
         models=said.models,
-        trouble=_trouble(server, said),
+        error=_trouble(server, said),
         settled=said.settled,
         takes_requests=pod.ready,
         routes=pod.routes,

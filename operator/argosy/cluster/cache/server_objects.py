@@ -10,7 +10,7 @@ from typing import Any
 from argosy.cluster.cache.pods.pod_trouble import deployment_trouble
 from argosy.planning.facts import CurrentServer, Node
 from argosy.planning.history import Revision
-from argosy.planning.nodes.last_known import parse_hardware
+from argosy.planning.nodes.last_reported import parse_hardware
 from argosy.render.names import label
 from argosy.render.workloads import (
     ACCOUNT_ANNOTATION,

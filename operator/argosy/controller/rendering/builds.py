@@ -15,7 +15,7 @@ from argosy.api.values.identity import Identity
 from argosy.cluster.cache.builds.build_objects import BuildJob
 from argosy.cluster.cache.builds.build_view import BuildView
 from argosy.planning.builds.observed import JobState
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.render.names import build_name
 from argosy.render.workloads import (
     TTL_S,
@@ -66,7 +66,7 @@ class BuildRenderer:
     cluster: Cluster
     now: datetime
 
-    def builds(self, planned: Sequence[PlannedBuild], views: Mapping[str, BuildView]) -> Builds:
+    def builds(self, planned: Sequence[ScheduledBuild], views: Mapping[str, BuildView]) -> Builds:
         """Return what is to stand of the builds that the pool's models ask for; what stands of any other goes."""
         every = [self._build(build, views.get(build.name, BuildView(build.name))) for build in planned]
         policy = (builds_network_policy(self.pool),) if planned else ()
@@ -77,7 +77,7 @@ class BuildRenderer:
             owners={identity: owner for one in every for identity, owner in one.owners.items()},
         )
 
-    def _build(self, build: PlannedBuild, view: BuildView) -> Builds:
+    def _build(self, build: ScheduledBuild, view: BuildView) -> Builds:
         fate, until = self._fate(build, view)
         runs = fate is _Fate.APPLY or (fate is _Fate.STAY and not _is_over(view.job))
         objects = [*build_configmaps(self.pool, build), *(build_rights(self.pool, build) if runs else ())]
@@ -88,7 +88,7 @@ class BuildRenderer:
         owners = {str(object_identity(each)): build.owners[0] for each in objects} if build.owners else {}
         return Builds(tuple(objects), keep, until, owners)
 
-    def _fate(self, build: PlannedBuild, view: BuildView) -> tuple[_Fate, datetime | None]:
+    def _fate(self, build: ScheduledBuild, view: BuildView) -> tuple[_Fate, datetime | None]:
         """What becomes of the build's Job, and until when that holds though nothing changes."""
         if view.job is None:
             return (_Fate.APPLY if build.start else _Fate.GO), None
@@ -97,7 +97,7 @@ class BuildRenderer:
         until = self._stays_until(build, view, view.job)
         return (_Fate.STAY, until) if until is not None and self.now < until else (_Fate.GO, None)
 
-    def _fate_of_active(self, build: PlannedBuild, view: BuildView, job: BuildJob) -> _Fate:
+    def _fate_of_active(self, build: ScheduledBuild, view: BuildView, job: BuildJob) -> _Fate:
         if not build.start and not build.is_over:
             return _Fate.GO
         if view.last_code == FINAL_EXIT_CODE and not self.cluster.judges_failures:
@@ -109,7 +109,7 @@ class BuildRenderer:
             return _Fate.APPLY if build.start else _Fate.STAY
         return _Fate.STAY if view.runs or reported else _Fate.GO
 
-    def _stays_until(self, build: PlannedBuild, view: BuildView, job: BuildJob) -> datetime | None:
+    def _stays_until(self, build: ScheduledBuild, view: BuildView, job: BuildJob) -> datetime | None:
         """How long a Job that is over stays; None where it does not."""
         since = job.since or self.now
         if view.report is None or not view.report.is_final:
@@ -119,7 +119,7 @@ class BuildRenderer:
                 return None  # what it failed of may be put right
         return since + timedelta(seconds=TTL_S)
 
-    def _is_as_made(self, build: PlannedBuild, job: BuildJob) -> bool:
+    def _is_as_made(self, build: ScheduledBuild, job: BuildJob) -> bool:
         """Whether the Job's template is the one that it would have now. One that is over has no place in the plan."""
         placed = build if build.start else replace(build, node=job.node, gpus=job.gpus)
         return job_hash(self.pool, placed, self.images, self.cluster) == job.template

@@ -10,14 +10,14 @@ from argosy.api.values.identity import Identity
 from argosy.controller.resources.store import Declared
 from argosy.planning.history import Revision, revised
 from argosy.reconcile import Outcome
-from argosy.render.workloads import REVISION, KubernetesObject, controller_revision, form_name
+from argosy.render.workloads import REVISION, KubernetesObject, controller_revision, controller_revision_name
 
 Known = Mapping[str, Sequence[Revision]]
 """The revisions that stand in the cluster, by the uid of what they belong to."""
 
 
 @dataclass(slots=True)
-class FormNames:
+class RevisionNames:
     """The names of forms, of which each is told by its content once, for as long as its spec lives."""
 
     _names: dict[str, tuple[ReferenceType[object], str]] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class FormNames:
         uid = form.metadata.uid
         spec, name = self._names.get(uid, (None, ""))
         if spec is None or spec() is not form.spec:
-            name = form_name(form)
+            name = controller_revision_name(form)
             self._names[uid] = ref(form.spec, partial(self._forget, uid)), name
         return name
 
@@ -49,7 +49,7 @@ class Revisions:
     kept: frozenset[Identity]
 
 
-def revisions(declared: Declared, outcome: Outcome, known: Known, names: FormNames) -> Revisions:
+def revisions(declared: Declared, outcome: Outcome, known: Known, names: RevisionNames) -> Revisions:
     """A form is written once it is acted upon, by the pool that does.
 
     Where the newest form of a resource is wrong, or another pool is to act on it, its history stays as it is.

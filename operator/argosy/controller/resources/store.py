@@ -9,7 +9,7 @@ from argosy.api.values.identity import Identity, PoolKey
 from argosy.controller.resources.parsed_body import ParsedBody
 from argosy.planning.facts import Device
 from argosy.planning.nodes.cordons import UNCORDONED_AT
-from argosy.render.workloads import form_of
+from argosy.render.workloads import recorded_spec
 
 KEPT = 2000
 """How many resources that are gone are remembered: of two that tell of resources, one is later."""
@@ -119,7 +119,7 @@ class Store:
     def _recalled_once(self, parsed: ParsedBody) -> _Entry | None:
         """What was recalled of a resource that is put for the first time. It is forgotten where it says the same."""
         recalled = self._recalled.get(parsed.newest.identity)
-        if recalled is not None and parsed.valid and form_of(recalled.newest) == form_of(parsed.newest):
+        if recalled is not None and parsed.valid and recorded_spec(recalled.newest) == recorded_spec(parsed.newest):
             del self._recalled[parsed.newest.identity]
         return recalled
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from argosy.local.process import LocalProcess, last_line, stop
 from argosy.planning.builds.observed import JobState, ObservedBuild
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy_agent.contract.builddocuments import parse_report, request_text
 from argosy_agent.contract.builds import BuildFailure, BuildReport, BuildState
 from argosy_agent.contract.fields import DocumentError
@@ -30,7 +30,7 @@ class LocalBuild:
     folder still holds; any other report is removed, so that the build is tried again.
     """
 
-    def __init__(self, planned: PlannedBuild, folder: Path, program: tuple[str, ...] = PROGRAM) -> None:
+    def __init__(self, planned: ScheduledBuild, folder: Path, program: tuple[str, ...] = PROGRAM) -> None:
         self.planned, self._folder, self._program = planned, folder, program
         self._process: LocalProcess | None = None
         self._started = self._start_at = 0.0
@@ -61,7 +61,7 @@ class LocalBuild:
 
     @property
     def observed(self) -> ObservedBuild:
-        """The build as `plan_builds` sees it."""
+        """The build as `schedule_builds` sees it."""
         return ObservedBuild(
             self.planned.name,
             self._report,

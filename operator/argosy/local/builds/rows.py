@@ -18,7 +18,7 @@ def row_of(build: LocalBuild) -> BuildRow:
         state=observed.state.value,
         phase=report.phase if report is not None and build.is_running else "",
         percent=report.percent if report is not None else 0,
-        line=observed.trouble or (report.line if report is not None else ""),
+        line=observed.error or (report.line if report is not None else ""),
     )
 
 

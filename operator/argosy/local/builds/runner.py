@@ -9,14 +9,14 @@ from pathlib import Path
 from argosy.api.values.identity import PoolKey
 from argosy.local.views.rows import BuildRow
 from argosy.planning.builds.observed import ObservedBuild
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.facts import Node
 
 from .build import LocalBuild, end_left
 from .command import PROGRAM
 from .rows import row_of
 
-Planned = Mapping[PoolKey, Sequence[PlannedBuild]]
+Planned = Mapping[PoolKey, Sequence[ScheduledBuild]]
 _TURN = "one build runs at a time on this machine, and it is not its turn yet"
 
 
@@ -94,7 +94,7 @@ class LocalBuilds:
         if ready:
             ready[0].start(self._devices(ready[0].planned), now)
 
-    def _devices(self, planned: PlannedBuild) -> tuple[str, ...]:
+    def _devices(self, planned: ScheduledBuild) -> tuple[str, ...]:
         uuids = {gpu.index: gpu.uuid for gpu in self._node.gpus}
         return tuple(uuids[gpu] or str(gpu) for gpu in planned.gpus)
 
@@ -122,13 +122,13 @@ def _remove_left(folder: Path) -> None:
 
 def _in_turn(build: LocalBuild) -> ObservedBuild:
     observed = build.observed
-    waits = build.planned.start and not (build.is_running or build.is_over or observed.trouble)
-    return replace(observed, trouble=_TURN) if waits else observed
+    waits = build.planned.start and not (build.is_running or build.is_over or observed.error)
+    return replace(observed, error=_TURN) if waits else observed
 
 
-def _merged(planned: Planned) -> dict[str, PlannedBuild]:
+def _merged(planned: Planned) -> dict[str, ScheduledBuild]:
     """Return the builds of all pools by name. A build of several pools starts if one of them starts it."""
-    merged: dict[str, PlannedBuild] = {}
+    merged: dict[str, ScheduledBuild] = {}
     for build in (build for builds in planned.values() for build in builds):
         before = merged.get(build.name)
         if before is None or (build.start and not before.start):

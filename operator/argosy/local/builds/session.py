@@ -16,9 +16,9 @@ from argosy.local.views.rows import BuildRow
 from argosy.planning.builds.architectures import why_no_architecture
 from argosy.planning.builds.engines import EngineFacts
 from argosy.planning.builds.observed import ObservedBuild
-from argosy.planning.builds.plan import PlannedBuild
 from argosy.planning.builds.pool import PoolEngines
-from argosy.planning.builds.scheduling import plan_builds
+from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.scheduling import schedule_builds
 from argosy.planning.facts import Node
 from argosy.planning.nodes.pool_nodes import PoolNodes
 
@@ -46,7 +46,7 @@ class BuildView(Protocol):
 class RequestedBuilds:
     """The builds for this machine, and, by model identity, why a model has none."""
 
-    planned: Mapping[PoolKey, tuple[PlannedBuild, ...]]
+    planned: Mapping[PoolKey, tuple[ScheduledBuild, ...]]
     impossible: Mapping[str, str]
 
 
@@ -62,9 +62,9 @@ def requested_builds(
         facts = EngineFacts(PoolNodes.of(pool, (node,)), observed.get(pool.key, {}), {}, installed_compilers())
         engines[pool.key] = PoolEngines.of(facts, models, models)
         for model in engines[pool.key].models.values():
-            if not model.declared.asked:
+            if not model.declared.requested:
                 impossible[model.declared.model.identity] = why_no_architecture(facts.nodes, model.declared.model)
-    return RequestedBuilds(plan_builds(engines, ()), impossible)
+    return RequestedBuilds(schedule_builds(engines, ()), impossible)
 
 
 class BuildSession:

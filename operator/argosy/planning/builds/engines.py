@@ -19,7 +19,7 @@ from argosy_agent.contract.builds import BuildRequest, BuildState, digest_of
 
 
 @dataclass(frozen=True, slots=True)
-class AskedEngine:
+class RequestedEngine:
     """An engine that one version of a model asks for, on one architecture.
 
     `digest` is of what is asked for, whatever image builds it and wherever it is kept. `former` is what serves in its
@@ -53,7 +53,7 @@ class AskedEngine:
         return self.state is BuildState.READY
 
     @property
-    def is_known(self) -> bool:
+    def is_begun(self) -> bool:
         """Whether its build was begun, or something serves in its place."""
         return self.former is not None or self.build.report is not None or self.build.job is not JobState.ABSENT
 
@@ -67,22 +67,24 @@ class AskedEngine:
 
 
 @dataclass(frozen=True, slots=True)
-class FormEngines:
-    """All engines that one form of a model asks for."""
+class SpecEngines:
+    """All engines that one spec of a model requests."""
 
     model: InferenceModel
-    asked: tuple[AskedEngine, ...] = ()
+    requested: tuple[RequestedEngine, ...] = ()
 
     @property
     def architectures(self) -> frozenset[str]:
         """Those that it is to be built for."""
-        return frozenset(each.architecture for each in self.asked)
+        return frozenset(engine.architecture for engine in self.requested)
 
     @property
     def complete(self) -> frozenset[str]:
         """The architectures on which every declared version can be served."""
         return frozenset(
-            each for each in self.architectures if len(self._files(each)) == len(self.model.spec.declared_versions)
+            architecture
+            for architecture in self.architectures
+            if len(self._files(architecture)) == len(self.model.spec.declared_versions)
         )
 
     @property
@@ -91,12 +93,12 @@ class FormEngines:
         there once no build is left to wait for, or that served before. The same versions are served everywhere.
         """
         if self.complete:
-            return {each: self._files(each) for each in sorted(self.complete)}
-        there = {each: self._settled(each) for each in sorted(self.architectures)}
+            return {architecture: self._files(architecture) for architecture in sorted(self.complete)}
+        there = {architecture: self._settled(architecture) for architecture in sorted(self.architectures)}
         most = max(there.values(), key=len, default={}).keys()
         return {
-            each: {version: files[version] for version in most}
-            for each, files in there.items()
+            architecture: {version: files[version] for version in most}
+            for architecture, files in there.items()
             if most and most <= files.keys()
         }
 
@@ -107,18 +109,18 @@ class FormEngines:
         spec = self.model.spec
         if not versions or versions == set(spec.declared_versions):
             return self.model
-        kept = tuple(each for each in spec.versions if each.version in versions)
-        return self.model.model_copy(update={"spec": spec.model_copy(update={"versions": kept})})
+        versions_served = tuple(version for version in spec.versions if version.version in versions)
+        return self.model.model_copy(update={"spec": spec.model_copy(update={"versions": versions_served})})
 
     def _files(self, architecture: str) -> dict[int, EngineFiles]:
-        found = ((each.version, each.files) for each in self.asked if each.architecture == architecture)
-        return {version: files for version, files in found if files is not None}
+        entries = ((engine.version, engine.files) for engine in self.requested if engine.architecture == architecture)
+        return {version: files for version, files in entries if files is not None}
 
     def _settled(self, architecture: str) -> dict[int, EngineFiles]:
-        """What is there on an architecture and does not wait for other versions' builds."""
-        here = [each for each in self.asked if each.architecture == architecture]
-        over = all(each.build.is_over for each in here)
-        served = {each.version for each in here if over or each.former is not None}
+        """Return the engines of an architecture that do not wait for builds of other versions."""
+        here = [engine for engine in self.requested if engine.architecture == architecture]
+        over = all(engine.build.is_over for engine in here)
+        served = {engine.version for engine in here if over or engine.former is not None}
         return {version: files for version, files in self._files(architecture).items() if version in served}
 
 
@@ -138,56 +140,56 @@ class EngineFacts:
         """The pool."""
         return self.nodes.pool
 
-    def of(self, model: InferenceModel) -> FormEngines:
-        """Return the engines that a form of a model asks for."""
+    def of(self, model: InferenceModel) -> SpecEngines:
+        """Return the engines that a spec of a model requests."""
         formers, on_gpu = _formers(self.before.get(model.identity, ())), runs_on_gpu(self.nodes, model)
-        every = list(self._asked(model, {node.architecture(on_gpu) for node in self.nodes.selected}, formers))
-        known = {each.architecture for each in every if each.is_known}
-        wanted = architectures(self.nodes, model, known)
-        return FormEngines(model, tuple(each for each in every if each.architecture in wanted))
+        every = list(self._requested(model, {node.architecture(on_gpu) for node in self.nodes.selected}, formers))
+        begun = {engine.architecture for engine in every if engine.is_begun}
+        desired = architectures(self.nodes, model, begun)
+        return SpecEngines(model, tuple(engine for engine in every if engine.architecture in desired))
 
-    def _asked(
+    def _requested(
         self, model: InferenceModel, architectures: Iterable[str], formers: Mapping[tuple[int, str, str], EngineFiles]
-    ) -> Iterator[AskedEngine]:
+    ) -> Iterator[RequestedEngine]:
         for architecture in sorted(set(architectures) - {""}):
             for version, request in requests(model, self.pool, architecture, self.image).items():
                 name, digest = _names(request)
                 build = self.builds.get(name) or ObservedBuild(name)
-                yield AskedEngine(version, request, build, digest, formers.get((version, architecture, digest)))
+                yield RequestedEngine(version, request, build, digest, formers.get((version, architecture, digest)))
 
 
 def _names(request: BuildRequest) -> tuple[str, str]:
-    """`request.name`, and the same without the image that builds and the place that keeps; worked out together."""
+    """Return `request.name`, and the digest of the request without the image that builds it and the store that keeps
+    it.
+    """
     plain = asdict(request)
     return digest_of(plain)[:20], digest_of({**plain, "compiler": "", "store": ""})[:20]
 
 
 def _formers(entries: Iterable[EngineStatus]) -> dict[tuple[int, str, str], EngineFiles]:
-    """What serves by the status written last, by version, architecture and the request's digest."""
+    """Return the engines that serve by the status written last, by version, architecture and the request's digest."""
     return {
-        (each.version, each.architecture, each.request_digest): EngineFiles(each.storage_uri, each.digest)
-        for each in entries
-        if each.serving and each.storage_uri
+        (entry.version, entry.architecture, entry.request_digest): EngineFiles(entry.storage_uri, entry.digest)
+        for entry in entries
+        if entry.serving and entry.storage_uri
     }
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEngines:
-    """The engines of the form that is declared, and of the one that is acted upon: its former one, while it is held
-    back.
-    """
+    """The engines of the declared spec, and of the one that is acted upon: its last valid one, while it is deferred."""
 
-    declared: FormEngines
-    acting: FormEngines
+    declared: SpecEngines
+    acting: SpecEngines
 
     @property
-    def is_held(self) -> bool:
-        """Whether the former form goes on until the declared one's engines are there."""
+    def is_deferred(self) -> bool:
+        """Whether the last valid spec goes on until the declared one's engines are there."""
         return self.acting is not self.declared
 
 
-def waits(new: FormEngines, former: FormEngines) -> bool:
-    """Return whether a form lacks an engine where the former one serves. What failed is lacking for good."""
+def waits(new: SpecEngines, former: SpecEngines) -> bool:
+    """Return whether a spec lacks an engine where the former one serves. A failed engine is lacking for good."""
     if former.model.spec.engine is None:
         return not new.architectures or not new.architectures <= new.complete
     return not former.served.keys() & new.architectures <= new.complete

@@ -35,12 +35,15 @@ WAYS_OUT: Final[Mapping[BuildFailure, str]] = {
 
 def failure_of(build: ObservedBuild) -> BuildFailure:
     """Return why a build that failed did: its own word, or else what its Job tells."""
-    said = build.report.failure if build.report is not None else None
-    return said or build.failure or BuildFailure.BUILD_FAILED
+    reported = build.report.failure if build.report is not None else None
+    return reported or build.failure or BuildFailure.BUILD_FAILED
 
 
 def failure_message(build: ObservedBuild) -> str:
-    """`OutOfMemory: <what happened>. <what to do>.`"""
+    """Return the failure as `OutOfMemory: <what happened>. <what to do>.`"""
     failure = failure_of(build)
-    said = (build.report.message if build.report is not None else "") or build.trouble
-    return ". ".join(part.strip(" .") for part in (f"{failure}: {said}" if said else failure, WAYS_OUT[failure])) + "."
+    reported = (build.report.message if build.report is not None else "") or build.error
+    return (
+        ". ".join(part.strip(" .") for part in (f"{failure}: {reported}" if reported else failure, WAYS_OUT[failure]))
+        + "."
+    )

@@ -28,9 +28,9 @@ _OF_JOBS = {
 class ObservedBuild:
     """One build, by `BuildRequest.name`. A `report` that is final is the last word, whatever the Job does.
 
-    `node` is where it runs or is to run, `gpus` are those of the node that were planned for it; `counted`: the nodes
-    of the snapshot show them as withheld, for its Pod is one of those that hold GPUs. `trouble` says in words why it
-    does not run. `failure` and `trouble` say why its Job FAILED, where the build itself could not.
+    `node` is where it runs or is to run, `gpus` are those of the node that were planned for it; `withheld`: the nodes
+    of the snapshot show them as withheld, for its Pod is one of those that hold GPUs. `error` says in words why it
+    does not run. `failure` and `error` say why its Job FAILED, where the build itself could not.
     """
 
     name: str
@@ -38,9 +38,9 @@ class ObservedBuild:
     job: JobState = JobState.ABSENT
     node: str = ""
     gpus: tuple[int, ...] = ()
-    trouble: str = ""
+    error: str = ""
     failure: BuildFailure | None = None
-    counted: bool = False
+    withheld: bool = False
 
     @property
     def is_over(self) -> bool:

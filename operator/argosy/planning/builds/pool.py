@@ -1,21 +1,24 @@
-"""The engines of one pool as one value: which forms are held back, what is served, what waits, what is to be built."""
+"""The engines of one pool: which specs are deferred, what is served, what waits, what is to be built."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from argosy.api import Reason, Resource
+from argosy.api import Reason
+from argosy.api.documents import Resource
 from argosy.api.inferencemodel import InferenceModel
+from argosy.api.values.identity import PoolKey
 from argosy.planning.builds.architectures import why_no_architecture
-from argosy.planning.builds.engines import AskedEngine, EngineFacts, FormEngines, ModelEngines
+from argosy.planning.builds.engines import EngineFacts, ModelEngines, RequestedEngine, SpecEngines, waits
 from argosy.planning.builds.failures import failure_message, failure_of
 from argosy.planning.demand.engine_files import ServedEngines
 from argosy.planning.facts import Waiting
+from argosy.planning.validation.accept import Accepted, Check, defer, former_of
 from argosy_agent.contract.builds import BuildFailure, BuildState, ModelShape
 
 
 @dataclass(frozen=True, slots=True)
 class PoolEngines:
-    """`models` are those of which either form asks for an engine, by name."""
+    """The engines of one pool. `models` are those of which either spec requests an engine, by name."""
 
     facts: EngineFacts
     models: Mapping[str, ModelEngines] = field(default_factory=dict)
@@ -25,22 +28,28 @@ class PoolEngines:
         cls, facts: EngineFacts, declared: Iterable[InferenceModel], acting: Iterable[InferenceModel]
     ) -> "PoolEngines":
         """Return the engines of models as they are declared and as they are acted upon."""
-        forms = {model.name: model for model in acting}
-        found: dict[str, ModelEngines] = {}
+        acting_models = {model.name: model for model in acting}
+        engines_of: dict[str, ModelEngines] = {}
         for model in declared:
-            form = forms.get(model.name, model)
-            if model.spec.engine is not None or form.spec.engine is not None:
-                asked = facts.of(model)
-                found[model.name] = ModelEngines(asked, asked if form.spec == model.spec else facts.of(form))
-        return cls(facts, found)
+            acted_upon = acting_models.get(model.name, model)
+            if model.spec.engine is not None or acted_upon.spec.engine is not None:
+                engines = facts.of(model)
+                engines_of[model.name] = ModelEngines(
+                    engines, engines if acted_upon.spec == model.spec else facts.of(acted_upon)
+                )
+        return cls(facts, engines_of)
 
     @property
     def served(self) -> ServedEngines:
         """What servers load in place of models' own files."""
-        acting = {name: each.acting for name, each in self.models.items() if each.acting.model.spec.engine is not None}
+        acting = {
+            name: engines.acting
+            for name, engines in self.models.items()
+            if engines.acting.model.spec.engine is not None
+        }
         return ServedEngines(
-            {name: form.served for name, form in acting.items()},
-            {name: self._waiting(form) for name, form in acting.items() if not form.served},
+            {name: engines.served for name, engines in acting.items()},
+            {name: self._waiting(engines) for name, engines in acting.items() if not engines.served},
             self.facts.nodes.by_name,
         )
 
@@ -48,42 +57,78 @@ class PoolEngines:
     def shapes(self) -> dict[str, ModelShape]:
         """The models' shapes that builds told, by identity; of several versions that of the highest."""
         reports = (
-            (each.acting.model.identity, asked.version, asked.build.report)
-            for each in self.models.values()
-            for asked in each.acting.asked
+            (engines.acting.model.identity, engine.version, engine.build.report)
+            for engines in self.models.values()
+            for engine in engines.acting.requested
         )
-        told = [(name, version, report.shape) for name, version, report in reports if report and report.shape]
-        return {name: shape for name, _, shape in sorted(told, key=lambda each: each[1])}
+        reported = [(name, version, report.shape) for name, version, report in reports if report and report.shape]
+        return {name: shape for name, _, shape in sorted(reported, key=lambda entry: entry[1])}
 
     def effective(self, resources: Iterable[Resource]) -> Iterator[Resource]:
         """Yield the resources, of which the pool's models have those of their versions that are served."""
-        for each in resources:
-            mine = isinstance(each, InferenceModel) and each.pool_key == self.facts.pool.key
-            yield self.models[each.name].acting.effective if mine and each.name in self.models else each
+        for resource in resources:
+            mine = isinstance(resource, InferenceModel) and resource.pool_key == self.facts.pool.key
+            yield self.models[resource.name].acting.effective if mine and resource.name in self.models else resource
 
     @property
-    def asked(self) -> Iterator[tuple[InferenceModel, AskedEngine]]:
+    def requested(self) -> Iterator[tuple[InferenceModel, RequestedEngine]]:
         """Every engine whose build is kept in mind, by its model: what is declared, and what serves meanwhile."""
         for name in sorted(self.models):
-            each = self.models[name]
-            yield from ((each.declared.model, asked) for asked in each.declared.asked)
-            if each.is_held:
-                yield from ((each.acting.model, asked) for asked in each.acting.asked if asked.is_ready)
+            engines = self.models[name]
+            yield from ((engines.declared.model, engine) for engine in engines.declared.requested)
+            if engines.is_deferred:
+                yield from ((engines.acting.model, engine) for engine in engines.acting.requested if engine.is_ready)
 
-    def _waiting(self, form: FormEngines) -> Waiting:
-        failed = [each for each in form.asked if each.state is BuildState.FAILED]
-        name, replicas = form.model.name, form.model.spec.fewest_replicas
-        if not form.asked:
-            why = f"{why_no_architecture(self.facts.nodes, form.model)}."
+    def _waiting(self, engines: SpecEngines) -> Waiting:
+        failed = [engine for engine in engines.requested if engine.state is BuildState.FAILED]
+        name, replicas = engines.model.name, engines.model.spec.fewest_replicas
+        if not engines.requested:
+            why = f"{why_no_architecture(self.facts.nodes, engines.model)}."
             return Waiting(name, Reason.NO_ENGINE_FOR_ARCHITECTURE, why, replicas)
-        if failed and all(each.build.is_over for each in form.asked):
+        if failed and all(engine.build.is_over for engine in engines.requested):
             return Waiting(name, failed_reason(failed), failure_message(failed[0].build), replicas)
-        building = any(each.state in (BuildState.BUILDING, BuildState.VERIFYING) for each in form.asked)
+        building = any(engine.state in (BuildState.BUILDING, BuildState.VERIFYING) for engine in engines.requested)
         message = "it waits for its engine; the condition EngineReady says how far that is"
         return Waiting(name, Reason.BUILDING if building else Reason.BUILD_PENDING, message, replicas)
 
 
-def failed_reason(failed: Iterable[AskedEngine]) -> Reason:
+def failed_reason(failed: Iterable[RequestedEngine]) -> Reason:
     """Return the reason for engines that failed: that of their accuracy where it is nothing else."""
-    low = all(failure_of(each.build) is BuildFailure.ACCURACY_TOO_LOW for each in failed)
+    low = all(failure_of(engine.build) is BuildFailure.ACCURACY_TOO_LOW for engine in failed)
     return Reason.ACCURACY_TOO_LOW if low else Reason.BUILD_FAILED
+
+
+Facts = Mapping[PoolKey, EngineFacts]
+"""What the engines of each pool are told from."""
+
+
+def defer_unbuilt(accepted: Accepted, last: Mapping[str, Resource], facts: Facts, check: Check) -> Accepted:
+    """Return the accepted resources, without specs that lack an engine where their last valid spec serves: that goes
+    on.
+
+    `last` has the spec of each resource that was acted upon before, by identity.
+    """
+    waiting = [model.identity for model in _models(accepted.valid) if _waits(model, last, facts)]
+    return defer(accepted, waiting, last, check) if waiting else accepted
+
+
+def pool_engines(declared: Accepted, accepted: Accepted, facts: Facts) -> dict[PoolKey, PoolEngines]:
+    """Return the engines of each pool's models, with the declared spec and with the one that is acted upon."""
+    return {
+        key: PoolEngines.of(pool_facts, _models(declared.valid, key), _models(accepted.valid, key))
+        for key, pool_facts in facts.items()
+    }
+
+
+def _waits(model: InferenceModel, last: Mapping[str, Resource], facts: Facts) -> bool:
+    former, pool_facts = former_of(model, last), facts.get(model.pool_key)
+    if model.spec.engine is None or pool_facts is None or not isinstance(former, InferenceModel):
+        return False
+    return former.pool_key == model.pool_key and waits(pool_facts.of(model), pool_facts.of(former))
+
+
+def _models(resources: Iterable[Resource], pool: PoolKey | None = None) -> list[InferenceModel]:
+    """Return the models among resources, or those of one pool."""
+    return [
+        resource for resource in resources if isinstance(resource, InferenceModel) and pool in (None, resource.pool_key)
+    ]

@@ -60,7 +60,7 @@ def _of_version(model: InferenceModel, version: int, common: BuildRequest) -> Bu
 
 
 def _tensor(tensor: Tensor) -> TensorSpec:
-    """The tensor as the files have it: what requests bring may be given another shape for them."""
+    """Return the tensor with the shape that the files have: requests may bring another one (`reshape`)."""
     dims = tensor.reshape.shape if tensor.reshape is not None else tensor.dims
     return TensorSpec(tensor.name, tensor.data_type.value, tuple(dims))
 

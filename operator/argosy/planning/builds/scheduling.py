@@ -1,8 +1,8 @@
-"""Which builds run now, and on which GPUs: of those that servers and everybody else leave free.
+"""Schedules builds: which of them run now, and on which GPUs of those that servers and other Pods leave free.
 
-A build that runs keeps its place. The others begin in turn: each model's first, then each model's second; of these the
-oldest model's. On CPUs, where builds run beside servers and nobody counts cores, a pool has two at once: each takes all
-the cores that it can get, and memory for two copies of a model.
+A build that runs keeps its GPUs. The others begin in turn: each model's first, then each model's second; of these the
+oldest model's. On CPUs, where builds share the cores with servers, a pool has two at once: each takes all the cores
+that it can get, and memory for two copies of a model.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.values.identity import PoolKey
-from argosy.planning.amounts import counted
-from argosy.planning.builds.engines import AskedEngine
+from argosy.planning.amounts import quantity
+from argosy.planning.builds.engines import RequestedEngine
 from argosy.planning.builds.observed import JobState, ObservedBuild
-from argosy.planning.builds.plan import PlannedBuild
 from argosy.planning.builds.pool import PoolEngines
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.facts import CurrentServer, Device, Gpu, Node
 from argosy.planning.nodes.reservations import devices
 
@@ -22,39 +22,42 @@ CPU_BUILDS = 2
 """Builds on CPUs that a pool has at once."""
 _SUSPENDED = "the pool is suspended; set its spec.suspend to false"
 _NOT_ALLOWED = "the pool does not allow builds in this image; add it to its spec.builds.allowedImages"
-_Asked = tuple[InferenceModel, AskedEngine]
+_Request = tuple[InferenceModel, RequestedEngine]
 
 
 def withhold(
     nodes: Iterable[Node], builds: Iterable[ObservedBuild], servers: Iterable[CurrentServer]
 ) -> tuple[Node, ...]:
-    """Return the nodes, on which the GPUs that running builds hold say so. Servers keep what they have."""
-    running = [each for each in builds if each.job is JobState.ACTIVE and not each.is_over and not each.counted]
+    """Return the nodes with the GPUs of running builds withheld. Servers keep what they have."""
+    running = [build for build in builds if build.job is JobState.ACTIVE and not build.is_over and not build.withheld]
     served = devices(servers) if running else set()
-    held = {(each.node, gpu): each.name for each in running for gpu in each.gpus if (each.node, gpu) not in served}
-    return tuple(replace(node, gpus=tuple(_withheld(node, gpu, held) for gpu in node.gpus)) for node in nodes)
+    builds_on = {
+        (build.node, gpu): build.name for build in running for gpu in build.gpus if (build.node, gpu) not in served
+    }
+    return tuple(replace(node, gpus=tuple(_withheld(node, gpu, builds_on) for gpu in node.gpus)) for node in nodes)
 
 
-def _withheld(node: Node, gpu: Gpu, held: Mapping[Device, str]) -> Gpu:
-    build = held.get((node.name, gpu.index))
+def _withheld(node: Node, gpu: Gpu, builds_on: Mapping[Device, str]) -> Gpu:
+    build = builds_on.get((node.name, gpu.index))
     if build is None or gpu.is_cpu or (gpu.withheld_by and not gpu.reclaimable):
         return gpu
-    return replace(gpu, withheld_by=held_by(build), reclaimable=False)
+    return replace(gpu, withheld_by=holder_of(build), reclaimable=False)
 
 
-def held_by(build: str) -> str:
-    """Return what a GPU says of the build that holds it."""
+def holder_of(build: str) -> str:
+    """Return the name under which a build holds a GPU."""
     return f"build {build}"
 
 
-def plan_builds(
+def schedule_builds(
     engines: Mapping[PoolKey, PoolEngines], taken: Collection[Device]
-) -> dict[PoolKey, tuple[PlannedBuild, ...]]:
-    """Return the builds that each pool's models ask for, by name. None gets a GPU that is `taken`, and no two get the
-    same.
+) -> dict[PoolKey, tuple[ScheduledBuild, ...]]:
+    """Return the builds that each pool's models request, by name.
+
+    None gets a GPU that is `taken`, and no two get the same.
     """
     scheduler = _Scheduler(set(taken))
-    return {key: scheduler.planned(each) for key, each in sorted(engines.items())}
+    return {key: scheduler.planned(of_pool) for key, of_pool in sorted(engines.items())}
 
 
 @dataclass(slots=True)
@@ -63,38 +66,44 @@ class _Scheduler:
 
     taken: set[Device]
 
-    def planned(self, engines: PoolEngines) -> tuple[PlannedBuild, ...]:
-        asked: dict[str, list[_Asked]] = {}
-        for each in engines.asked:
-            asked.setdefault(each[1].name, []).append(each)
-        found = {name: _planned(owners) for name, owners in asked.items()}
+    def planned(self, engines: PoolEngines) -> tuple[ScheduledBuild, ...]:
+        requested: dict[str, list[_Request]] = {}
+        for request in engines.requested:
+            requested.setdefault(request[1].name, []).append(request)
+        planned = {name: _planned(owners) for name, owners in requested.items()}
         if engines.facts.pool.spec.suspend:
-            return tuple(_stopped(found[name], _SUSPENDED) for name in sorted(found))
-        refused = {name: _stopped(each, _NOT_ALLOWED) for name, each in found.items() if not _is_allowed(each, engines)}
-        found |= refused
+            return tuple(_stopped(planned[name], _SUSPENDED) for name in sorted(planned))
+        refused = {
+            name: _stopped(build, _NOT_ALLOWED) for name, build in planned.items() if not _is_allowed(build, engines)
+        }
+        planned |= refused
         running = {
-            name: each for name, each in found.items() if each.start and self._stands(each, asked[name], engines)
+            name: build
+            for name, build in planned.items()
+            if build.start and self._stands(build, requested[name], engines)
         }
         waiting = [
-            name for name, each in found.items() if not each.is_over and name not in running.keys() | refused.keys()
+            name for name, build in planned.items() if not build.is_over and name not in running.keys() | refused.keys()
         ]
-        turns = _turns(engines.asked, running)
-        cpu_slots = CPU_BUILDS - sum(not each.gpus for each in running.values())
+        turns = _turns(engines.requested, running)
+        cpu_slots = CPU_BUILDS - sum(not build.gpus for build in running.values())
         for name in sorted(waiting, key=lambda name: turns[name]):
-            found[name] = self._begun(replace(found[name], start=False, node="", gpus=()), engines, cpu_slots)
-            cpu_slots -= found[name].start and not found[name].gpus
-        return tuple(found[name] for name in sorted(found))
+            planned[name] = self._begun(replace(planned[name], start=False, node="", gpus=()), engines, cpu_slots)
+            cpu_slots -= planned[name].start and not planned[name].gpus
+        return tuple(planned[name] for name in sorted(planned))
 
-    def _stands(self, build: PlannedBuild, asked: Sequence[_Asked], engines: PoolEngines) -> bool:
-        """Whether what a build is bound to is there for it: not where somebody took its GPUs before it had them."""
+    def _stands(self, build: ScheduledBuild, requested: Sequence[_Request], engines: PoolEngines) -> bool:
+        """Return whether a build still has its GPUs: not where another holder took them before it started."""
         node = engines.facts.nodes.by_name.get(build.node)
-        if not build.gpus or (node is not None and asked[0][1].build.counted):
+        if not build.gpus or (node is not None and requested[0][1].build.withheld):
             return True
-        others = {gpu.index for gpu in node.gpus if gpu.withheld_by not in ("", held_by(build.name))} if node else set()
+        others = (
+            {gpu.index for gpu in node.gpus if gpu.withheld_by not in ("", holder_of(build.name))} if node else set()
+        )
         return node is not None and not any(gpu in others or (build.node, gpu) in self.taken for gpu in build.gpus)
 
-    def _begun(self, build: PlannedBuild, engines: PoolEngines, cpu_slots: int) -> PlannedBuild:
-        """The build where it may run now, or what it waits for."""
+    def _begun(self, build: ScheduledBuild, engines: PoolEngines, cpu_slots: int) -> ScheduledBuild:
+        """Return the build with GPUs where it may run now, or with what it waits for."""
         if not build.request.gpus:
             waits = f"{CPU_BUILDS} builds run at once on a pool's CPUs, and it is not its turn yet"
             return replace(build, start=True) if cpu_slots > 0 else replace(build, waits=waits)
@@ -109,34 +118,34 @@ class _Scheduler:
         return replace(build, start=True, node=node, gpus=gpus)
 
     def _free(self, node: Node) -> tuple[int, ...]:
-        """The node's GPUs that nobody has."""
+        """Return the indexes of the node's free GPUs."""
         free = (gpu.index for gpu in node.gpus if not gpu.is_cpu and not gpu.withheld_by)
         return tuple(gpu for gpu in free if (node.name, gpu) not in self.taken)
 
-    def _why(self, build: PlannedBuild, nodes: Sequence[Node], free: Mapping[str, tuple[int, ...]]) -> str:
-        """The numbers of what there is, and the way out."""
+    def _why(self, build: ScheduledBuild, nodes: Sequence[Node], free: Mapping[str, tuple[int, ...]]) -> str:
+        """Return why a build waits: the numbers of GPUs, and the way out."""
         gpus = [(node, gpu) for node in nodes for gpu in node.gpus if not gpu.is_cpu]
         others = sum(bool(gpu.withheld_by) for _, gpu in gpus)
         most = max(map(len, free.values()), default=0)
         left = sum(map(len, free.values()))
         return (
-            f"it needs {counted(build.request.gpus, 'GPU')} of compute capability {build.request.architecture} on one "
+            f"it needs {quantity(build.request.gpus, 'GPU')} of compute capability {build.request.architecture} on one "
             f"node, and {most} can be had: of the pool's {len(gpus)} servers hold {len(gpus) - others - left}, others "
             f"{others}. A build takes nothing from what serves: remove or shrink a model for as long as it runs, or "
             "add a GPU"
         )
 
 
-def _planned(asked: Sequence[_Asked]) -> PlannedBuild:
-    """A build with what all its models ask of it; where it runs, it goes on there."""
-    build, request = asked[0][1].build, asked[0][1].request
-    engines = [model.spec.engine for model, _ in asked if model.spec.engine is not None]
+def _planned(requested: Sequence[_Request]) -> ScheduledBuild:
+    """Return a build with the requests of all its models; a running one goes on where it is."""
+    build, request = requested[0][1].build, requested[0][1].request
+    engines = [model.spec.engine for model, _ in requested if model.spec.engine is not None]
     runs = build.job is JobState.ACTIVE and not build.is_over
-    return PlannedBuild(
+    return ScheduledBuild(
         request=request,
-        owners=tuple(sorted({model.identity for model, _ in asked})),
-        timeout=max(each.timeout for each in engines),
-        memory=max((each.memory for each in engines if each.memory is not None), default=None),
+        owners=tuple(sorted({model.identity for model, _ in requested})),
+        timeout=max(engine.timeout for engine in engines),
+        memory=max((engine.memory for engine in engines if engine.memory is not None), default=None),
         start=runs,
         node=build.node if runs and request.gpus else "",
         gpus=(build.gpus or tuple(range(request.gpus))) if runs else (),
@@ -144,36 +153,37 @@ def _planned(asked: Sequence[_Asked]) -> PlannedBuild:
     )
 
 
-def _stopped(build: PlannedBuild, why: str) -> PlannedBuild:
-    """The same, which is not to run."""
+def _stopped(build: ScheduledBuild, why: str) -> ScheduledBuild:
+    """Return the build as one that does not run, unless it is over."""
     return build if build.is_over else replace(build, start=False, node="", gpus=(), waits=why)
 
 
-def _is_allowed(build: PlannedBuild, engines: PoolEngines) -> bool:
-    """Whether its image is the release's, or one that the pool allows: an invalid model never gets here, its Job must
-    not either.
+def _is_allowed(build: ScheduledBuild, engines: PoolEngines) -> bool:
+    """Return whether the image of a build is the release's, or one that the pool allows.
+
+    An invalid model never gets here, and its Job must not either.
     """
     return build.image == engines.facts.image or engines.facts.pool.spec.allows_build_in(build.image)
 
 
-def _turns(asked: Iterable[_Asked], running: Mapping[str, PlannedBuild]) -> dict[str, tuple[int, str, str]]:
-    """When it is each build's turn: by how many of its model's are before it, then by the model's age."""
-    of_models: dict[str, list[_Asked]] = {}
-    for each in asked:
-        if not each[1].build.is_over:
-            of_models.setdefault(each[0].identity, []).append(each)
-    found: dict[str, tuple[int, str, str]] = {}
+def _turns(requested: Iterable[_Request], running: Mapping[str, ScheduledBuild]) -> dict[str, tuple[int, str, str]]:
+    """Return the turn of each build: the number of its model's builds before it, then the model's age."""
+    of_models: dict[str, list[_Request]] = {}
+    for request in requested:
+        if not request[1].build.is_over:
+            of_models.setdefault(request[0].identity, []).append(request)
+    turns: dict[str, tuple[int, str, str]] = {}
     for model, name, rank in _ranked(of_models.values(), running):
         turn = rank, model.metadata.creation_timestamp or "~", model.name
-        found[name] = min(turn, found.get(name, turn))
-    return found
+        turns[name] = min(turn, turns.get(name, turn))
+    return turns
 
 
 def _ranked(
-    of_models: Iterable[Sequence[_Asked]], running: Mapping[str, PlannedBuild]
+    of_models: Iterable[Sequence[_Request]], running: Mapping[str, ScheduledBuild]
 ) -> Iterator[tuple[InferenceModel, str, int]]:
-    """Each model's builds with their ranks: those that run, and then by version and architecture."""
-    for asked in of_models:
-        names = {(each.name not in running, each.version, each.name) for _, each in asked}
+    """Yield each model's builds with their ranks: those that run first, then by version and architecture."""
+    for requested in of_models:
+        names = {(engine.name not in running, engine.version, engine.name) for _, engine in requested}
         for rank, (_, _, name) in enumerate(sorted(names)):
-            yield asked[0][0], name, rank
+            yield requested[0][0], name, rank

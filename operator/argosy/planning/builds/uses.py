@@ -1,4 +1,4 @@
-"""Who uses an engine that is kept: by what its builds asked for, and by what statuses name. Pure."""
+"""Which models use an engine of the cache: by what its builds requested, and by what statuses name. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -23,33 +23,37 @@ class EngineUses:
     """What these models ask for and are served by."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
-        self._models = [each for each in resources if isinstance(each, InferenceModel)]
+        self._models = [resource for resource in resources if isinstance(resource, InferenceModel)]
 
     @property
-    def are_known(self) -> bool:
+    def has_models(self) -> bool:
         """Whether there is a model at all: without one nothing can be said of anything."""
         return bool(self._models)
 
-    def of(self, key: str, asked: Sequence[BuildRequest]) -> tuple[str, ...]:
+    def of(self, key: str, requested: Sequence[BuildRequest]) -> tuple[str, ...]:
         """Return the identities of the models that use the engine of this key, for which builds `asked`."""
-        return tuple(model.identity for model in self._models if _names(model, key) or _asks(model, asked))
+        return tuple(model.identity for model in self._models if _names(model, key) or _asks(model, requested))
 
 
 def _names(model: InferenceModel, key: str) -> bool:
-    """Whether its status says that it is served by the engine, or waits for it."""
+    """Return whether a model's status says that it is served by the engine, or waits for it."""
     return model.status is not None and any(key in engine.model_dump_json() for engine in model.status.engines)
 
 
-def _asks(model: InferenceModel, asked: Sequence[BuildRequest]) -> bool:
-    recorded = {_decisive(each) for each in asked}
-    architectures = {each.architecture for each in asked}
-    wanted = (each for architecture in architectures for each in requests(model, _ANYWHERE, architecture, "").values())
-    return any(_decisive(each) in recorded for each in wanted)
+def _asks(model: InferenceModel, requested: Sequence[BuildRequest]) -> bool:
+    recorded = {_decisive(request) for request in requested}
+    architectures = {request.architecture for request in requested}
+    desired = (
+        request for architecture in architectures for request in requests(model, _ANYWHERE, architecture, "").values()
+    )
+    return any(_decisive(request) in recorded for request in desired)
 
 
 def _decisive(request: BuildRequest) -> str:
-    """The name of a request without what another form of the same model may say otherwise, and still be served by it:
-    who may read the files, the image that compiles, what is to be shown."""
+    """Return the name of a request without what another spec of the same model may change and still be served by it.
+
+    That is: the credentials for the files, the image that compiles, the accuracy that is to be shown.
+    """
     clean = without_credentials(request)
     return replace(
         clean,

@@ -1,1 +1,1 @@
-"""What a pool is asked to serve: footprints, groups of models that share a server, replicas."""
+"""The demand of a pool: footprints, groups of models that share a server, replicas."""

@@ -34,5 +34,5 @@ class ServedEngines:
         """Return the engines, by version, that a server on the node loads; None where the model's own files serve."""
         if model not in self.files:
             return None
-        known = self.nodes.get(node)
-        return self.files[model].get(known.architecture(on_gpu), {}) if known is not None else {}
+        host = self.nodes.get(node)
+        return self.files[model].get(host.architecture(on_gpu), {}) if host is not None else {}

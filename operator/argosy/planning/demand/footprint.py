@@ -8,7 +8,7 @@ from argosy.api.model.instancegroups import per_gpu
 from argosy.api.values.versions import retained
 from argosy.planning.facts import Footprint
 from argosy.planning.topology.deployment import Deployment
-from argosy.planning.topology.memory import budget, is_counted
+from argosy.planning.topology.memory import budget, has_weights
 from argosy_agent.contract.builds import ModelShape
 
 
@@ -17,15 +17,15 @@ def footprint_of(
 ) -> Footprint:
     """Return the footprint of one replica with all its instances, of so many versions that stay loaded.
 
-    `has_gpus`: whether the pool has GPUs. `shape`: the model's, where it is known.
+    `has_gpus`: whether the pool has GPUs. `shape`: the model's, if it has one.
 
-    - Whole GPUs: `footprint.gpus`, or else `parallelism.tensor x pipeline` where that is more than one. Each
-      has `gpuMemory` for every instance; the share of compute means nothing, because nobody else is there.
+    - Exclusive GPUs: `footprint.gpus`, or else `parallelism.tensor x pipeline` where that is more than one. Each
+      has `gpuMemory` for every instance; the share of compute means nothing there.
     - A share of one GPU: `gpuMemory` and `compute`, each times `instances`. What is not declared counts as
       nothing: a model with `gpuMemory` alone is never kept from a GPU because of compute.
     - `device: CPU`, or the format `python` with nothing declared: the CPU.
-    - Nothing declared of any other: a GPU of its own where there are GPUs. It is not put on the CPU without being told.
-    - Whole GPUs without `gpuMemory`, and a GPU of its own: of the memory that its shape's arithmetic gives.
+    - Nothing declared of any other: a GPU of its own where there are GPUs. It is never put on the CPU by default.
+    - Exclusive GPUs without `gpuMemory`, and a GPU of its own: of the memory that its shape's arithmetic gives.
 
     Each version has memory of its own; the compute is shared, as a request goes to one of them.
     """
@@ -42,17 +42,17 @@ def footprint_of(
 
 
 def memory_by_shape(model: InferenceModel, shape: ModelShape | None) -> int:
-    """Return bytes of each GPU that a model of this shape needs at least, split as declared.
+    """Return the bytes of each GPU that a model of this shape needs at least, split as declared.
 
-    0 where nobody counted its weights.
+    0 where its weights are not counted.
     """
-    if shape is None or not is_counted(shape):
+    if shape is None or not has_weights(shape):
         return 0
     return budget(shape, Deployment.of(model, shape).split, 0).needed
 
 
 def instances_of(model: InferenceModel) -> int:
-    """Return how many copies run on one device of a replica, of all groups: one where nobody says."""
+    """Return how many instances run on one device of a replica, of all groups. Defaults to one."""
     spec, groups = model.spec, model.spec.instance_groups
     if not groups:
         return spec.instances or 1
@@ -61,20 +61,21 @@ def instances_of(model: InferenceModel) -> int:
     return per_gpu(groups, spec.gpus or 1)
 
 
-def versions_kept(model: InferenceModel, named: Collection[int] = (), loaded: Iterable[Collection[int]] = ()) -> int:
-    """Return how many versions of a model stay loaded on a server: those its policy will come to, and no fewer than
-    now.
+def versions_retained(
+    model: InferenceModel, named: Collection[int] = (), loaded: Iterable[Collection[int]] = ()
+) -> int:
+    """Return how many versions of a model stay loaded on a server: as many as its policy allows, and no fewer than now.
 
-    `named` are those that ensembles ask for, `loaded` those that each server has.
+    `named` are those that ensembles request, `loaded` those that each server has.
     """
     declared, policy = set(model.spec.declared_versions), model.spec.version_policy
-    known = ({*declared, *versions} for versions in loaded)
-    now = (len(retained(declared, policy, each) | (set(named) & each)) for each in known)
+    available = ({*declared, *versions} for versions in loaded)
+    now = (len(retained(declared, policy, on_server) | (set(named) & on_server)) for on_server in available)
     return max([_to_come(model), *now])
 
 
 def _to_come(model: InferenceModel) -> int:
-    """As many as are declared and the policy itself tells; with `all`, only storage knows of more."""
+    """Return how many versions are declared and named by the policy. With `all`, only the storage has more."""
     declared, policy = set(model.spec.declared_versions), model.spec.version_policy
     if policy is not None and policy.specific is not None:
         return len({*declared, *policy.specific.versions})

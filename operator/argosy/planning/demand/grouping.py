@@ -6,7 +6,7 @@ from dataclasses import replace
 from argosy.api import Ensemble, InferenceModel
 from argosy.planning.demand.documents import NO_SIZE, DocumentSize
 from argosy.planning.demand.engine_files import ServedEngines
-from argosy.planning.demand.footprint import footprint_of, instances_of, versions_kept
+from argosy.planning.demand.footprint import footprint_of, instances_of, versions_retained
 from argosy.planning.facts import Demand, Group
 from argosy_agent.contract.builds import ModelShape
 from argosy_agent.contract.sizes import stepped
@@ -43,16 +43,16 @@ def groups_of(
     for name in _in_step_order(by_name, members):
         together.setdefault(_find(root, name), []).append(name)
     users = _users(ensembles, members)
-    versions, known = loaded or {}, shapes or {}
+    versions, shape_of = loaded or {}, shapes or {}
     demands = {
         name: replace(
-            _demand(each, users.get(name, ()), versions.get(name, ()), has_gpus, known.get(name)),
+            _demand(model, users.get(name, ()), versions.get(name, ()), has_gpus, shape_of.get(name)),
             architectures=built.architectures(name),
         )
-        for name, each in by_name.items()
+        for name, model in by_name.items()
     }
-    known_sizes = sizes or {}
-    groups = [_group([demands[name] for name in names], users, known_sizes) for names in together.values()]
+    size_of = sizes or {}
+    groups = [_group([demands[name] for name in names], users, size_of) for names in together.values()]
     return tuple(sorted(groups, key=lambda group: group.name))
 
 
@@ -70,28 +70,28 @@ def runs_of(ensembles: Iterable[Ensemble]) -> dict[str, tuple[str, ...]]:
 
 
 def _steps(ensembles: Iterable[Ensemble]) -> dict[str, list[str]]:
-    return {each.name: [step.model for step in each.spec.steps] for each in ensembles}
+    return {ensemble.name: [step.model for step in ensemble.spec.steps] for ensemble in ensembles}
 
 
 def _run_by(ensemble: str, steps: dict[str, list[str]]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    _collect(ensemble, steps, found, frozenset())
-    return tuple(found)
+    models: dict[str, None] = {}
+    _collect(ensemble, steps, models, frozenset())
+    return tuple(models)
 
 
-def _collect(name: str, steps: dict[str, list[str]], found: dict[str, None], above: frozenset[str]) -> None:
+def _collect(name: str, steps: dict[str, list[str]], models: dict[str, None], above: frozenset[str]) -> None:
     if name in above:
         return
     if name not in steps:
-        found.setdefault(name)
+        models.setdefault(name)
         return
     for step in steps[name]:
-        _collect(step, steps, found, above | {name})
+        _collect(step, steps, models, above | {name})
 
 
 def _members(models: Iterable[str], ensembles: Sequence[Ensemble]) -> dict[str, tuple[str, ...]]:
-    known = set(models)
-    return {name: names for name, names in runs_of(ensembles).items() if names and known >= set(names)}
+    registered = set(models)
+    return {name: names for name, names in runs_of(ensembles).items() if names and registered >= set(names)}
 
 
 def _in_step_order(models: Iterable[str], members: dict[str, tuple[str, ...]]) -> dict[str, None]:
@@ -100,7 +100,7 @@ def _in_step_order(models: Iterable[str], members: dict[str, tuple[str, ...]]) -
 
 
 def _users(ensembles: Sequence[Ensemble], members: dict[str, tuple[str, ...]]) -> dict[str, list[Ensemble]]:
-    """The ensembles that run each model."""
+    """Return the ensembles that run each model."""
     users: dict[str, list[Ensemble]] = {}
     for ensemble in ensembles:
         for name in members.get(ensemble.name, ()):
@@ -109,11 +109,11 @@ def _users(ensembles: Sequence[Ensemble], members: dict[str, tuple[str, ...]]) -
 
 
 def _group(demands: Sequence[Demand], users: dict[str, list[Ensemble]], sizes: Mapping[str, DocumentSize]) -> Group:
-    ensembles = {each.name for demand in demands for each in users.get(demand.model, ())}
+    ensembles = {user.name for demand in demands for user in users.get(demand.model, ())}
     name = min(ensembles, default=demands[0].model)
-    minimum, priority = max(each.minimum for each in demands), max(each.priority for each in demands)
-    size = sum(sizes.get(each.model, NO_SIZE).with_versions(each.versions) for each in demands)
-    size += sum(sizes.get(each, NO_SIZE).declared for each in ensembles)
+    minimum, priority = max(demand.minimum for demand in demands), max(demand.priority for demand in demands)
+    size = sum(sizes.get(demand.model, NO_SIZE).with_versions(demand.versions) for demand in demands)
+    size += sum(sizes.get(name, NO_SIZE).declared for name in ensembles)
     return Group(name, tuple(demands), max(demand.replicas for demand in demands), minimum, priority, stepped(size))
 
 
@@ -124,8 +124,8 @@ def _demand(
     has_gpus: bool,
     shape: ModelShape | None,
 ) -> Demand:
-    steps = (step for each in users for step in each.spec.steps if step.model == model.name)
-    versions = versions_kept(model, {step.version for step in steps if step.version is not None}, loaded)
+    steps = (step for user in users for step in user.spec.steps if step.model == model.name)
+    versions = versions_retained(model, {step.version for step in steps if step.version is not None}, loaded)
     return Demand(
         model=model.name,
         version=model.spec.default_version,
@@ -133,17 +133,17 @@ def _demand(
         replicas=_replicas(model, users),
         instances=instances_of(model),
         versions=versions,
-        minimum=max([_needed(model), *(_needed(each) for each in users)]),
-        priority=max([model.spec.priority, *(each.spec.priority for each in users)]),
+        minimum=max([_needed(model), *(_needed(user) for user in users)]),
+        priority=max([model.spec.priority, *(user.spec.priority for user in users)]),
     )
 
 
 def _replicas(model: InferenceModel, users: Sequence[Ensemble]) -> int:
-    return max([model.spec.fewest_replicas, *(each.spec.fewest_replicas for each in users)])
+    return max([model.spec.fewest_replicas, *(user.spec.fewest_replicas for user in users)])
 
 
 def _needed(member: InferenceModel | Ensemble) -> int:
-    """The replicas that it has to have: of a form that was filled in, `minReplicas`."""
+    """Return the replicas that a member must have: once scaling has filled in its spec, `minReplicas`."""
     return min(member.spec.min_replicas, member.spec.fewest_replicas)
 
 

@@ -18,8 +18,8 @@ from argosy_agent.contract.builds import ModelShape
 class Members:
     """What a pool is to serve.
 
-    `broken`: names that are declared and have no valid form, so that what serves under them is left as it is.
-    `runs`: the models of each ensemble. `elsewhere`: names that another pool is to serve by now, and whether requests
+    `broken`: names that are declared and have no valid spec, so that what serves under them is left as it is.
+    `runs`: the models of each ensemble. `moved`: names that another pool is to serve by now, and whether requests
     reach them there. `served_names`: what clients call each member that they know by another name than its own.
     `shapes`: those of the models of which one is known. `engines`: what serves in place of models' own files. `sizes`:
     what each takes of its server's documents; what is not among them counts for nothing. `scaled`:
@@ -30,7 +30,7 @@ class Members:
     ensembles: Mapping[str, Ensemble] = field(default_factory=dict)
     broken: frozenset[str] = frozenset()
     runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    elsewhere: Mapping[str, bool] = field(default_factory=dict)
+    moved: Mapping[str, bool] = field(default_factory=dict)
     served_names: Mapping[str, str] = field(default_factory=dict)
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     engines: ServedEngines = field(default_factory=ServedEngines)
@@ -43,24 +43,28 @@ class Members:
         pool: PoolKey,
         valid: Iterable[Resource],
         broken: Iterable[Resource] = (),
-        elsewhere: Mapping[str, bool] | None = None,
+        moved: Mapping[str, bool] | None = None,
         shapes: Mapping[str, ModelShape] | None = None,
         engines: ServedEngines | None = None,
         scaled: Collection[str] = (),
     ) -> "Members":
-        """Return what of these asks for the pool of this key; `broken` has no valid form, `shapes` are by identity."""
-        mine = [each for each in valid if not isinstance(each, ServingPool) and each.pool_key == pool]
-        ensembles = {each.name: each for each in mine if isinstance(each, Ensemble)}
+        """Return what of these asks for the pool of this key; `broken` has no valid spec, `shapes` are by identity."""
+        mine = [resource for resource in valid if not isinstance(resource, ServingPool) and resource.pool_key == pool]
+        ensembles = {member.name: member for member in mine if isinstance(member, Ensemble)}
         return cls(
-            {each.name: each for each in mine if isinstance(each, InferenceModel)},
+            {member.name: member for member in mine if isinstance(member, InferenceModel)},
             ensembles,
-            frozenset(each.name for each in broken if not isinstance(each, ServingPool) and each.pool_key == pool),
+            frozenset(
+                resource.name
+                for resource in broken
+                if not isinstance(resource, ServingPool) and resource.pool_key == pool
+            ),
             runs_of(ensembles.values()),
-            elsewhere or {},
-            {each.name: each.served_name for each in mine if each.served_name != each.name},
-            {each.name: shape for each in mine if (shape := (shapes or {}).get(each.identity)) is not None},
+            moved or {},
+            {member.name: member.served_name for member in mine if member.served_name != member.name},
+            {member.name: shape for member in mine if (shape := (shapes or {}).get(member.identity)) is not None},
             engines or ServedEngines(),
-            scaled=frozenset(each.name for each in mine if each.identity in scaled),
+            scaled=frozenset(member.name for member in mine if member.identity in scaled),
         )
 
     def sources(self, placement: Placement, node: str) -> dict[int, VersionSource]:
@@ -74,7 +78,7 @@ class Members:
 
     def knows(self, name: str) -> bool:
         """Return whether something of this name is asked of this pool or another."""
-        return self.declares(name) or name in self.elsewhere
+        return self.declares(name) or name in self.moved
 
     def version(self, name: str) -> int | None:
         """Return the version of a valid member that answers a request which names none."""

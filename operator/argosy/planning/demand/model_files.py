@@ -28,10 +28,10 @@ def declared_sources(
     pool's credentials, as it is the pool that keeps them.
     """
     spec, need = model.spec, footprint_of(model)
-    whole = need.whole and not need.assumed
+    exclusive = need.exclusive and not need.assumed
     if engines is not None:
         return {
-            version: VersionSource(engines[version].uri, engines[version].digest, "", need.memory, whole)
+            version: VersionSource(engines[version].uri, engines[version].digest, "", need.memory, exclusive)
             for version in spec.declared_versions
             if version in engines
         }
@@ -42,7 +42,7 @@ def declared_sources(
             files.digest or "",
             file_name(files.storage_uri, spec.backend, name),
             need.memory,
-            whole,
+            exclusive,
             spec.storage.secret_name or "",
         )
         for version, files in spec.declared.items()

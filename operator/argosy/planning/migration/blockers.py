@@ -1,4 +1,4 @@
-"""What must wait: a model for the memory, or a server for the GPUs, of what has not left yet."""
+"""Blockers: a model waits for the memory, or a server for the GPUs, of what has not left yet."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -20,24 +20,24 @@ def blockers_of(
 
     `surplus` is what is loaded and not planned, by server. A server that runs does not wait for GPUs.
     """
-    found: Blockers = {}
+    blockers: Blockers = {}
     draining = state.draining_servers()
     for server in state.plan.servers:
         holders = frozenset(_holders(server, draining, surplus) if server.name not in state.current else ())
         if holders:
-            found.update({(server.name, placement.model): holders for placement in server.placements})
+            blockers.update({(server.name, placement.model): holders for placement in server.placements})
         elif server.name in budgets:
-            found.update(_for_memory(budgets[server.name]))
-    return found
+            blockers.update(_for_memory(budgets[server.name]))
+    return blockers
 
 
 def _holders(
     server: ServerPlan, draining: Iterable[CurrentServer], surplus: Mapping[str, Sequence[Occupant]]
 ) -> Iterator[Binding]:
-    """What is still on servers whose GPUs this one is to have."""
+    """Yield what is still loaded on servers whose GPUs this one is to have."""
     for other in draining:
         if other.node == server.node and set(other.gpus) & set(server.gpus):
-            yield from ((other.name, each.name) for each in surplus.get(other.name, ()))
+            yield from ((other.name, occupant.name) for occupant in surplus.get(other.name, ()))
 
 
 def _for_memory(budget: MemoryBudget) -> Iterator[tuple[Binding, frozenset[Binding]]]:

@@ -15,14 +15,16 @@ def break_deadlocks(
     state: PoolState, drains: dict[Binding, Drain], blockers: Blockers, changes: Surges, notes: dict[Binding, Note]
 ) -> None:
     """Make one of those that wait for each other go first: one that is to leave leaves early; where all stay, one is
-    recreated, or, where all are declared to surge, one keeps its form.
+    recreated, or, where all are declared to surge, one keeps its revision.
 
     The loaded ensembles that run it go with it: they would keep it.
     Changes `drains`, `changes` and `notes`.
     """
     while circle := find_cycle(_dependences(state, drains, blockers, changes.deferred)):
-        surplus = [each for each in circle if drains.get(each) is Drain.NOT_YET]
-        staying = [(asks_to_surge(state.members, each[1]), each) for each in circle if each in changes.deferred]
+        surplus = [binding for binding in circle if drains.get(binding) is Drain.NOT_YET]
+        staying = [
+            (asks_to_surge(state.members, binding[1]), binding) for binding in circle if binding in changes.deferred
+        ]
         surges, (server, name) = (False, min(surplus)) if surplus else min(staying)
         if surges:
             del changes.deferred[server, name]
@@ -30,7 +32,7 @@ def break_deadlocks(
             changes.stuck[server, name] = why
             notes[server, name] = Note(why, stuck=True)
             continue
-        together = {(server, each) for each in with_users(name, state.observed, server)}
+        together = {(server, user) for user in with_users(name, state.observed, server)}
         if surplus:
             together &= drains.keys()
         for binding in sorted(together):
@@ -42,19 +44,22 @@ def break_deadlocks(
 
 
 def note_early(state: PoolState, binding: Binding, notes: dict[Binding, Note]) -> None:
-    """Say where it should be why something left before its time."""
-    for place in state.bindings.servers.get(binding[1], ()):
+    """Note on each planned server why a binding left before its successor was reached."""
+    for planned in state.bindings.servers.get(binding[1], ()):
         message = f"it left {binding[0]} before it was loaded here, because others waited for its room"
-        notes[place, binding[1]] = Note(message)
+        notes[planned, binding[1]] = Note(message)
 
 
 def _dependences(
     state: PoolState, drains: Mapping[Binding, Drain], blockers: Blockers, deferred: Blockers
 ) -> dict[Binding, tuple[Binding, ...]]:
-    """What drains needs its new places; a place that waits, and a new form of what is there, need others' room."""
+    """Return what each binding depends on.
+
+    A binding that drains needs its successors; a successor that waits, and a new revision, need memory of others.
+    """
     edges = {binding: tuple(sorted(awaited)) for binding, awaited in sorted(deferred.items())}
     for server, name in sorted(binding for binding, drain in drains.items() if drain is Drain.NOT_YET):
         models = state.members.runs.get(name, (name,))
-        new = [(place, model) for place in state.bindings.servers.get(name, ()) for model in models]
-        edges[server, name] = tuple(sorted({binding for each in new for binding in blockers.get(each, ())}))
+        new = [(planned, model) for planned in state.bindings.servers.get(name, ()) for model in models]
+        edges[server, name] = tuple(sorted({binding for waiting in new for binding in blockers.get(waiting, ())}))
     return edges

@@ -1,8 +1,8 @@
-"""When something that is loaded and not planned goes: once it is available where it should be, and drained.
+"""When something that is loaded and not planned is unloaded: once it is available where it should be, and drained.
 
-A model that moves stays routed where it was until every new place of it is reachable, and for as long as endpoints
-take to follow. Then it is no longer routed to, and after the drain it is unloaded. So it is with one that moves to
-another pool. What nobody declares any more is drained at once. What is declared and has no place, or no valid form,
+A model that moves stays routed where it was until it is reachable on each new server, and for as long as endpoints take
+to follow. Then it is no longer routed to, and after the drain it is unloaded. The same holds for one that moves to
+another pool. What is no longer declared is drained at once. What is declared and fits nowhere, or has no valid spec,
 stays: what serves goes on serving.
 """
 
@@ -26,17 +26,17 @@ def drain_of(state: PoolState, binding: Binding) -> Drain:
     """Return when a surplus model or ensemble of a server drains."""
     server, name = binding
     members, bindings = state.members, state.bindings
-    steps = state.observed.held(server)[name].steps
-    if not all(members.knows(each) for each in (name, *steps)):
+    steps = state.observed.loaded_on(server)[name].steps
+    if not all(members.knows(member) for member in (name, *steps)):
         return Drain.AT_ONCE
     if not members.declares(name):
-        return Drain.AFTER_HANDOVER if members.elsewhere[name] else Drain.NOT_YET
+        return Drain.AFTER_HANDOVER if members.moved[name] else Drain.NOT_YET
     if name in members.broken:
         return Drain.NOT_YET
     new = bindings.servers.get(name, ())
     if not new:
         return Drain.NOT_YET if name in bindings.unschedulable else Drain.AT_ONCE
-    return Drain.AFTER_HANDOVER if all(_available(state, each, name) for each in new) else Drain.NOT_YET
+    return Drain.AFTER_HANDOVER if all(_available(state, server, name) for server in new) else Drain.NOT_YET
 
 
 def schedule(
@@ -45,25 +45,25 @@ def schedule(
     before: Mapping[Binding, datetime],
     now: datetime,
     period: timedelta,
-    found: Migration,
+    migration: Migration,
 ) -> None:
     """Put all that is surplus where it stands in time: routed, draining or gone. `before` is the last `drain_since`.
 
     `period` is from when something is no longer routed to, until it is unloaded.
     """
-    for binding, drain in sorted(drains.items(), key=lambda each: each[0]):
+    for binding, drain in sorted(drains.items(), key=lambda item: item[0]):
         if drain is Drain.NOT_YET:
-            found.kept.setdefault(binding[0], set()).add(binding[1])
+            migration.retained.setdefault(binding[0], set()).add(binding[1])
         else:
             since = _since(state, binding, drain, before.get(binding), now, period)
-            _schedule(binding, since, now, period, found)
-    _keep_steps(state, found)
+            _schedule(binding, since, now, period, migration)
+    _keep_steps(state, migration)
 
 
 def _since(
     state: PoolState, binding: Binding, drain: Drain, before: datetime | None, now: datetime, period: timedelta
 ) -> datetime:
-    """From when it is no longer routed to; endpoints have half a period to follow."""
+    """Return since when a binding is not routed to; endpoints have half a period to follow."""
     handover = drain is Drain.AFTER_HANDOVER
     since = before if before is not None else now + (period / 2 if handover else timedelta())
     if state.observed.routed(*binding):
@@ -74,26 +74,26 @@ def _since(
     return since if state.observed.serves(*binding) else min(since, now - period)  # nothing to drain
 
 
-def _schedule(binding: Binding, since: datetime, now: datetime, period: timedelta, found: Migration) -> None:
+def _schedule(binding: Binding, since: datetime, now: datetime, period: timedelta, migration: Migration) -> None:
     server, name = binding
-    found.drain_since[binding] = since
+    migration.drain_since[binding] = since
     if now >= since:
-        found.unrouted.setdefault(server, set()).add(name)
+        migration.unrouted.setdefault(server, set()).add(name)
     if now < since + period:
-        found.kept.setdefault(server, set()).add(name)
+        migration.retained.setdefault(server, set()).add(name)
         due = since if now < since else since + period
-        found.wake = min(due, found.wake or due)
+        migration.wake = min(due, migration.wake or due)
 
 
 def _available(state: PoolState, server: str, name: str) -> bool:
     version = state.members.version(name)
     ready = version is not None and state.observed.is_ready(server, name, version)
-    return ready and state.observed.reachable(server, name) and not state.starts_anew(server)
+    return ready and state.observed.reachable(server, name) and not state.restarts(server)
 
 
-def _keep_steps(state: PoolState, found: Migration) -> None:
-    """An ensemble that is kept keeps the models that it runs."""
-    for server, names in found.kept.items():
-        held = state.observed.held(server)
-        while steps := {step for name in names for step in held[name].steps if step in held} - names:
+def _keep_steps(state: PoolState, migration: Migration) -> None:
+    """Retain the models that a retained ensemble runs."""
+    for server, names in migration.retained.items():
+        loaded = state.observed.loaded_on(server)
+        while steps := {step for name in names for step in loaded[name].steps if step in loaded} - names:
             names |= steps

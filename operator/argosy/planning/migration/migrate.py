@@ -1,4 +1,4 @@
-"""One round of a pool's way from what runs to what is planned: who stays, who drains, who waits."""
+"""One round of a pool's way from what runs to what is planned: what stays, what drains, what waits."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ from argosy.planning.migration.blockers import Blockers, blockers_of
 from argosy.planning.migration.changes.recreation import asks_to_recreate
 from argosy.planning.migration.changes.surge import Surges, surges
 from argosy.planning.migration.deadlock import break_deadlocks, note_early
-from argosy.planning.migration.documents import awaiting_room
+from argosy.planning.migration.documents import awaiting_headroom
 from argosy.planning.migration.drain import Drain, drain_of, schedule
 from argosy.planning.migration.memory.budget import MemoryBudget
 from argosy.planning.migration.memory.changes import ServerChanges
@@ -26,27 +26,32 @@ def migrate(
     """Return the next step. `before` is the last answer's `drain_since`."""
     surplus = occupants_of(state)
     budgets = budgets_of(state, surplus)
-    changes, crowded = surges(state, budgets, before), awaiting_room(state)
+    changes, crowded = surges(state, budgets, before), awaiting_headroom(state)
     for (server, name), awaited in crowded.items():
-        if name in state.observed.held(server) and (server, name) not in changes.recreated | changes.deferred.keys():
+        if (
+            name in state.observed.loaded_on(server)
+            and (server, name) not in changes.recreated | changes.deferred.keys()
+        ):
             changes.deferred[server, name] = awaited
             changes.crowded.add((server, name))
     drains = {
-        (server, each.name): drain_of(state, (server, each.name)) for server in surplus for each in surplus[server]
+        (server, occupant.name): drain_of(state, (server, occupant.name))
+        for server in surplus
+        for occupant in surplus[server]
     }
     drains.update(dict.fromkeys(changes.recreated, Drain.AFTER_HANDOVER))
     blockers = blockers_of(state, surplus, budgets)
     loaded = changes.deferred.keys() | changes.recreated
-    blockers.update({each: why for each, why in crowded.items() if each not in loaded | blockers.keys()})
-    found = Migration(
+    blockers.update({binding: why for binding, why in crowded.items() if binding not in loaded | blockers.keys()})
+    migration = Migration(
         notes={binding: Note(why, stuck=True) for binding, why in changes.stuck.items()},
-        declared_only={server: names for server, each in budgets.items() if (names := _declared_only(state, each))},
+        declared_only={server: names for server, budget in budgets.items() if (names := _declared_only(state, budget))},
     )
-    break_deadlocks(state, drains, blockers, changes, found.notes)
-    schedule(state, drains, before, now, period, found)
-    _defer(state, changes, blockers, found)
-    _settle_servers(state, found)
-    return found
+    break_deadlocks(state, drains, blockers, changes, migration.notes)
+    schedule(state, drains, before, now, period, migration)
+    _defer(state, changes, blockers, migration)
+    _settle_servers(state, migration)
+    return migration
 
 
 def occupants_of(state: PoolState) -> dict[str, list[Occupant]]:
@@ -57,67 +62,71 @@ def occupants_of(state: PoolState) -> dict[str, list[Occupant]]:
 
 
 def _occupant(state: PoolState, server: str, name: str) -> Occupant:
-    form = state.observed.held(server)[name]
-    return Occupant.of(name, form.versions.values(), node_gpus(form, state.current[server].gpus), state.members)
+    revision = state.observed.loaded_on(server)[name]
+    return Occupant.of(name, revision.versions.values(), node_gpus(revision, state.current[server].gpus), state.members)
 
 
 def budgets_of(state: PoolState, surplus: Mapping[str, Sequence[Occupant]]) -> dict[str, MemoryBudget]:
-    """Return each planned server's memory. One that starts anew, with other GPUs, has nothing loaded yet."""
-    found: dict[str, MemoryBudget] = {}
+    """Return each planned server's memory. One that restarts, with other GPUs, has nothing loaded yet."""
+    budgets: dict[str, MemoryBudget] = {}
     for server in state.plan.servers:
         if server.node in state.nodes:
-            held = state.observed.held(server.name) if state.keeps_its_gpus(server) else {}
-            changes = ServerChanges.of(server, held, state.targets[server.name], state.members, state.observed)
+            loaded = state.observed.loaded_on(server.name) if state.keeps_its_gpus(server) else {}
+            changes = ServerChanges.of(server, loaded, state.targets[server.name], state.members, state.observed)
             budget = MemoryBudget(server, memory_of(state.nodes[server.node]), changes, surplus.get(server.name, ()))
             budget.admit()
-            found[server.name] = budget
-    return found
+            budgets[server.name] = budget
+    return budgets
 
 
 def _declared_only(state: PoolState, budget: MemoryBudget) -> set[str]:
-    """What is loaded without versions that served before: for want of memory, or as its strategy says."""
-    coming = {each.placement.model for each in budget.changes.changes if each.before is None}
+    """Return what is loaded without versions that served before: for want of memory, or as its strategy says."""
+    coming = {change.placement.model for change in budget.changes.changes if change.before is None}
     return budget.declared_only | {name for name in coming if asks_to_recreate(state.members, name)}
 
 
-def _defer(state: PoolState, changes: Surges, blockers: Blockers, found: Migration) -> None:
-    """What is not loaded yet, or stays in the form it has."""
+def _defer(state: PoolState, changes: Surges, blockers: Blockers, migration: Migration) -> None:
+    """Defer what is not to be loaded yet, or keeps its revision, with a note on each."""
     for server, name in (*changes.stuck, *changes.deferred):
-        found.former.setdefault(server, set()).add(name)
+        migration.former.setdefault(server, set()).add(name)
     for binding, awaited in changes.deferred.items():
-        found.notes.setdefault(binding, Note(_waits_for(state, binding[0], awaited, changes)))
+        migration.notes.setdefault(binding, Note(_waits_for(state, binding[0], awaited, changes)))
     own = ((binding, frozenset({binding})) for binding in changes.recreated)
     for (server, name), awaited in (*blockers.items(), *own):
-        found.deferred.setdefault(server, set()).add(name)
-        found.notes.setdefault((server, name), Note(_waits_for(state, server, awaited, changes)))
+        migration.deferred.setdefault(server, set()).add(name)
+        migration.notes.setdefault((server, name), Note(_waits_for(state, server, awaited, changes)))
 
 
 def _waits_for(state: PoolState, server: str, awaited: Iterable[Binding], changes: Surges) -> str:
     there = sorted(awaited)
     names = ", ".join(name for _, name in there[:3]) + (" and others" if len(there) > 3 else "")
-    stay = all(each[1] in state.bindings.names.get(each[0], ()) and each not in changes.recreated for each in there)
+    stay = all(
+        binding[1] in state.bindings.names.get(binding[0], ()) and binding not in changes.recreated for binding in there
+    )
     where = there[0][0] if there[0][0] != server else "this server"
-    stuck = next((f"; {each[1]} waits too: {changes.stuck[each]}" for each in there if each in changes.stuck), "")
+    stuck = next(
+        (f"; {binding[1]} waits too: {changes.stuck[binding]}" for binding in there if binding in changes.stuck), ""
+    )
     return f"it waits until {names} has {'changed on' if stay else 'left'} {where}{stuck}"
 
 
-def _settle_servers(state: PoolState, found: Migration) -> None:
-    """The servers that stay without being planned, and the planned ones whose GPUs are not free yet.
+def _settle_servers(state: PoolState, migration: Migration) -> None:
+    """Set the servers that stay without being planned, and the planned ones whose GPUs are not free yet.
 
     One that runs and gets other GPUs does not wait: what drains there is preempted.
     """
-    stay = [each for each in state.draining_servers() if found.kept.get(each.name)]
-    held = {(each.node, gpu) for each in stay for gpu in each.gpus}
-    found.waiting = frozenset(
+    stay = [server for server in state.draining_servers() if migration.retained.get(server.name)]
+    used = {(server.node, gpu) for server in stay for gpu in server.gpus}
+    migration.waiting = frozenset(
         server.name
         for server in state.plan.servers
-        if server.name not in state.current and held & {(server.node, gpu) for gpu in server.gpus}
+        if server.name not in state.current and used & {(server.node, gpu) for gpu in server.gpus}
     )
-    claimed = {(s.node, g) for s in state.plan.servers if s.name not in found.waiting for g in s.gpus}
-    preempted = {each.name for each in stay if claimed & {(each.node, gpu) for gpu in each.gpus}}
+    claimed = {(s.node, g) for s in state.plan.servers if s.name not in migration.waiting for g in s.gpus}
+    preempted = {server.name for server in stay if claimed & {(server.node, gpu) for gpu in server.gpus}}
     for server in sorted(preempted):
-        for name in sorted(found.kept[server]):
-            note_early(state, (server, name), found.notes)
-    found.draining = tuple(
-        ServerPlan(each.name, each.node, each.gpus, ()) for each in stay if each.name not in preempted
+        for name in sorted(migration.retained[server]):
+            note_early(state, (server, name), migration.notes)
+    migration.draining = tuple(
+        ServerPlan(server.name, server.node, server.gpus, ()) for server in stay if server.name not in preempted
     )

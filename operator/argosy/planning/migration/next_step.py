@@ -1,13 +1,13 @@
-"""What each server of a pool should be next: what it holds, and what may be reached there."""
+"""The next step of each server of a pool: what it holds, and what may be reached there."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from argosy.planning.migration.observed import Observed
-from argosy.planning.migration.revisions import Form, ReloadKeys
+from argosy.planning.migration.revisions import ModelRevision, ReloadKeys
 from argosy.planning.migration.state import Migration, PoolState
-from argosy.planning.migration.versions import target_forms
+from argosy.planning.migration.versions import target_revisions
 from argosy.planning.plan import ServerPlan
 
 
@@ -15,13 +15,13 @@ from argosy.planning.plan import ServerPlan
 class ServerStep:
     """What one server should be next, and which models and ensembles may be reached there now.
 
-    `as_loaded`: what of `forms` stays just as the server has it. `draining`: the plan has no such server any more; it
-    stays where it was, with what it still serves. `served`: the versions that it has ready, or had when it was last
-    heard of. `drain_since`: from when what drains there is not routed to.
+    `as_loaded`: those of `revisions` that stay exactly as the server has them. `draining`: the plan no longer has the
+    server; it stays where it was, with what it still serves. `served`: the versions that it has ready, or had in its
+    last report. `drain_since`: when each model that drains there was taken from the routes.
     """
 
     plan: ServerPlan
-    forms: Mapping[str, Form]
+    revisions: Mapping[str, ModelRevision]
     as_loaded: frozenset[str] = frozenset()
     routes: frozenset[str] = frozenset()
     draining: bool = False
@@ -51,87 +51,103 @@ def _step(
     since: Mapping[str, datetime],
 ) -> ServerStep:
     name, observed = server.name, state.observed
-    forms = _forms(server, state, migration, keys)
-    waiting = _waiting_ensembles(server, state, migration, forms)
-    forms |= waiting
+    revisions = _revisions(server, state, migration, keys)
+    waiting = _waiting_ensembles(server, state, migration, revisions)
+    revisions |= waiting
     unrouted = set(migration.unrouted.get(name, ()))
-    unrouted |= {each for each, form in waiting.items() if _runs(form, waiting) & unrouted}
-    routes = frozenset(each for each in forms if each not in unrouted and observed.serves(name, each))
-    held = observed.held(name)
-    # by identity: a form that is only alike may have been loaded with another text
-    as_loaded = frozenset(each for each, form in forms.items() if form is held.get(each))
-    return ServerStep(server, forms, as_loaded, routes, draining, _served(name, forms, observed), since)
+    unrouted |= {ensemble for ensemble, revision in waiting.items() if _runs(revision, waiting) & unrouted}
+    routes = frozenset(member for member in revisions if member not in unrouted and observed.serves(name, member))
+    loaded = observed.loaded_on(name)
+    # by identity: an equal revision may have been loaded with another text
+    as_loaded = frozenset(member for member, revision in revisions.items() if revision is loaded.get(member))
+    return ServerStep(server, revisions, as_loaded, routes, draining, _served(name, revisions, observed), since)
 
 
-def _forms(server: ServerPlan, state: PoolState, migration: Migration, keys: ReloadKeys) -> dict[str, Form]:
-    """What the server should hold next, but for ensembles that wait."""
+def _revisions(
+    server: ServerPlan, state: PoolState, migration: Migration, keys: ReloadKeys
+) -> dict[str, ModelRevision]:
+    """Return what the server should hold next, except for ensembles that wait."""
     name, observed = server.name, state.observed
-    deferred, kept, former = (each.get(name, set()) for each in (migration.deferred, migration.kept, migration.former))
-    found = state.targets.get(name, {})
+    deferred, retained, former = (
+        names_of.get(name, set()) for names_of in (migration.deferred, migration.retained, migration.former)
+    )
+    revisions = state.targets.get(name, {})
     declared_only = migration.declared_only.get(name, set())
     if deferred or declared_only:
-        fitting = target_forms(server, state.members, state.bindings, observed, keys, deferred, declared_only)
-        found = {each: form for each, form in fitting.items() if each not in deferred or each in kept}
-    held = observed.held(name)
-    stays = {each for each in former if each in found} | {each for each in kept if each not in found}
-    return _whole({**found, **{each: held[each] for each in stays if each in held}}, held)
+        fitting = target_revisions(server, state.members, state.bindings, observed, keys, deferred, declared_only)
+        revisions = {
+            member: revision for member, revision in fitting.items() if member not in deferred or member in retained
+        }
+    loaded = observed.loaded_on(name)
+    stays = {member for member in former if member in revisions} | {
+        member for member in retained if member not in revisions
+    }
+    return _complete({**revisions, **{member: loaded[member] for member in stays if member in loaded}}, loaded)
 
 
-def _whole(forms: Mapping[str, Form], held: Mapping[str, Form]) -> dict[str, Form]:
-    """Without ensembles that would be loaded and lack a step, for its new version waits; what is loaded stays."""
-    found = dict(forms)
+def _complete(revisions: Mapping[str, ModelRevision], loaded: Mapping[str, ModelRevision]) -> dict[str, ModelRevision]:
+    """Return the revisions without ensembles that would be loaded and lack a step whose new version waits.
+
+    What is loaded stays.
+    """
+    complete = dict(revisions)
     while broken := {
-        form.name
-        for form in found.values()
-        if form is not held.get(form.name) and not all(_has(found, step, at) for step, at in form.steps.items())
+        revision.name
+        for revision in complete.values()
+        if revision is not loaded.get(revision.name)
+        and not all(_has(complete, step, at) for step, at in revision.steps.items())
     }:
-        found = {name: form for name, form in found.items() if name not in broken}
-    return found
+        complete = {name: revision for name, revision in complete.items() if name not in broken}
+    return complete
 
 
 def _waiting_ensembles(
-    server: ServerPlan, state: PoolState, migration: Migration, forms: Mapping[str, Form]
-) -> dict[str, Form]:
-    """Planned ensembles a new step of which is deferred: each stays as it is while all that it runs stays."""
+    server: ServerPlan, state: PoolState, migration: Migration, revisions: Mapping[str, ModelRevision]
+) -> dict[str, ModelRevision]:
+    """Return planned ensembles with a deferred new step: each stays as it is while all that it runs stays."""
     deferred = migration.deferred.get(server.name, set())
-    planned = state.bindings.names.get(server.name, frozenset()) - forms.keys() - deferred
-    held = state.observed.held(server.name)
-    left = [held[each] for each in sorted(planned) if each in held and held[each].steps]
-    found: dict[str, Form] = {}
-    there = dict(forms)
-    while whole := [form for form in left if all(_has(there, step, at) for step, at in form.steps.items())]:
-        found |= {form.name: form for form in whole}
-        there |= found
-        left = [form for form in left if form.name not in found]
-    return found
+    planned = state.bindings.names.get(server.name, frozenset()) - revisions.keys() - deferred
+    loaded = state.observed.loaded_on(server.name)
+    left = [loaded[ensemble] for ensemble in sorted(planned) if ensemble in loaded and loaded[ensemble].steps]
+    waiting: dict[str, ModelRevision] = {}
+    there = dict(revisions)
+    while complete := [
+        revision for revision in left if all(_has(there, step, at) for step, at in revision.steps.items())
+    ]:
+        waiting |= {revision.name: revision for revision in complete}
+        there |= waiting
+        left = [revision for revision in left if revision.name not in waiting]
+    return waiting
 
 
-def _has(forms: Mapping[str, Form], name: str, version: int) -> bool:
-    return name in forms and version in forms[name].versions
+def _has(revisions: Mapping[str, ModelRevision], name: str, version: int) -> bool:
+    return name in revisions and version in revisions[name].versions
 
 
-def _runs(ensemble: Form, ensembles: Mapping[str, Form]) -> set[str]:
-    """What an ensemble runs, and what those of `ensembles` run that it runs."""
-    found = set(ensemble.steps)
-    while more := {step for each in found & ensembles.keys() for step in ensembles[each].steps} - found:
-        found |= more
-    return found
+def _runs(ensemble: ModelRevision, ensembles: Mapping[str, ModelRevision]) -> set[str]:
+    """Return what an ensemble runs, including what those of `ensembles` run that it runs."""
+    names = set(ensemble.steps)
+    while more := {step for member in names & ensembles.keys() for step in ensembles[member].steps} - names:
+        names |= more
+    return names
 
 
-def _served(server: str, forms: Mapping[str, Form], observed: Observed) -> dict[str, tuple[int, ...]]:
-    """Of what a server is to hold the versions that it has ready, or had when it was last heard of.
+def _served(server: str, revisions: Mapping[str, ModelRevision], observed: Observed) -> dict[str, tuple[int, ...]]:
+    """Return the versions that a server is to hold and has ready, or had in its last report.
 
-    Where nobody serves something any more also those that others had: it takes their place.
+    Where no server serves a member any more, also those that others had: this server replaces them.
     """
     before = observed.served.get(server, {})
-    found: dict[str, tuple[int, ...]] = {}
-    for form in forms.values():
-        now = tuple(version for version in sorted(form.versions) if observed.has_ready(server, form.name, version))
-        had = before[form.name].versions if form.name in before else _of_others(form.name, observed)
-        if versions := now or tuple(version for version in sorted(form.versions) if version in had):
-            found[form.name] = versions
-    return found
+    versions_of: dict[str, tuple[int, ...]] = {}
+    for revision in revisions.values():
+        now = tuple(
+            version for version in sorted(revision.versions) if observed.has_ready(server, revision.name, version)
+        )
+        had = before[revision.name].versions if revision.name in before else _of_others(revision.name, observed)
+        if versions := now or tuple(version for version in sorted(revision.versions) if version in had):
+            versions_of[revision.name] = versions
+    return versions_of
 
 
 def _of_others(name: str, observed: Observed) -> Collection[int]:
-    return observed.known.get(name, ()) if observed.unserved(name) else ()
+    return observed.sources.get(name, ()) if observed.unserved(name) else ()

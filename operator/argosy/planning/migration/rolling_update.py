@@ -1,4 +1,4 @@
-"""A changed pod template reaches a pool's servers one after the other."""
+"""Rolling updates: a changed Pod template reaches one server of a pool after the other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from argosy.planning.packing.servers import natural
 
 @dataclass(frozen=True, slots=True)
 class ServerUpgrade:
-    """One server: whether its pod template is an older one, whether it answers, and whether it has loaded its models.
+    """One server: whether its Pod template is outdated, whether it answers, and whether it has loaded its models.
 
     `settled`: every model was ready or failed once since its Pod began. `relied_on`: it serves something that drains on
-    a server with the newest template, so that nobody else may.
+    a server with the newest template, so that no other server may.
     """
 
     name: str
@@ -29,5 +29,5 @@ def may_upgrade(servers: Sequence[ServerUpgrade]) -> frozenset[str]:
     if any(not server.outdated and not (server.ready and server.settled) for server in servers):
         return frozenset()
     outdated = [server for server in servers if server.outdated and not server.relied_on]
-    chosen = min(outdated, key=lambda each: (each.ready, each.settled, natural(each.name)), default=None)
+    chosen = min(outdated, key=lambda server: (server.ready, server.settled, natural(server.name)), default=None)
     return frozenset({chosen.name} if chosen else ())

@@ -1,4 +1,4 @@
-"""One pool as its migration is decided on: the plan, what stands there, and where they differ."""
+"""The state of one pool that its migration is decided on: the plan, what runs, and where they differ."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,18 +9,19 @@ from argosy.planning.demand.members import Members
 from argosy.planning.facts import CurrentServer, Node, PoolFacts
 from argosy.planning.migration.bindings import Binding, PlannedBindings
 from argosy.planning.migration.observed import Observed
-from argosy.planning.migration.revisions import Form, ReloadKeys
-from argosy.planning.migration.versions import outdated_forms, target_forms
+from argosy.planning.migration.revisions import ModelRevision, ReloadKeys
+from argosy.planning.migration.versions import outdated_bindings, target_revisions
 from argosy.planning.plan import PoolPlan, ServerPlan
 from argosy.planning.topology.deployment import Machine
 
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """`current` are the pool's servers as they are, `nodes` those that are up, both by name. `machine`: the node of the
-    pool that suits large models best.
+    """The plan of a pool next to what runs. `current` are its servers as they are, `nodes` those that are up, both by
+    name.
 
-    `targets`: by planned server and name, what it would hold next if there were room for all of it.
+    `machine`: the node of the pool that suits large models best. `targets`: by planned server and name, what it would
+    hold next if there were memory for all of it.
     """
 
     plan: PoolPlan
@@ -29,12 +30,12 @@ class PoolState:
     observed: Observed
     current: Mapping[str, CurrentServer]
     nodes: Mapping[str, Node]
-    targets: Mapping[str, Mapping[str, Form]] = field(default_factory=dict)
+    targets: Mapping[str, Mapping[str, ModelRevision]] = field(default_factory=dict)
     machine: Machine | None = None
 
     @classmethod
     def without_plan(cls, pool: PoolKey, members: Members) -> "PoolState":
-        """Return a pool that takes no part: nothing is planned, and nothing stands there."""
+        """Return the state of a pool that takes no part: nothing is planned, and nothing runs."""
         plan = PoolPlan(pool, (), (), 0, 0, 0)
         return cls(plan, members, PlannedBindings.of(plan, members), Observed(), {}, {})
 
@@ -50,7 +51,7 @@ class PoolState:
     ) -> "PoolState":
         """Return the state of one pool with its plan; `nodes` are those of all pools."""
         bindings = PlannedBindings.of(plan, members)
-        outdated = outdated_forms(plan.servers, members, bindings, observed, keys)
+        outdated = outdated_bindings(plan.servers, members, bindings, observed, keys)
         observed = replace(observed, outdated=outdated)
         return cls(
             plan=plan,
@@ -59,36 +60,38 @@ class PoolState:
             observed=observed,
             current={server.name: server for server in facts.current},
             nodes={node.name: node for node in nodes if node.ready},
-            targets={server.name: target_forms(server, members, bindings, observed, keys) for server in plan.servers},
+            targets={
+                server.name: target_revisions(server, members, bindings, observed, keys) for server in plan.servers
+            },
             machine=Machine.best_of(facts.nodes, facts.headroom),
         )
 
     def keeps_its_gpus(self, server: ServerPlan) -> bool:
-        """Return whether a planned server runs as planned: with other GPUs, or on another node, it starts anew."""
+        """Return whether a planned server runs as planned: with other GPUs, or on another node, it restarts."""
         now = self.current.get(server.name)
         return now is not None and (now.node, now.gpus) == (server.node, server.gpus)
 
-    def starts_anew(self, name: str) -> bool:
+    def restarts(self, name: str) -> bool:
         """Return whether a planned server runs, and is to run with other GPUs or on another node."""
         return name in self.current and not all(self.keeps_its_gpus(s) for s in self.plan.servers if s.name == name)
 
     def draining_servers(self) -> list[CurrentServer]:
         """Return the servers that run on nodes that are up, and are not planned."""
         planned = {server.name for server in self.plan.servers}
-        return [each for each in self.current.values() if each.name not in planned and each.node in self.nodes]
+        return [server for server in self.current.values() if server.name not in planned and server.node in self.nodes]
 
     def surplus(self) -> dict[str, set[str]]:
-        """By server, what is loaded there and not planned. A server that starts anew loses it anyway."""
-        found = {server.name: set(self.observed.held(server.name)) for server in self.draining_servers()}
+        """Return what is loaded and not planned, by server. A server that restarts loses it anyway."""
+        surplus = {server.name: set(self.observed.loaded_on(server.name)) for server in self.draining_servers()}
         for server in self.plan.servers:
             if self.keeps_its_gpus(server):
-                found[server.name] = set(self.observed.held(server.name)) - self.bindings.names[server.name]
-        return {server: names for server, names in found.items() if names}
+                surplus[server.name] = set(self.observed.loaded_on(server.name)) - self.bindings.names[server.name]
+        return {server: names for server, names in surplus.items() if names}
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a status says of a model on a server; `stuck`: waiting does not change it."""
+    """The message of a status on a model on a server; `stuck`: waiting does not change it."""
 
     message: str
     stuck: bool = False
@@ -96,16 +99,16 @@ class Note:
 
 @dataclass(slots=True)
 class Migration:
-    """What is decided for one round.
+    """The decisions of one round.
 
-    By server: `kept`, what stays loaded beside the planned; `unrouted`, what is not to be reached; `deferred`, what of
-    the planned is not to be loaded yet; `former`, what keeps the form it has; `declared_only`, what is loaded without
-    versions that served before. `draining`: the servers that are not
-    planned and stay; `waiting`: planned ones that wait for GPUs. `drain_since`: when each binding that drains is or was
-    taken from the routes. `wake`: when the next step is due.
+    By server: `retained`, what stays loaded in addition to the planned; `unrouted`, what is not to be reached;
+    `deferred`, what of the planned is not to be loaded yet; `former`, what keeps the revision it has; `declared_only`,
+    what is loaded without versions that served before. `draining`: the servers that are not planned and stay;
+    `waiting`: planned ones that wait for GPUs. `drain_since`: when each binding that drains is or was taken from the
+    routes. `wake`: when the next step is due.
     """
 
-    kept: dict[str, set[str]] = field(default_factory=dict)
+    retained: dict[str, set[str]] = field(default_factory=dict)
     unrouted: dict[str, set[str]] = field(default_factory=dict)
     deferred: dict[str, set[str]] = field(default_factory=dict)
     former: dict[str, set[str]] = field(default_factory=dict)

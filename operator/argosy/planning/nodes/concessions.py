@@ -12,11 +12,13 @@ PATIENCE = timedelta(seconds=60)
 
 def conceded(servers: Iterable[CurrentServer], reports: Iterable[ServerReport], now: datetime) -> set[Device]:
     """Return the GPUs of the servers whose Pods have found no node for longer than the patience."""
-    stuck = {each.name for each in reports if each.unscheduled_since and now >= each.unscheduled_since + PATIENCE}
+    stuck = {
+        report.name for report in reports if report.unscheduled_since and now >= report.unscheduled_since + PATIENCE
+    }
     return devices(server for server in servers if server.name in stuck)
 
 
 def next_concession(reports: Iterable[ServerReport], now: datetime) -> datetime | None:
     """Return when the patience with the next Pod ends, if any waits."""
-    ends = (each.unscheduled_since + PATIENCE for each in reports if each.unscheduled_since)
+    ends = (report.unscheduled_since + PATIENCE for report in reports if report.unscheduled_since)
     return min((end for end in ends if end > now), default=None)

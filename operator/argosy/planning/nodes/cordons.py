@@ -36,24 +36,24 @@ class Cordons:
 def cordons(
     pool: ServingPool, previous: ServingPoolStatus | None, errors: DeviceErrors, nodes: Iterable[Node], now: datetime
 ) -> Cordons:
-    """Return the cordons that stand at `now`: of those in the `previous` status what nothing lifts, and what the errors
+    """Return the cordons of a pool at `now`: those of the `previous` status that nothing lifts, and those that errors
     add.
 
     A GPU on which another model is ready gets none, nor does one with errors only of models that have a cordon behind
-    them, be it one of this round for another server: the fault is rather the model's then.
+    them, even one of this round for another server: the fault is rather the model's then.
     """
-    known = {node.name: node for node in nodes}
+    by_name = {node.name: node for node in nodes}
     former = previous.cordoned_gpus if previous is not None else ()
-    standing = [each for each in former if not _is_lifted(each, known, pool.metadata.annotations)]
-    blamed = {model: "" for each in standing for model in each.models}
-    taken = {(each.node, each.gpu) for each in standing}
+    standing = [cordon for cordon in former if not _is_lifted(cordon, by_name, pool.metadata.annotations)]
+    blamed = {model: "" for cordon in standing for model in cordon.models}
+    taken = {(cordon.node, cordon.gpu) for cordon in standing}
     added: list[CordonedGpu] = []
-    for device, found in sorted(errors.recent.items()):
-        if device not in taken | errors.serving and device[0] in known and _is_enough(found, blamed):
-            added.append(_cordon(pool, device, found, known[device[0]], now))
-            blamed = {error.model: error.server for error in found} | blamed
-    lasting = [each for each in added if not _is_lifted(each, known, pool.metadata.annotations)]
-    every = sorted((*standing, *lasting), key=lambda each: (each.node, each.gpu))
+    for device, device_errors in sorted(errors.recent.items()):
+        if device not in taken | errors.serving and device[0] in by_name and _is_enough(device_errors, blamed):
+            added.append(_cordon(pool, device, device_errors, by_name[device[0]], now))
+            blamed = {error.model: error.server for error in device_errors} | blamed
+    lasting = [cordon for cordon in added if not _is_lifted(cordon, by_name, pool.metadata.annotations)]
+    every = sorted((*standing, *lasting), key=lambda cordon: (cordon.node, cordon.gpu))
     # What led to a cordon counts until the status has it: a status may fail to be written.
     return Cordons(tuple(every), errors.without(taken))
 

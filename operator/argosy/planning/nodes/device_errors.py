@@ -35,8 +35,8 @@ class DeviceErrors:
 
     def after(self, servers: Iterable[CurrentServer], reports: Iterable[ServerReport], now: datetime) -> "DeviceErrors":
         """Return the same with what a round at `now` sees; reports that have expired tell nothing new."""
-        known = {server.name: server for server in servers}
-        heard = [(known[each.name], each) for each in reports if each.name in known]
+        by_name = {server.name: server for server in servers}
+        heard = [(by_name[report.name], report) for report in reports if report.name in by_name]
         names = {server.name for server, _ in heard}
         seen = {key: attempt for key, attempt in self.seen.items() if key[0] in names}
         recent = {device: [e for e in errors if now - e.at < WINDOW] for device, errors in self.recent.items()}
@@ -59,21 +59,24 @@ class DeviceErrors:
 
 def failing(servers: Iterable[CurrentServer], reports: Iterable[ServerReport]) -> set[Device]:
     """Return the GPUs of one pool's servers on which a model reports a device error."""
-    said = {report.name: _failing(report) for report in reports}
+    failing = {report.name: _failing(report) for report in reports}
     return {
-        device for server in servers for model in said.get(server.name, ()) for device in _devices(server, model.model)
+        device
+        for server in servers
+        for model in failing.get(server.name, ())
+        for device in _devices(server, model.model)
     }
 
 
 def _failing(report: ServerReport) -> tuple[LoadedModel, ...]:
-    """Each model once that reports a device error, of its versions the one that was tried most."""
-    found: dict[str, LoadedModel] = {}
-    for each in report.models:
-        if each.failure is FailureKind.DEVICE:
-            before = found.get(each.model)
-            if before is None or (before.attempts, before.version) < (each.attempts, each.version):
-                found[each.model] = each
-    return tuple(found.values())
+    """Return each model that reports a device error, with the version that was tried most."""
+    failures: dict[str, LoadedModel] = {}
+    for model in report.models:
+        if model.failure is FailureKind.DEVICE:
+            before = failures.get(model.model)
+            if before is None or (before.attempts, before.version) < (model.attempts, model.version):
+                failures[model.model] = model
+    return tuple(failures.values())
 
 
 def _serving(heard: Iterable[tuple[CurrentServer, ServerReport]]) -> Iterator[Device]:

@@ -11,11 +11,12 @@ from argosy.planning.nodes.reservations import devices
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """GPUs that servers of all pools have: all of them (`held`), and those whose servers answer. `failing`: those of
-    device errors, be they cordoned.
+    """GPUs that servers of all pools have: all of them (`assigned`), and those whose servers answer.
+
+    `failing`: those with device errors, cordoned or not.
     """
 
-    held: Collection[Device]
+    assigned: Collection[Device]
     answering: Collection[Device]
     failing: Collection[Device] = ()
 
@@ -25,7 +26,7 @@ class GpuUse:
             return 3
         if device in self.answering:
             return 0
-        return 1 if device in self.held else 2
+        return 1 if device in self.assigned else 2
 
 
 def answering(servers: Iterable[CurrentServer], reports: Iterable[ServerReport]) -> set[Device]:
@@ -34,10 +35,10 @@ def answering(servers: Iterable[CurrentServer], reports: Iterable[ServerReport])
     return devices(server for server in servers if server.name in heard)
 
 
-def short(nodes: Iterable[Node], held: Collection[Device]) -> set[str]:
+def short(nodes: Iterable[Node], served: Collection[Device]) -> set[str]:
     """Return the names of the nodes that tell of fewer GPUs than servers count there."""
     most: dict[str, int] = {}
-    for name, index in held:
+    for name, index in served:
         most[name] = max(index, most.get(name, -1))
     return {node.name for node in nodes if 0 < _count(node) <= most.get(node.name, -1)}
 
@@ -49,7 +50,7 @@ def without_lost(nodes: Iterable[Node], use: GpuUse) -> tuple[Node, ...]:
     a GPU from the count and not from the Pod that uses it.
     """
     every = tuple(nodes)
-    lacking = short(every, use.held)
+    lacking = short(every, use.assigned)
     return tuple(_without_lost(node, use) if node.name in lacking else node for node in every)
 
 
@@ -61,7 +62,7 @@ def _count(node: Node) -> int:
 
 def _without_lost(node: Node, use: GpuUse) -> Node:
     count = _count(node)
-    indexes = range(1 + max(index for name, index in use.held if name == node.name))
+    indexes = range(1 + max(index for name, index in use.assigned if name == node.name))
     ranks = {index: use.rank((node.name, index)) for index in indexes}
     serving = sum(rank == 0 for rank in ranks.values())
     left = sorted(sorted(indexes, key=lambda index: (ranks[index], index))[: max(count, serving)])

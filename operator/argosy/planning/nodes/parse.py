@@ -83,19 +83,19 @@ class _Offer:
 
 
 def _offer(labels: Mapping[str, str], status: Mapping[str, Any]) -> _Offer:
-    """What the device plugin offers, or the physical GPUs where it offers shares of them.
+    """Return what the device plugin offers, or the physical GPUs where it offers shares of them.
 
-    A plugin that starts again offers none for a while; what runs keeps its GPUs, of which the capacity and the label
-    still tell. Of GPUs that MIG divides it offers slices under names of their own, and goes on doing so.
+    A plugin that restarts offers none for a while; what runs keeps its GPUs, which the capacity and the label still
+    count. Of GPUs that MIG divides it goes on offering slices, under names of their own.
     """
     label = f"metadata.labels[{_GPU}.count]"
-    physical = _whole_number(labels.get(f"{_GPU}.count", "0"), label)
+    physical = _integer(labels.get(f"{_GPU}.count", "0"), label)
     capacity, allocatable = (_map(status, kind).get(_GPU) for kind in ("capacity", "allocatable"))
     slices = _slices(status)
     if allocatable is None and capacity is None and not slices:
         return _Offer(physical)
-    there = _whole_number("0" if capacity is None else capacity, f"status.capacity[{_GPU}]")
-    offered = there if allocatable is None else _whole_number(allocatable, f"status.allocatable[{_GPU}]")
+    there = _integer("0" if capacity is None else capacity, f"status.capacity[{_GPU}]")
+    offered = there if allocatable is None else _integer(allocatable, f"status.allocatable[{_GPU}]")
     if slices:
         return _Offer(max(physical, offered), sliced=max(0, physical - offered), slices=slices)
     shared = labels.get(f"{_GPU}.sharing-strategy", "none") != "none" and physical > 0
@@ -106,10 +106,10 @@ def _offer(labels: Mapping[str, str], status: Mapping[str, Any]) -> _Offer:
 
 
 def _slices(status: Mapping[str, Any]) -> str:
-    """The names of the slices of GPUs that a node has; empty if it has none."""
+    """Return the names of the slices of GPUs that a node has; empty if it has none."""
     capacity = _map(status, "capacity")
     names = sorted(name for name in capacity if str(name).startswith(_MIG))
-    return ", ".join(name for name in names if _whole_number(capacity[name], f"status.capacity[{name}]"))
+    return ", ".join(name for name in names if _integer(capacity[name], f"status.capacity[{name}]"))
 
 
 def _gpus(labels: Mapping[str, str], offer: _Offer) -> tuple[Gpu, ...]:
@@ -119,11 +119,11 @@ def _gpus(labels: Mapping[str, str], offer: _Offer) -> tuple[Gpu, ...]:
             f"metadata.labels[{label}]: is required for a node with {offer.count} GPUs (MiB of each); install "
             "NVIDIA's GPU feature discovery, or add the label"
         )
-    memory = _whole_number(labels[label], f"metadata.labels[{label}]")
+    memory = _integer(labels[label], f"metadata.labels[{label}]")
     if memory == 0:
         raise BadNodeError(f"metadata.labels[{label}]: must be more than 0 MiB")
-    whole = offer.count - offer.sliced
-    holders = ["" if index < whole else f"MIG ({offer.slices})" for index in range(offer.count)]
+    unsliced = offer.count - offer.sliced
+    holders = ["" if index < unsliced else f"MIG ({offer.slices})" for index in range(offer.count)]
     return tuple(Gpu(index, memory * _MIB, withheld_by=holder) for index, holder in enumerate(holders))
 
 
@@ -171,7 +171,7 @@ def _readiness(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _since(readiness: list[Mapping[str, Any]]) -> datetime | None:
-    """When the node stopped being ready; None if it is, or if that is not said."""
+    """Return when the node stopped being ready; None if it is, or if that is not reported."""
     for condition in readiness:
         if condition.get("status") != "True":
             try:
@@ -181,7 +181,7 @@ def _since(readiness: list[Mapping[str, Any]]) -> datetime | None:
     return None
 
 
-def _whole_number(value: Any, path: str) -> int:
+def _integer(value: Any, path: str) -> int:
     text = str(value)
     if isinstance(value, bool) or not text.isdecimal():
         raise BadNodeError(f"{path}: expected a whole number; found {value!r}")

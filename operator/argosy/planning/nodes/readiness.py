@@ -1,5 +1,6 @@
-"""Nodes over time: one that is not ready keeps what it runs and gets nothing new. After a while what it runs moves to
-where there is room; what has no room elsewhere stays: that a node is silent does not say that it serves nothing.
+"""Node readiness over time: a node that is not ready keeps what it runs and gets nothing new.
+
+After a while what it runs moves to other nodes; what fits on none of them stays: a silent node may still serve.
 """
 
 from collections.abc import Iterable
@@ -13,8 +14,9 @@ GRACE = timedelta(seconds=60)
 
 
 def standing(nodes: Iterable[Node], now: datetime) -> tuple[Node, ...]:
-    """Return the nodes as they count now: one that is not ready is as if cordoned, and lost after the grace or if
-    nothing says since when.
+    """Return the nodes as they count now: one that is not ready is as if cordoned, and lost after the grace period.
+
+    It is lost at once if it does not report since when it is not ready.
     """
     return tuple(_standing(node, now) for node in nodes)
 

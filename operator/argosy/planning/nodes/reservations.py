@@ -41,12 +41,12 @@ def devices(servers: Iterable[CurrentServer | ServerPlan]) -> set[Device]:
 
 def withheld(nodes: Iterable[Node]) -> dict[str, int]:
     """Return how many GPUs of the nodes others hold, by holder."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for node in nodes:
         for gpu in node.gpus:
             if gpu.withheld_by:
-                found[gpu.withheld_by] = found.get(gpu.withheld_by, 0) + 1
-    return found
+                counts[gpu.withheld_by] = counts.get(gpu.withheld_by, 0) + 1
+    return counts
 
 
 def reclaimable(nodes: Iterable[Node]) -> dict[Device, str]:
@@ -63,27 +63,27 @@ def retained(
     need if that happens anyway: where another server of the plan gets one, one is `taken` by another pool, or the node
     has one no longer. For what other pools have `claimed` it does so once nothing is loaded on it that leaves.
     """
-    wanted, asked_for = devices(plan.servers) | set(taken), set(claimed)
+    planned, claims = devices(plan.servers) | set(taken), set(claimed)
     there = {(node.name, gpu.index) for node in facts.nodes for gpu in node.gpus if not gpu.withheld_by}
     running = {server.name: server for server in facts.current}
 
-    def kept(server: ServerPlan) -> ServerPlan:
+    def retained(server: ServerPlan) -> ServerPlan:
         before = running.get(server.name)
         if before is None or not _shrinks(server, before):
             return server
         had = {(server.node, gpu) for gpu in before.gpus}
         spare = had - devices([server])
         leaving = facts.loaded.get(server.name, frozenset()) - {placement.model for placement in server.placements}
-        if spare & wanted or (spare & asked_for and not leaving) or not had <= there:
+        if spare & planned or (spare & claims and not leaving) or not had <= there:
             return server
         return replace(server, gpus=tuple(sorted(before.gpus)))
 
-    servers = tuple(map(kept, plan.servers))
+    servers = tuple(map(retained, plan.servers))
     return replace(plan, servers=servers, gpus_used=sum(len(server.gpus) for server in servers))
 
 
 def _shrinks(server: ServerPlan, before: CurrentServer) -> bool:
-    """Whether a server that goes on serving where it is needs fewer GPUs than it has."""
+    """Return whether a server that stays on its node needs fewer GPUs than it has."""
     return before.node == server.node and bool(server.placements) and set(server.gpus) < set(before.gpus)
 
 
@@ -107,7 +107,7 @@ class _Claims:
 
 
 def _holders(pools: Mapping[PoolKey, Iterable[CurrentServer]]) -> tuple[dict[Device, str], dict[Device, str]]:
-    """The pool that needs each GPU, and the one that holds it without need."""
+    """Return the pool that needs each GPU, and the one that holds it without need."""
     needed: dict[Device, str] = {}
     spare: dict[Device, str] = {}
     for pool in sorted(pools):
@@ -124,22 +124,22 @@ def _needed(servers: Iterable[CurrentServer]) -> set[Device]:
 
 def _reserved(node: Node, claims: _Claims, pods: Mapping[str, int]) -> Node:
     open_to_us = [gpu.index for gpu in node.gpus if not gpu.is_cpu and not gpu.withheld_by]
-    holders = {index: found for index in open_to_us if (found := claims.holder((node.name, index)))}
+    holders = {index: holder for index in open_to_us if (holder := claims.holder((node.name, index)))}
     rest = sorted((index for index in open_to_us if index not in holders), reverse=True)
     unowned = [index for index in rest if (node.name, index) not in claims.own]
     conceded = [index for index in rest if index not in unowned and (node.name, index) in claims.conceded]
-    for index, pod in zip((*unowned, *conceded), _each(pods), strict=False):
+    for index, pod in zip((*unowned, *conceded), _one_per_gpu(pods), strict=False):
         holders[index] = f"Pod {pod}", False
-    return replace(node, gpus=tuple(_held(gpu, holders) for gpu in node.gpus)) if holders else node
+    return replace(node, gpus=tuple(_with_holder(gpu, holders) for gpu in node.gpus)) if holders else node
 
 
-def _each(pods: Mapping[str, int]) -> Iterator[str]:
-    """Every Pod's name as often as it holds a GPU."""
+def _one_per_gpu(pods: Mapping[str, int]) -> Iterator[str]:
+    """Return every Pod's name as often as it holds a GPU."""
     return (pod for pod in sorted(pods) for _ in range(pods[pod]))
 
 
-def _held(gpu: Gpu, holders: Mapping[int, tuple[str, bool]]) -> Gpu:
+def _with_holder(gpu: Gpu, holders: Mapping[int, tuple[str, bool]]) -> Gpu:
     if gpu.is_cpu or gpu.index not in holders:
         return gpu
-    holder, given_up = holders[gpu.index]
-    return replace(gpu, withheld_by=holder, reclaimable=given_up)
+    holder, reclaimable = holders[gpu.index]
+    return replace(gpu, withheld_by=holder, reclaimable=reclaimable)

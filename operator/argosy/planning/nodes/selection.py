@@ -1,6 +1,4 @@
-"""Which nodes a pool's servers may run on: node selector, taints and tolerations, readiness, as Kubernetes
-means them.
-"""
+"""The nodes that a pool's servers may run on: node selector, taints and tolerations, readiness, as in Kubernetes."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -21,22 +19,22 @@ def selected(pool: ServingPool, nodes: Iterable[Node], running: Collection[str] 
     only those are among them that the pool has servers on (`running`), and none whose taint ends what runs. So it is
     with one that lacks a label: Kubernetes ends nothing there, so what runs there moves first.
     """
-    found = (_as_selected(pool, node) for node in nodes if node.ready)
-    kept = (node for node in found if node is not None and (node.schedulable or node.name in running))
-    return tuple(sorted(kept, key=lambda node: node.name))
+    candidates = (_as_selected(pool, node) for node in nodes if node.ready)
+    usable = (node for node in candidates if node is not None and (node.schedulable or node.name in running))
+    return tuple(sorted(usable, key=lambda node: node.name))
 
 
 def closed(pool: ServingPool, nodes: Iterable[Node]) -> frozenset[str]:
     """Return the ready nodes that take nothing new of the pool: what ends there does not come back.
 
-    Of a node of which only the last facts are known nothing is known to have ended.
+    A node of which only the last facts are known is not among them: nothing is known to have ended there.
     """
-    known = (node for node in nodes if node.ready and not node.stale)
-    return frozenset(node.name for node in known if not node.schedulable or _repelled(pool, node))
+    reporting = (node for node in nodes if node.ready and not node.stale)
+    return frozenset(node.name for node in reporting if not node.schedulable or _repelled(pool, node))
 
 
 def _as_selected(pool: ServingPool, node: Node) -> Node | None:
-    """The node as it is to the pool; None where a taint ends what runs there."""
+    """Return the node as it counts for the pool; None where a taint ends what runs there."""
     effects = _repelled(pool, node)
     if Effect.NO_EXECUTE in effects:
         return None
@@ -50,7 +48,7 @@ def _labelled(pool: ServingPool, node: Node) -> bool:
 
 
 def _repelled(pool: ServingPool, node: Node) -> set[str]:
-    """The effects of the node's taints that the pool does not tolerate."""
+    """Return the effects of the node's taints that the pool does not tolerate."""
     repelling = [t for t in node.taints if t.get("effect") in _KEEPS_AWAY and t.get("key") not in _OF_THE_NODE]
     return {
         taint.get("effect", "")

@@ -16,12 +16,12 @@ class FreeCapacity:
     empty: bool = True
 
     def takes(self, need: Footprint) -> bool:
-        """Return whether a shared model fits here beside the others."""
+        """Return whether a shared model fits here alongside the others."""
         return need.memory <= self.memory and need.compute <= self.compute
 
     def less(self, need: Footprint) -> "FreeCapacity":
         """Return what is left once `need` sits here; a whole-GPU model leaves nothing."""
-        if need.whole:
+        if need.exclusive:
             return FreeCapacity(0, 0, empty=False)
         return FreeCapacity(self.memory - need.memory, self.compute - need.compute, empty=False)
 
@@ -37,7 +37,7 @@ def gpus_of(node: Node) -> tuple[Gpu, ...]:
 
 
 def cpu_memory_of(node: Node, headroom: int) -> int:
-    """Usable bytes of the node's CPU slots."""
+    """Return the usable bytes of the node's CPU slots."""
     return sum(usable_memory(gpu, headroom) for gpu in node.gpus if gpu.is_cpu)
 
 

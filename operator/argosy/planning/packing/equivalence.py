@@ -26,8 +26,9 @@ class Hopeless:
         return shape(replica) in self.shapes or _needs(replica) in self.shapes
 
     def add(self, layout: Layout, replica: Replica) -> None:
-        """It found no place in this layout. Where that is not because its group's replicas stay apart, nothing that
-        needs the same finds one.
+        """Record that a replica fits nowhere in this layout.
+
+        Where that is not because its group's replicas stay apart, nothing that needs the same fits either.
         """
         self.shapes.add(shape(replica))
         if replica.group.replicas == 1 or best(layout, _stranger(replica)) is None:
@@ -35,22 +36,22 @@ class Hopeless:
 
 
 @dataclass(slots=True)
-class Room:
+class Headroom:
     """Whether a layout has a place for something that needs as much as a replica does: looked for once."""
 
     layout: Layout
-    found: dict[Shape, bool] = field(default_factory=dict)
+    cache: dict[Shape, bool] = field(default_factory=dict)
 
     def has(self, replica: Replica) -> bool:
-        """For one more of its like."""
+        """Return whether the layout has headroom for a replica with the same needs."""
         needs = _needs(replica)
-        if needs not in self.found:
-            self.found[needs] = best(self.layout, _stranger(replica)) is not None
-        return self.found[needs]
+        if needs not in self.cache:
+            self.cache[needs] = best(self.layout, _stranger(replica)) is not None
+        return self.cache[needs]
 
 
 def _stranger(replica: Replica) -> Replica:
-    """One that needs the same, and that nothing has to be apart from."""
+    """Return a replica with the same needs that has to be apart from nothing."""
     return Replica(replace(replica.group, name=f"{replica.group.name} ", replicas=1), 0)
 
 

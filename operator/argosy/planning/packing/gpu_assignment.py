@@ -37,14 +37,14 @@ class Budget:
 class Site:
     """One server, or the place for a new one, as a group sees it.
 
-    `free` has every GPU in reach; `held` are those the server has, and of the others it may take `growth`.
+    `free` has every GPU in reach; `server_gpus` are those the server has, and of the others it may take `growth`.
     `cpu_memory` is None where real GPUs serve, else the bytes left in the CPU slots that stand in for them. `busy`
     are GPUs that servers have now: of GPUs that are alike, others come first.
     """
 
     node: Node
     free: Mapping[int, FreeCapacity]
-    held: frozenset[int]
+    server_gpus: frozenset[int]
     growth: int
     cpu_memory: int | None = None
     busy: frozenset[int] = frozenset()
@@ -55,9 +55,12 @@ def hardness(need: Footprint) -> tuple[int, int, int]:
     return (-need.gpus, -need.memory, -need.compute)
 
 
-def assignments(site: Site, demands: Sequence[Demand], wanted: Mapping[str, tuple[int, ...]]) -> Iterator[Assignment]:
-    """Yield every way (up to interchangeable GPUs) to give `demands` GPUs at `site`; those in `wanted` (by model) are
-    tried first.
+def assignments(
+    site: Site, demands: Sequence[Demand], preferred: Mapping[str, tuple[int, ...]]
+) -> Iterator[Assignment]:
+    """Yield every way (up to interchangeable GPUs) to give `demands` GPUs at `site`.
+
+    Those in `preferred` (by model) are tried first.
     """
     order = sorted(range(len(demands)), key=lambda i: (hardness(demands[i].footprint), demands[i].model))
     if site.cpu_memory is not None:
@@ -66,8 +69,8 @@ def assignments(site: Site, demands: Sequence[Demand], wanted: Mapping[str, tupl
         return
     if not _could_hold(site, demands):
         return
-    needs = [(demands[i].footprint, wanted.get(demands[i].model)) for i in order]
-    for chosen in _assign(site, needs, site.free, site.held, Budget(_STEPS)):
+    needs = [(demands[i].footprint, preferred.get(demands[i].model)) for i in order]
+    for chosen in _assign(site, needs, site.free, site.server_gpus, Budget(_STEPS)):
         by_demand = dict(zip(order, chosen, strict=True))
         yield tuple(by_demand[i] for i in range(len(demands)))
 
@@ -78,10 +81,10 @@ def _runs_on_cpus(memory: int, demands: Sequence[Demand]) -> bool:
 
 
 def _could_hold(site: Site, demands: Sequence[Demand]) -> bool:
-    """Whether the capacity in reach is enough by volume: a quick no for most of what does not fit."""
-    shared = [demand.footprint for demand in demands if not demand.footprint.whole]
-    memory = sum(each.memory for each in site.free.values())
-    compute = sum(each.compute for each in site.free.values())
+    """Return whether the capacity in reach is enough by volume: a quick no for most of what does not fit."""
+    shared = [demand.footprint for demand in demands if not demand.footprint.exclusive]
+    memory = sum(capacity.memory for capacity in site.free.values())
+    compute = sum(capacity.compute for capacity in site.free.values())
     return sum(need.memory for need in shared) <= memory and sum(need.compute for need in shared) <= compute
 
 
@@ -89,16 +92,16 @@ def _assign(
     site: Site,
     needs: Sequence[tuple[Footprint, tuple[int, ...] | None]],
     free: Mapping[int, FreeCapacity],
-    held: frozenset[int],
+    running: frozenset[int],
     budget: Budget,
 ) -> Iterator[Assignment]:
     if not needs:
         yield ()
         return
-    need, wanted = needs[0]
-    for gpus in _options(site, need, free, held, wanted):
-        grown = held | set(gpus)
-        if len(grown) - len(site.held) > site.growth:
+    need, preferred = needs[0]
+    for gpus in _options(site, need, free, running, preferred):
+        grown = running | set(gpus)
+        if len(grown) - len(site.server_gpus) > site.growth:
             continue
         if not budget.spend():
             return
@@ -111,16 +114,16 @@ def _options(
     site: Site,
     need: Footprint,
     free: Mapping[int, FreeCapacity],
-    held: frozenset[int],
-    wanted: tuple[int, ...] | None,
+    running: frozenset[int],
+    preferred: tuple[int, ...] | None,
 ) -> Iterator[tuple[int, ...]]:
     if need.on_cpu:
         yield ()
         return
-    options = _whole(site, need, free, held) if need.whole else _shared(site, need, free, held)
-    if wanted is not None and may_take(site.node, need, free, wanted):
-        yield wanted
-        options = (gpus for gpus in options if gpus != wanted)
+    options = _exclusive(site, need, free, running) if need.exclusive else _shared(site, need, free, running)
+    if preferred is not None and may_take(site.node, need, free, preferred):
+        yield preferred
+        options = (gpus for gpus in options if gpus != preferred)
     yield from options
 
 
@@ -128,7 +131,7 @@ def may_take(node: Node, need: Footprint, free: Mapping[int, FreeCapacity], gpus
     """Return whether exactly these GPUs can take `need`."""
     if any(gpu not in free for gpu in gpus):
         return False
-    if not need.whole:
+    if not need.exclusive:
         return len(gpus) == (0 if need.on_cpu else 1) and all(free[gpu].takes(need) for gpu in gpus)
     joined = len(gpus) == 1 or any(set(gpus) <= group for group in node.nvlink)
     return len(set(gpus)) == need.gpus and joined and all(_can_take_alone(free[gpu], need) for gpu in gpus)
@@ -139,42 +142,44 @@ def _can_take_alone(left: FreeCapacity, need: Footprint) -> bool:
 
 
 def _shared(
-    site: Site, need: Footprint, free: Mapping[int, FreeCapacity], held: frozenset[int]
+    site: Site, need: Footprint, free: Mapping[int, FreeCapacity], running: frozenset[int]
 ) -> Iterator[tuple[int, ...]]:
-    """One GPU: a held one, the tightest first; else a free one of each kind, the smallest and least joined
-    first.
+    """Yield single GPUs: those that the server has, the tightest first; else a free one of each kind, the smallest and
+    least joined first.
     """
     fits = [gpu for gpu, left in free.items() if left.takes(need)]
     seen: set[FreeCapacity] = set()
-    for gpu in sorted((g for g in fits if g in held), key=lambda g: (free[g].memory, free[g].compute, g)):
+    for gpu in sorted((g for g in fits if g in running), key=lambda g: (free[g].memory, free[g].compute, g)):
         if free[gpu] not in seen:
             yield (gpu,)
         if not free[gpu].empty:
             seen.add(free[gpu])  # another that is as full is as good
-    for alike in _kinds(site, free, [gpu for gpu in fits if gpu not in held], held):
+    for alike in _kinds(site, free, [gpu for gpu in fits if gpu not in running], running):
         yield (alike[0],)
 
 
-def _whole(
-    site: Site, need: Footprint, free: Mapping[int, FreeCapacity], held: frozenset[int]
+def _exclusive(
+    site: Site, need: Footprint, free: Mapping[int, FreeCapacity], running: frozenset[int]
 ) -> Iterator[tuple[int, ...]]:
-    """`need.gpus` empty GPUs, joined by NVLink where there are several; the group with the fewest to spare
+    """Yield sets of `need.gpus` empty GPUs, joined by NVLink where there are several; the set with the fewest to spare
     first.
     """
     able = [gpu for gpu in sorted(free) if _can_take_alone(free[gpu], need)]
     if need.gpus == 1:
-        for alike in _kinds(site, free, able, held):
+        for alike in _kinds(site, free, able, running):
             yield (alike[0],)
         return
     joined = [[gpu for gpu in able if gpu in group] for group in site.node.nvlink]
     for group in sorted((g for g in joined if len(g) >= need.gpus), key=lambda g: (len(g), g)):
-        for pick in _picks(_kinds(site, free, group, held), need.gpus):
+        for pick in _picks(_kinds(site, free, group, running), need.gpus):
             yield tuple(sorted(pick))
 
 
-def _kinds(site: Site, free: Mapping[int, FreeCapacity], gpus: Sequence[int], held: frozenset[int]) -> list[list[int]]:
-    """`gpus` in classes of interchangeable ones: held first, then the smallest, then those with the fewest
-    free peers.
+def _kinds(
+    site: Site, free: Mapping[int, FreeCapacity], gpus: Sequence[int], running: frozenset[int]
+) -> list[list[int]]:
+    """Return `gpus` in classes of interchangeable ones: those that the server has, then the smallest, then those with
+    the fewest free peers.
     """
     peers: dict[int, int] = {}
     for gpu in gpus:
@@ -183,14 +188,14 @@ def _kinds(site: Site, free: Mapping[int, FreeCapacity], gpus: Sequence[int], he
 
     def kind(gpu: int) -> tuple[bool, int, int, int]:
         group = link_group(site.node, gpu)
-        return (gpu not in held, free[gpu].memory, peers[group], group)
+        return (gpu not in running, free[gpu].memory, peers[group], group)
 
     ordered = sorted(gpus, key=lambda gpu: (kind(gpu), gpu in site.busy, gpu))
     return [list(alike) for _, alike in groupby(ordered, key=kind)]
 
 
 def _picks(kinds: Sequence[Sequence[int]], count: int) -> Iterator[tuple[int, ...]]:
-    """Ways to take `count` GPUs from the classes, as many as possible of the first class first."""
+    """Yield ways to take `count` GPUs from the classes, as many as possible of the first class first."""
     if count == 0:
         yield ()
         return

@@ -56,7 +56,7 @@ class Server:
 
     def hosts(self, group: str) -> bool:
         """Return whether a replica of the group is already here."""
-        return any(each.replica.group.name == group for each in self.placed)
+        return any(placed.replica.group.name == group for placed in self.placed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +69,17 @@ class Topology:
     cpu_memory: Mapping[str, int]  # node → bytes
     cpu_only: bool  # CPU slots serve what asks for a GPU
     running: Mapping[str, frozenset[int]]  # server that runs now → device indexes
-    held: Mapping[str, frozenset[int]]  # node → device indexes of servers that run now, also of other pools
+    in_use: Mapping[str, frozenset[int]]  # node → device indexes of servers that run now, also of other pools
     kinds: Mapping[str, int]  # node → the same number as for every node that is like it
     suspect: frozenset[str]  # nodes with a cordoned GPU, which a device plugin may hand out for another one
 
     @classmethod
     def of(cls, facts: PoolFacts) -> "Topology":
-        """That of one pool: its ready nodes, in the order of their names."""
+        """Return the topology of one pool: its ready nodes, in the order of their names."""
         nodes = {node.name: node for node in sorted(facts.nodes, key=lambda node: node.name) if node.ready}
-        held = {name: frozenset(gpu.index for gpu in node.gpus if gpu.reclaimable) for name, node in nodes.items()}
+        in_use = {name: frozenset(gpu.index for gpu in node.gpus if gpu.reclaimable) for name, node in nodes.items()}
         for server in facts.current:
-            held[server.node] = held.get(server.node, frozenset()) | set(server.gpus)
+            in_use[server.node] = in_use.get(server.node, frozenset()) | set(server.gpus)
         return cls(
             facts=facts,
             nodes=nodes,
@@ -87,8 +87,8 @@ class Topology:
             cpu_memory={node.name: cpu_memory_of(node, facts.headroom) for node in nodes.values()},
             cpu_only=is_cpu_only(facts),
             running={server.name: frozenset(server.gpus) for server in facts.current},
-            held=held,
-            kinds=_kinds(nodes.values(), held),
+            in_use=in_use,
+            kinds=_kinds(nodes.values(), in_use),
             suspect=frozenset(node.name for node in nodes.values() if _is_suspect(node)),
         )
 
@@ -112,7 +112,7 @@ class Layout:
 
     @classmethod
     def empty(cls, topology: Topology) -> "Layout":
-        """Nothing placed."""
+        """Return a layout with nothing placed."""
         return cls(topology, {}, {name: tuple(sorted(usable)) for name, usable in topology.usable.items()})
 
     @property
@@ -150,12 +150,12 @@ class Layout:
         return next(name for name in (f"{base}-{n}" for n in range(len(taken) + 1)) if name not in taken)
 
     def with_replica(self, server: str, node: str, replica: PlacedReplica) -> "Layout":
-        """This layout and one more replica; the server is opened on `node` if it is new."""
+        """Return this layout with one more replica; the server is opened on `node` if it is new."""
         before = self.servers.get(server) or Server(server, node)
         return self._with_server(before, self._with(before, (replica,)))
 
     def with_servers(self, filled: Iterable[tuple[Server, tuple[PlacedReplica, ...]]]) -> "Layout":
-        """This layout with servers, new ones or of its own, on which this is placed; they keep all that they had."""
+        """Return this layout with replicas placed on servers, new ones or its own, which keep all that they had."""
         servers = dict(self.servers)
         left: dict[str, set[int]] = {}
         for before, placed in filled:
@@ -165,21 +165,23 @@ class Layout:
         return Layout(self.topology, servers, {**self.unallocated, **free})
 
     def without(self, replica: Replica, server: str) -> "Layout":
-        """This layout less one replica of a server; GPUs and a server that nobody needs any more go with it."""
+        """Return this layout without one replica of a server; GPUs and a server that are no longer
+        needed go with it.
+        """
         before = self.servers[server]
         left = tuple(t for t in before.placed if t.replica.key != replica.key)
         return self._with_server(before, self._with(Server(before.name, before.node), left))
 
     def _with(self, server: Server, placed: tuple[PlacedReplica, ...]) -> Server:
-        """The server with these replicas beside its own."""
+        """Return the server with these replicas in addition to its own."""
         free = dict(server.free)
-        for each in placed:
-            for demand, gpus in zip(each.replica.group.demands, each.assignment, strict=True):
+        for replica in placed:
+            for demand, gpus in zip(replica.replica.group.demands, replica.assignment, strict=True):
                 for gpu in gpus:
                     left = free.get(gpu) or self.topology.empty_gpu(server.node, gpu)
                     free[gpu] = left.less(demand.footprint)
-        memory = sum(each.memory for each in free.values())
-        compute = sum(each.compute for each in free.values())
+        memory = sum(capacity.memory for capacity in free.values())
+        compute = sum(capacity.compute for capacity in free.values())
         return Server(
             server.name,
             server.node,
@@ -188,7 +190,7 @@ class Layout:
             free,
             memory,
             compute,
-            server.size + sum(each.replica.group.size for each in placed),
+            server.size + sum(replica.replica.group.size for replica in placed),
             server.cpu_memory + sum(map(_cpu_bytes, placed)),
         )
 
@@ -202,23 +204,23 @@ class Layout:
 
 
 def _usable(node: Node, headroom: int) -> dict[int, int]:
-    """Bytes of each GPU that may be planned with."""
+    """Return the bytes of each GPU that may be planned with."""
     return {gpu.index: usable_memory(gpu, headroom) for gpu in gpus_of(node) if not gpu.withheld_by}
 
 
-def _kinds(nodes: Iterable[Node], held: Mapping[str, frozenset[int]]) -> dict[str, int]:
+def _kinds(nodes: Iterable[Node], in_use: Mapping[str, frozenset[int]]) -> dict[str, int]:
     numbers: dict[object, int] = {}
-    return {node.name: numbers.setdefault(_kind(node, held[node.name]), len(numbers)) for node in nodes}
+    return {node.name: numbers.setdefault(_kind(node, in_use[node.name]), len(numbers)) for node in nodes}
 
 
-def _kind(node: Node, held: frozenset[int]) -> object:
-    """The same for nodes that are as good as each other."""
+def _kind(node: Node, in_use: frozenset[int]) -> object:
+    """Return a value that is the same for interchangeable nodes."""
     devices = tuple((gpu.index, gpu.memory, gpu.is_cpu) for gpu in node.gpus if not gpu.withheld_by)
     return (
         devices,
         _is_suspect(node),
         node.nvlink,
-        held,
+        in_use,
         node.architecture(on_gpu=True),
         node.architecture(on_gpu=False),
     )
@@ -229,6 +231,6 @@ def _is_suspect(node: Node) -> bool:
 
 
 def _cpu_bytes(replica: PlacedReplica) -> int:
-    """Bytes the replica takes of a CPU slot: those of its models that found no GPU."""
+    """Return the bytes that the replica takes of a CPU slot: those of its models that have no GPU."""
     placed = zip(replica.replica.group.demands, replica.assignment, strict=True)
     return sum(demand.footprint.memory for demand, gpus in placed if not gpus)

@@ -11,9 +11,9 @@ from argosy.planning.plan import FleetPlan, ServerPlan
 
 def fewest_gpus(plan: FleetPlan, facts: Sequence[PoolFacts]) -> int:
     """Return GPUs that no plan can do without which places what this one places."""
-    groups = {each.pool: each.groups for each in facts}
-    placed = {pool.pool: with_a_place(groups[pool.pool], pool.servers) for pool in plan.pools}
-    return sum(lower_bound(replace(each, groups=placed[each.pool])) for each in facts if each.pool in placed)
+    groups = {pool.pool: pool.groups for pool in facts}
+    placed = {pool.pool: placed_groups(groups[pool.pool], pool.servers) for pool in plan.pools}
+    return sum(lower_bound(replace(pool, groups=placed[pool.pool])) for pool in facts if pool.pool in placed)
 
 
 def lower_bound(facts: PoolFacts) -> int:
@@ -26,23 +26,23 @@ def lower_bound(facts: PoolFacts) -> int:
     if facts.suspended or not sizes:
         return 0
     capacity = max(sizes)
-    whole = sum(d.footprint.gpus * group.replicas for group in facts.groups for d in group.demands)
-    return whole + max(
+    exclusive = sum(d.footprint.gpus * group.replicas for group in facts.groups for d in group.demands)
+    return exclusive + max(
         _volume(facts.groups, "memory", capacity),
         _volume(facts.groups, "compute", FULL_COMPUTE),
         _apart(facts.groups),
     )
 
 
-def with_a_place(groups: Sequence[Group], servers: Sequence[ServerPlan]) -> tuple[Group, ...]:
+def placed_groups(groups: Sequence[Group], servers: Sequence[ServerPlan]) -> tuple[Group, ...]:
     """Return the groups with the replicas that servers have of them. What fits nowhere takes no GPU in any plan."""
-    seen = Counter(name for server in servers for name in {each.group for each in server.placements})
-    found = []
+    seen = Counter(name for server in servers for name in {placement.group for placement in server.placements})
+    placed = []
     for group in groups:
         replicas = min(group.replicas, seen[group.name])
-        demands = tuple(replace(each, replicas=min(each.replicas, replicas)) for each in group.demands)
-        found += [replace(group, replicas=replicas, demands=demands)] if replicas else []
-    return tuple(found)
+        demands = tuple(replace(demand, replicas=min(demand.replicas, replicas)) for demand in group.demands)
+        placed += [replace(group, replicas=replicas, demands=demands)] if replicas else []
+    return tuple(placed)
 
 
 def gpus_one_per_model(groups: Sequence[Group]) -> int:
@@ -56,12 +56,12 @@ def gpus_one_per_model(groups: Sequence[Group]) -> int:
 
 
 def _volume(groups: Sequence[Group], dimension: str, capacity: int) -> int:
-    needs = ((group.replicas, d.footprint) for group in groups for d in group.demands if not d.footprint.whole)
+    needs = ((group.replicas, d.footprint) for group in groups for d in group.demands if not d.footprint.exclusive)
     total = sum(replicas * int(getattr(need, dimension)) for replicas, need in needs)
     return -(-total // max(1, capacity))
 
 
 def _apart(groups: Sequence[Group]) -> int:
-    """Replicas sit on different servers, and servers share no GPU."""
-    shared = [g for g in groups if any(not d.footprint.whole and not d.footprint.on_cpu for d in g.demands)]
+    """Return the GPUs for replicas that sit on different servers, as servers share no GPU."""
+    shared = [g for g in groups if any(not d.footprint.exclusive and not d.footprint.on_cpu for d in g.demands)]
     return max((group.replicas for group in shared), default=0)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from argosy.api import Reason
-from argosy.planning.amounts import counted
+from argosy.planning.amounts import quantity
 from argosy.planning.facts import CurrentServer, Device, Node, PoolFacts
 from argosy.planning.nodes.reservations import devices, reclaimable, reserved, retained, withheld
 from argosy.planning.packing.solve import pack
@@ -26,30 +26,33 @@ def pack_fleet(pools: Sequence[PoolFacts], claimed: Iterable[Device] = ()) -> Fl
     claims = {*claimed, *(device for plan in plans.values() for device in plan.claims)}
     for facts in ordered:
         plans[facts.pool] = _retained(facts, ordered, plans, claims)
-    return FleetPlan(tuple(_counted(facts, ordered, plans) for facts in ordered))
+    return FleetPlan(tuple(_with_claims(facts, ordered, plans) for facts in ordered))
 
 
 def _nodes(
     facts: PoolFacts, own: Sequence[CurrentServer], pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan]
 ) -> tuple[Node, ...]:
-    """The pool's nodes, with the GPUs that the other pools hold by now or are to hold."""
-    others = {each.pool: _holdings(each, plans.get(each.pool)) for each in pools if each.pool != facts.pool}
+    """Return the pool's nodes, with the GPUs withheld that the other pools hold by now or are to hold."""
+    others = {other.pool: _holdings(other, plans.get(other.pool)) for other in pools if other.pool != facts.pool}
     return reserved(facts.nodes, own, others) if any(others.values()) else facts.nodes
 
 
 def _holdings(facts: PoolFacts, plan: PoolPlan | None) -> tuple[CurrentServer, ...]:
-    """What a pool holds: of a server that is planned and runs it needs what the plan has on it."""
+    """Return what a pool holds: a server that is planned and runs needs what the plan has on it."""
     if plan is None:
         return facts.current
     planned = {server.name: server.current for server in plan.servers}
     running = (
-        replace(each, placed=planned[each.name].placed) if each.name in planned else each for each in facts.current
+        replace(server, placed=planned[server.name].placed) if server.name in planned else server
+        for server in facts.current
     )
     return (*planned.values(), *running)
 
 
 def _packed(facts: PoolFacts) -> PoolPlan:
-    """The pool's plan; where something fits nowhere, with claims on what other pools do not need, if these help."""
+    """Return the pool's plan; where something fits nowhere, with claims on what other pools do not
+    need, if these help.
+    """
     plan = pack(facts)
     spare = reclaimable(facts.nodes) if plan.unplaced else {}
     if not spare:
@@ -62,31 +65,31 @@ def _packed(facts: PoolFacts) -> PoolPlan:
 
 
 def _with_reclaimed(node: Node) -> Node:
-    """The node as if what others do not need were free."""
+    """Return the node as if what others do not need were free."""
     return replace(node, gpus=tuple(replace(gpu, withheld_by="") if gpu.reclaimable else gpu for gpu in node.gpus))
 
 
 def _lack(plan: PoolPlan) -> tuple[int, int]:
-    """How many groups have no place at all, and how many replicas."""
+    """Return how many groups have no replica placed, and how many replicas are unplaced."""
     served = {placement.group for server in plan.servers for placement in server.placements}
-    return len({each.group for each in plan.unplaced} - served), len(plan.unplaced)
+    return len({unplaced.group for unplaced in plan.unplaced} - served), len(plan.unplaced)
 
 
 def _awaiting(plan: PoolPlan, hoped: PoolPlan, claims: Mapping[Device, str]) -> tuple[Unplaced, ...]:
-    """What has no place; that which only waits for the claimed GPUs says so."""
-    still = Counter(each.group for each in hoped.unplaced)
-    waiting = Counter(each.group for each in plan.unplaced) - still
+    """Return what is unplaced; a replica that only waits for the claimed GPUs says so."""
+    still = Counter(unplaced.group for unplaced in hoped.unplaced)
+    waiting = Counter(unplaced.group for unplaced in plan.unplaced) - still
     holders = ", ".join(sorted(set(claims.values()))[:3])
     message = (
-        f"it waits for {counted(len(claims), 'GPU')} that servers of {holders} hold and no longer need; "
+        f"it waits for {quantity(len(claims), 'GPU')} that servers of {holders} hold and no longer need; "
         "they give them up first"
     )
-    found = []
-    for each in plan.unplaced:
-        waits = waiting[each.group] > 0
-        waiting[each.group] -= waits
-        found.append(replace(each, reason=Reason.PENDING, message=message) if waits else each)
-    return tuple(found)
+    unplaced_left = []
+    for unplaced in plan.unplaced:
+        waits = waiting[unplaced.group] > 0
+        waiting[unplaced.group] -= waits
+        unplaced_left.append(replace(unplaced, reason=Reason.PENDING, message=message) if waits else unplaced)
+    return tuple(unplaced_left)
 
 
 def _retained(
@@ -97,14 +100,14 @@ def _retained(
     return retained(plans[facts.pool], replace(facts, nodes=nodes), taken, claims)
 
 
-def _counted(facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan]) -> PoolPlan:
-    """The plan with who else holds how many GPUs of the pool's nodes, once every pool is planned."""
+def _with_claims(facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan]) -> PoolPlan:
+    """Return the plan with the other holders of GPUs of the pool's nodes, once every pool is planned."""
     plan = plans[facts.pool]
     ready = tuple(node for node in _nodes(facts, plan.current, pools, plans) if node.ready)
     return replace(plan, withheld=withheld(ready), unplaced=(*plan.unplaced, *_waiting(facts)))
 
 
 def _waiting(facts: PoolFacts) -> Iterator[Unplaced]:
-    """The replicas that are not to be placed yet; a suspended pool lacks nothing."""
-    for each in () if facts.suspended else facts.waiting:
-        yield from [Unplaced(each.model, (each.model,), each.reason, each.message)] * each.replicas
+    """Yield the replicas that are not to be placed yet; a suspended pool lacks nothing."""
+    for model in () if facts.suspended else facts.waiting:
+        yield from [Unplaced(model.model, (model.model,), model.reason, model.message)] * model.replicas

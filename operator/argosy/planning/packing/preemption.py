@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from argosy.planning.packing.bound.replicas import BoundReplica, bind, weight
-from argosy.planning.packing.equivalence import Room
+from argosy.planning.packing.equivalence import Headroom
 from argosy.planning.packing.gpu_assignment import Budget
 from argosy.planning.packing.layout import Layout, Replica, Topology
 from argosy.planning.packing.scoring import best, candidates
@@ -38,11 +38,11 @@ def preempt(
         return moved_one
     if sum(len(server.placed) for server in layout.servers.values()) >= _EXHAUSTIVE_REPLICAS:
         return moved_one
-    replicas = [each.replica for server in layout.servers.values() for each in server.placed]
+    replicas = [placed.replica for server in layout.servers.values() for placed in server.placed]
     steps = budget.steps.part(_EXHAUSTIVE_STEPS)
-    found = _search_all(layout.topology, [*replicas, unschedulable], [*bound.values()], steps)
+    placements = _search_all(layout.topology, [*replicas, unschedulable], [*bound.values()], steps)
     budget.steps.back(steps)
-    return found or moved_one
+    return placements or moved_one
 
 
 def _preempt_one(
@@ -54,67 +54,69 @@ def _preempt_one(
     """
     if budget.left <= 0:
         return None
-    placed = [(each.replica, server.name) for server in layout.servers.values() for each in server.placed]
-    placed.sort(key=lambda each: (each[0].key in bound, _lightness(each[0]), each[0].key))
-    room = Room(layout)
+    placed = [(placed_here.replica, server.name) for server in layout.servers.values() for placed_here in server.placed]
+    placed.sort(key=lambda item: (item[0].key in bound, _lightness(item[0]), item[0].key))
+    headroom = Headroom(layout)
     for preempted, server_name in placed:
         if not budget.spend():
             return None
         without, node = layout.without(preempted, server_name), layout.servers[server_name].node
-        place = best(without, unschedulable, on=None if layout.full else node)
-        if place is None:
+        candidate = best(without, unschedulable, on=None if layout.full else node)
+        if candidate is None:
             continue
-        with_it = place.applied(without, unschedulable)
-        elsewhere = best(with_it, preempted, on=None if layout.full or room.has(preempted) else node)
-        if elsewhere is not None:
-            return elsewhere.applied(with_it, preempted)
+        with_it = candidate.applied(without, unschedulable)
+        moved = best(with_it, preempted, on=None if layout.full or headroom.has(preempted) else node)
+        if moved is not None:
+            return moved.applied(with_it, preempted)
     return None
 
 
 def _lightness(replica: Replica) -> tuple[int, int, int]:
-    whole, memory, compute = weight(replica.group)[0]
-    return -whole, -memory, -compute
+    exclusive, memory, compute = weight(replica.group)[0]
+    return -exclusive, -memory, -compute
 
 
 def _search_all(
     topology: Topology, replicas: Sequence[Replica], bound: Sequence[BoundReplica], budget: Budget
 ) -> Layout | None:
-    """The layout of all `replicas` that moves the fewest bound ones, and of those the one with the fewest GPUs."""
-    wanted = {replica.key for replica in replicas}
-    placed = [each for each in bound if each.replica.key in wanted]
+    """Return the layout of all `replicas` that moves the fewest bound ones, and of those the one with
+    the fewest GPUs.
+    """
+    desired = {replica.key for replica in replicas}
+    placed = [replica for replica in bound if replica.replica.key in desired]
     for moves in range(len(placed) + 1):
         if budget.left <= 0:
             return None
-        found = [
+        candidates = [
             layout
             for moved in combinations(placed, moves)
-            if (layout := _search_around([p for p in placed if p not in moved], topology, replicas, budget))
+            if (layout := _search_neighbourhood([p for p in placed if p not in moved], topology, replicas, budget))
         ]
-        if found:
-            return min(found, key=lambda layout: layout.gpus_used)
+        if candidates:
+            return min(candidates, key=lambda layout: layout.gpus_used)
     return None
 
 
-def _search_around(
-    kept: Sequence[BoundReplica], topology: Topology, replicas: Sequence[Replica], budget: Budget
+def _search_neighbourhood(
+    retained: Sequence[BoundReplica], topology: Topology, replicas: Sequence[Replica], budget: Budget
 ) -> Layout | None:
-    """A layout in which the `kept` stay, and every other replica goes where it may."""
-    layout = bind(Layout.empty(topology), kept)
-    if sum(len(server.placed) for server in layout.servers.values()) < len(kept):
+    """Return a layout in which the `retained` stay, and every other replica goes where it fits."""
+    layout = bind(Layout.empty(topology), retained)
+    if sum(len(server.placed) for server in layout.servers.values()) < len(retained):
         return None
-    settled = {each.replica.key for each in kept}
+    settled = {replica.replica.key for replica in retained}
     todo = [replica for replica in replicas if replica.key not in settled]
     return _search(layout, sorted(todo, key=lambda replica: (weight(replica.group), replica.index)), budget)
 
 
 def _search(layout: Layout, todo: Sequence[Replica], budget: Budget) -> Layout | None:
-    """Depth-first over every place of every replica, the best first."""
+    """Search depth-first over every candidate of every replica, the best first."""
     if not todo:
         return layout
     for candidate in sorted(candidates(layout, todo[0], tries=64), key=lambda candidate: candidate.cost):
         if not budget.spend():
             return None
-        found = _search(candidate.applied(layout, todo[0]), todo[1:], budget)
-        if found is not None:
-            return found
+        placements = _search(candidate.applied(layout, todo[0]), todo[1:], budget)
+        if placements is not None:
+            return placements
     return None

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from argosy.api.values.identity import PoolKey
-from argosy.planning.amounts import counted
+from argosy.planning.amounts import quantity
 from argosy.planning.facts import Device, Group, PoolFacts
 from argosy.planning.packing.gpu_assignment import Budget
 from argosy.planning.packing.pools import pack_fleet
@@ -38,59 +38,61 @@ class RankedPlan:
     facts: tuple[PoolFacts, ...]
     shortfalls: Mapping[GroupKey, Shortfall] = field(default_factory=dict)
 
-    def with_more(self, wanted: Mapping[GroupKey, int]) -> list[PoolFacts]:
+    def with_more(self, desired: Mapping[GroupKey, int]) -> list[PoolFacts]:
         """Return the facts once this plan is carried out, if these groups asked for so many replicas: for one more than
         they have in it at least, and for no more than a few.
         """
-        most = max(1, _MORE // max(1, len(wanted)))
+        most = max(1, _MORE // max(1, len(desired)))
         return [
-            replace(facts, current=plan.current, groups=tuple(_with_more(facts, plan, wanted, most)))
+            replace(facts, current=plan.current, groups=tuple(_with_more(facts, plan, desired, most)))
             for facts, plan in zip(self.facts, self._plans(), strict=True)
         ]
 
     def _plans(self) -> Iterator[PoolPlan]:
-        """In the order of the facts."""
+        """Return the plans in the order of the facts."""
         plans = {plan.pool: plan for plan in self.plan.pools}
         return (plans[facts.pool] for facts in self.facts)
 
 
-def _with_more(facts: PoolFacts, plan: PoolPlan, wanted: Mapping[GroupKey, int], most: int) -> Iterator[Group]:
+def _with_more(facts: PoolFacts, plan: PoolPlan, desired: Mapping[GroupKey, int], most: int) -> Iterator[Group]:
     placed = _placed(plan)
     for group in facts.groups:
-        replicas, has = wanted.get((facts.pool, group.name)), placed[group.name]
+        replicas, has = desired.get((facts.pool, group.name)), placed[group.name]
         yield group if replicas is None else replace(group, replicas=min(max(replicas, has + 1), has + most))
 
 
 def pack_by_priority(pools: Sequence[PoolFacts], claimed: Iterable[Device] = ()) -> RankedPlan:
     """Return every pool's plan, as `pack_fleet` makes it, in which what matters less has given way."""
     claims = frozenset(claimed)
-    facts = {each.pool: each for each in pools}
+    facts = {pool.pool: pool for pool in pools}
     plan = pack_fleet(list(facts.values()), claims)
     yielded: dict[GroupKey, str] = {}
     budget = Budget(_TRIES)
-    while (found := next(_improved(facts, plan, claims, budget), None)) is not None:
-        key, better, plan, winner = found
+    while (improved := next(_improved(facts, plan, claims, budget), None)) is not None:
+        key, better, plan, winner = improved
         facts[key[0]] = better
         yielded[key] = winner
-    return _without_extras(plan, facts, {each.pool: each for each in pools}, yielded)
+    return _without_extras(plan, facts, {pool.pool: pool for pool in pools}, yielded)
 
 
 def _improved(
     facts: Mapping[PoolKey, PoolFacts], plan: FleetPlan, claimed: frozenset[Device], budget: Budget
 ) -> Iterator[tuple[GroupKey, PoolFacts, FleetPlan, str]]:
-    """Plans that have one more replica of what matters more: who gives one up, the facts then, the plan, for whom."""
-    for each in plan.pools:
-        for winner, loser in _rivals(facts[each.pool], each):
+    """Yield plans with one more replica of what has a higher claim: the group that gives one up, the facts then, the
+    plan, and the group that gains.
+    """
+    for pool_plan in plan.pools:
+        for winner, loser in _rivals(facts[pool_plan.pool], pool_plan):
             if not budget.spend():
                 return
-            fewer = _with_replicas(facts[each.pool], loser.name, loser.replicas - 1)
-            better = pack_fleet([*{**facts, each.pool: fewer}.values()], claimed)
-            if _lack(better, each.pool, winner.name) < _lack(plan, each.pool, winner.name):
-                yield (each.pool, loser.name), fewer, better, winner.name
+            fewer = _with_replicas(facts[pool_plan.pool], loser.name, loser.replicas - 1)
+            better = pack_fleet([*{**facts, pool_plan.pool: fewer}.values()], claimed)
+            if _lack(better, pool_plan.pool, winner.name) < _lack(plan, pool_plan.pool, winner.name):
+                yield (pool_plan.pool, loser.name), fewer, better, winner.name
 
 
 def _rivals(facts: PoolFacts, plan: PoolPlan) -> Iterator[tuple[Group, Group]]:
-    """What lacks a replica, and what has one to give up for it: the most important first, the least important first."""
+    """Yield what lacks a replica with what has one to give up: the highest claim first, the lowest priority first."""
     lacking, placed = _lacking(plan), _placed(plan)
     short = [group for group in facts.groups if lacking[group.name]]
     rich = [group for group in facts.groups if placed[group.name] > group.needed]
@@ -101,7 +103,7 @@ def _rivals(facts: PoolFacts, plan: PoolPlan) -> Iterator[tuple[Group, Group]]:
 
 
 def _claim(group: Group, placed: Mapping[str, int]) -> tuple[int, int]:
-    """How much weight its next replica has: its priority, and whether it has to have it."""
+    """Return the weight of a group's next replica: its priority, and whether it is below the minimum."""
     return group.priority, int(placed.get(group.name, 0) < group.needed)
 
 
@@ -113,22 +115,22 @@ def _with_replicas(facts: PoolFacts, name: str, replicas: int) -> PoolFacts:
 def _without_extras(
     plan: FleetPlan,
     facts: Mapping[PoolKey, PoolFacts],
-    asked: Mapping[PoolKey, PoolFacts],
+    requested: Mapping[PoolKey, PoolFacts],
     yielded: Mapping[GroupKey, str],
 ) -> RankedPlan:
-    """The plan, of which what is not there and need not be is told apart."""
+    """Return the plan, with unplaced replicas beyond a minimum as shortfalls."""
     shortfalls: dict[GroupKey, Shortfall] = {}
     pools = []
-    for each in plan.pools:
-        placed = _placed(each)
-        extras = {group.name for group in asked[each.pool].groups if placed[group.name] >= group.needed}
-        for unplaced in each.unplaced:
+    for pool_plan in plan.pools:
+        placed = _placed(pool_plan)
+        extras = {group.name for group in requested[pool_plan.pool].groups if placed[group.name] >= group.needed}
+        for unplaced in pool_plan.unplaced:
             if unplaced.group in extras:
-                shortfalls[each.pool, unplaced.group] = Shortfall(placed[unplaced.group], unplaced.message)
-        pools.append(replace(each, unplaced=tuple(u for u in each.unplaced if u.group not in extras)))
+                shortfalls[pool_plan.pool, unplaced.group] = Shortfall(placed[unplaced.group], unplaced.message)
+        pools.append(replace(pool_plan, unplaced=tuple(u for u in pool_plan.unplaced if u.group not in extras)))
         for (pool, name), winner in yielded.items():
-            if pool == each.pool:
-                had = counted(_replicas(asked[pool], name) - placed[name], "replica")
+            if pool == pool_plan.pool:
+                had = quantity(_replicas(requested[pool], name) - placed[name], "replica")
                 shortfalls[pool, name] = Shortfall(placed[name], f"{had} gave way to {winner}, which comes first")
     return RankedPlan(FleetPlan(tuple(pools)), tuple(facts.values()), shortfalls)
 
@@ -138,15 +140,15 @@ def _replicas(facts: PoolFacts, name: str) -> int:
 
 
 def _lacking(plan: PoolPlan) -> Counter[str]:
-    """Replicas without a place, by group."""
-    return Counter(each.group for each in plan.unplaced)
+    """Return the number of unplaced replicas, by group."""
+    return Counter(unplaced.group for unplaced in plan.unplaced)
 
 
 def _lack(plan: FleetPlan, pool: PoolKey, group: str) -> int:
-    return next(_lacking(each)[group] for each in plan.pools if each.pool == pool)
+    return next(_lacking(pool_plan)[group] for pool_plan in plan.pools if pool_plan.pool == pool)
 
 
 def _placed(plan: PoolPlan) -> Counter[str]:
-    """Replicas that have a place, by group."""
+    """Return the number of placed replicas, by group."""
     servers = ({placement.group for placement in server.placements} for server in plan.servers)
     return Counter(group for groups in servers for group in groups)

@@ -15,7 +15,7 @@ _TRIES_PER_SITE = 16
 class Cost:
     """Why one place is better than another: fields in falling order of weight, less is better."""
 
-    beside: bool  # another replica of the group is on the same node
+    shares_node: bool  # another replica of the group is on the same node
     restarts: bool  # a running server would have to take another GPU, and interrupt all that it serves
     new_gpus: int
     suspect: bool  # takes a new GPU on a node that has a cordoned one
@@ -58,7 +58,7 @@ def candidates(
     """
     nodes = layout.nodes_with(replica.group.name) if replica.group.replicas > 1 else frozenset()
     for name, node, server in _sites(layout, replica, on):
-        yield from candidates_on(layout, replica, name, node, server, {}, tries, beside=node in nodes)
+        yield from candidates_on(layout, replica, name, node, server, {}, tries, shares_node=node in nodes)
 
 
 def candidates_on(
@@ -67,9 +67,9 @@ def candidates_on(
     name: str,
     node: str,
     server: Server | None,
-    wanted: Mapping[str, tuple[int, ...]],
+    preferred: Mapping[str, tuple[int, ...]],
     tries: int,
-    beside: bool = False,
+    shares_node: bool = False,
 ) -> Iterator[Candidate]:
     """Yield the replica on one server (`None`: a new one called `name`), at most `tries` ways; none where it lacks an
     engine for the node, or the server's documents would get too large.
@@ -78,13 +78,13 @@ def candidates_on(
     if size > layout.topology.facts.staying_bytes or not replica.group.runs_on(layout.topology.nodes[node]):
         return
     site = _site(layout, name, node, server)
-    for assignment in islice(assignments(site, replica.group.demands, wanted), tries):
-        yield Candidate(name, node, assignment, _cost(layout, replica, site, name, server, assignment, beside))
+    for assignment in islice(assignments(site, replica.group.demands, preferred), tries):
+        yield Candidate(name, node, assignment, _cost(layout, replica, site, name, server, assignment, shares_node))
 
 
 def _sites(layout: Layout, replica: Replica, on: str | None) -> Iterator[tuple[str, str, Server | None]]:
     nodes, several = layout.topology.nodes, replica.group.replicas > 1
-    shared = [demand.footprint for demand in replica.group.demands if not demand.footprint.whole]
+    shared = [demand.footprint for demand in replica.group.demands if not demand.footprint.exclusive]
     memory, compute = sum(need.memory for need in shared), sum(need.compute for need in shared)
     most = layout.topology.facts.placed_bytes - replica.group.size
     for server in layout.servers.values():
@@ -118,11 +118,11 @@ def _site(layout: Layout, name: str, node: str, server: Server | None) -> Site:
         unallocated = tuple(gpu for gpu in unallocated if gpu in topology.running.get(name, ()))
     free: dict[int, FreeCapacity] = dict(server.free) if server else {}
     free.update({gpu: topology.empty_gpu(node, gpu) for gpu in unallocated})
-    held = frozenset(server.gpus) if server else frozenset()
+    running = frozenset(server.gpus) if server else frozenset()
     limit = topology.facts.max_gpus_per_server
-    growth = len(unallocated) if limit is None else max(0, limit - len(held))
+    growth = len(unallocated) if limit is None else max(0, limit - len(running))
     cpu_memory = layout.cpu_free(node) if topology.cpu_only else None
-    return Site(topology.nodes[node], free, held, growth, cpu_memory, topology.held.get(node, frozenset()))
+    return Site(topology.nodes[node], free, running, growth, cpu_memory, topology.in_use.get(node, frozenset()))
 
 
 def _cost(
@@ -132,20 +132,20 @@ def _cost(
     name: str,
     server: Server | None,
     assignment: Assignment,
-    beside: bool,
+    shares_node: bool,
 ) -> Cost:
     touched = {gpu for gpus in assignment for gpu in gpus}
-    new = touched - site.held
+    new = touched - site.server_gpus
     limited = layout.topology.facts.max_servers is not None
     running = layout.topology.running.get(name)
     left = len(layout.unallocated[site.node.name]) - len(new)
     leftover, peak = _fit(layout, replica, site, assignment)
     return Cost(
-        beside=beside,
+        shares_node=shares_node,
         restarts=server is not None and running is not None and not new <= running,
         new_gpus=len(new),
         suspect=bool(new) and site.node.name in layout.topology.suspect,
-        displaces=bool((new - (running or frozenset())) & layout.topology.held.get(site.node.name, frozenset())),
+        displaces=bool((new - (running or frozenset())) & layout.topology.in_use.get(site.node.name, frozenset())),
         shape=server is None if limited or not new else server is not None,
         stranded=(-left if limited else left) if new or server is None else 0,
         leftover=leftover,
@@ -157,10 +157,10 @@ def _cost(
 
 
 def _fit(layout: Layout, replica: Replica, site: Site, assignment: Assignment) -> tuple[int, int]:
-    """Unused thousandths, and the busiest, of the GPUs that the shared models touch."""
+    """Return the unused thousandths, and the busiest, of the GPUs that the shared models touch."""
     free: dict[int, FreeCapacity] = {}
     for demand, gpus in zip(replica.group.demands, assignment, strict=True):
-        if not demand.footprint.whole:
+        if not demand.footprint.exclusive:
             for gpu in gpus:
                 free[gpu] = free.get(gpu, site.free[gpu]).less(demand.footprint)
     usable = layout.topology.usable[site.node.name]

@@ -18,26 +18,28 @@ def settled_names(layout: Layout, servers: Iterable[ServerPlan]) -> tuple[Server
     """
     topology = layout.topology
     base = topology.facts.pool.name
-    kept = [server for server in servers if server.name in topology.running]
+    running = [server for server in servers if server.name in topology.running]
     new = [server for server in servers if server.name not in topology.running]
     new.sort(key=lambda server: (server.node, server.gpus, [(p.group, p.model) for p in server.placements]))
-    named = {server.name for server in kept}
-    idle = [each for each in topology.facts.current if each.name not in named]
+    named = {server.name for server in running}
+    idle = [server for server in topology.facts.current if server.name not in named]
     taken = topology.taken
     free = (name for name in (f"{base}-{n}" for n in range(len(taken) + len(new))) if name not in taken)
     settled = [replace(server, name=_taken_over(server, idle) or next(free)) for server in new]
-    return tuple(sorted([*kept, *settled], key=lambda server: natural(server.name)))
+    return tuple(sorted([*running, *settled], key=lambda server: natural(server.name)))
 
 
 def _taken_over(server: ServerPlan, idle: list[CurrentServer]) -> str:
-    """The name of an idle server with the fewest GPUs that has those of `server`; it is idle no longer."""
-    able = [each for each in idle if each.node == server.node and set(each.gpus) >= set(server.gpus)]
-    able = [each for each in able if bool(each.gpus) == bool(server.gpus)]
-    found = min(able, key=lambda each: (len(each.gpus), natural(each.name)), default=None)
-    if found is None:
+    """Return the name of an idle server with the fewest GPUs that has those of `server`; it is idle no longer."""
+    able = [
+        candidate for candidate in idle if candidate.node == server.node and set(candidate.gpus) >= set(server.gpus)
+    ]
+    able = [candidate for candidate in able if bool(candidate.gpus) == bool(server.gpus)]
+    best_match = min(able, key=lambda candidate: (len(candidate.gpus), natural(candidate.name)), default=None)
+    if best_match is None:
         return ""
-    idle.remove(found)
-    return found.name
+    idle.remove(best_match)
+    return best_match.name
 
 
 def natural(name: str) -> tuple[str, int, str]:
@@ -47,7 +49,7 @@ def natural(name: str) -> tuple[str, int, str]:
 
 
 def with_idle_servers(layout: Layout, servers: Sequence[ServerPlan]) -> tuple[ServerPlan, ...]:
-    """`servers`, filled up to the pool's minimum: those that run already first, then one free GPU each on the
+    """Return `servers`, filled up to the pool's minimum: those that run already first, then one free GPU each on the
     emptiest node.
     """
     facts = layout.topology.facts
@@ -60,16 +62,16 @@ def with_idle_servers(layout: Layout, servers: Sequence[ServerPlan]) -> tuple[Se
     if missing and free:
         spare = (server for server in sorted(facts.current, key=lambda s: natural(s.name)) if server.name not in names)
         stays = {node for node in free if not opens or not layout.topology.nodes[node].lost}
-        kept = [server for server in spare if server.node in stays and set(server.gpus) <= set(free[server.node])]
-        idle += [_held(free, server.name, server.node, server.gpus[:1]) for server in kept[:missing]]
+        retained = [server for server in spare if server.node in stays and set(server.gpus) <= set(free[server.node])]
+        idle += [_in_use(free, server.name, server.node, server.gpus[:1]) for server in retained[:missing]]
         fresh = _fresh_names(layout, names | {server.name for server in idle})
         for _ in range(missing - len(idle) if opens else 0):
             node = min(opens, key=lambda name: (-len(free[name]), name))
-            idle.append(_held(free, next(fresh), node, tuple(free[node][:1])))
+            idle.append(_in_use(free, next(fresh), node, tuple(free[node][:1])))
     return tuple(sorted([*servers, *idle], key=lambda server: natural(server.name)))
 
 
-def _held(free: dict[str, list[int]], name: str, node: str, gpus: tuple[int, ...]) -> ServerPlan:
+def _in_use(free: dict[str, list[int]], name: str, node: str, gpus: tuple[int, ...]) -> ServerPlan:
     free[node] = [gpu for gpu in free[node] if gpu not in gpus]
     return ServerPlan(name, node, gpus, ())
 

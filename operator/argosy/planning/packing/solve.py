@@ -13,7 +13,7 @@ from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.planning.packing.equivalence import Hopeless, Shape, shape
 from argosy.planning.packing.fit.fit_errors import FitErrors
 from argosy.planning.packing.layout import Layout, Replica, Topology
-from argosy.planning.packing.lower_bound import gpus_one_per_model, with_a_place
+from argosy.planning.packing.lower_bound import gpus_one_per_model, placed_groups
 from argosy.planning.packing.preemption import PreemptionBudget, preempt
 from argosy.planning.packing.scoring import best
 from argosy.planning.packing.servers import settled_names, with_idle_servers
@@ -36,14 +36,14 @@ def pack(facts: PoolFacts) -> PoolPlan:
         unplaced=_unplaced(layout, unschedulable),
         gpus_total=total,
         gpus_used=sum(len(server.gpus) for server in servers),
-        gpus_one_per_model=gpus_one_per_model(with_a_place(facts.groups, servers)),
+        gpus_one_per_model=gpus_one_per_model(placed_groups(facts.groups, servers)),
     )
 
 
 def _settle(facts: PoolFacts) -> tuple[Layout, tuple[Replica, ...]]:
-    """The layout, and the replicas that found no place in it."""
+    """Return the layout, and the replicas that do not fit into it."""
     every, lost = bound_replicas(facts), {node.name for node in facts.nodes if node.lost}
-    bound = tuple(each for each in every if each.server.node not in lost)
+    bound = tuple(replica for replica in every if replica.server.node not in lost)
     start = bind(Layout.empty(Topology.of(facts)), bound)
     todo = _missing(start)
     attempts = [_fill(start, sorted(todo, key=order)) for order in _dense_orders(start.topology)]
@@ -51,45 +51,47 @@ def _settle(facts: PoolFacts) -> tuple[Layout, tuple[Replica, ...]]:
         attempts += [_fill(start, sorted(todo, key=order)) for order in _fair_orders(start.topology)]
     layout, unschedulable = min(attempts, key=lambda attempt: _score(*attempt))
     layout, unschedulable = _preempted(layout, unschedulable, bound)
-    return _left_behind(layout, unschedulable, [each for each in every if each.server.node in lost])
+    return _left_behind(layout, unschedulable, [replica for replica in every if replica.server.node in lost])
 
 
 def _left_behind(
     layout: Layout, unschedulable: Sequence[Replica], lost: Sequence[BoundReplica]
 ) -> tuple[Layout, tuple[Replica, ...]]:
-    """What runs on lost nodes, and has no place elsewhere, stays where it is."""
+    """Return the layout in which what runs on lost nodes and fits on no other node stays where it is."""
     if not unschedulable or not lost:
         return layout, tuple(unschedulable)
     homeless = {replica.key for replica in unschedulable}
-    layout = bind(layout, [each for each in lost if each.replica.key in homeless])
+    layout = bind(layout, [replica for replica in lost if replica.replica.key in homeless])
     missing = {replica.key for replica in _missing(layout)}
     return layout, tuple(replica for replica in unschedulable if replica.key in missing)
 
 
 def _missing(layout: Layout) -> list[Replica]:
-    placed = {each.replica.key for server in layout.servers.values() for each in server.placed}
+    placed = {placed_replica.replica.key for server in layout.servers.values() for placed_replica in server.placed}
     every = (Replica(group, n) for group in layout.topology.facts.groups for n in range(group.replicas))
     return [replica for replica in every if replica.key not in placed]
 
 
 def _fill(layout: Layout, todo: Sequence[Replica]) -> tuple[Layout, tuple[Replica, ...]]:
-    """Each replica to its best place, in order; those that fit nowhere are returned."""
+    """Place each replica on its best candidate, in order. Return the layout and those that fit nowhere."""
     unschedulable = []
     hopeless = Hopeless()
     for replica in todo:
-        known = replica in hopeless
-        place = None if known else best(layout, replica)
-        if place is None:
+        is_hopeless = replica in hopeless
+        candidate = None if is_hopeless else best(layout, replica)
+        if candidate is None:
             unschedulable.append(replica)
-            if not known:
+            if not is_hopeless:
                 hopeless.add(layout, replica)
         else:
-            layout = place.applied(layout, replica)
+            layout = candidate.applied(layout, replica)
     return layout, tuple(unschedulable)
 
 
 def _score(layout: Layout, unschedulable: Sequence[Replica]) -> tuple[int, int, int]:
-    served = {each.replica.group.name for server in layout.servers.values() for each in server.placed}
+    served = {
+        placed_replica.replica.group.name for server in layout.servers.values() for placed_replica in server.placed
+    }
     down = {replica.group.name for replica in unschedulable} - served
     return len(down), len(unschedulable), layout.gpus_used
 
@@ -97,10 +99,10 @@ def _score(layout: Layout, unschedulable: Sequence[Replica]) -> tuple[int, int, 
 def _preempted(
     layout: Layout, unschedulable: Sequence[Replica], bound: Sequence[BoundReplica]
 ) -> tuple[Layout, tuple[Replica, ...]]:
-    """Room made for one replica after the other, where there is any to make."""
+    """Return the layout with replicas moved for one unschedulable replica after the other, where that helps."""
     still: list[Replica] = []
     budget, tried = PreemptionBudget(), set[Shape]()
-    by_key = {each.replica.key: each for each in bound}
+    by_key = {replica.replica.key: replica for replica in bound}
     for replica in unschedulable:
         alone = shape(replica) not in tried and best(Layout.empty(layout.topology), replica)
         roomier = preempt(layout, replica, by_key, budget) if alone else None
@@ -114,50 +116,50 @@ def _preempted(
 
 
 def _dense_orders(topology: Topology) -> Iterator[_SortKey]:
-    """Orders that waste little room: whole GPUs first, then by the scarcer resource, or by both together."""
+    """Yield orders that waste little: exclusive GPUs first, then by the scarcer resource, or by both together."""
     capacity = _capacity(topology)
 
     def by(size: _Size) -> _SortKey:
-        return lambda r: (*_rank(r), -_whole(r.group), -_size(r.group, size, capacity), r.group.name, r.index)
+        return lambda r: (*_rank(r), -_exclusive_gpus(r.group), -_size(r.group, size, capacity), r.group.name, r.index)
 
     yield by(_dominant)
     yield by(_total)
 
 
 def _fair_orders(topology: Topology) -> Iterator[_SortKey]:
-    """Orders for a pool too small for all: one replica of everything before a second of anything."""
+    """Yield orders for a pool too small for all: one replica of everything before a second of anything."""
     capacity = _capacity(topology)
 
     def hardest(r: Replica) -> tuple[object, ...]:
-        return (*_rank(r), r.index, -_whole(r.group), -_size(r.group, _dominant, capacity), r.group.name)
+        return (*_rank(r), r.index, -_exclusive_gpus(r.group), -_size(r.group, _dominant, capacity), r.group.name)
 
     def easiest(r: Replica) -> tuple[object, ...]:
-        return (*_rank(r), r.index, _whole(r.group), _size(r.group, _dominant, capacity), r.group.name)
+        return (*_rank(r), r.index, _exclusive_gpus(r.group), _size(r.group, _dominant, capacity), r.group.name)
 
     yield hardest
     yield easiest
 
 
 def _rank(replica: Replica) -> tuple[bool, int]:
-    """What has to be there comes before what may be, and of both the higher priority first."""
+    """Return the rank of a replica: those below the minimum first, and of both the higher priority first."""
     return replica.index >= replica.group.needed, -replica.group.priority
 
 
 def _dominant(need: Footprint, capacity: int) -> int:
-    """Thousandths of the resource of which the model takes the larger part."""
+    """Return the thousandths of the resource of which the model takes the larger part."""
     return max(need.memory * FULL_COMPUTE // capacity, need.compute)
 
 
 def _total(need: Footprint, capacity: int) -> int:
-    """Thousandths of both resources together."""
+    """Return the thousandths of both resources together."""
     return need.memory * FULL_COMPUTE // capacity + need.compute
 
 
 def _size(group: Group, size: _Size, capacity: int) -> int:
-    return sum(size(demand.footprint, capacity) for demand in group.demands if not demand.footprint.whole)
+    return sum(size(demand.footprint, capacity) for demand in group.demands if not demand.footprint.exclusive)
 
 
-def _whole(group: Group) -> int:
+def _exclusive_gpus(group: Group) -> int:
     return sum(demand.footprint.gpus for demand in group.demands)
 
 
@@ -173,8 +175,8 @@ def _servers(layout: Layout) -> tuple[ServerPlan, ...]:
             gpus=server.gpus,
             placements=tuple(
                 placement
-                for each in sorted(server.placed, key=lambda each: each.replica.key)
-                for placement in _placements(each.replica.group, each.assignment)
+                for placed_replica in sorted(server.placed, key=lambda placed_replica: placed_replica.replica.key)
+                for placement in _placements(placed_replica.replica.group, placed_replica.assignment)
             ),
         )
         for server in layout.servers.values()
@@ -191,7 +193,7 @@ def _placements(group: Group, assignment: Sequence[tuple[int, ...]]) -> list[Pla
             instances=demand.instances,
             memory=demand.footprint.memory,
             compute=demand.footprint.compute,
-            whole=demand.footprint.whole,
+            exclusive=demand.footprint.exclusive,
         )
         for demand, gpus in zip(group.demands, assignment, strict=True)
     ]
@@ -201,8 +203,8 @@ def _unplaced(layout: Layout, unschedulable: Sequence[Replica]) -> tuple[Unplace
     if not unschedulable:
         return ()
     errors = FitErrors.of(layout)
-    found = ((replica.group, errors.explain(replica)) for replica in unschedulable)
+    diagnoses = ((replica.group, errors.explain(replica)) for replica in unschedulable)
     return tuple(
         Unplaced(group.name, tuple(demand.model for demand in group.demands), why.reason, why.message)
-        for group, why in found
+        for group, why in diagnoses
     )

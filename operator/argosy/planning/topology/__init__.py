@@ -1,4 +1,4 @@
-"""What a transformer's shape says of the GPUs it is to run on: what it takes of each, and which split suits them.
+"""The GPUs that suit a transformer's shape: what it takes of each, and which split fits them.
 
-Arithmetic over a `ModelShape`, the declared parallelism and traffic, and the nodes' GPUs; nothing is measured here.
+Each rule has a check, the numbers, and what to do; `rules` is the table of them.
 """

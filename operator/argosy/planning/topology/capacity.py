@@ -7,17 +7,17 @@ from argosy.planning.topology.traffic import DECODE_TENSOR, is_decode_heavy
 
 
 def too_large(d: Deployment) -> bool:
-    """Not even one sequence fits."""
+    """Return whether not even one sequence fits."""
     return d.budget is not None and d.budget.sequences < 1
 
 
 def says_too_large(d: Deployment) -> str:
     """Return the sum, and what there is."""
-    if (found := d.budget) is None:
+    if (b := d.budget) is None:
         return ""
     return (
-        f"{gib(found.weights)} of weights, {gib(found.workspace)} of workspace and {gib(found.sequence)} of cache for "
-        f"one sequence of {d.split.length} tokens are {gib(found.needed)} a GPU, which has {gib(found.usable)} for "
+        f"{gib(b.weights)} of weights, {gib(b.workspace)} of workspace and {gib(b.sequence)} of cache for "
+        f"one sequence of {d.split.length} tokens are {gib(b.needed)} a GPU, which has {gib(b.usable)} for "
         "models"
     )
 
@@ -33,7 +33,7 @@ def make_it_fit(d: Deployment) -> str:
 
 
 def across_nvlink(d: Deployment) -> bool:
-    """GPUs that share a layer talk after every half of it."""
+    """Return whether GPUs that share a layer, which talk after every half of it, are not all joined by NVLink."""
     return d.machine is not None and d.split.tensor > d.machine.joined
 
 
@@ -55,7 +55,7 @@ def stay_within_nvlink(d: Deployment) -> str:
 
 
 def pipelines_within_nvlink(d: Deployment) -> bool:
-    """Stages run one after the other, where all GPUs could share each layer."""
+    """Return whether stages run one after the other, where all GPUs could share each layer."""
     gpus = d.split.gpus
     fits = d.machine is not None and gpus <= d.machine.joined and gpus in d.tensors
     return d.split.pipeline > 1 and fits and not (is_decode_heavy(d) and gpus > DECODE_TENSOR)
@@ -70,12 +70,14 @@ def says_pipeline(d: Deployment) -> str:
 
 
 def share_layers(d: Deployment) -> str:
-    """As many GPUs, without stages."""
+    """Return the advice to use as many GPUs, without stages."""
     return f"take tensor {d.split.gpus} and pipeline 1"
 
 
 def few_sequences(d: Deployment) -> bool:
-    """Fewer requests of the mean length fit than are to run at once; pages of the cache are given out as they grow."""
+    """Return whether fewer requests of the mean length fit than are to run at once; cache pages are allocated as they
+    grow.
+    """
     return d.budget is not None and d.traffic is not None and 1 <= _mean_requests(d) < d.split.sequences
 
 
@@ -89,14 +91,14 @@ def says_few_sequences(d: Deployment) -> str:
     )
 
 
-def make_room(d: Deployment) -> str:
+def lower_limits(d: Deployment) -> str:
     """Return what to lower."""
     halved = " a KV cache of 8 bits," if d.split.cache_bits > 8 else ""
     return f"lower max_batch_size to {_mean_requests(d)}, or take{halved} more GPUs or a lower precision"
 
 
 def _mean_requests(d: Deployment) -> int:
-    """Requests of the mean length whose cache fits."""
+    """Return the number of requests of the mean length whose cache fits."""
     if d.budget is None or d.traffic is None:
         return 0
     return d.budget.left // (cache_per_token(d.shape, d.split) * d.traffic.tokens)

@@ -1,4 +1,4 @@
-"""A model's shape beside what is declared of it and what the nodes have: all that the rules look at."""
+"""A model's shape together with what is declared of it and what the nodes offer."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,7 @@ from typing import Any
 from argosy.api import InferenceModel
 from argosy.api.model.traffic import Traffic
 from argosy.planning.facts import Node
-from argosy.planning.topology.memory import PLAIN_BITS, TOKENS_A_STEP, Budget, Split, budget, is_counted
+from argosy.planning.topology.memory import PLAIN_BITS, TOKENS_A_STEP, Budget, Split, budget, has_weights
 from argosy_agent.contract.builds import ModelShape
 from argosy_agent.contract.engine_options.precisions import BITS, Precision
 
@@ -29,10 +29,12 @@ class Machine:
 
     @classmethod
     def best_of(cls, nodes: Iterable[Node], headroom: int = 0) -> "Machine | None":
-        """Of nodes with GPUs the one that joins the most by NVLink, then the one with the largest GPUs; None without
-        GPUs. `headroom` is thousandths of memory kept free."""
-        found = (cls._of(node, headroom) for node in nodes if any(not gpu.is_cpu for gpu in node.gpus))
-        return max(found, key=lambda each: (each.joined, each.usable), default=None)
+        """Return the node that joins the most GPUs by NVLink, then the one with the largest GPUs; None without GPUs.
+
+        `headroom` is thousandths of memory kept free.
+        """
+        machines = (cls._of(node, headroom) for node in nodes if any(not gpu.is_cpu for gpu in node.gpus))
+        return max(machines, key=lambda machine: (machine.joined, machine.usable), default=None)
 
     @classmethod
     def _of(cls, node: Node, headroom: int) -> "Machine":
@@ -62,9 +64,9 @@ class Deployment:
             pipeline=model.spec.parallelism.pipeline,
             weight_bits=_STORED.get(BITS[precision], BITS[precision]) if precision else PLAIN_BITS,
             cache_bits=_CACHE_BITS.get(str(options.get("kv_cache_dtype", "")), PLAIN_BITS),
-            length=_whole(options, "max_seq_len") or _usual_length(shape, model.spec.traffic),
-            sequences=_whole(options, "max_batch_size") or model.spec.max_batch_size or 1,
-            step_tokens=_whole(options, "max_num_tokens") or TOKENS_A_STEP,
+            length=_divides(options, "max_seq_len") or _usual_length(shape, model.spec.traffic),
+            sequences=_divides(options, "max_batch_size") or model.spec.max_batch_size or 1,
+            step_tokens=_divides(options, "max_num_tokens") or TOKENS_A_STEP,
         )
         return cls(shape, split, machine, model.spec.traffic, options)
 
@@ -75,7 +77,7 @@ class Deployment:
 
     def at(self, split: Split) -> Budget | None:
         """Return the same, split otherwise."""
-        if self.machine is None or not is_counted(self.shape):
+        if self.machine is None or not has_weights(self.shape):
             return None
         return budget(self.shape, split, self.machine.usable)
 
@@ -88,9 +90,9 @@ class Deployment:
 
     def smallest_fit(self, most: int, bits: int | None = None) -> int | None:
         """Return the least tensor parallelism up to `most` at which one sequence fits, with weights of so many bits."""
-        for tensor in (each for each in self.tensors if each <= most):
-            found = self.at(replace(self.split, tensor=tensor, weight_bits=bits or self.split.weight_bits))
-            if found is not None and found.sequences:
+        for tensor in (size for size in self.tensors if size <= most):
+            candidate = self.at(replace(self.split, tensor=tensor, weight_bits=bits or self.split.weight_bits))
+            if candidate is not None and candidate.sequences:
                 return tensor
         return None
 
@@ -99,7 +101,7 @@ def _usual_length(shape: ModelShape, traffic: Traffic | None) -> int:
     return min(shape.max_positions or LENGTH, max(LENGTH, traffic.tokens if traffic else 0))
 
 
-def _whole(options: Mapping[str, Any], name: str) -> int:
-    """An option that is a whole number above 0; 0 where it is none: what is wrong with it is said elsewhere."""
+def _divides(options: Mapping[str, Any], name: str) -> int:
+    """Return an option that is an integer above 0, else 0: what is wrong with it is reported by its validation."""
     value = options.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

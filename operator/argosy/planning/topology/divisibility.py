@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from argosy.planning.amounts import counted, gib
+from argosy.planning.amounts import gib, quantity
 from argosy.planning.topology.deployment import Deployment
 from argosy.planning.topology.memory import cache_per_token, weights
 
@@ -12,7 +12,7 @@ NARROWEST = 256
 
 
 def heads_not_divided(d: Deployment) -> bool:
-    """Each GPU has as many attention heads."""
+    """Return whether GPUs would have different numbers of attention heads."""
     return d.shape.attention_heads % d.split.tensor != 0
 
 
@@ -25,7 +25,7 @@ def says_heads(d: Deployment) -> str:
 
 
 def key_value_heads_not_divided(d: Deployment) -> bool:
-    """KV heads are dealt out, or each is on as many GPUs."""
+    """Return whether KV heads neither divide among the GPUs nor are divided by them."""
     heads, tensor = d.shape.key_value_heads, d.split.tensor
     return not heads_not_divided(d) and bool(heads % tensor and tensor % heads)
 
@@ -41,11 +41,11 @@ def says_key_value_heads(d: Deployment) -> str:
 def take_a_tensor(d: Deployment) -> str:
     """Return the tensor parallelisms that come out even, of those that one node may have."""
     most = max(d.machine.joined if d.machine else 0, 8)
-    return f"take a parallelism.tensor of {_or(each for each in d.tensors if each <= most)}"
+    return f"take a parallelism.tensor of {_or(size for size in d.tensors if size <= most)}"
 
 
 def too_few_layers(d: Deployment) -> bool:
-    """Each stage has a layer at least."""
+    """Return whether a stage would have no layer."""
     return d.split.pipeline > d.shape.layers
 
 
@@ -55,12 +55,12 @@ def says_too_few_layers(d: Deployment) -> str:
 
 
 def take_fewer_stages(d: Deployment) -> str:
-    """As many stages as there are layers at most."""
+    """Return the advice to use at most as many stages as there are layers."""
     return f"take {d.shape.layers} or fewer"
 
 
 def experts_not_divided(d: Deployment) -> bool:
-    """GPUs that share each expert times groups that experts are dealt out among are the GPUs of a layer."""
+    """Return whether GPUs that share each expert times groups of experts are not the GPUs of a layer."""
     split = _expert_split(d) if d.shape.experts else None
     return split is not None and (split[0] * split[1] != d.split.tensor or d.shape.experts % split[1] != 0)
 
@@ -80,12 +80,12 @@ def change_experts(d: Deployment) -> str:
 
 
 def stages_uneven(d: Deployment) -> bool:
-    """The stage with more layers makes the others wait."""
+    """Return whether a stage with more layers makes the others wait."""
     return 1 < d.split.pipeline <= d.shape.layers and d.shape.layers % d.split.pipeline != 0
 
 
 def says_stages(d: Deployment) -> str:
-    """Layers of the largest and of the smallest stage."""
+    """Return the layers of the largest and of the smallest stage, in words."""
     layers, stages = d.shape.layers, d.split.pipeline
     return (
         f"parallelism.pipeline {stages} does not divide the model's {layers} layers: stages of {-(-layers // stages)} "
@@ -95,11 +95,11 @@ def says_stages(d: Deployment) -> str:
 
 def take_even_stages(d: Deployment) -> str:
     """Return stages that come out even."""
-    return f"take a pipeline of {_or(each for each in range(1, 9) if d.shape.layers % each == 0)}"
+    return f"take a pipeline of {_or(size for size in range(1, 9) if d.shape.layers % size == 0)}"
 
 
 def key_value_heads_repeated(d: Deployment) -> bool:
-    """With more GPUs than KV heads, the cache is held several times."""
+    """Return whether there are more GPUs than KV heads, so that the cache is held several times."""
     return d.split.tensor > d.shape.key_value_heads > 1 and not heads_not_divided(d)
 
 
@@ -107,7 +107,7 @@ def says_repeated(d: Deployment) -> str:
     """Return how often, and what it costs."""
     heads = d.shape.key_value_heads
     return (
-        f"parallelism.tensor {d.split.tensor} over {counted(heads, 'KV head')} keeps each on "
+        f"parallelism.tensor {d.split.tensor} over {quantity(heads, 'KV head')} keeps each on "
         f"{d.split.tensor // heads} GPUs: a token takes {cache_per_token(d.shape, d.split) / 1024:g} KiB of cache on "
         f"each, as at tensor {heads}"
     )
@@ -121,12 +121,12 @@ def take_as_many_as_heads(d: Deployment) -> str:
 
 
 def experts_narrow(d: Deployment) -> bool:
-    """Experts that are narrow already are cut into slices that keep no GPU busy."""
+    """Return whether narrow experts are cut into slices that keep no GPU busy."""
     return bool(d.shape.experts) and d.split.tensor > 1 and _width(d) < NARROWEST and _dealt(d) > 1
 
 
 def says_narrow(d: Deployment) -> str:
-    """Width before and after."""
+    """Return the width of an expert before and after, in words."""
     return (
         f"the model's {d.shape.experts} experts are {d.shape.intermediate_size} wide, and parallelism.tensor "
         f"{d.split.tensor} leaves {_width(d)} columns of each on a GPU"
@@ -134,29 +134,31 @@ def says_narrow(d: Deployment) -> str:
 
 
 def deal_out_experts(d: Deployment) -> str:
-    """Whole experts on each GPU."""
+    """Return the advice to keep each expert on one GPU."""
     return f"deal out whole experts with engine.options.moe_ep_size {_dealt(d)}"
 
 
 def _expert_split(d: Deployment) -> tuple[int, int] | None:
-    """How many GPUs share each expert, and among how many groups experts are dealt out; None where nothing says, or
-    what it says is no number."""
+    """Return how many GPUs share each expert, and among how many groups experts are distributed.
+
+    None where neither option is set, or one is no positive integer.
+    """
     shared = d.options.get("moe_tp_size")
     dealt = d.options.get("moe_ep_size", d.options.get("moe_expert_parallel_size"))
-    given = [each for each in (shared, dealt) if each is not None]
-    if not given or not all(type(each) is int and each > 0 for each in given):
+    sizes = [size for size in (shared, dealt) if size is not None]
+    if not sizes or not all(type(size) is int and size > 0 for size in sizes):
         return None
     return shared or max(1, d.split.tensor // (dealt or 1)), dealt or max(1, d.split.tensor // (shared or 1))
 
 
 def _width(d: Deployment) -> int:
-    """Columns of an expert on one GPU."""
+    """Return the columns of an expert on one GPU."""
     return d.shape.intermediate_size // (_expert_split(d) or (d.split.tensor, 1))[0]
 
 
 def _dealt(d: Deployment) -> int:
-    """The most groups that experts can be dealt out among: a divisor of both."""
-    return max(each for each in range(1, d.split.tensor + 1) if d.split.tensor % each == d.shape.experts % each == 0)
+    """Return the most groups that experts can be distributed among: a divisor of both."""
+    return max(size for size in range(1, d.split.tensor + 1) if d.split.tensor % size == d.shape.experts % size == 0)
 
 
 def _or(numbers: Iterable[int]) -> str:

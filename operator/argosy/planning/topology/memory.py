@@ -66,7 +66,7 @@ class Budget:
         return self.left // max(1, self.sequence)
 
 
-def is_counted(shape: ModelShape) -> bool:
+def has_weights(shape: ModelShape) -> bool:
     """Return whether what the weights take can be said."""
     return bool(shape.parameters or shape.weight_bytes)
 
@@ -96,7 +96,9 @@ def cache_per_token(shape: ModelShape, split: Split) -> int:
 
 
 def kv_heads(shape: ModelShape, tensor: int) -> int:
-    """KV heads on each of `tensor` GPUs: one at least, so that more GPUs than heads each have a copy of one."""
+    """Return the KV heads on each of `tensor` GPUs: one at least, so that more GPUs than heads each
+    have a copy of one.
+    """
     return _up(shape.key_value_heads, tensor)
 
 
@@ -109,7 +111,7 @@ def workspace(shape: ModelShape, split: Split) -> int:
 
 
 def active_parameters(shape: ModelShape) -> int:
-    """Weights that one token passes: of a mixture of experts those of the experts it is routed to."""
+    """Return the weights that one token passes: of a mixture of experts those of the experts it is routed to."""
     idle = shape.experts - shape.experts_per_token if shape.experts else 0
     return shape.parameters - shape.layers * idle * 3 * shape.hidden_size * shape.intermediate_size
 
@@ -122,7 +124,9 @@ def all_reduces(shape: ModelShape) -> int:
 
 
 def _tables(shape: ModelShape, split: Split) -> float:
-    """Parameters of the embeddings on the fullest GPU: of several stages the first has one table, the last one."""
+    """Return the parameters of the embeddings on the fullest GPU: of several stages the first has one table, the last
+    one.
+    """
     one = shape.vocabulary * shape.hidden_size
     return (shape.embedding_parameters if split.pipeline == 1 else min(one, shape.embedding_parameters)) / split.tensor
 

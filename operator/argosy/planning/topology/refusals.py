@@ -14,6 +14,6 @@ def refusals(
     """Yield a problem for each refusal. `shapes` and `sources`, the resources' files, are by identity."""
     for model in resources:
         if isinstance(model, InferenceModel) and (shape := shapes.get(model.identity)) is not None:
-            for each in advice(Deployment.of(model, shape)):
-                if each.refuses:
-                    yield Problem(sources.get(model.identity, ""), model.identity, "spec", each.message)
+            for finding in advice(Deployment.of(model, shape)):
+                if finding.refuses:
+                    yield Problem(sources.get(model.identity, ""), model.identity, "spec", finding.message)

@@ -46,15 +46,15 @@ RULES = (
     Rule("StagesUneven", _D.stages_uneven, _D.says_stages, _D.take_even_stages),
     Rule("KeyValueHeadsRepeated", _D.key_value_heads_repeated, _D.says_repeated, _D.take_as_many_as_heads),
     Rule("ExpertsNarrow", _D.experts_narrow, _D.says_narrow, _D.deal_out_experts),
-    Rule("FewSequences", _C.few_sequences, _C.says_few_sequences, _C.make_room),
+    Rule("FewSequences", _C.few_sequences, _C.says_few_sequences, _C.lower_limits),
 )
 
 
 def advice(deployment: Deployment) -> tuple[Advice, ...]:
     """Return all that the rules say; where one refuses, only what refuses, as other numbers mean nothing then."""
-    found = tuple(
+    findings = tuple(
         Advice(rule.name, f"{rule.says(deployment)}; {rule.do(deployment)}", rule.refuses)
         for rule in RULES
         if rule.when(deployment)
     )
-    return tuple(each for each in found if each.refuses) or found
+    return tuple(finding for finding in findings if finding.refuses) or findings

@@ -24,7 +24,7 @@ def is_decode_heavy(d: Deployment) -> bool:
 
 
 def decodes_on_too_many(d: Deployment) -> bool:
-    """Only where it would run on fewer GPUs."""
+    """Return whether traffic that mostly decodes would run on fewer GPUs."""
     return is_decode_heavy(d) and d.split.tensor > DECODE_TENSOR and _fewer(d) is not None
 
 
@@ -48,7 +48,7 @@ def decode_on_fewer(d: Deployment) -> str:
 
 
 def prefills_on_one(d: Deployment) -> bool:
-    """Only where the prompt takes long, and NVLink joins GPUs that could share it."""
+    """Return whether the prompt takes long, and NVLink joins GPUs that could share it."""
     if d.traffic is None or d.machine is None or d.split.gpus > 1:
         return False
     heavy = d.traffic.prompt_tokens >= PROMPT_HEAVY * d.traffic.output_tokens
@@ -65,14 +65,14 @@ def says_prefill(d: Deployment) -> str:
 
 
 def prefill_on_more(d: Deployment) -> str:
-    """As many as NVLink joins and heads divide."""
+    """Return the advice to use as many GPUs as NVLink joins and heads divide."""
     joined = d.machine.joined if d.machine else 1
-    each = _prefill(d) / _widest(d) / 1e12
-    return f"take tensor {_widest(d)} of the {joined} GPUs that NVLink joins: {each:.0f} TFLOP on each"
+    seconds = _prefill(d) / _widest(d) / 1e12
+    return f"take tensor {_widest(d)} of the {joined} GPUs that NVLink joins: {seconds:.0f} TFLOP on each"
 
 
 def _fewer(d: Deployment) -> tuple[int, int] | None:
-    """The tensor parallelism that decoding suits, and the bits of weights, at which it would fit."""
+    """Return the tensor parallelism that decoding suits, and the bits of weights, at which the model would fit."""
     for bits in (d.split.weight_bits, 8):
         if bits <= d.split.weight_bits and (tensor := d.smallest_fit(DECODE_TENSOR, bits)):
             return tensor, bits
@@ -80,10 +80,10 @@ def _fewer(d: Deployment) -> tuple[int, int] | None:
 
 
 def _prefill(d: Deployment) -> float:
-    """Operations on a prompt: two for each weight that a token passes."""
+    """Return the operations on a prompt: two for each weight that a token passes."""
     return 2.0 * active_parameters(d.shape) * (d.traffic.prompt_tokens if d.traffic else 0)
 
 
 def _widest(d: Deployment) -> int:
     most = min(ONE_NODE, d.machine.joined if d.machine else 1)
-    return max(each for each in d.tensors if each <= most)
+    return max(size for size in d.tensors if size <= most)

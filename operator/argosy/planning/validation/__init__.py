@@ -1,1 +1,1 @@
-"""What is wrong with resources together, and which form of each is acted upon."""
+"""What is wrong with resources together, and which spec of each is acted upon."""

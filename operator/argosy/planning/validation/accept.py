@@ -1,4 +1,4 @@
-"""Which form of each resource is acted upon: the one declared, or the last valid one where that is wrong. Pure."""
+"""Which spec of each resource is acted upon: the one declared, or the last valid one where that is wrong. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,81 +12,86 @@ Check = Callable[[Sequence[Resource]], list[Problem]]
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """`valid` take part in the plan, `out` do not. `still` names those of `valid` that stand there in their last
-    valid form, because of `problems`; `held` those whose last form goes on for now, with nothing wrong.
+    """The resources that are acted upon. `valid` take part in the plan, `out` do not.
+
+    `still` names those of `valid` that have their last valid spec, because of `problems`; `deferred` those whose last
+    valid spec goes on for now, with nothing wrong.
     """
 
     valid: tuple[Resource, ...]
     out: tuple[Resource, ...]
     problems: tuple[Problem, ...]
     still: frozenset[str]
-    held: frozenset[str] = frozenset()
+    deferred: frozenset[str] = frozenset()
 
 
 def accept(
     resources: Sequence[Resource], problems: Sequence[Problem], last: Mapping[str, Resource], check: Check
 ) -> Accepted:
-    """Return the forms that fit together. `problems` are those of newer forms than `resources` has; `last` has the form
-    of each resource that was acted upon before, by identity.
+    """Return the specs that fit together.
 
-    A form that does not fit gives way to the last one, if that is another; where that does not fit either, the
-    resource takes no part. Nor does one whose name is the problem, since every form has it, or that is being deleted.
+    `problems` are those of newer specs than `resources` has; `last` has the spec of each resource that was acted upon
+    before, by identity. A spec that does not fit gives way to the last one, if that is another; where that does not fit
+    either, the resource takes no part. Nor does one whose name is the problem, since every spec has it, or that is
+    being deleted.
     """
-    misnamed = {each.resource for each in problems if each.path.startswith("metadata.")}
-    present = [each for each in resources if not each.metadata.deletion_timestamp]
-    unnamed = [each for each in present if each.identity in misnamed]
-    present = [each for each in present if each.identity not in misnamed]
-    current: dict[str, Resource] = {each.identity: each for each in present}
-    said, still = list(problems), {each.resource for each in problems}
+    misnamed = {problem.resource for problem in problems if problem.path.startswith("metadata.")}
+    present = [resource for resource in resources if not resource.metadata.deletion_timestamp]
+    unnamed = [resource for resource in present if resource.identity in misnamed]
+    present = [resource for resource in present if resource.identity not in misnamed]
+    current: dict[str, Resource] = {resource.identity: resource for resource in present}
+    all_problems, still = list(problems), {problem.resource for problem in problems}
     wrong = _wrong(present, check)
-    while former := {name: form for name in wrong if (form := former_of(current[name], last)) is not None}:
-        said += [problem for name in former for problem in wrong[name]]
+    while former := {name: last_valid for name in wrong if (last_valid := former_of(current[name], last)) is not None}:
+        all_problems += [problem for name in former for problem in wrong[name]]
         still |= former.keys()
         current |= former
         wrong = _wrong(list(current.values()), check)
-    said += [problem for found in wrong.values() for problem in found]
+    all_problems += [problem for of_resource in wrong.values() for problem in of_resource]
     return Accepted(
-        valid=tuple(each for name, each in current.items() if name not in wrong),
+        valid=tuple(resource for name, resource in current.items() if name not in wrong),
         out=(*unnamed, *(current[name] for name in wrong)),
-        problems=tuple(said),
+        problems=tuple(all_problems),
         still=frozenset(still & current.keys() - wrong.keys()),
     )
 
 
-def hold_back(accepted: Accepted, names: Iterable[str], last: Mapping[str, Resource], check: Check) -> Accepted:
-    """Return what is accepted, with the last forms of these names (identities) where there are others.
+def defer(accepted: Accepted, names: Iterable[str], last: Mapping[str, Resource], check: Check) -> Accepted:
+    """Return what is accepted, with the last specs of these names (identities) where there are others.
 
-    What does not fit to these forms gives way to its own last one, as if it were wrong; a last form that fits no longer
+    What does not fit to these specs gives way to its own last one, as if it were wrong; a last spec that fits no longer
     is not gone back to.
     """
-    forms: dict[str, Resource] = {each.identity: each for each in accepted.valid}
-    held = {name: form for name in names if (form := former_of(forms[name], last)) is not None}
-    said, still, out, stays = list(accepted.problems), set(accepted.still), list(accepted.out), set[str]()
-    while held and (wrong := _wrong([*(forms | held).values()], check)):
+    acted_upon: dict[str, Resource] = {resource.identity: resource for resource in accepted.valid}
+    deferred = {name: last_valid for name in names if (last_valid := former_of(acted_upon[name], last)) is not None}
+    all_problems, still, out, stays = list(accepted.problems), set(accepted.still), list(accepted.out), set[str]()
+    while deferred and (wrong := _wrong([*(acted_upon | deferred).values()], check)):
         for name, problems in wrong.items():
-            if held.pop(name, None) is not None:
+            if deferred.pop(name, None) is not None:
                 stays.add(name)
                 continue
-            said += problems
-            former = former_of(forms[name], last) if name not in stays else None
+            all_problems += problems
+            former = former_of(acted_upon[name], last) if name not in stays else None
             if former is not None:
-                forms[name] = former
+                acted_upon[name] = former
                 still.add(name)
             else:
-                out.append(forms.pop(name))
-    now = forms | held
-    return Accepted(tuple(now.values()), tuple(out), tuple(said), frozenset(still & now.keys()), frozenset(held))
+                out.append(acted_upon.pop(name))
+    now = acted_upon | deferred
+    return Accepted(
+        tuple(now.values()), tuple(out), tuple(all_problems), frozenset(still & now.keys()), frozenset(deferred)
+    )
 
 
 def _wrong(resources: Sequence[Resource], check: Check) -> dict[str, list[Problem]]:
-    found: dict[str, list[Problem]] = {}
+    problems_of: dict[str, list[Problem]] = {}
     for problem in check(resources):
-        found.setdefault(problem.resource, []).append(problem)
-    return found
+        problems_of.setdefault(problem.resource, []).append(problem)
+    return problems_of
 
 
 def former_of(resource: Resource, last: Mapping[str, Resource]) -> Resource | None:
-    """Return the last form, with the newest metadata, if it is another one."""
+    """Return the resource with its last spec and the newest metadata, if that is another spec."""
     former = last.get(resource.identity)
     if former is None or former.spec == resource.spec or former.metadata.uid != resource.metadata.uid:
         return None

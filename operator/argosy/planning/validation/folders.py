@@ -12,9 +12,9 @@ Path = tuple[str | int, ...]
 
 def check_folders(resources: Iterable[Resource]) -> Iterator[tuple[Resource, Fault]]:
     """Yield what models read by `file:` outside of the folders that their pool allows."""
-    given = list(resources)
-    pools = {pool.key: pool for pool in given if isinstance(pool, ServingPool)}
-    for model in given:
+    every = list(resources)
+    pools = {pool.key: pool for pool in every if isinstance(pool, ServingPool)}
+    for model in every:
         pool = pools.get(model.pool_key) if isinstance(model, InferenceModel) else None
         if isinstance(model, InferenceModel) and pool is not None:
             for path, uri in _uris(model):
@@ -23,12 +23,12 @@ def check_folders(resources: Iterable[Resource]) -> Iterator[tuple[Resource, Fau
 
 
 def _uris(model: InferenceModel) -> Iterator[tuple[Path, str]]:
-    """All that is fetched for a model, by field."""
+    """Yield all that is fetched for a model, by field."""
     spec = model.spec
     if spec.storage_uri is not None:
         yield ("spec", "storageUri"), spec.storage_uri
-    for index, each in enumerate(spec.versions):
-        yield ("spec", "versions", index, "storageUri"), each.storage_uri
+    for index, version in enumerate(spec.versions):
+        yield ("spec", "versions", index, "storageUri"), version.storage_uri
     if spec.engine is not None and spec.engine.calibration is not None:
         yield ("spec", "engine", "calibration", "dataUri"), spec.engine.calibration.data_uri
     if spec.engine is not None and spec.engine.accuracy is not None:
@@ -37,7 +37,9 @@ def _uris(model: InferenceModel) -> Iterator[tuple[Path, str]]:
 
 
 def _is_allowed(path: str, folders: Iterable[str]) -> bool:
-    """Whether a path, if there is one, lies below one of these folders. Where links lead is for the agent to see."""
+    """Return whether a path, if there is one, lies below one of these folders. Where links lead is for the agent to
+    see.
+    """
     plain = PurePosixPath(path)
     return not path or (".." not in plain.parts and any(plain.is_relative_to(folder) for folder in folders))
 

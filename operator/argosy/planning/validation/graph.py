@@ -81,7 +81,7 @@ class Graph:
 
 
 def _frozen(ends: dict[str, list[End]]) -> dict[str, tuple[End, ...]]:
-    return {tensor: tuple(found) for tensor, found in ends.items()}
+    return {tensor: tuple(readers) for tensor, readers in ends.items()}
 
 
 def _end(index: int, step: Step, models: Mapping[str, Served], side: str, name: str) -> End:
@@ -145,7 +145,7 @@ def _no_model(name: str, ensemble: Ensemble, models: Mapping[str, Served]) -> st
 
 
 def _serves(model: Served, version: int | None) -> bool:
-    """Whether a version may be among those that are served; with `latest` and `all` only storage knows."""
+    """Return whether a version may be among those that are served; with `latest` and `all` only the storage decides."""
     declared = {model.spec.version} if isinstance(model, Ensemble) else set(model.spec.declared_versions)
     if version is None or version in declared:
         return True
@@ -158,7 +158,9 @@ def _serves(model: Served, version: int | None) -> bool:
 
 
 def _check_mappings(ensemble: Ensemble, models: Mapping[str, Served]) -> Iterator[Fault]:
-    """A step names its model's tensors, and all that are required. A model without tensors declares none."""
+    """Yield faults of mappings: a step names its model's tensors, and all required ones. A model without tensors
+    declares none.
+    """
     for index, step in enumerate(ensemble.spec.steps):
         model = models.get(step.model)
         if model is None:
@@ -181,13 +183,13 @@ def _check_mappings(ensemble: Ensemble, models: Mapping[str, Served]) -> Iterato
 
 
 def _check_flow(graph: Graph) -> Iterator[Fault]:
-    """Every tensor has one writer and a reader, and no step waits for itself."""
+    """Yield faults of the flow: every tensor has one writer and a reader, and no step waits for itself."""
     for tensor, ends in graph.readers.items():
         if tensor not in graph.writers:
-            known = set(graph.writers)
+            written = set(graph.writers)
             for end in ends:
                 yield Fault(
-                    f"no step writes {tensor!r}, nor is it an input{did_you_mean(tensor, sorted(known))}",
+                    f"no step writes {tensor!r}, nor is it an input{did_you_mean(tensor, sorted(written))}",
                     end.path,
                 )
     for tensor, ends in graph.writers.items():
@@ -203,14 +205,14 @@ def _check_flow(graph: Graph) -> Iterator[Fault]:
 
 
 def step_cycle(ensemble: Ensemble) -> tuple[int, ...]:
-    """Indexes of steps that wait for each other in a circle, in the order of the flow; empty if none do."""
+    """Return the indexes of steps that wait for each other in a circle, in the order of the flow; empty if none do."""
     steps = ensemble.spec.steps
-    given = {tensor.name for tensor in ensemble.spec.inputs}
+    inputs = {tensor.name for tensor in ensemble.spec.inputs}
     after = {
         index: tuple(
             later
             for later, reader in enumerate(steps)
-            if (set(step.outputs.values()) - given) & set(reader.inputs.values())
+            if (set(step.outputs.values()) - inputs) & set(reader.inputs.values())
         )
         for index, step in enumerate(steps)
     }
@@ -218,21 +220,21 @@ def step_cycle(ensemble: Ensemble) -> tuple[int, ...]:
 
 
 def _check_tensors(graph: Graph) -> Iterator[Fault]:
-    """Writer and readers of a tensor agree on its type and shape, as far as they are declared."""
+    """Yield faults where writer and readers of a tensor disagree on its type or shape, as far as they are declared."""
     for name, readers in graph.readers.items():
         writer = next((end for end in graph.writers.get(name, ()) if end.tensor is not None), None)
         if writer is None:
-            writer, readers = _first_known(readers)
+            writer, readers = _first_resolved(readers)
         for reader in readers:
             fault = _disagreement(name, writer, reader) if writer else None
             if fault is not None:
                 yield fault
 
 
-def _first_known(ends: tuple[End, ...]) -> tuple[End | None, tuple[End, ...]]:
-    """With an undeclared writer, the first reader that declares the tensor speaks for it."""
-    known = [end for end in ends if end.tensor is not None]
-    return (known[0], tuple(known[1:])) if known else (None, ())
+def _first_resolved(ends: tuple[End, ...]) -> tuple[End | None, tuple[End, ...]]:
+    """Return the writer, or the first reader that declares the tensor where the writer does not."""
+    resolved = [end for end in ends if end.tensor is not None]
+    return (resolved[0], tuple(resolved[1:])) if resolved else (None, ())
 
 
 def _disagreement(name: str, one: End, other: End) -> Fault | None:
@@ -255,7 +257,7 @@ def _disagreement(name: str, one: End, other: End) -> Fault | None:
 
 
 def _possible(batch: int | None) -> tuple[int, ...]:
-    """One batch size of every kind that it may be: with a batch dimension, and without."""
+    """Return one batch size of every kind that it may be: with a batch dimension, and without."""
     return (0, 1) if batch is None else (batch,)
 
 
@@ -279,14 +281,14 @@ def members(ensemble: Ensemble, ensembles: Mapping[str, Ensemble]) -> tuple[str,
 
     Each once, nested ensembles left out, in the order of the steps. `ensembles` are the namespace's by name.
     """
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     waiting, seen = [ensemble], {ensemble.name}
     while waiting:
         for step in waiting.pop().spec.steps:
             inner = ensembles.get(step.model)
             if inner is None:
-                found[step.model] = None
+                names[step.model] = None
             elif inner.name not in seen:
                 seen.add(inner.name)
                 waiting.append(inner)
-    return tuple(found)
+    return tuple(names)

@@ -24,20 +24,20 @@ def check_set(
     that exist but could not be read: to refer to one is no further problem. `excluded` are those that take no part for
     problems of their own: to refer to one is a problem that says so.
     """
-    given = list(resources)
+    every = list(resources)
     files = sources or {}
     checks = (
-        _repeated(given),
-        _shared_names(given),
-        _shared_served_names(given),
-        _pools(given, invalid, excluded),
-        _runtimes(given),
-        _engines(given),
-        _build_images(given),
-        check_folders(given),
-        _queries(given),
-        _graphs(given, invalid, excluded),
-        _nesting(given),
+        _repeated(every),
+        _shared_names(every),
+        _shared_served_names(every),
+        _pools(every, invalid, excluded),
+        _runtimes(every),
+        _engines(every),
+        _build_images(every),
+        check_folders(every),
+        _queries(every),
+        _graphs(every, invalid, excluded),
+        _nesting(every),
     )
     return [
         Problem(
@@ -48,10 +48,10 @@ def check_set(
     ]
 
 
-Found = Iterator[tuple[Resource, Fault]]
+Faults = Iterator[tuple[Resource, Fault]]
 
 
-def _repeated(resources: list[Resource]) -> Found:
+def _repeated(resources: list[Resource]) -> Faults:
     seen: set[str] = set()
     for resource in resources:
         if resource.identity in seen:
@@ -68,9 +68,11 @@ def check_names(resources: Iterable[Resource]) -> list[Problem]:
     ]
 
 
-def _shared_names(resources: list[Resource]) -> Found:
-    """A model and an ensemble of one namespace would share a Service, and in one pool a folder; the older has it."""
-    models = {each.key: each for each in resources if isinstance(each, InferenceModel)}
+def _shared_names(resources: list[Resource]) -> Faults:
+    """Yield names that a model and an ensemble of one namespace share: they would share a Service; the
+    older keeps it.
+    """
+    models = {resource.key: resource for resource in resources if isinstance(resource, InferenceModel)}
     for ensemble in resources:
         model = models.get(ensemble.key) if isinstance(ensemble, Ensemble) else None
         if model is not None:
@@ -82,11 +84,13 @@ def _shared_names(resources: list[Resource]) -> Found:
             yield younger, Fault(message, ("metadata", "name"))
 
 
-def _shared_served_names(resources: list[Resource]) -> Found:
-    """Of one pool's models and ensembles each has a folder, which is called as clients call it; the oldest has it."""
-    members = [each for each in resources if not isinstance(each, ServingPool)]
+def _shared_served_names(resources: list[Resource]) -> Faults:
+    """Yield names that clients would use for two members of a pool, each of which has a folder so named; the oldest
+    keeps it.
+    """
+    members = [resource for resource in resources if not isinstance(resource, ServingPool)]
     first: dict[tuple[str, str], InferenceModel | Ensemble] = {}
-    for member in sorted(members, key=lambda each: (_created(each), each.kind == "Ensemble", each.name)):
+    for member in sorted(members, key=lambda member: (_created(member), member.kind == "Ensemble", member.name)):
         older = first.setdefault((member.pool_key, member.served_name), member)
         if older.name != member.name:
             field = ("metadata", "name") if member.spec.model_name is None else ("spec", "modelName")
@@ -98,11 +102,11 @@ def _shared_served_names(resources: list[Resource]) -> Found:
 
 
 def _created(resource: Resource) -> str:
-    """When it was created, so that times can be compared; what has no time is the newest."""
+    """Return when a resource was created, in comparable form; one without a time is the newest."""
     return resource.metadata.creation_timestamp or "~"
 
 
-def _pools(resources: list[Resource], invalid: Collection[Identity], excluded: Collection[str]) -> Found:
+def _pools(resources: list[Resource], invalid: Collection[Identity], excluded: Collection[str]) -> Faults:
     pools = {pool.key: pool for pool in resources if isinstance(pool, ServingPool)}
     for resource in resources:
         if isinstance(resource, ServingPool):
@@ -110,23 +114,27 @@ def _pools(resources: list[Resource], invalid: Collection[Identity], excluded: C
         name, namespace = resource.spec.pool_ref.name, resource.namespace
         identity = Identity.of("ServingPool", namespace, name)
         if resource.pool_key not in pools and identity not in invalid:
-            known = sorted(pool.name for pool in pools.values() if pool.namespace == namespace)
-            hint = did_you_mean(name, known) or "; add one"
+            names = sorted(pool.name for pool in pools.values() if pool.namespace == namespace)
+            hint = did_you_mean(name, names) or "; add one"
             message = f"there is no ServingPool {name!r} in namespace {namespace!r}{hint}"
             if identity in excluded:
                 message = f"ServingPool {name!r} is not valid itself; correct that first"
             yield resource, Fault(message, ("spec", "poolRef", "name"))
 
 
-def _runtimes(resources: list[Resource]) -> Found:
+def _runtimes(resources: list[Resource]) -> Faults:
     for pool in resources:
         if isinstance(pool, ServingPool):
-            models = (each for each in resources if isinstance(each, InferenceModel) and each.pool_key == pool.key)
+            models = (
+                resource
+                for resource in resources
+                if isinstance(resource, InferenceModel) and resource.pool_key == pool.key
+            )
             yield from check_runtimes(pool, models)
 
 
-def _engines(resources: list[Resource]) -> Found:
-    """Engines are kept where the pool says, and never may raw files serve where one was asked for."""
+def _engines(resources: list[Resource]) -> Faults:
+    """Yield models with an engine in a pool without an engine cache: raw files never serve in place of an engine."""
     nowhere = {
         pool.key: pool for pool in resources if isinstance(pool, ServingPool) and not pool.spec.storage.engine_cache
     }
@@ -139,8 +147,8 @@ def _engines(resources: list[Resource]) -> Found:
             yield model, Fault(message, ("spec", "engine"), Reason.ENGINE_NOT_BUILT)
 
 
-def _build_images(resources: list[Resource]) -> Found:
-    """A build has the credentials of its pool: what runs there is the pool's to say, not a model's."""
+def _build_images(resources: list[Resource]) -> Faults:
+    """Yield models whose build image the pool does not allow: a build has the credentials of its pool."""
     pools = {pool.key: pool for pool in resources if isinstance(pool, ServingPool)}
     for model in resources:
         if isinstance(model, InferenceModel) and model.spec.engine is not None and model.pool_key in pools:
@@ -153,8 +161,8 @@ def _build_images(resources: list[Resource]) -> Found:
                 yield model, Fault(message, ("spec", "engine", "image"))
 
 
-def _queries(resources: list[Resource]) -> Found:
-    """An analysis asks the Prometheus of its pool, which has to name one."""
+def _queries(resources: list[Resource]) -> Faults:
+    """Yield members with queries whose pool names no Prometheus."""
     unmonitored = {
         pool.key for pool in resources if isinstance(pool, ServingPool) and pool.spec.monitoring.prometheus is None
     }
@@ -169,9 +177,9 @@ def _queries(resources: list[Resource]) -> Found:
             yield member, Fault(message, ("spec", "rollout", "analysis", "queries"))
 
 
-def _graphs(resources: list[Resource], invalid: Collection[Identity], excluded: Collection[str]) -> Found:
+def _graphs(resources: list[Resource], invalid: Collection[Identity], excluded: Collection[str]) -> Faults:
     served: dict[str, dict[str, Served]] = {}
-    pools = {each.identity for each in resources if isinstance(each, ServingPool)} | set(invalid)
+    pools = {resource.identity for resource in resources if isinstance(resource, ServingPool)} | set(invalid)
     for ensemble in resources:
         if isinstance(ensemble, Ensemble):
             namespace = ensemble.namespace
@@ -184,7 +192,7 @@ def _graphs(resources: list[Resource], invalid: Collection[Identity], excluded: 
 
 
 def _served(resources: list[Resource], namespace: str) -> dict[str, Served]:
-    """A namespace's models and ensembles by name; of one name the one that keeps it."""
+    """Return a namespace's models and ensembles by name; of one name the one that keeps it."""
     served: dict[str, Served] = {}
     younger = {resource.identity for resource, _ in _shared_names(resources)}
     for kind in (Ensemble, InferenceModel):
@@ -196,13 +204,15 @@ def _served(resources: list[Resource], namespace: str) -> dict[str, Served]:
 
 def _members(identities: Iterable[str], namespace: str) -> frozenset[str]:
     """Return the names of the models and ensembles of a namespace that are among these."""
-    known = map(Identity, identities)
+    parsed = map(Identity, identities)
     return frozenset(
-        each.name for each in known if each.kind in ("InferenceModel", "Ensemble") and each.namespace == namespace
+        identity.name
+        for identity in parsed
+        if identity.kind in ("InferenceModel", "Ensemble") and identity.namespace == namespace
     )
 
 
-def _nesting(resources: list[Resource]) -> Found:
+def _nesting(resources: list[Resource]) -> Faults:
     for namespace in sorted({resource.namespace for resource in resources}):
         ensembles = {
             name: served for name, served in _served(resources, namespace).items() if isinstance(served, Ensemble)

@@ -71,7 +71,7 @@ def check_runtimes(pool: ServingPool, models: Iterable[InferenceModel]) -> Itera
 
 
 def _not_loaded(model: InferenceModel) -> Iterator[Fault]:
-    """The settings that the bundled server refuses to load a model with."""
+    """Yield the settings that the bundled server refuses to load a model with."""
     out = "use a pool with runtime.name triton, or leave it out"
     if model.spec.sequence is not None:
         yield Fault(f"the bundled server does no sequence batching: {out}", ("spec", "sequence"), _UNSUPPORTED)
@@ -85,12 +85,13 @@ def _not_loaded(model: InferenceModel) -> Iterator[Fault]:
 
 
 def choose_variant(pool: ServingPool, models: Iterable[InferenceModel]) -> Choice:
-    """Return the image for a pool with NVIDIA's server. Older models come first; one that no image has beside them is
-    left out, so that it changes nothing for what serves.
+    """Return the image for a pool with NVIDIA's server. Older models come first.
+
+    A model whose backend no image has together with theirs is left out, so that it changes nothing for what serves.
     """
     left, first = list(VARIANTS), dict[Variant, InferenceModel]()
     refused: dict[str, str] = {}
-    for model in sorted(models, key=lambda each: (each.metadata.creation_timestamp or "~", each.name)):
+    for model in sorted(models, key=lambda model: (model.metadata.creation_timestamp or "~", model.name)):
         having = [variant for variant in left if model.spec.backend in VARIANTS[variant]]
         for variant in set(left) - set(having) if having else ():
             first.setdefault(variant, model)
@@ -104,22 +105,24 @@ def choose_variant(pool: ServingPool, models: Iterable[InferenceModel]) -> Choic
 def _not_run(model: InferenceModel, pool: ServingPool) -> str:
     backend, name = model.spec.backend, pool.spec.runtime.name
     others = [other for other in RUNTIMES if backend in RUNTIMES[other]]
-    formats = f"{_said(model)} needs the backend {backend}, which {_ARTICLES[name]} of pool {pool.name!r} does not have"
+    formats = (
+        f"{_named(model)} needs the backend {backend}, which {_ARTICLES[name]} of pool {pool.name!r} does not have"
+    )
     return f"{formats}: use a pool with runtime.name {' or '.join(others)}{_INSTEAD.get(backend, '')}"
 
 
 def _no_image(model: InferenceModel, pool: ServingPool, first: Mapping[Variant, InferenceModel]) -> str:
-    """`first`: for each variant that is out of the question, the model that it does not have the backend of."""
-    wanted = next(variant for variant, backends in VARIANTS.items() if model.spec.backend in backends)
-    beside = first[wanted]
+    """Return why no image suits a model. `first` has, for each excluded variant, the model whose backend it lacks."""
+    variant = next(variant for variant, backends in VARIANTS.items() if model.spec.backend in backends)
+    other = first[variant]
     return (
-        f"{_said(model)} needs NVIDIA's image …-{wanted}, which does not have the backend {beside.spec.backend} of "
-        f"{beside.name!r} in pool {pool.name!r}: put one of the two into a pool of its own, or give the pool an image "
+        f"{_named(model)} needs NVIDIA's image …-{variant}, which does not have the backend {other.spec.backend} of "
+        f"{other.name!r} in pool {pool.name!r}: put one of the two into a pool of its own, or give the pool an image "
         "with both backends (spec.runtime.image)"
     )
 
 
-def _said(model: InferenceModel) -> str:
+def _named(model: InferenceModel) -> str:
     engine = model.spec.engine
     return f"an engine of {engine.builder}" if engine else f"format {model.spec.model_format.name!r}"
 

@@ -45,32 +45,32 @@ def check_together(
 
     `sources` gives a resource's file by its identity. `invalid` and `excluded` as in `check_set`.
     """
-    found = check_set(resources, sources, invalid, excluded)
-    wrong = {problem.resource for problem in found}
-    unloadable = check_rendered(each for each in resources if each.identity not in wrong)
-    return [*found, *(replace(each, file=(sources or {}).get(each.resource, "")) for each in unloadable)]
+    problems = check_set(resources, sources, invalid, excluded)
+    wrong = {problem.resource for problem in problems}
+    unloadable = check_rendered(resource for resource in resources if resource.identity not in wrong)
+    return [*problems, *(replace(problem, file=(sources or {}).get(problem.resource, "")) for problem in unloadable)]
 
 
 def check_rendered(resources: Iterable[Resource]) -> list[Problem]:
     """Return what a server would not load of these models and ensembles, each valid by itself. Paths are the
     resource's.
     """
-    known = list(resources)
-    models = {each.key: each for each in known if isinstance(each, InferenceModel)}
-    found = [
-        Problem("", model.identity, _model_path(model, each), each.message)
+    every = list(resources)
+    models = {resource.key: resource for resource in every if isinstance(resource, InferenceModel)}
+    problems = [
+        Problem("", model.identity, _model_path(model, violation), violation.message)
         for model in models.values()
-        for each in _checked(Alike(model)).violations
+        for violation in _checked(Alike(model)).violations
     ]
-    for ensemble in known:
+    for ensemble in every:
         if isinstance(ensemble, Ensemble):
             steps = {step.model: models.get(f"{ensemble.namespace}/{step.model}") for step in ensemble.spec.steps}
-            known_steps = tuple(Alike(model) for model in steps.values() if model is not None)
-            found += [
-                Problem("", ensemble.identity, _ensemble_path(ensemble, each), each.message)
-                for each in _ensemble_violations(Alike(ensemble), known_steps)
+            models_of_steps = tuple(Alike(model) for model in steps.values() if model is not None)
+            problems += [
+                Problem("", ensemble.identity, _ensemble_path(ensemble, violation), violation.message)
+                for violation in _ensemble_violations(Alike(ensemble), models_of_steps)
             ]
-    return found
+    return problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ class _Checked:
 
 @lru_cache(maxsize=4096)
 def _checked(model: Alike[InferenceModel]) -> _Checked:
-    """A model's complete configuration as it is on a CPU, and what is wrong with it.
+    """Return a model's complete configuration as it is on a CPU, with its violations.
 
-    Tensors that a manifest leaves to the model's files are not known here, and not checked; of a batch size that it
-    leaves to them only what is wrong with every one.
+    Tensors that a manifest leaves to the model's files are not checked; of a batch size that it leaves to them only
+    what is wrong with every one.
     """
     resource = model.resource
     config = model_config(resource, Devices(), resource.spec.declared_versions)
@@ -99,20 +99,22 @@ def _checked(model: Alike[InferenceModel]) -> _Checked:
         batched = ModelConfig()
         batched.CopyFrom(full)
         batched.max_batch_size = _ANY_BATCH
-        either_way = {each.path for each in rules(batched)}
-        violations = [each for each in violations if each.path in either_way]
+        either_way = {violation.path for violation in rules(batched)}
+        violations = [violation for violation in violations if violation.path in either_way]
     return _Checked(full, tuple(violations))
 
 
 @lru_cache(maxsize=4096)
 def _ensemble_violations(ensemble: Alike[Ensemble], steps: tuple[Alike[InferenceModel], ...]) -> tuple[Violation, ...]:
-    """What is wrong with an ensemble by itself, and with its steps where all of their tensors are declared."""
+    """Return the violations of an ensemble by itself, and with its steps where all of their tensors are declared."""
     resource = ensemble.resource
     pins = {step.model: step.version or 1 for step in resource.spec.steps}
     config = normalize(ensemble_config(resource, pins), resource.served_name)
     configs = {step.resource.name: _checked(step).config for step in steps}
     unknown = {step.resource.name for step in steps if step.resource.spec.batch_size is None}
-    complete = {name for name, each in configs.items() if each.input and each.output} - unknown
+    complete = {
+        name for name, config_of_step in configs.items() if config_of_step.input and config_of_step.output
+    } - unknown
     return (*check(config), *(check_steps(config, configs) if complete >= pins.keys() else ()))
 
 

@@ -5,7 +5,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 
 def config_text(config: ModelConfig) -> str:
-    """`config` as config.pbtxt has it.
+    """Return `config` as the text of a config.pbtxt.
 
     The same message always gives the same bytes: maps are in key order.
     """

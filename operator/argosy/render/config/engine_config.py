@@ -44,7 +44,8 @@ def name_engine(config: pb.ModelConfig, model: InferenceModel, versions: Collect
 
 
 def _serve_plan(config: pb.ModelConfig, options: Mapping[str, Any]) -> None:
-    """What a plan needs beside its name: leave to run what it brings, and every profile that it was built with.
+    """Set what a TensorRT plan needs in addition to its name: leave to run what it brings, and every profile of its
+    build.
 
     A server uses the first profile alone of a group that names none.
     """

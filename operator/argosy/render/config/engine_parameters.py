@@ -1,8 +1,4 @@
-"""What the server of an engine is told beside where it is: options of Triton's `tensorrtllm` backend.
-
-The artifact of `tensorrt_llm` has the engine's files at its top (`config.json`, `rank0.engine` …) and what makes tokens
-of texts in `tokenizer/`; the agent brings it into the version's folder as it is.
-"""
+"""Parameters of an engine's server: the options that it reads when it serves, not when it is built."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -15,18 +11,20 @@ TOKENIZER = "tokenizer"
 
 
 def engine_parameters(engine: Engine, name: str, versions: Collection[int]) -> Mapping[str, str]:
-    """`parameters` of `config.pbtxt` for a model called `name`, as texts; none of what other backends serve."""
+    """Return the `parameters` of `config.pbtxt` for a model called `name`, as texts; none of what
+    other backends serve.
+    """
     if engine.builder is not Builder.TENSORRT_LLM or not versions:
         return {}
-    told = {option: _text(value) for option, value in sorted(engine.options.items()) if option in SERVING}
+    parameters = {option: _text(value) for option, value in sorted(engine.options.items()) if option in SERVING}
     width = engine.options.get("max_beam_width")
     return {
         "tokenizer_dir": f"{POD_REPOSITORY}/{name}/{max(versions)}/{TOKENIZER}",
         **({} if width is None else {"max_beam_width": _text(width)}),
-        **told,
+        **parameters,
     }
 
 
 def _text(value: Any) -> str:
-    """As the backend reads it: flags in lower case."""
+    """Return a value as the backend reads it: flags in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -13,7 +13,7 @@ GPU_DEVICES = "gpu_device_ids"
 """The parameter that tells such a backend which of the server's GPUs are the model's."""
 
 
-def place(config: pb.ModelConfig, spec: InferenceModelSpec, gpus: Sequence[int], instances: int) -> None:
+def add_instance_groups(config: pb.ModelConfig, spec: InferenceModelSpec, gpus: Sequence[int], instances: int) -> None:
     """Write the groups of a model that sits on these of its server's GPUs; on none, all of them are on the CPU.
 
     Without groups there is one, of so many `instances`.
@@ -46,7 +46,9 @@ def _kind(group: InstanceGroup, backend: str, gpus: Sequence[int]) -> GroupKind:
 
 
 def _rate_limiter(limiter: RateLimiter) -> pb.ModelRateLimiter:
-    resources = [{"name": each.name, "count": each.count, "global": each.global_} for each in limiter.resources]
+    resources = [
+        {"name": resource.name, "count": resource.count, "global": resource.global_} for resource in limiter.resources
+    ]
     return pb.ModelRateLimiter(
-        resources=[pb.ModelRateLimiter.Resource(**each) for each in resources], priority=limiter.priority
+        resources=[pb.ModelRateLimiter.Resource(**resource) for resource in resources], priority=limiter.priority
     )

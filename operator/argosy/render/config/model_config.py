@@ -11,7 +11,7 @@ from argosy.api.model.batching import Batching, QueuePolicy
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.config.engine_config import name_engine
 from argosy.render.config.engine_parameters import engine_parameters
-from argosy.render.config.instance_groups import place
+from argosy.render.config.instance_groups import add_instance_groups
 from argosy.render.config.sequence import sequence_batching
 from argosy.render.config.tensors import tensor_input, tensor_output
 
@@ -47,7 +47,7 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
         config.dynamic_batching.CopyFrom(_batching(spec.batching))
     if spec.sequence is not None:
         config.sequence_batching.CopyFrom(sequence_batching(spec.sequence))
-    place(config, spec, devices.gpus, devices.instances)
+    add_instance_groups(config, spec, devices.gpus, devices.instances)
     if spec.engine is not None:
         for name, value in engine_parameters(spec.engine, model.served_name, versions).items():
             config.parameters[name].string_value = value
@@ -62,7 +62,7 @@ def specific(versions: Collection[int]) -> pb.ModelVersionPolicy:
 
 
 def overlay(config: pb.ModelConfig, more: pb.ModelConfig) -> None:
-    """Lay what `more` sets over `config`: lists are replaced, messages and maps merged, the rest set."""
+    """Apply what `more` sets to `config`: lists are replaced, messages and maps merged, the rest set."""
     for field, _ in more.ListFields():
         is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
         if field.is_repeated and not is_map:

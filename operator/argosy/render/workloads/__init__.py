@@ -12,7 +12,7 @@ from argosy.render.workloads.builds import (
     build_rights,
     builds_network_policy,
     job_hash,
-    parse_build_place,
+    parse_build_placement,
 )
 from argosy.render.workloads.configmaps import (
     DRAIN_ANNOTATION,
@@ -44,7 +44,13 @@ from argosy.render.workloads.metadata import (
 from argosy.render.workloads.pods.deployment import ACCOUNT_ANNOTATION, TEMPLATE_ANNOTATION, pod_template, template_hash
 from argosy.render.workloads.pods.inputs import NO_ACCOUNT, Account, Cluster, Images, KubernetesObject
 from argosy.render.workloads.pool_objects import pool_objects
-from argosy.render.workloads.revisions import REVISION, LatestForms, controller_revision, form_name, form_of
+from argosy.render.workloads.revisions import (
+    REVISION,
+    LatestRevisions,
+    controller_revision,
+    controller_revision_name,
+    recorded_spec,
+)
 from argosy.render.workloads.services import METRICS_PORT, member_grpc_address, member_url, pool_grpc_address, pool_url
 
 __all__ = [
@@ -72,7 +78,7 @@ __all__ = [
     "build_rights",
     "builds_network_policy",
     "job_hash",
-    "parse_build_place",
+    "parse_build_placement",
     "TTL_S",
     "ACTIVATOR_LABEL",
     "BUILD_LABEL",
@@ -96,7 +102,7 @@ __all__ = [
     "GATE",
     "REVISION",
     "controller_revision",
-    "form_name",
-    "form_of",
-    "LatestForms",
+    "controller_revision_name",
+    "recorded_spec",
+    "LatestRevisions",
 ]

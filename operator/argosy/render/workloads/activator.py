@@ -79,7 +79,7 @@ def _role_binding(pool: ServingPool) -> dict[str, Any]:
 
 
 def _network_policy(pool: ServingPool) -> dict[str, Any]:
-    """By its ports anyone may come in, as to servers, and by no other."""
+    """Return a NetworkPolicy that allows all traffic to its ports, as to servers, and none else."""
     ingress = {"ports": [{"port": port, "protocol": "TCP"} for port in PORTS.values()]}
     selector = {"matchLabels": pods_that_activate(pool)}
     return {
@@ -89,21 +89,25 @@ def _network_policy(pool: ServingPool) -> dict[str, Any]:
 
 
 def _disruption_budget(pool: ServingPool, cluster: Cluster) -> dict[str, Any]:
-    """A node's drain takes one of its Pods at a time."""
+    """Return a PodDisruptionBudget by which a node's drain evicts one of its Pods at a time."""
     spec = budget_spec(pods_that_activate(pool), cluster)
     return {**_owned(pool, cluster.pdb_version, "PodDisruptionBudget"), "spec": spec}
 
 
 def _exit_s(activation: Activation) -> int:
-    """How long those who wait may wait when its Pod is to end: as long as any may. In whole steps of the default, so
-    that another resource's timeout seldom makes another Pod."""
-    longest = max((each.timeout_s for each in activation.members), default=0.0)
+    """Return how long queued requests may wait when its Pod is to end: as long as the longest timeout.
+
+    In full steps of the default, so that another resource's timeout seldom changes the Pod.
+    """
+    longest = max((member.timeout_s for member in activation.members), default=0.0)
     step = HOLD_MS / 1000
     return int(step * max(1, -(-longest // step)))
 
 
 def _deployment(pool: ServingPool, exit_s: int, images: Images) -> dict[str, Any]:
-    """A new Pod is there before the old one goes: who waits there goes on waiting, new requests come to the new one."""
+    """Return a Deployment that starts a new Pod before the old one ends: queued requests stay, new ones reach the new
+    Pod.
+    """
     spec = {
         "replicas": _REPLICAS,
         "revisionHistoryLimit": 1,
@@ -130,7 +134,7 @@ def _template(pool: ServingPool, exit_s: int, images: Images) -> dict[str, Any]:
 
 
 def _on_two_nodes(pool: ServingPool) -> dict[str, Any]:
-    """Each Pod on a node of its own, where there are two."""
+    """Return an affinity that spreads the Pods over nodes, where there are two."""
     selector = {"matchLabels": pods_that_activate(pool)}
     term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
     return {

@@ -1,8 +1,4 @@
-"""A server's two ConfigMaps: what it should hold, which only the operator writes, and what it has, the agent's.
-
-On the first stand as annotations where the server sits, what GPUs its node has, what it had ready and what drains
-there: how an operator that starts anew knows what the last one decided, and what a node has that does not tell it now.
-"""
+"""A server's two ConfigMaps: what it should hold, and the state that its agent reports."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +8,7 @@ from typing import Any
 
 from argosy.api.servingpool import ServingPool
 from argosy.planning.facts import CurrentServer, Node
-from argosy.planning.nodes.last_known import hardware_text
+from argosy.planning.nodes.last_reported import hardware_text
 from argosy.planning.plan import ServerPlan
 from argosy.render.names import object_name, state_name
 from argosy.render.repositories import RenderedServer
@@ -54,7 +50,7 @@ def state_configmap(pool: ServingPool, server: str) -> dict[str, Any]:
 
 def placement_text(plan: ServerPlan) -> str:
     """Return the server's node, its GPUs, and the GPUs of each model, as JSON."""
-    placed = {each.model: list(each.gpus) for each in plan.placements}
+    placed = {placement.model: list(placement.gpus) for placement in plan.placements}
     return json.dumps({"node": plan.node, "gpus": list(plan.gpus), "placed": placed}, sort_keys=True)
 
 
@@ -76,7 +72,7 @@ def _name(value: object) -> str:
 
 
 def _indexes(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list) or not all(type(each) is int and each >= 0 for each in value):
+    if not isinstance(value, list) or not all(type(gpu) is int and gpu >= 0 for gpu in value):
         raise ValueError(f"{value!r} is no list of GPUs")
     return tuple(value)
 
@@ -86,10 +82,10 @@ def served_text(served: Mapping[str, tuple[int, ...]]) -> str:
     return json.dumps({name: sorted(served[name]) for name in sorted(served)})
 
 
-def parse_served(text: str, asked: RenderedRepository) -> RenderedRepository:
-    """Of the repository that a server was asked to have what the note says was ready.
+def parse_served(text: str, desired: RenderedRepository) -> RenderedRepository:
+    """Return the part of the desired repository that a note lists as ready.
 
-    A text that is no such note, since people edit ConfigMaps, says that nothing was.
+    A text that is no such note, since people edit ConfigMaps, lists nothing.
     """
     try:
         read = json.loads(text)
@@ -98,11 +94,12 @@ def parse_served(text: str, asked: RenderedRepository) -> RenderedRepository:
         noted = {}
     models = [
         replace(
-            each, versions={v: source for v, source in each.versions.items() if v in noted.get(each.declared_name, ())}
+            model,
+            versions={v: source for v, source in model.versions.items() if v in noted.get(model.declared_name, ())},
         )
-        for each in asked.models
+        for model in desired.models
     ]
-    return RenderedRepository(asked.server, tuple(each for each in models if each.versions))
+    return RenderedRepository(desired.server, tuple(model for model in models if model.versions))
 
 
 def drain_text(since: Mapping[str, datetime]) -> str:
@@ -114,7 +111,7 @@ def parse_drain(text: str) -> dict[str, datetime]:
     """Return the times in a text of `drain_text`; of one that is none, since people edit ConfigMaps, nothing."""
     try:
         read = json.loads(text)
-        found = {str(name): datetime.fromisoformat(at) for name, at in read.items()}
+        since = {str(name): datetime.fromisoformat(at) for name, at in read.items()}
     except (AttributeError, TypeError, ValueError):
         return {}
-    return {name: at for name, at in found.items() if at.tzinfo is not None}
+    return {name: at for name, at in since.items() if at.tzinfo is not None}

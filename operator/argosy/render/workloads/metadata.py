@@ -115,12 +115,12 @@ def managed_selector() -> str:
 
 
 def pool_selector(pool: ServingPool) -> str:
-    """`status.selector` of a pool: its servers' Pods."""
+    """Return `status.selector` of a pool: its servers' Pods."""
     return _query(pods_of_pool(pool))
 
 
 def member_selector(member: InferenceModel | Ensemble) -> str:
-    """`status.selector` of a model or ensemble: the Pods that serve it."""
+    """Return `status.selector` of a model or ensemble: the Pods that serve it."""
     return _query(pods_that_serve(member))
 
 
@@ -145,7 +145,7 @@ def owned(
 
 
 def _reference(owner: Owner) -> dict[str, Any]:
-    """The owner, as the garbage collector finds it. Nothing of ours holds up its deletion."""
+    """Return the owner reference, by which the garbage collector deletes. Nothing blocks the owner's deletion."""
     kind = type(owner).__name__
     return {
         "apiVersion": API_VERSION,
@@ -157,17 +157,17 @@ def _reference(owner: Owner) -> dict[str, Any]:
 
 
 def object_identity(body: KubernetesObject) -> Identity:
-    """`Kind namespace/name`, of an object whose metadata has both."""
+    """Return `Kind namespace/name` of an object whose metadata has both."""
     metadata = body["metadata"]
     return Identity.of(body["kind"], metadata["namespace"], metadata["name"])
 
 
 def owners(objects: Iterable[KubernetesObject]) -> dict[str, str]:
-    """By object identity, that of the resource whose status tells when the object cannot be applied: its owner's."""
-    return {object_identity(each): _owner(each) for each in objects}
+    """Return the identity of each object's owner, whose status reports an object that cannot be applied."""
+    return {object_identity(object_): _owner(object_) for object_ in objects}
 
 
 def _owner(body: KubernetesObject) -> str:
     metadata = body["metadata"]
-    (reference,) = (each for each in metadata["ownerReferences"] if each.get("controller"))
+    (reference,) = (owner for owner in metadata["ownerReferences"] if owner.get("controller"))
     return Identity.of(reference["kind"], metadata["namespace"], reference["name"])

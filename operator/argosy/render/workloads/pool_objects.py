@@ -20,20 +20,20 @@ def pool_objects(
     members: Sequence[InferenceModel | Ensemble],
     images: Images,
     cluster: Cluster,
-    known: Mapping[str, Account] | None = None,
+    accounts: Mapping[str, Account] | None = None,
     nodes: Mapping[str, Node] | None = None,
 ) -> tuple[KubernetesObject, ...]:
     """Return everything that should stand for a pool: accounts and rights, what servers read, ways to them, then
     themselves.
 
     `members` are the pool's own models and ensembles. A pool without servers, such as a suspended one, keeps what
-    is not a server's: addresses stay as they are. `known`: by server, what is known of its service account. No two
+    is not a server's: addresses stay as they are. `accounts`: the service accounts that exist, by server. No two
     objects have the same identity. `nodes` by name.
     """
-    names, seen = [server.plan.name for server in servers], known or {}
-    accounts = (service_account(pool, name) for name in names)
+    names, seen = [server.plan.name for server in servers], accounts or {}
+    declared = (service_account(pool, name) for name in names)
     return (
-        *(account for account in accounts if account is not None),
+        *(account for account in declared if account is not None),
         *(role(pool, name) for name in names),
         *(role_binding(pool, name) for name in names),
         *(desired_configmap(pool, server, (nodes or {}).get(server.plan.node)) for server in servers),
@@ -42,5 +42,5 @@ def pool_objects(
         *(member_service(pool, member) for member in members),
         network_policy(pool),
         disruption_budget(pool, cluster),
-        *(deployment(pool, each, images, seen.get(each.plan.name, NO_ACCOUNT)) for each in servers),
+        *(deployment(pool, server, images, seen.get(server.plan.name, NO_ACCOUNT)) for server in servers),
     )

@@ -34,7 +34,7 @@ def role(pool: ServingPool, server: str) -> dict[str, Any]:
 
 
 def role_binding(pool: ServingPool, server: str) -> dict[str, Any]:
-    """Gives the server's account its role."""
+    """Return the RoleBinding of the server's account."""
     name = object_name(server)
     account = {"kind": "ServiceAccount", "name": account_name(pool, server), "namespace": pool.namespace}
     return {

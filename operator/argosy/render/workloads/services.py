@@ -60,11 +60,7 @@ def _spec(selector: Mapping[str, str], ports: Iterable[str]) -> dict[str, Any]:
 
 
 def network_policy(pool: ServingPool) -> dict[str, Any]:
-    """Return the NetworkPolicy of a pool's servers: anyone may come in by their ports, and by no other.
-
-    Not only Pods: ingress controllers on the host's network, load balancers and the API server's proxy have addresses
-    that no selector names. What goes out is open: nobody knows where models are stored.
-    """
+    """Return the NetworkPolicy of a pool's servers: requests come from anywhere, and nothing else comes in."""
     policy = owned("networking.k8s.io/v1", "NetworkPolicy", pool.name, pool, pool_labels(pool))
     ingress = {"ports": [{"port": port, "protocol": "TCP"} for port in PORTS.values()]}
     spec = {"podSelector": {"matchLabels": pods_of_pool(pool)}, "policyTypes": ["Ingress"], "ingress": [ingress]}

@@ -9,23 +9,23 @@ from argosy.autoscaling.bottlenecks.diagnose import Memory, Told
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def bottleneck_status(told: Told | None) -> BottleneckStatus | None:
+def bottleneck_status(reported: Told | None) -> BottleneckStatus | None:
     """Return what is told; None where nothing is."""
-    if told is None:
+    if reported is None:
         return None
-    found = told.bottleneck
+    bottleneck = reported.bottleneck
     return BottleneckStatus(
-        stage=found.stage,
-        kind=found.kind,
-        evidence=found.evidence,
-        advice=found.advice,
-        share=found.share,
-        since=told.since.strftime(_TIME),
-        measured=told.measured_at.strftime(_TIME),
+        stage=bottleneck.stage,
+        kind=bottleneck.kind,
+        evidence=bottleneck.evidence,
+        advice=bottleneck.advice,
+        share=bottleneck.share,
+        since=reported.since.strftime(_TIME),
+        measured=reported.measured_at.strftime(_TIME),
     )
 
 
-def remembered(status: BottleneckStatus | None, now: datetime) -> Memory:
+def restored(status: BottleneckStatus | None, now: datetime) -> Memory:
     """Return what a process knows that only has the status which another wrote. It counts as found now, so that it
     stands until measurements say otherwise; a kind or a time that this release does not know is forgotten.
     """
@@ -36,5 +36,5 @@ def remembered(status: BottleneckStatus | None, now: datetime) -> Memory:
         since, measured = datetime.fromisoformat(status.since), datetime.fromisoformat(status.measured)
     except ValueError:
         return Memory()
-    found = Bottleneck(status.stage, kind, status.evidence, status.advice, status.share)
-    return Memory(Told(found, since, measured), {found.key: since}, last_found=now)
+    bottleneck = Bottleneck(status.stage, kind, status.evidence, status.advice, status.share)
+    return Memory(Told(bottleneck, since, measured), {bottleneck.key: since}, last_found=now)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from argosy.api import ConditionType, Reason
 from argosy.api.status import VersionState, VersionStatus
-from argosy.planning.amounts import counted, listed
+from argosy.planning.amounts import listed, quantity
 from argosy.planning.facts import ServerReport
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.observed import Observed
@@ -20,7 +20,7 @@ MOST_DIGESTS = 10
 @dataclass(frozen=True, slots=True)
 class Loading:
     """One model's states. `servers` are to hold the `declared` versions; `reported` has what each server, also one
-    that the model leaves, says of it. `outdated` are those that have it in another form than the declared one. `notes`
+    that the model leaves, says of it. `outdated` are those that have another revision than the declared one. `notes`
     say what a server waits for. Clients know it by its `served_name`.
     """
 
@@ -44,15 +44,15 @@ class Loading:
         served_name: str = "",
     ) -> "Loading":
         """Return what servers report; one that is not ready reports nothing. `notes` are by server and model."""
-        said = observed.on(model)
+        reported = observed.on(model)
         mine = {name: notes[name, model] for name in servers if (name, model) in notes} if notes else {}
         outdated = frozenset(name for name in servers if (name, model) in observed.outdated)
         return cls(
             model,
             frozenset(declared),
             tuple(servers),
-            said,
-            {name: observed.reports[name] for name in said},
+            reported,
+            {name: observed.reports[name] for name in reported},
             mine,
             outdated,
             served_name or model,
@@ -60,7 +60,7 @@ class Loading:
 
     @property
     def loaded(self) -> tuple[str, ...]:
-        """The planned servers on which every declared version is ready, in its declared form."""
+        """The planned servers on which every declared version is ready, in its declared revision."""
         return tuple(name for name in self.servers if all(self._has(name, version) for version in self.declared))
 
     @property
@@ -73,7 +73,9 @@ class Loading:
         """Servers that are not planned any more, and still answer."""
         planned = set(self.servers)
         answering = (
-            name for name, said in self.reported.items() if name not in planned and any(each.answers for each in said)
+            name
+            for name, entries in self.reported.items()
+            if name not in planned and any(entry.answers for entry in entries)
         )
         return tuple(sorted(answering))
 
@@ -94,34 +96,34 @@ class Loading:
         return next((report.grpc_address for report in self._answering() if report.grpc_address), "")
 
     def _answering(self) -> Iterator[ServerReport]:
-        """The servers that have it, those that it leaves last."""
+        """Return the servers that have it, those that it leaves last."""
         return (self.reports[name] for name in (*self.available, *self.former) if name in self.reports)
 
-    def rolling(self, kept: Collection[int] = (), retains: bool = False) -> str:
-        """In words, the other versions that a server has not unloaded yet; empty if none.
+    def rolling(self, pinned: Collection[int] = (), retains: bool = False) -> str:
+        """Return the other versions that a server has not unloaded yet, in words; empty if there are none.
 
-        Those in `kept` may stay, and all where the model `retains` versions, unless they are above the declared ones:
+        Those in `pinned` may stay, and all where the model `retains` versions, unless they are above the declared ones:
         such a version would answer the requests that name none.
         """
         most = max(self.declared, default=0)
-        stay = {each for each in self._present() if each < most and (retains or each in kept)}
+        stay = {version for version in self._present() if version < most and (retains or version in pinned)}
         leftovers = sorted(self._present() - self.declared - stay)
         return f"version {', '.join(map(str, leftovers))} is still being unloaded" if leftovers else ""
 
     def serving(self) -> str:
         """Return the message of Ready where everything is."""
         verb = "serve" if len(self.declared) > 1 else "serves"
-        return f"{self._named} {verb} on {counted(len(self.servers), 'server')}"
+        return f"{self._named} {verb} on {quantity(len(self.servers), 'server')}"
 
     def finding(self) -> Finding:
         """Return the condition Loaded."""
-        kind, done, wanted = ConditionType.LOADED, len(self.loaded), len(self.servers)
-        if not wanted:
+        kind, done, desired = ConditionType.LOADED, len(self.loaded), len(self.servers)
+        if not desired:
             still = f"; it is still served by {listed(self.former, separator=', ')}" if self.former else ""
             return Finding(kind, False, Reason.PENDING, f"it has no place yet{still}")
         verb = "are" if len(self.declared) > 1 else "is"
-        so_far = f"{self._named} {verb} loaded on {done} of {counted(wanted, 'server')}"
-        if done == wanted:
+        so_far = f"{self._named} {verb} loaded on {done} of {quantity(desired, 'server')}"
+        if done == desired:
             return Finding(kind, True, Reason.LOADED, so_far)
         if self.failures:
             why = listed(f"{server}: {reason}" for server, reason in self.failures.items())
@@ -151,18 +153,18 @@ class Loading:
         return f"{many} {', '.join(map(str, sorted(self.declared)))}"
 
     def _has(self, server: str, version: int) -> bool:
-        """Whether a planned server has the version ready, in its declared form."""
+        """Return whether a planned server has the version ready, in its declared revision."""
         return server not in self.outdated and self._says(server, version)
 
     def _says(self, server: str, version: int) -> bool:
         return _is_ready(self.reported.get(server, ()), version)
 
     def _traffic(self) -> dict[int, int]:
-        """Percent per version of the servers that requests reach: one that names no version is answered by the highest
-        that is ready.
+        """Return the percentage of reached servers per version: a request that names none is answered by the highest
+        ready one.
         """
         serving = [
-            [each.version for each in entries if each.state is LoadState.READY]
+            [entry.version for entry in entries if entry.state is LoadState.READY]
             for server, entries in self.reported.items()
             if self._is_reached(server)
         ]
@@ -179,7 +181,7 @@ class Loading:
 
     def _failures(self, versions: Collection[int]) -> dict[str, str]:
         return {
-            name: _told(entry)
+            name: _message_of(entry)
             for name in self.servers
             for entry in self.reported.get(name, ())
             if entry.version in versions and _has_failed(entry)
@@ -189,7 +191,7 @@ class Loading:
         return {m.version for entries in self.reported.values() for m in entries if m.state in _PRESENT}
 
     def _failure(self) -> Reason:
-        """At which step the first of the failures happened."""
+        """Return the reason of the first failure by the step at which it happened."""
         first = next(iter(self.failures))
         kind = next(
             (e.failure for e in self.reported[first] if e.version in self.declared and e.failure), FailureKind.LOAD
@@ -197,39 +199,39 @@ class Loading:
         return _FAILURES[kind]
 
     def _meanwhile(self) -> str:
-        """Who serves until the planned servers do."""
+        """Return what serves until the planned servers do, as a clause."""
         return f"; until then it is served by {listed(self.former, separator=', ')}" if self.former else ""
 
     def _awaited(self, server: str) -> str:
-        """What a server that does not have the version yet is doing about it."""
+        """Return what a server that does not have the version yet is doing about it."""
         if server in self.notes:
             return f"{server}: {self.notes[server].message}"
-        found = (_told(m) for m in self.reported.get(server, ()) if m.version in self.declared)
-        said = next((words for words in found if words), "")
-        if not said and server in self.outdated:
-            said = "the declared form is being loaded; the former one goes on serving"
-        return f"{server}: {said}" if said else f"waiting for {server}"
+        messages = (_message_of(m) for m in self.reported.get(server, ()) if m.version in self.declared)
+        message = next((words for words in messages if words), "")
+        if not message and server in self.outdated:
+            message = "the declared form is being loaded; the former one goes on serving"
+        return f"{server}: {message}" if message else f"waiting for {server}"
 
     def _version(self, number: int, shares: Mapping[int, int]) -> VersionStatus:
-        wanted = number in self.declared
+        is_declared = number in self.declared
         old = sum(_is_ready(entries, number) for entries in self.reported.values())
         # a server that lacks another declared version is outdated as a whole, and has this one all the same
         have = self._has if len(self.declared) == 1 else self._says
-        ready = sum(have(name, number) and self._is_reached(name) for name in self.servers) if wanted else old
-        failures = self._failures({number}) if wanted else {}
+        ready = sum(have(name, number) and self._is_reached(name) for name in self.servers) if is_declared else old
+        failures = self._failures({number}) if is_declared else {}
         return VersionStatus(
             version=number,
-            state=self._state(ready, bool(failures)) if wanted else _old_state(ready),
+            state=self._state(ready, bool(failures)) if is_declared else _old_state(ready),
             traffic_percent=shares.get(number, 0),
-            replicas=len(self.servers) if wanted else 0,
+            replicas=len(self.servers) if is_declared else 0,
             available_replicas=ready,
             reason=bounded(listed(f"{server}: {why}" for server, why in failures.items())),
             digests=self._digests(number),
         )
 
     def _digests(self, number: int) -> tuple[str, ...]:
-        said = (each for entries in self.reported.values() for each in entries if each.version == number)
-        return tuple(sorted({each.digest for each in said if each.digest}))[:MOST_DIGESTS]
+        matching = (entry for entries in self.reported.values() for entry in entries if entry.version == number)
+        return tuple(sorted({entry.digest for entry in matching if entry.digest}))[:MOST_DIGESTS]
 
     def _state(self, ready: int, failed: bool) -> VersionState:
         if ready and ready == len(self.servers):
@@ -239,8 +241,8 @@ class Loading:
         return VersionState.LOADING if self.servers else VersionState.PENDING
 
 
-def _told(entry: LoadedModel) -> str:
-    """Why a version is not as it should be."""
+def _message_of(entry: LoadedModel) -> str:
+    """Return why a version is not as it should be."""
     still = " (its former files and config go on serving)" if entry.former else ""
     return f"{entry.reason}{still}"
 

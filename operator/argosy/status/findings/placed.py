@@ -1,4 +1,4 @@
-"""The condition Placed, and a replica's place as a status shows it."""
+"""The condition Placed, and a replica's placement in a status."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from argosy.status.conditions import Finding
 from argosy.status.progress import PoolProgress
 
 Member = InferenceModel | Ensemble
-_PLACES = 100
+_MOST = 100
 """How many replicas' places a status shows."""
 
 
@@ -20,41 +20,43 @@ def placement_on(server: ServerPlan, model: str) -> Placement:
     return next(placement for placement in server.placements if placement.model == model)
 
 
-def place(server: ServerPlan, version: int, gpus: Sequence[int], instances: int) -> PlacementStatus:
+def placement_status(server: ServerPlan, version: int, gpus: Sequence[int], instances: int) -> PlacementStatus:
     """Return a replica's place."""
     return PlacementStatus(server=server.name, node=server.node, version=version, gpus=tuple(gpus), instances=instances)
 
 
-def first_places(places: Sequence[PlacementStatus]) -> dict[str, Any]:
+def first_placements(placements: Sequence[PlacementStatus]) -> dict[str, Any]:
     """Return a status's fields for where replicas sit: as many as it has room for, and how many more there are."""
-    shown = tuple(places[:_PLACES])
-    return {"placement": shown, "remaining_placements": len(places) - len(shown)}
+    shown = tuple(placements[:_MOST])
+    return {"placement": shown, "remaining_placements": len(placements) - len(shown)}
 
 
-def placed_finding(progress: PoolProgress, member: Member, places: Sequence[PlacementStatus]) -> Finding:
-    """Return whether every replica of a model or an ensemble, as it is declared, has a place, and if not why."""
+def placed_finding(progress: PoolProgress, member: Member, placements: Sequence[PlacementStatus]) -> Finding:
+    """Return the condition Placed: whether every declared replica of a model or an ensemble is placed,
+    and if not why.
+    """
     kind, key, name = ConditionType.PLACED, progress.plan.pool, member.name
     if progress.pool.spec.suspend:
         return Finding(kind, False, Reason.SUSPENDED, f"pool {key} is suspended; set spec.suspend to false")
     unplaced = progress.unplaced_of(name)
     if unplaced:
         reason = Reason(unplaced[0].reason)
-        done, wanted = len(places), len(places) + len(unplaced)
-        message = f"{done} of {wanted} replicas are placed: {unplaced[0].message}"
+        done, desired = len(placements), len(placements) + len(unplaced)
+        message = f"{done} of {desired} replicas are placed: {unplaced[0].message}"
         partly = done and reason is not Reason.PENDING
         return Finding(kind, False, Reason.PARTIALLY_PLACED if partly else reason, message)
-    if not places:
+    if not placements:
         return Finding(kind, False, Reason.SCALED_TO_ZERO, f"{_fewest(member)} is 0, so it has no replica")
-    return Finding(kind, True, Reason.PLACED, listed(map(_where, places)))
+    return Finding(kind, True, Reason.PLACED, listed(map(_where, placements)))
 
 
 def _fewest(member: Member) -> str:
-    """The field that says how many replicas there are at least."""
+    """Return the field that says how many replicas there are at least."""
     return "minReplicas" if member.spec.replicas is None else "spec.replicas"
 
 
-def _where(place: PlacementStatus) -> str:
-    if not place.gpus:
-        return f"{place.server} on node {place.node}, CPU"
-    noun = "GPU" if len(place.gpus) == 1 else "GPUs"
-    return f"{place.server} on node {place.node}, {noun} {', '.join(map(str, place.gpus))}"
+def _where(placement: PlacementStatus) -> str:
+    if not placement.gpus:
+        return f"{placement.server} on node {placement.node}, CPU"
+    noun = "GPU" if len(placement.gpus) == 1 else "GPUs"
+    return f"{placement.server} on node {placement.node}, {noun} {', '.join(map(str, placement.gpus))}"

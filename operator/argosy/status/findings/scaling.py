@@ -39,9 +39,7 @@ class ScaledMember:
 
 
 def scaling(scaled: ScaledMember) -> Finding:
-    """Return the condition Scaling of a model or an ensemble. It is False where there is less than the load asks for
-    and nobody wanted that, and Unknown where nothing is measured.
-    """
+    """Return the condition Scaling of a model or an ensemble. It is unknown while there is no decision."""
     kind, decision = ConditionType.SCALING, scaled.decision
     if scaled.allocation is None:
         return Finding(kind, True, Reason.FIXED_REPLICAS, decided_by(scaled.member))
@@ -67,8 +65,8 @@ def scaling_status(scaled: ScaledMember, desired: int) -> ScalingStatus:
         )
     has = _allocated(scaled, scaled.allocation)
     if decision is None:
-        told = {"desired": desired, "reason": Reason.NO_SIGNALS, "message": _unmeasured(scaled)}
-        return before.model_copy(update=has | told)
+        changes = {"desired": desired, "reason": Reason.NO_SIGNALS, "message": _unmeasured(scaled)}
+        return before.model_copy(update=has | changes)
     newest = decision.change
     return before.model_copy(
         update=has
@@ -113,7 +111,7 @@ def _out_of_memory(lowering: Lowering | None) -> OutOfMemoryStatus | None:
 
 
 def _sentence(scaled: ScaledMember) -> str:
-    """The decision's own; who wrote spec.replicas hears that it decides."""
+    """Return the decision's message; where `spec.replicas` is set, that it decides."""
     assert scaled.decision is not None
     if scaled.member.spec.replicas is None:
         return scaled.decision.message
@@ -121,7 +119,7 @@ def _sentence(scaled: ScaledMember) -> str:
 
 
 def _history(newest: Change | None, before: tuple[ScalingChange, ...]) -> Iterator[ScalingChange]:
-    """The newest first. What the last status told already is not told twice."""
+    """Yield the changes, the newest first. A change that the last status has is not repeated."""
     if newest is not None and (not before or before[0].time < timestamp(newest.at)):
         yield ScalingChange(
             time=timestamp(newest.at),

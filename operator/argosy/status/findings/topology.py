@@ -11,8 +11,8 @@ def topology_advice(model: InferenceModel, progress: PoolProgress) -> str:
     shape = progress.members.shapes.get(model.name)
     if shape is None:
         return ""
-    found = advice(Deployment.of(model, shape, progress.state.machine))
-    return "; ".join(f"{each.rule}: {each.message}" for each in found)
+    findings = advice(Deployment.of(model, shape, progress.state.machine))
+    return "; ".join(f"{finding.rule}: {finding.message}" for finding in findings)
 
 
 def unused_traffic(model: InferenceModel, progress: PoolProgress) -> str:

@@ -43,10 +43,10 @@ _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
 
 def settings_without_effect(resources: Iterable[Resource]) -> list[str]:
     """Return a line for each resource with settings that have no effect on its pool's servers."""
-    found = tuple(resources)
-    pools = {each.key: each for each in found if isinstance(each, ServingPool)}
-    lines = ((each, _unused(each, pools)) for each in found)
-    return [f"{each.identity}: without effect in this release: {unused}" for each, unused in lines if unused]
+    every = tuple(resources)
+    pools = {resource.key: resource for resource in every if isinstance(resource, ServingPool)}
+    lines = ((resource, _unused(resource, pools)) for resource in every)
+    return [f"{resource.identity}: without effect in this release: {unused}" for resource, unused in lines if unused]
 
 
 def _unused(resource: Resource, pools: Mapping[PoolKey, ServingPool]) -> str:
@@ -62,17 +62,17 @@ def _unused(resource: Resource, pools: Mapping[PoolKey, ServingPool]) -> str:
 
 def unused_model_settings(model: InferenceModel, pool: ServingPool) -> str:
     """Return what of the spec has no effect on this pool's servers, in words; empty if all has."""
-    return "; ".join(f"{field}: {says}" for field, (given, says) in _MODEL.items() if given(model, pool))
+    return "; ".join(f"{field}: {says}" for field, (is_set, says) in _MODEL.items() if is_set(model, pool))
 
 
 def unused_ensemble_settings(ensemble: Ensemble, pool: ServingPool) -> str:
     """Return what of the spec has no effect on this pool's servers, in words; empty if all has."""
-    return "; ".join(f"{field}: {says}" for field, (given, says) in _ENSEMBLE.items() if given(ensemble, pool))
+    return "; ".join(f"{field}: {says}" for field, (is_set, says) in _ENSEMBLE.items() if is_set(ensemble, pool))
 
 
 def unused_pool_settings(pool: ServingPool) -> str:
     """Return what of the pool's spec has no effect, in words; empty if all has."""
-    return "; ".join(f"{field}: {says}" for field, (given, says) in _POOL.items() if given(pool))
+    return "; ".join(f"{field}: {says}" for field, (is_set, says) in _POOL.items() if is_set(pool))
 
 
 def _asks_for_steps(rollout: Rollout | None) -> bool:

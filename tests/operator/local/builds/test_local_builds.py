@@ -16,7 +16,7 @@ from argosy.local.builds import build as module
 from argosy.local.builds.command import inputs_digest
 from argosy.local.builds.runner import LocalBuilds
 from argosy.planning.builds.observed import JobState, ObservedBuild
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.facts import Gpu, Node
 from argosy_agent.contract.builds import BuildFailure, BuildRequest, BuildState, DataSource, Gate
 
@@ -44,11 +44,11 @@ async def builds(tmp_path: Path) -> AsyncIterator[LocalBuilds]:
     await local_builds.stop()
 
 
-def planned(model: Path, name: str = "m", gpus: tuple[int, ...] = (), **options: Any) -> PlannedBuild:
+def planned(model: Path, name: str = "m", gpus: tuple[int, ...] = (), **options: Any) -> ScheduledBuild:
     options.setdefault("engine", str(model.parent / "engines" / name))
     source = DataSource(model.as_uri())
     request = BuildRequest("onnxruntime", "amd64", "local", "file:///e", source, options=options)
-    return PlannedBuild(request, (f"InferenceModel default/{name}",), 60_000, start=True, node="here", gpus=gpus)
+    return ScheduledBuild(request, (f"InferenceModel default/{name}",), 60_000, start=True, node="here", gpus=gpus)
 
 
 class Loop:
@@ -57,14 +57,14 @@ class Loop:
     def __init__(self, builds: LocalBuilds) -> None:
         self.builds, self.now = builds, 0.0
 
-    async def round(self, *desired: PlannedBuild) -> dict[str, ObservedBuild]:
+    async def round(self, *desired: ScheduledBuild) -> dict[str, ObservedBuild]:
         self.now += 1.0
         result = self.builds.observe(self.now).get(POOL, {})
         await self.builds.converge({POOL: desired}, self.now)
         return result
 
     async def until(
-        self, what: Callable[[dict[str, ObservedBuild]], bool], *desired: PlannedBuild
+        self, what: Callable[[dict[str, ObservedBuild]], bool], *desired: ScheduledBuild
     ) -> dict[str, ObservedBuild]:
         async with asyncio.timeout(60):
             while True:
@@ -77,15 +77,15 @@ def edit(model: Path) -> None:
     model.write_text("another model")
 
 
-def remove(engine: PlannedBuild) -> None:
+def remove(engine: ScheduledBuild) -> None:
     Path(engine.request.options["engine"]).rmdir()
 
 
-def is_over(one: PlannedBuild) -> Callable[[dict[str, ObservedBuild]], bool]:
+def is_over(one: ScheduledBuild) -> Callable[[dict[str, ObservedBuild]], bool]:
     return lambda result: one.name in result and result[one.name].is_over
 
 
-def is_under_way(one: PlannedBuild) -> Callable[[dict[str, ObservedBuild]], bool]:
+def is_under_way(one: ScheduledBuild) -> Callable[[dict[str, ObservedBuild]], bool]:
     return lambda result: one.name in result and result[one.name].report is not None
 
 
@@ -119,7 +119,7 @@ async def test_one_build_runs_at_a_time_and_the_other_says_so(builds: LocalBuild
     result = await loop.until(is_under_way(one), one, other)
     assert result[one.name].state is BuildState.BUILDING
     assert (result[other.name].job, result[other.name].report) == (JobState.ABSENT, None)
-    assert "one build runs at a time" in result[other.name].trouble
+    assert "one build runs at a time" in result[other.name].error
     (row,) = (row for row in builds.rows() if row.name == one.name)
     assert (row.models, row.engine, row.phase, row.percent) == ("a", "onnxruntime amd64", "quantize", 40)
     assert builds.doing() == {"InferenceModel default/a": "quantize 40 %"}
@@ -149,8 +149,8 @@ async def test_a_builder_that_goes_on_crashing_fails_with_its_last_words(builds:
     one = planned(model, does="crash")
     result = (await Loop(builds).until(is_over(one), one))[one.name]
     assert (result.state, result.failure) == (BuildState.FAILED, BuildFailure.CRASHED)
-    assert "was ended by SIGSEGV" in result.trouble
-    assert "a word before the end" in result.trouble
+    assert "was ended by SIGSEGV" in result.error
+    assert "a word before the end" in result.error
 
 
 @pytest.mark.parametrize("does", ["crash", "fail"])

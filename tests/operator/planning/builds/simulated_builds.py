@@ -9,7 +9,7 @@ from tests.operator.planning.simulated_cluster import POOL, Cluster
 
 from argosy.api import Condition, ConditionType, InferenceModelStatus, Resource
 from argosy.planning.builds.observed import JobState, ObservedBuild
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.facts import Gpu, Node
 from argosy.reconcile import Outcome
 from argosy_agent.contract.builds import AccuracyReport, BuildFailure, BuildReport, BuildState
@@ -51,9 +51,9 @@ class Fleet(Cluster):
     takes: int = 3
     stuck: bool = False
     fails: dict[str, BuildReport] = field(default_factory=dict)
-    jobs: dict[str, tuple[PlannedBuild, int]] = field(default_factory=dict)
+    jobs: dict[str, tuple[ScheduledBuild, int]] = field(default_factory=dict)
     reports: dict[str, BuildReport] = field(default_factory=dict)
-    ever: list[PlannedBuild] = field(default_factory=list)
+    ever: list[ScheduledBuild] = field(default_factory=list)
     accuracy: AccuracyReport | None = None
     image: str = "argosy-runtime:1"
 
@@ -79,7 +79,7 @@ class Fleet(Cluster):
     def _state(self) -> object:
         return super()._state(), {name: done for name, (_, done) in self.jobs.items()}, dict(self.reports)
 
-    def _follow(self, planned: Mapping[str, PlannedBuild]) -> None:
+    def _follow(self, planned: Mapping[str, ScheduledBuild]) -> None:
         self.reports = {name: report for name, report in self.reports.items() if name in planned}
         self.jobs = {name: job for name, job in self.jobs.items() if name in planned and planned[name].start}
         for name, build in planned.items():
@@ -90,7 +90,7 @@ class Fleet(Cluster):
             if not self.stuck:
                 self._build(build, done + 1)
 
-    def _build(self, build: PlannedBuild, done: int) -> None:
+    def _build(self, build: ScheduledBuild, done: int) -> None:
         self.jobs[build.name] = build, done
         percent = 100 * done // (self.takes + 1)
         self.reports[build.name] = BuildReport(BuildState.BUILDING, phase="compile", percent=percent, line="…")
@@ -98,7 +98,7 @@ class Fleet(Cluster):
             self.reports[build.name] = self._end(build)
             del self.jobs[build.name]
 
-    def _end(self, build: PlannedBuild) -> BuildReport:
+    def _end(self, build: ScheduledBuild) -> BuildReport:
         if build.request.model.uri in self.fails:
             return self.fails[build.request.model.uri]
         key = f"{build.name}-key"

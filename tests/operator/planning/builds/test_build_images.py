@@ -11,7 +11,7 @@ from argosy.planning.validation import references
 THEIRS = "registry.example.com/theirs/builder:2"
 
 
-def asked(image: str = THEIRS, **spec: object) -> list[Resource]:
+def requested(image: str = THEIRS, **spec: object) -> list[Resource]:
     """Return a pool of this spec, and a model that names the image."""
     return [pool(**spec), built("m", engine={"image": image})]
 
@@ -35,7 +35,7 @@ def test_an_image_is_allowed_by_its_name_or_by_how_it_begins(
 
 def test_a_model_with_an_image_that_its_pool_forbids_is_refused() -> None:
     fleet = Fleet((hopper(),))
-    outcome = fleet.settle(asked())
+    outcome = fleet.settle(requested())
     assert says(outcome, ConditionType.VALID) == ("False", "InvalidSpec")
     message = condition(outcome, ConditionType.VALID).message
     assert "spec.engine.image: pool" in message
@@ -47,7 +47,7 @@ def test_a_model_with_an_image_that_its_pool_forbids_is_refused() -> None:
 def test_no_job_runs_a_forbidden_image(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(references, "_build_images", lambda resources: iter(()))
     fleet = Fleet((hopper(),))
-    outcome = fleet.tick(asked())
+    outcome = fleet.tick(requested())
     (build,) = outcome.builds[POOL]
     assert (build.start, build.gpus) == (False, ())
     assert "does not allow builds in this image" in build.waits
@@ -56,9 +56,9 @@ def test_no_job_runs_a_forbidden_image(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_build_in_an_image_that_is_allowed_no_more_ends() -> None:
     fleet = Fleet((hopper(),), stuck=True)
-    fleet.tick(asked(builds={"allowedImages": [THEIRS]}))
+    fleet.tick(requested(builds={"allowedImages": [THEIRS]}))
     assert [build.image for build, _ in fleet.jobs.values()] == [THEIRS]
-    fleet.tick(asked())
+    fleet.tick(requested())
     assert fleet.jobs == {}
 
 
@@ -67,7 +67,7 @@ def test_a_build_in_an_image_that_is_allowed_no_more_ends() -> None:
 )
 def test_an_image_that_the_pool_allows_builds(spec: dict[str, object]) -> None:
     fleet = Fleet((hopper(),))
-    outcome = fleet.settle(asked(**spec))
+    outcome = fleet.settle(requested(**spec))
     assert says(outcome) == ("True", "Serving")
     assert [build.image for build in fleet.ever] == [THEIRS]
     assert fleet.ever[0].request.store == STORE

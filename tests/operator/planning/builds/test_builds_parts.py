@@ -24,7 +24,7 @@ from argosy.api import ConditionType, InferenceModel, Resource, ServingPool, par
 from argosy.planning.builds.failures import WAYS_OUT, failure_message
 from argosy.planning.builds.observed import JobState, ObservedBuild
 from argosy.planning.builds.requests import requests
-from argosy.planning.validation.accept import accept, hold_back
+from argosy.planning.validation.accept import accept, defer
 from argosy.reconcile import reconcile
 from argosy.render.config.configrules import check_together
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
@@ -86,9 +86,7 @@ def test_every_failure_begins_with_its_word_and_has_a_way_out(failure: BuildFail
 
 
 def test_a_job_that_failed_without_a_word_is_identified_by_what_it_met() -> None:
-    build = ObservedBuild(
-        "b", job=JobState.FAILED, trouble="not in the registry", failure=BuildFailure.IMAGE_UNAVAILABLE
-    )
+    build = ObservedBuild("b", job=JobState.FAILED, error="not in the registry", failure=BuildFailure.IMAGE_UNAVAILABLE)
     assert build.state is BuildState.FAILED
     assert failure_message(build).startswith("ImageUnavailable: not in the registry. Correct spec.engine.image")
     assert failure_message(ObservedBuild("b", job=JobState.FAILED)).startswith("BuildFailed. Look into the log")
@@ -199,18 +197,18 @@ def test_what_no_longer_fits_with_a_deferred_revision_gives_way_too() -> None:
     steps = [{"model": "m", "inputs": {"Z": "T0"}, "outputs": {"Y": "T1"}}]
     now = accept([pool(), built("m", 2, **tensors), declared.ensemble("e", "m", steps=steps)], [], last, check_together)
     assert now.problems == ()
-    reserved = hold_back(now, ["InferenceModel default/m"], last, check_together)
+    reserved = defer(now, ["InferenceModel default/m"], last, check_together)
     assert {item.identity: item for item in reserved.valid} == {
         item.identity: last[item.identity] for item in reserved.valid
     }
-    assert (set(reserved.held), set(reserved.still)) == ({"InferenceModel default/m"}, {"Ensemble default/e"})
+    assert (set(reserved.deferred), set(reserved.still)) == ({"InferenceModel default/m"}, {"Ensemble default/e"})
 
 
 def test_a_revision_that_fits_no_longer_is_not_gone_back_to() -> None:
     last: dict[str, Resource] = {item.identity: item for item in (built("m"),)}
     now = accept([declared.pool(), declared.model("m", 2)], [], last, check_together)
-    reserved = hold_back(now, ["InferenceModel default/m"], last, check_together)
-    assert reserved.held == frozenset()
+    reserved = defer(now, ["InferenceModel default/m"], last, check_together)
+    assert reserved.deferred == frozenset()
     assert reserved.valid == now.valid
 
 
@@ -232,7 +230,7 @@ def test_a_build_whose_pod_counts_withholds_its_gpus_once() -> None:
     fleet = Fleet(nodes, stuck=True)
     (build,) = fleet.tick([pool(), built("m")]).builds[POOL]
     pod = replace(nodes[0].gpus[1], withheld_by="Pod default/p-build-x")
-    seen = ObservedBuild(build.name, None, JobState.ACTIVE, "a", build.gpus, counted=True)
+    seen = ObservedBuild(build.name, None, JobState.ACTIVE, "a", build.gpus, withheld=True)
     snapshot = FleetSnapshot(
         (pool(), built("m")),
         (replace(nodes[0], gpus=(nodes[0].gpus[0], pod)),),

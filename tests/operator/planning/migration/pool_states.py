@@ -12,9 +12,9 @@ from argosy.planning.demand.members import Members
 from argosy.planning.facts import Node, ServerReport
 from argosy.planning.migration.bindings import PlannedBindings
 from argosy.planning.migration.observed import Observed
-from argosy.planning.migration.revisions import Form, FormKeys
+from argosy.planning.migration.revisions import ModelRevision, RevisionKeys
 from argosy.planning.migration.state import PoolState
-from argosy.planning.migration.versions import outdated_forms, target_forms
+from argosy.planning.migration.versions import outdated_bindings, target_revisions
 from argosy.planning.plan import Placement, PoolPlan, ServerPlan, Unplaced
 from argosy_agent.contract import LoadedModel, LoadState
 
@@ -22,17 +22,17 @@ from argosy_agent.contract import LoadedModel, LoadState
 class FakeReloadKeys:
     """Keys for tests: a model's by what its spec says of how it runs, an ensemble's by its graph."""
 
-    def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> FormKeys:
+    def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> RevisionKeys:
         """Return the keys of a model that is placed there."""
         spec, sits = model.spec, [server.gpus.index(gpu) for gpu in placement.gpus]
         runs = repr((spec.backend, spec.max_batch_size, spec.inputs, spec.outputs, spec.config))
-        return FormKeys(repr((runs, sits, placement.instances, spec.batching)), runs)
+        return RevisionKeys(repr((runs, sits, placement.instances, spec.batching)), runs)
 
-    def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> FormKeys:
+    def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> RevisionKeys:
         """Return the keys of an ensemble that runs these versions of its steps' models."""
         spec = ensemble.spec
         key = repr((spec.inputs, spec.outputs, spec.steps, sorted(pins.items())))
-        return FormKeys(key, key)
+        return RevisionKeys(key, key)
 
 
 KEYS = FakeReloadKeys()
@@ -43,7 +43,7 @@ def on(model: Resource, *gpus: int) -> Placement:
     assert isinstance(model, InferenceModel)
     need, version = footprint_of(model), model.spec.version
     count = instances_of(model)
-    return Placement(model.name, version, model.name, gpus, count, need.memory, need.compute, need.whole)
+    return Placement(model.name, version, model.name, gpus, count, need.memory, need.compute, need.exclusive)
 
 
 def server(name: str, *placements: Placement, node: str = "a", gpus: Sequence[int] | None = None) -> ServerPlan:
@@ -57,7 +57,7 @@ class Running:
     """A server as it runs: where it is, what it has loaded, and what it says of itself."""
 
     plan: ServerPlan
-    forms: Mapping[str, Form]
+    revisions: Mapping[str, ModelRevision]
     report: ServerReport
 
     def reported(
@@ -76,8 +76,8 @@ class Running:
         )
         return replace(self, report=report)
 
-    def holding(self, *revisions: Form) -> "Running":
-        """Return the server with these forms loaded instead, ready and routed."""
+    def holding(self, *revisions: ModelRevision) -> "Running":
+        """Return the server with these revisions loaded instead, ready and routed."""
         return running_with(self.plan, {revision.name: revision for revision in revisions})
 
 
@@ -85,11 +85,11 @@ def running(plan: ServerPlan, resources: Iterable[Resource]) -> Running:
     """Return a server that has loaded all its placements, as `resources` declare them, ready and routed."""
     members = Members.of(POOL, resources)
     bindings = PlannedBindings.of(PoolPlan(POOL, (plan,), (), 0, 0, 0), members)
-    return running_with(plan, target_forms(plan, members, bindings, Observed(), KEYS))
+    return running_with(plan, target_revisions(plan, members, bindings, Observed(), KEYS))
 
 
-def running_with(plan: ServerPlan, revisions: Mapping[str, Form]) -> Running:
-    """Return a server on which these forms are loaded, ready and routed."""
+def running_with(plan: ServerPlan, revisions: Mapping[str, ModelRevision]) -> Running:
+    """Return a server on which these revisions are loaded, ready and routed."""
     reported = tuple(
         LoadedModel(revision.name, version, LoadState.READY)
         for revision in revisions.values()
@@ -107,22 +107,22 @@ def pool_state(
     *,
     nodes: Sequence[Node] | None = None,
     broken: Sequence[Resource] = (),
-    elsewhere: Mapping[str, bool] | None = None,
+    moved: Mapping[str, bool] | None = None,
     unplaced: Sequence[str] = (),
 ) -> PoolState:
     """Return the state of a pool where `resources` are declared now. Nodes have as many GPUs of 80 GiB as are used
     there.
     """
-    members = Members.of(POOL, resources, broken, elsewhere)
+    members = Members.of(POOL, resources, broken, moved)
     left = tuple(Unplaced(name, (name,), "NoRoom", "") for name in unplaced)
     plan = PoolPlan(POOL, tuple(planned), left, 0, 0, 0)
     bindings = PlannedBindings.of(plan, members)
     observed = Observed.of(
         [run.report for run in runs],
-        {run.plan.name: run.forms for run in runs},
-        {run.plan.name: run.forms for run in runs},
+        {run.plan.name: run.revisions for run in runs},
+        {run.plan.name: run.revisions for run in runs},
     )
-    observed = replace(observed, outdated=outdated_forms(planned, members, bindings, observed, KEYS))
+    observed = replace(observed, outdated=outdated_bindings(planned, members, bindings, observed, KEYS))
     return PoolState(
         plan,
         members,
@@ -130,7 +130,7 @@ def pool_state(
         observed,
         {run.plan.name: run.plan.current for run in runs},
         {node.name: node for node in (_nodes([*planned, *(run.plan for run in runs)]) if nodes is None else nodes)},
-        {item.name: target_forms(item, members, bindings, observed, KEYS) for item in planned},
+        {item.name: target_revisions(item, members, bindings, observed, KEYS) for item in planned},
     )
 
 

@@ -15,8 +15,8 @@ from argosy.planning.plan import Placement, ServerPlan
 GPU = {0: 80 * GIB}
 
 
-def placed(name: str, memory: int, *gpus: int, full: bool = False) -> Placement:
-    return Placement(name, 2, name, gpus or (0,), 1, memory * GIB, 0, full)
+def placed(name: str, memory: int, *gpus: int, exclusive: bool = False) -> Placement:
+    return Placement(name, 2, name, gpus or (0,), 1, memory * GIB, 0, exclusive)
 
 
 def there(name: str, memory: int, *gpus: int, alone: bool = False) -> Occupant:
@@ -33,7 +33,7 @@ def update(placement: Placement, before: Occupant, memory: int | None = None) ->
 
 def _coming(placement: Placement, memory: int | None) -> Occupant:
     size = placement.memory if memory is None else memory * GIB
-    return Occupant(placement.model, placement.gpus, size, placement.whole)
+    return Occupant(placement.model, placement.gpus, size, placement.exclusive)
 
 
 def admitted(
@@ -98,14 +98,14 @@ def test_what_waits_for_space_that_comes_is_not_forestalled() -> None:
 
 
 def test_a_gpu_is_not_shared_with_one_that_must_be_alone() -> None:
-    full = placed("m", 10, full=True)
+    full = placed("m", 10, exclusive=True)
     assert admitted([new(full)], there("x", 1)).blocked.keys() == {"m"}
     assert admitted([new(placed("n", 10))], there("x", 10, alone=True)).blocked.keys() == {"n"}
     assert admitted([update(full, there("m", 10, alone=True))]).blocked == {}
 
 
 def test_one_that_declares_no_memory_and_must_be_alone_takes_all() -> None:
-    full = placed("m", 0, full=True)
+    full = placed("m", 0, exclusive=True)
     (blocked,) = admitted([update(full, there("m", 0, alone=True))]).blocked.values()
     assert blocked.shortage is not None
     assert (blocked.shortage.need, blocked.shortage.free, blocked.fits_alone) == (80 * GIB, 0, True)

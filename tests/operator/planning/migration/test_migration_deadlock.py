@@ -15,7 +15,7 @@ from argosy.planning.migration.changes.surge import Surges
 from argosy.planning.migration.deadlock import break_deadlocks
 from argosy.planning.migration.drain import Drain
 from argosy.planning.migration.migrate import migrate
-from argosy.planning.migration.revisions import Form
+from argosy.planning.migration.revisions import ModelRevision
 from argosy.planning.migration.state import Note, PoolState
 from argosy_agent.contract import VersionSource
 
@@ -60,10 +60,10 @@ def test_what_leaves_early_takes_the_ensembles_along_that_would_keep_it() -> Non
     state = pool_state([m, n, e], [server("p-0", on(n, 0)), server("p-1", on(m, 0), node="b")], runs)
     first = migrate(state, {}, NOON, PERIOD)
     assert first.unrouted == {"p-0": {"m", "e"}}
-    assert first.kept == {"p-0": {"m", "e"}, "p-1": {"n"}}
+    assert first.retained == {"p-0": {"m", "e"}, "p-1": {"n"}}
     gone = [runs[0].reported(routes=()), runs[1]]
     after = pool_state([m, n, e], [server("p-0", on(n, 0)), server("p-1", on(m, 0), node="b")], gone)
-    assert migrate(after, first.drain_since, NOON + PERIOD, PERIOD).kept == {"p-1": {"n"}}
+    assert migrate(after, first.drain_since, NOON + PERIOD, PERIOD).retained == {"p-1": {"n"}}
 
 
 @pytest.mark.parametrize(("surging", "recreated"), [("", ("p-0", "m")), ("m", ("p-0", "n")), ("mn", None)])
@@ -107,9 +107,9 @@ def tangles(draw: st.DrawFn) -> tuple[PoolState, dict[Binding, Drain], Blockers,
     planned = [server(s, *(on(models[n]) for n in NAMES if (s, n) in locations)) for s in SERVERS]
     runs: list[Running] = []
     for name in SERVERS:
-        revisions = {n: Form(n, {1: VersionSource()}) for s, n in sorted(reserved) if s == name}
+        revisions = {n: ModelRevision(n, {1: VersionSource()}) for s, n in sorted(reserved) if s == name}
         if revisions and draw(st.booleans()):
-            revisions["e"] = Form("e", {1: VersionSource()}, steps={draw(st.sampled_from(sorted(revisions))): 1})
+            revisions["e"] = ModelRevision("e", {1: VersionSource()}, steps={draw(st.sampled_from(sorted(revisions))): 1})
         runs.append(running_with(server(name), revisions))
     state = pool_state(models.values(), planned, runs)
     surplus = [(s, n) for s, names in state.surplus().items() for n in sorted(names)]

@@ -82,7 +82,7 @@ def test_an_ensemble_goes_at_once_with_a_model_that_no_one_declares() -> None:
 
 @pytest.mark.parametrize(("reached", "expected"), [(True, Drain.AFTER_HANDOVER), (False, Drain.NOT_YET)])
 def test_what_another_pool_is_to_serve_waits_until_it_is_reached_there(reached: bool, expected: Drain) -> None:
-    assert drain_of(pool_state([], [], [running(OLD, [M])], elsewhere={"m": reached}), BINDING) is expected
+    assert drain_of(pool_state([], [], [running(OLD, [M])], moved={"m": reached}), BINDING) is expected
 
 
 def test_what_has_no_valid_revision_stays() -> None:
@@ -97,36 +97,36 @@ def test_what_fits_nowhere_stays_and_what_wants_no_gpu_goes() -> None:
 def test_a_handover_waits_half_a_period_for_endpoints_and_then_drains() -> None:
     state, since = moving(running(NEW, [M])), NOON + PERIOD / 2
     first = drains(state, Drain.AFTER_HANDOVER)
-    assert (first.unrouted, first.kept, first.wake) == ({}, {"p-0": {"m"}}, since)
+    assert (first.unrouted, first.retained, first.wake) == ({}, {"p-0": {"m"}}, since)
     second = drains(state, Drain.AFTER_HANDOVER, since, first.drain_since)
-    assert (second.unrouted, second.kept, second.wake) == ({"p-0": {"m"}}, {"p-0": {"m"}}, since + PERIOD)
+    assert (second.unrouted, second.retained, second.wake) == ({"p-0": {"m"}}, {"p-0": {"m"}}, since + PERIOD)
     unrouted = moving(running(NEW, [M]), routes=())
     last = drains(unrouted, Drain.AFTER_HANDOVER, since + PERIOD, second.drain_since)
-    assert (last.unrouted, last.kept, last.wake) == ({"p-0": {"m"}}, {}, None)
+    assert (last.unrouted, last.retained, last.wake) == ({"p-0": {"m"}}, {}, None)
     assert last.drain_since == {BINDING: since}
 
 
 def test_what_goes_at_once_is_still_drained() -> None:
     result = drains(moving(), Drain.AT_ONCE)
-    assert (result.unrouted, result.kept, result.wake) == ({"p-0": {"m"}}, {"p-0": {"m"}}, NOON + PERIOD)
+    assert (result.unrouted, result.retained, result.wake) == ({"p-0": {"m"}}, {"p-0": {"m"}}, NOON + PERIOD)
 
 
 def test_what_does_not_answer_has_nothing_to_drain() -> None:
     silent = moving(ready=False, routes=())
-    assert drains(silent, Drain.AT_ONCE).kept == {}
-    assert drains(moving(ready=False), Drain.AT_ONCE).kept == {}
+    assert drains(silent, Drain.AT_ONCE).retained == {}
+    assert drains(moving(ready=False), Drain.AT_ONCE).retained == {}
 
 
 def test_the_drain_restarts_where_the_route_was_not_taken() -> None:
     """The Pod's label could not be removed: requests still come."""
     overdue = NOON + 3 * PERIOD
     result = drains(moving(), Drain.AT_ONCE, overdue, {BINDING: NOON})
-    assert (result.drain_since, result.kept) == ({BINDING: overdue}, {"p-0": {"m"}})
+    assert (result.drain_since, result.retained) == ({BINDING: overdue}, {"p-0": {"m"}})
 
 
 def test_what_has_to_stay_again_restarts_later() -> None:
     result = drains(moving(), Drain.NOT_YET, NOON, {BINDING: NOON - PERIOD})
-    assert (result.kept, result.unrouted, result.drain_since, result.wake) == ({"p-0": {"m"}}, {}, {}, None)
+    assert (result.retained, result.unrouted, result.drain_since, result.wake) == ({"p-0": {"m"}}, {}, {}, None)
 
 
 def test_what_leaves_early_does_not_wait_for_a_handover_that_lay_ahead() -> None:
@@ -138,7 +138,7 @@ def test_what_leaves_early_does_not_wait_for_a_handover_that_lay_ahead() -> None
 def test_without_a_period_it_goes_in_the_round_in_which_it_may(drain: Drain) -> None:
     """On one machine there is nobody who has to follow."""
     result = drains(moving(), drain, period=timedelta())
-    assert (result.kept, result.unrouted, result.wake) == ({}, {"p-0": {"m"}}, None)
+    assert (result.retained, result.unrouted, result.wake) == ({}, {"p-0": {"m"}}, None)
 
 
 def test_an_ensemble_that_stays_keeps_what_it_runs() -> None:
@@ -148,7 +148,7 @@ def test_an_ensemble_that_stays_keeps_what_it_runs() -> None:
     before = {BINDING: NOON - PERIOD, ("p-0", "inner"): NOON - PERIOD}
     chosen = {BINDING: Drain.AT_ONCE, ("p-0", "inner"): Drain.AT_ONCE, ("p-0", "outer"): Drain.NOT_YET}
     schedule(state, chosen, before, NOON, PERIOD, migration)
-    assert migration.kept == {"p-0": {"m", "inner", "outer"}}
+    assert migration.retained == {"p-0": {"m", "inner", "outer"}}
 
 
 rounds = st.lists(
@@ -174,7 +174,7 @@ def test_nothing_that_answers_is_unloaded_while_it_is_routed_or_soon_after(
         routed = desired or not label_follows
         last_routed = now if routed else last_routed
         result = drains(moving(ready=ready, routes=("m",) if routed else ()), drain, now, before)
-        retained, unrouted = "m" in result.kept.get("p-0", ()), "m" in result.unrouted.get("p-0", ())
+        retained, unrouted = "m" in result.retained.get("p-0", ()), "m" in result.unrouted.get("p-0", ())
         assert retained or (drain is Drain.AT_ONCE and not ready) or now >= last_routed + PERIOD
         assert retained or unrouted
         assert not unrouted or drain is not Drain.NOT_YET

@@ -8,45 +8,45 @@ from tests.operator.planning.declared import ensemble, model
 from tests.operator.planning.migration.pool_states import KEYS, on, server
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.planning.migration.revisions import Form, FormKeys, ReloadKeys
+from argosy.planning.migration.revisions import ModelRevision, ReloadKeys, RevisionKeys
 from argosy.render.reload_keys import OF_TRITON, RenderedKeys
 from argosy_agent.contract import VersionSource
 
 ONE, TWO = VersionSource("s3://b/m/1"), VersionSource("s3://b/m/2")
-DECLARED = Form("m", {1: ONE}, config_key="k")
+DECLARED = ModelRevision("m", {1: ONE}, config_key="k")
 
 
 @pytest.mark.parametrize(
     ("reserved", "serves"),
     [
-        (Form("m", {1: ONE}, config_key="k"), True),
-        (Form("m", {1: ONE, 2: TWO}, config_key="k"), True),
-        (Form("m", {1: VersionSource("s3://b/m/1", memory=5)}, config_key="k"), True),
-        (Form("m", {2: TWO}, config_key="k"), False),
-        (Form("m", {1: TWO}, config_key="k"), False),
-        (Form("m", {1: ONE}, config_key="other"), False),
-        (Form("m", {1: ONE}), False),
+        (ModelRevision("m", {1: ONE}, config_key="k"), True),
+        (ModelRevision("m", {1: ONE, 2: TWO}, config_key="k"), True),
+        (ModelRevision("m", {1: VersionSource("s3://b/m/1", memory=5)}, config_key="k"), True),
+        (ModelRevision("m", {2: TWO}, config_key="k"), False),
+        (ModelRevision("m", {1: TWO}, config_key="k"), False),
+        (ModelRevision("m", {1: ONE}, config_key="other"), False),
+        (ModelRevision("m", {1: ONE}), False),
     ],
     ids=["alike", "another beside", "another size", "another version", "other files", "another key", "no key"],
 )
-def test_a_server_serves_what_is_declared(reserved: Form, serves: bool) -> None:
+def test_a_server_serves_what_is_declared(reserved: ModelRevision, serves: bool) -> None:
     assert reserved.serves(DECLARED) is serves
 
 
 def test_an_ensemble_has_one_version_and_its_steps() -> None:
-    declared = Form("e", {2: VersionSource()}, steps={"m": 1})
+    declared = ModelRevision("e", {2: VersionSource()}, steps={"m": 1})
     assert declared.serves(declared)
-    assert not Form("e", {2: VersionSource()}, steps={"m": 2}).serves(declared)
-    assert not Form("e", {1: VersionSource(), 2: VersionSource()}, steps={"m": 1}).serves(declared)
+    assert not ModelRevision("e", {2: VersionSource()}, steps={"m": 2}).serves(declared)
+    assert not ModelRevision("e", {1: VersionSource(), 2: VersionSource()}, steps={"m": 1}).serves(declared)
 
 
-def model_key(keys: ReloadKeys, gpu: int = 0, **spec: Any) -> FormKeys:
+def model_key(keys: ReloadKeys, gpu: int = 0, **spec: Any) -> RevisionKeys:
     m = model("m", **spec)
     assert isinstance(m, InferenceModel)
     return keys.of_model(m, on(m, gpu), server("p-0", on(m, gpu), gpus=(0, 1)))
 
 
-def ensemble_key(keys: ReloadKeys, pin: int = 1, **spec: Any) -> FormKeys:
+def ensemble_key(keys: ReloadKeys, pin: int = 1, **spec: Any) -> RevisionKeys:
     e = ensemble("e", "m", **spec)
     assert isinstance(e, Ensemble)
     return keys.of_ensemble(e, {"m": pin})
@@ -89,12 +89,12 @@ class TestReloadKeys:
 
 
 def test_nvidia_s_server_changes_instances_inplace_but_not_batching() -> None:
-    keys = RenderedKeys(in_place=OF_TRITON)
+    keys = RenderedKeys(inplace=OF_TRITON)
     assert model_key(keys, instances=2).reload == model_key(keys).reload
     assert model_key(keys, batching={"maxQueueDelayMicroseconds": 9}).reload != model_key(keys).reload
 
 
-KEYED = Form("m", {1: ONE}, (0,), "r", config_key="c", instances=1)
+KEYED = ModelRevision("m", {1: ONE}, (0,), "r", config_key="c", instances=1)
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ KEYED = Form("m", {1: ONE}, (0,), "r", config_key="c", instances=1)
     ],
     ids=["another count", "one configuration", "another", "another GPU", "no keys"],
 )
-def test_what_stays_loaded_under_another_revision(revision: Form, stays: bool) -> None:
+def test_what_stays_loaded_under_another_revision(revision: ModelRevision, stays: bool) -> None:
     assert revision.stays_loaded(KEYED) is stays
 
 
 def test_without_any_key_nothing_is_recorded_to_stay() -> None:
-    assert not Form("m", {1: ONE}).stays_loaded(Form("m", {1: ONE}))
+    assert not ModelRevision("m", {1: ONE}).stays_loaded(ModelRevision("m", {1: ONE}))

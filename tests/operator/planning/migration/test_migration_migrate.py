@@ -37,7 +37,7 @@ def test_a_server_waits_for_the_gpus_of_one_that_drains() -> None:
     state = pool_state([M, N], [new], [running(old, [M])], unplaced=["m"])
     assert blockers(state) == {("p-1", "n"): {("p-0", "m")}}
     result = migrate(state, {}, NOON)
-    assert (result.waiting, result.kept) == ({"p-1"}, {"p-0": {"m"}})
+    assert (result.waiting, result.retained) == ({"p-1"}, {"p-0": {"m"}})
     assert result.draining == (ServerPlan("p-0", "a", (0, 1), ()),)
     assert result.notes["p-1", "n"].message == "it waits until m has left p-0"
 
@@ -61,7 +61,7 @@ def test_a_model_waits_for_memory_on_its_own_server() -> None:
     state = pool_state([M, N], [server("p-0", on(N, 0))], [old], unplaced=["m"])
     assert blockers(state) == {("p-0", "n"): {("p-0", "m")}}
     result = migrate(state, {}, NOON)
-    assert (result.deferred, result.kept) == ({"p-0": {"n"}}, {"p-0": {"m"}})
+    assert (result.deferred, result.retained) == ({"p-0": {"n"}}, {"p-0": {"m"}})
     assert result.notes["p-0", "n"].message == "it waits until m has left this server"
 
 
@@ -97,13 +97,13 @@ def test_what_is_recreated_hands_over_drains_and_is_then_loaded() -> None:
     planned = [server("p-0", on(new, 0)), server("p-1", on(new, 0), node="b")]
     runs = [running(item, [M]) for item in planned]
     begins = migrate(pool_state([new], planned, runs), {}, NOON)
-    assert (begins.kept, begins.unrouted, begins.wake) == ({"p-0": {"m"}}, {}, NOON + DRAIN_PERIOD / 2)
+    assert (begins.retained, begins.unrouted, begins.wake) == ({"p-0": {"m"}}, {}, NOON + DRAIN_PERIOD / 2)
     assert begins.notes["p-0", "m"].message == "it waits until m has left this server"
     assert begins.notes["p-1", "m"].stuck
     runs[0] = runs[0].reported(routes=())
     last = NOON + 2 * DRAIN_PERIOD
     gone = migrate(pool_state([new], planned, runs), {("p-0", "m"): NOON + DRAIN_PERIOD / 2}, last)
-    assert (gone.kept, gone.deferred, gone.former) == ({}, {"p-0": {"m"}}, {"p-1": {"m"}})
+    assert (gone.retained, gone.deferred, gone.former) == ({}, {"p-0": {"m"}}, {"p-1": {"m"}})
 
 
 def test_what_a_change_waits_for_is_reported_with_a_few_names() -> None:
@@ -164,8 +164,8 @@ def test_between_any_two_plans_nothing_routed_is_unloaded_in_one_round(
     state = pool_state(declared, spread(after, now), runs)
     steps = {step.plan.name: step for step in server_steps(state, migrate(state, {}, NOON), KEYS)}
     for run in runs:
-        assert run.forms.keys() <= steps[run.plan.name].forms.keys()
+        assert run.revisions.keys() <= steps[run.plan.name].revisions.keys()
     for step in steps.values():
-        for revision in step.forms.values():
+        for revision in step.revisions.values():
             for name, version in revision.steps.items():
-                assert version in step.forms[name].versions
+                assert version in step.revisions[name].versions

@@ -6,7 +6,7 @@ import pytest
 
 from argosy.planning.facts import ServerReport
 from argosy.planning.migration.observed import Observed
-from argosy.planning.migration.revisions import Form
+from argosy.planning.migration.revisions import ModelRevision
 from argosy_agent.contract import LoadedModel, LoadState, VersionSource
 
 M = LoadedModel("m", 1, LoadState.READY)
@@ -58,11 +58,11 @@ def test_a_revision_that_is_outdated_is_ready_and_not_as_it_should_be() -> None:
 
 def test_a_server_that_no_one_knows_has_nothing() -> None:
     result = Observed.of([REPORT])
-    assert (result.routed("p-1", "m"), result.reachable("p-1", "m"), result.held("p-1")) == (False, False, {})
+    assert (result.routed("p-1", "m"), result.reachable("p-1", "m"), result.loaded_on("p-1")) == (False, False, {})
 
 
 def test_every_version_of_a_server_is_observed_and_loaded_ones_count() -> None:
     old, new = VersionSource("s3://b/old"), VersionSource("s3://b/new")
-    loaded = {"p-0": {"m": Form("m", {1: new})}}
-    served = {"p-0": {"m": Form("m", {1: old})}, "p-1": {"m": Form("m", {2: old})}}
-    assert Observed.of([], loaded, served).known == {"m": {1: new, 2: old}}
+    loaded = {"p-0": {"m": ModelRevision("m", {1: new})}}
+    served = {"p-0": {"m": ModelRevision("m", {1: old})}, "p-1": {"m": ModelRevision("m", {2: old})}}
+    assert Observed.of([], loaded, served).sources == {"m": {1: new, 2: old}}

@@ -10,7 +10,7 @@ from tests.operator.planning.migration.pool_states import Running, on, pool_stat
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.memory.changes import Change, Priority, ServerChanges
 from argosy.planning.migration.memory.occupancy import Occupant, memory_of, node_gpus, taken
-from argosy.planning.migration.revisions import Form
+from argosy.planning.migration.revisions import ModelRevision
 from argosy_agent.contract import LoadedModel, LoadState, VersionSource
 
 MEMBERS = Members.of("default/p", [model("m", memory=20)])
@@ -37,11 +37,11 @@ def test_one_that_is_alone_leaves_nothing_to_others() -> None:
 
 
 def test_indexes_of_a_revision_are_the_server_s_own() -> None:
-    assert node_gpus(Form("m", {}, gpus=(0, 1)), (4, 6)) == (4, 6)
+    assert node_gpus(ModelRevision("m", {}, gpus=(0, 1)), (4, 6)) == (4, 6)
 
 
 def test_a_gpu_that_the_server_has_no_longer_is_left_out() -> None:
-    assert node_gpus(Form("m", {}, gpus=(1,)), (4,)) == ()
+    assert node_gpus(ModelRevision("m", {}, gpus=(1,)), (4,)) == ()
 
 
 def test_a_cpu_slot_is_no_gpu() -> None:
@@ -55,7 +55,7 @@ def changes(version: int, runs: Running, **spec: Any) -> ServerChanges:
     m = model("m", version=version, **spec)
     plan = server("p-0", on(m, 1), gpus=(0, 1))
     state = pool_state([m], [plan], [runs])
-    return ServerChanges.of(plan, state.observed.held("p-0"), state.targets["p-0"], state.members, state.observed)
+    return ServerChanges.of(plan, state.observed.loaded_on("p-0"), state.targets["p-0"], state.members, state.observed)
 
 
 def only(result: ServerChanges) -> Change:
@@ -88,14 +88,15 @@ def test_a_revision_without_keys_is_reloaded() -> None:
     """Nothing tells that it is the one that should be there."""
     runs = running(PLAN, [model("m")])
     assert (
-        only(changes(1, runs.holding(replace(runs.forms["m"], reload_key="", config_key="")))).coming.memory == 20 * GIB
+        only(changes(1, runs.holding(replace(runs.revisions["m"], reload_key="", config_key="")))).coming.memory
+        == 20 * GIB
     )
 
 
 def test_of_further_instances_those_come_that_are_not_there() -> None:
     result = changes(1, running(PLAN, [model("m")]), instances=3)
     change = only(result)
-    assert (change.coming, change.in_place) == (Occupant("m", (1,), 40 * GIB), True)
+    assert (change.coming, change.inplace) == (Occupant("m", (1,), 40 * GIB), True)
     assert change.before == result.loaded["m"] == Occupant("m", (1,), 20 * GIB)
 
 
@@ -108,7 +109,7 @@ def test_further_instances_of_another_size_are_as_large_as_is_declared_now() -> 
 
 def test_a_new_version_with_more_instances_needs_full_memory() -> None:
     change = only(changes(2, running(PLAN, [model("m")]), instances=2))
-    assert (change.coming.memory, change.in_place) == (60 * GIB, False)
+    assert (change.coming.memory, change.inplace) == (60 * GIB, False)
 
 
 def test_fewer_instances_are_no_change_and_take_memory_until_gone() -> None:
@@ -127,7 +128,7 @@ def test_further_instances_of_unknown_size_are_left_to_the_server() -> None:
     m = model("m", instances=2, **full)
     state = pool_state([m], [server("p-0", on(m, 1), gpus=(0, 1))], [running(plan, [model("m", **full)])])
     result = ServerChanges.of(
-        state.plan.servers[0], state.observed.held("p-0"), state.targets["p-0"], state.members, state.observed
+        state.plan.servers[0], state.observed.loaded_on("p-0"), state.targets["p-0"], state.members, state.observed
     )
     assert result.changes == ()
 

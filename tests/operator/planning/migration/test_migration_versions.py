@@ -19,9 +19,9 @@ from tests.operator.planning.migration.pool_states import (
 )
 
 from argosy.api import Ensemble
-from argosy.planning.migration.revisions import Form
+from argosy.planning.migration.revisions import ModelRevision
 from argosy.planning.migration.state import PoolState
-from argosy.planning.migration.versions import pins_of, target_forms
+from argosy.planning.migration.versions import pins_of, target_revisions
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState, VersionSource
 
 PLAN = server("p-0", on(model("m"), 0))
@@ -34,7 +34,7 @@ def versions(state: PoolState, name: str = "m") -> set[int]:
 def held(*numbers: int, failed: int = 0) -> Running:
     """Return a server that has loaded these versions of m; `failed` is the one that failed."""
     result = running(PLAN, [model("m")])
-    revision = replace(result.forms["m"], versions={number: VersionSource(f"s3://b/m/{number}") for number in numbers})
+    revision = replace(result.revisions["m"], versions={number: VersionSource(f"s3://b/m/{number}") for number in numbers})
     bad = [LoadedModel("m", failed, LoadState.UNAVAILABLE, "broken")] if failed else []
     return result.holding(revision).reported(others=bad)
 
@@ -84,7 +84,7 @@ def test_a_version_that_an_ensemble_runs_or_names_stays() -> None:
     new, e = model("m", version=2), ensemble("e", "m")
     before = running(PLAN, [model("m"), e])
     sources = {1: VersionSource("s3://b/m/1"), 2: VersionSource("s3://b/m/2")}
-    runs = before.holding(replace(before.forms["m"], versions=sources), before.forms["e"])
+    runs = before.holding(replace(before.revisions["m"], versions=sources), before.revisions["e"])
     state = pool_state([new, e], [PLAN], [runs])
     assert versions(state) == {1, 2}
     assert state.targets["p-0"]["e"].steps == {"m": 2}
@@ -119,7 +119,7 @@ def test_models_that_wait_take_their_ensembles_out() -> None:
     planned = server("p-0", on(m, 0), on(n, 0))
     state = pool_state([m, n, *ensembles], [planned])
     assert state.targets["p-0"].keys() == {"m", "n", "e", "f", "g"}
-    without = target_forms(planned, state.members, state.bindings, state.observed, KEYS, {"n"})
+    without = target_revisions(planned, state.members, state.bindings, state.observed, KEYS, {"n"})
     assert without.keys() == {"m", "f"}
 
 
@@ -170,12 +170,12 @@ def test_the_declared_version_is_always_there_and_so_is_what_runs(
         assert before <= set(result["m"].versions)
     (at,) = result["e"].steps.values()
     assert at in result["m"].versions or at not in registered
-    assert result["e"] == state.observed.held("p-0").get("e") or at == (pinned or declared)
+    assert result["e"] == state.observed.loaded_on("p-0").get("e") or at == (pinned or declared)
 
 
 def _server(name: str, result: frozenset[int], ready: frozenset[tuple[str, int]], ran: int | None) -> Running:
-    revisions = {"m": Form("m", {item: VersionSource(f"s3://b/m/{item}") for item in result})} if result else {}
+    revisions = {"m": ModelRevision("m", {item: VersionSource(f"s3://b/m/{item}") for item in result})} if result else {}
     if ran in result:
-        revisions["e"] = Form("e", {1: VersionSource()}, steps={"m": ran})
+        revisions["e"] = ModelRevision("e", {1: VersionSource()}, steps={"m": ran})
     overdue = [LoadedModel("m", item, LoadState.LOADING) for item in result if (name, item) not in ready]
     return running_with(server(name), revisions).reported(others=overdue)

@@ -8,7 +8,7 @@ import yaml
 from tests.operator.render.workloads.cases import IMAGES
 
 from argosy.api import ServingPool, parse_documents
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.render.workloads import (
     Cluster,
     KubernetesObject,
@@ -28,7 +28,7 @@ class BuildCase:
     """A pool, what is built for it, and what the cluster offers."""
 
     pool: ServingPool
-    builds: tuple[PlannedBuild, ...]
+    builds: tuple[ScheduledBuild, ...]
     cluster: Cluster
 
     def objects(self, cluster: Cluster | None = None) -> tuple[KubernetesObject, ...]:
@@ -38,7 +38,7 @@ class BuildCase:
             *(item for build in self.builds for item in self._objects(build, cluster or self.cluster)),
         )
 
-    def _objects(self, build: PlannedBuild, cluster: Cluster) -> tuple[KubernetesObject, ...]:
+    def _objects(self, build: ScheduledBuild, cluster: Cluster) -> tuple[KubernetesObject, ...]:
         job = build_job(self.pool, build, IMAGES, cluster)
         return (*build_configmaps(self.pool, build), *build_rights(self.pool, build), job)
 
@@ -55,7 +55,7 @@ def read_build_case(name: str) -> BuildCase:
     assert problems == []
     provided = yaml.safe_load((folder / "builds.yaml").read_text())
     builds = tuple(
-        PlannedBuild(
+        ScheduledBuild(
             request=parse_request(json.dumps(build["request"])),
             owners=("InferenceModel serving/labels",),
             timeout=build["timeout"],

@@ -12,7 +12,7 @@ from argosy.planning.migration.bindings import PlannedBindings
 from argosy.planning.migration.next_step import server_steps
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.state import Migration, PoolState
-from argosy.planning.migration.versions import target_forms
+from argosy.planning.migration.versions import target_revisions
 from argosy.planning.plan import Placement, PoolPlan, ServerPlan
 from argosy.render.reload_keys import RenderedKeys
 from argosy.render.repositories import RenderedServer, rendered_servers
@@ -66,7 +66,7 @@ def _servers(
     plan = PoolPlan(pool.key, tuple(_plan(server, members) for server in servers), (), 0, 0, 0)
     mine = Members.of(pool.key, members)
     bindings, observed, keys = PlannedBindings.of(plan, mine), Observed(), RenderedKeys()
-    targets = {server.name: target_forms(server, mine, bindings, observed, keys) for server in plan.servers}
+    targets = {server.name: target_revisions(server, mine, bindings, observed, keys) for server in plan.servers}
     state = PoolState(plan, mine, bindings, observed, {}, {}, targets)
     return rendered_servers(server_steps(state, Migration(), keys), mine, ())
 

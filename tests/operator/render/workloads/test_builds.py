@@ -25,7 +25,7 @@ from argosy.render.workloads import (
     build_rights,
     job_hash,
     object_identity,
-    parse_build_place,
+    parse_build_placement,
 )
 from argosy.render.workloads.builds.pod import build_pod
 from argosy.render.workloads.pods.volumes import amount
@@ -196,7 +196,7 @@ def test_the_hash_tells_what_a_job_cannot_change() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"node": "n"}', '{"node": "n", "gpus": ["x"]}', "no JSON"])
 def test_a_location_edited_by_hand_is_none(text: str) -> None:
-    assert parse_build_place(text) == ("", ())
+    assert parse_build_placement(text) == ("", ())
 
 
 def test_names_stay_apart_and_short() -> None:

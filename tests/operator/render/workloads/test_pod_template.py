@@ -20,7 +20,7 @@ from argosy.planning.plan import ServerPlan
 from argosy.render.names import secret_volume_name
 from argosy.render.workloads import Images, pod_template, template_hash
 from argosy.render.workloads.pods import control
-from argosy.render.workloads.pods.ending import until_quiet
+from argosy.render.workloads.pods.ending import until_idle
 from argosy_agent import flags as agent_flags
 from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource
 from argosy_agent.contract.documents import ConfigMapName
@@ -252,7 +252,7 @@ def test_a_server_has_the_time_to_become_idle_and_to_answer(tmp_path: Path) -> N
     assert grace_s > ours.drain.limit_s + ours.exit_timeout
     nvidias = server(template({"runtime": {"name": "triton"}}))
     command = nvidias["lifecycle"]["preStop"]["exec"]["command"]
-    assert command == until_quiet(8002, int(ours.drain.period_s), int(ours.drain.limit_s))
+    assert command == until_idle(8002, int(ours.drain.period_s), int(ours.drain.limit_s))
     assert not [flag for flag in nvidias["args"] if "drain" in flag]
 
 

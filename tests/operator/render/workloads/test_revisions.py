@@ -9,7 +9,7 @@ from tests.operator.render.workloads.cases import CASES, read_case
 from argosy.api import InferenceModel, parse_documents
 from argosy.api.documents import Resource, parse_body
 from argosy.planning.history import Revision
-from argosy.render.workloads.revisions import LatestForms, controller_revision, form_name
+from argosy.render.workloads.revisions import LatestRevisions, controller_revision, controller_revision_name
 
 
 def model(uid: str = "u1", version: int = 1, **spec: Any) -> InferenceModel:
@@ -23,18 +23,18 @@ POOL = declared.pool(metadata={"namespace": "n", "uid": "u0"})
 
 def revision(resource: Resource, number: int) -> dict[str, Any]:
     """Return the ControllerRevision of a form."""
-    return controller_revision(POOL, resource, Revision(form_name(resource), number))
+    return controller_revision(POOL, resource, Revision(controller_revision_name(resource), number))
 
 
 def test_equal_revisions_have_one_name_and_others_another() -> None:
-    assert form_name(model()) == form_name(model())
-    assert form_name(model()).startswith("m-")
+    assert controller_revision_name(model()) == controller_revision_name(model())
+    assert controller_revision_name(model()).startswith("m-")
     different = [model(), model(version=2), model(uid="u2"), model(minReplicas=2)]
-    assert len({form_name(item) for item in different}) == len(different)
+    assert len({controller_revision_name(item) for item in different}) == len(different)
 
 
 def test_what_scales_a_model_or_bounds_its_history_makes_no_other_revision() -> None:
-    assert form_name(model(revisionHistoryLimit=3)) == form_name(model())
+    assert controller_revision_name(model(revisionHistoryLimit=3)) == controller_revision_name(model())
 
 
 def test_it_goes_with_its_resource_and_has_its_spec_and_number() -> None:
@@ -51,7 +51,7 @@ def test_it_goes_with_its_resource_and_has_its_spec_and_number() -> None:
 
 def latest_forms(revisions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the forms that are read of revisions which arrive one by one."""
-    latest = LatestForms()
+    latest = LatestRevisions()
     for revision in revisions:
         latest.add([revision])
     return latest.bodies()

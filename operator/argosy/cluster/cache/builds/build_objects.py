@@ -8,7 +8,7 @@ from typing import Any
 from argosy.cluster.cache.builds.build_failure import Ended, image_failure, pod_end
 from argosy.cluster.cache.pods.pod_trouble import pod_trouble
 from argosy.planning.builds.observed import JobState
-from argosy.render.workloads import BUILD_LABEL, PLACEMENT_ANNOTATION, TEMPLATE_ANNOTATION, parse_build_place
+from argosy.render.workloads import BUILD_LABEL, PLACEMENT_ANNOTATION, TEMPLATE_ANNOTATION, parse_build_placement
 from argosy_agent.contract.builddocuments import REPORT_KEY, parse_report
 from argosy_agent.contract.builds import BuildFailure, BuildReport
 from argosy_agent.contract.fields import DocumentError
@@ -77,7 +77,7 @@ def of_job(body: Mapping[str, Any]) -> BuildJob:
     metadata = body["metadata"]
     build = (metadata.get("labels") or {}).get(BUILD_LABEL, "")
     annotations = metadata.get("annotations") or {}
-    node, gpus = parse_build_place(annotations.get(PLACEMENT_ANNOTATION, ""))
+    node, gpus = parse_build_placement(annotations.get(PLACEMENT_ANNOTATION, ""))
     deadline_s = int((body.get("spec") or {}).get("activeDeadlineSeconds") or 0)
     template = annotations.get(TEMPLATE_ANNOTATION, "")
     job = BuildJob(build, metadata["name"], template, JobState.ACTIVE, node, gpus, deadline_s)

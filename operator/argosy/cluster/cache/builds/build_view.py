@@ -42,8 +42,8 @@ class BuildView:
             job=state,
             node=self.node or self.job.node,
             gpus=self.job.gpus,
-            counted=bool(self.node),  # with all Pods that hold GPUs
-            trouble=self.trouble,
+            withheld=bool(self.node),  # with all Pods that hold GPUs
+            error=self.trouble,
             failure=self.failure,
         )
 

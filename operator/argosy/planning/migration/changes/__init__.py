@@ -1,1 +1,1 @@
-"""How a new form of a model takes the place of the old one: beside it, or after it."""
+"""How a new revision of a model replaces the old one: loaded next to it, or after it."""

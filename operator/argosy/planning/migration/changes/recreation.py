@@ -1,7 +1,7 @@
-"""What `rollout.strategy` asks for. Recreate: a server unloads a model's old form before it loads the new one, with a
-gap. Surge: never, be there room for both or not.
+"""What `rollout.strategy` asks for. Recreate: a server unloads a model's old revision before it loads the new one, with
+a gap. Surge: never, whether or not there is memory for both.
 
-Replicas change one after the other. An only replica changes in its place, and so does one that requests do not reach.
+Replicas change one after the other. An only replica changes on its server, and so does one that requests do not reach.
 """
 
 from collections.abc import Collection
@@ -15,12 +15,12 @@ from argosy.planning.migration.state import PoolState
 
 
 def asks_to_recreate(members: Members, name: str) -> bool:
-    """Return whether a model is declared to change in its place."""
+    """Return whether a model is declared to unload before it loads."""
     return _strategy(members, name) is Strategy.RECREATE
 
 
 def asks_to_surge(members: Members, name: str) -> bool:
-    """Return whether a model is declared to keep its old form until the new one is loaded beside it."""
+    """Return whether a model is declared to keep its old revision until the new one is loaded next to it."""
     return _strategy(members, name) is Strategy.SURGE
 
 
@@ -31,16 +31,18 @@ def _strategy(members: Members, name: str) -> Strategy:
 
 
 def replaces(state: PoolState, server: str, change: Change) -> bool:
-    """Return whether a change takes the place of what a server has loaded of a model to recreate: versions leave, or
-    are loaded in another form. A version that comes beside others takes no place.
+    """Return whether a change replaces loaded versions of a model to recreate: versions leave, or are loaded in another
+    revision.
+
+    A version that is loaded in addition to others replaces none.
     """
     name = change.placement.model
-    if change.before is None or change.in_place or not asks_to_recreate(state.members, name):
+    if change.before is None or change.inplace or not asks_to_recreate(state.members, name):
         return False
     spec = state.members.models[name].spec
     leaving = change.versions - retained(spec.declared_versions, spec.version_policy, change.versions)
-    held, target = state.observed.held(server)[name], state.targets[server][name]
-    return bool(leaving or change.versions & fresh_versions(held, target).keys())
+    loaded, target = state.observed.loaded_on(server)[name], state.targets[server][name]
+    return bool(leaving or change.versions & fresh_versions(loaded, target).keys())
 
 
 def awaited(state: PoolState, binding: Binding, recreated: Collection[Binding]) -> frozenset[Binding]:
@@ -49,4 +51,4 @@ def awaited(state: PoolState, binding: Binding, recreated: Collection[Binding]) 
     if not state.observed.reachable(server, name):
         return frozenset()
     others = [(other, name) for other in state.bindings.servers.get(name, ()) if other != server]
-    return frozenset(each for each in others if each in recreated or not state.observed.reachable(*each))
+    return frozenset(other for other in others if other in recreated or not state.observed.reachable(*other))

@@ -1,9 +1,9 @@
-"""A new form of a model loads beside the old one if the GPU's memory, headroom included, holds both: a surge.
+"""Surges: a new revision of a model loads next to the old one if the GPU's memory, headroom included, holds both.
 
-Where it does not, or where the model is declared so (`recreation`), it is recreated: it takes the old one's place, on
-one server after the other, while the others go on serving. A model that serves nowhere else, and is not declared so,
-keeps its old form: what serves is not taken down for what may not load. So does one that is declared to surge. Where it
-is others that leave or change, it is deferred until they have.
+Where it does not, or where the model is declared so (`recreation`), it is recreated: it replaces the old one, on one
+server after the other, while the others go on serving. A model that serves nowhere else, and is not declared so, keeps
+its old revision: what serves is not unloaded for what may not load. So does one that is declared to surge. Where it is
+others that leave or change, it is deferred until they have.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,9 +32,10 @@ SURGES_IN_DOCUMENTS = (
 
 @dataclass(slots=True)
 class Surges:
-    """`recreated`: what is unloaded first, so that its successor finds memory. `stuck`: what keeps its form, and why.
+    """`recreated`: what is unloaded first, so that its successor finds memory. `stuck`: what keeps its revision, and
+    why.
 
-    `deferred`: what keeps it until others have made room; `crowded`: of that, what waits for room in documents.
+    `deferred`: what keeps it until others have freed memory; `crowded`: of that, what waits for headroom in documents.
     """
 
     recreated: set[Binding] = field(default_factory=set)
@@ -44,62 +45,66 @@ class Surges:
 
 
 def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterable[Binding]) -> Surges:
-    """Return how every new form for which there is no memory beside the old one gets its place.
+    """Return how every new revision that does not fit next to the old one is loaded.
 
     `begun` are bindings that drain already: what is recreated goes on before others begin.
     """
     first = set(begun)
-    found = Surges()
-    _recreate(state, budgets, first, found)
+    changes = Surges()
+    _recreate(state, budgets, first, changes)
     tight = {
-        (server, name): each
+        (server, name): blocked
         for server, budget in budgets.items()
-        for name, each in budget.blocked.items()
-        if each.change.before is not None and (server, name) not in found.recreated | found.deferred.keys()
+        for name, blocked in budget.blocked.items()
+        if blocked.change.before is not None and (server, name) not in changes.recreated | changes.deferred.keys()
     }
-    for binding in sorted(tight, key=lambda each: (each not in first, each)):
+    for binding in sorted(tight, key=lambda binding: (binding not in first, binding)):
         server, name = binding
-        blocked, together = tight[binding], {(server, each) for each in with_users(name, state.observed, server)}
+        blocked, together = tight[binding], {(server, user) for user in with_users(name, state.observed, server)}
         may_go = blocked.fits_alone and not asks_to_surge(state.members, name)
-        if may_go and all(_served_elsewhere(state, each, server, found.recreated) for _, each in together):
-            found.recreated |= together
+        if may_go and all(_served_on_others(state, member, server, changes.recreated) for _, member in together):
+            changes.recreated |= together
         elif blocked.shortage is not None:
             surge = asks_to_surge(state.members, name)
-            found.stuck[binding] = _why(budgets[server].server, blocked, blocked.shortage, surge)
+            changes.stuck[binding] = _why(budgets[server].server, blocked, blocked.shortage, surge)
         else:
-            found.deferred[binding] = frozenset((server, each) for each in blocked.blockers)
-    return found
+            changes.deferred[binding] = frozenset((server, blocker) for blocker in blocked.blockers)
+    return changes
 
 
-def _recreate(state: PoolState, budgets: Mapping[str, MemoryBudget], first: set[Binding], found: Surges) -> None:
-    """Unload first what is declared so, where others leave it the room that it needs once its old form is gone."""
+def _recreate(state: PoolState, budgets: Mapping[str, MemoryBudget], first: set[Binding], changes: Surges) -> None:
+    """Unload first what is declared so, where others leave it the memory that it needs once its old
+    revision is gone.
+    """
     replaced = [
         (server, change.placement.model)
         for server, budget in budgets.items()
         for change in budget.changes.changes
         if replaces(state, server, change) and budget.fits_alone(change.placement.model)
     ]
-    for binding in sorted(replaced, key=lambda each: (each not in first, state.observed.reachable(*each), each)):
+    for binding in sorted(
+        replaced, key=lambda binding: (binding not in first, state.observed.reachable(*binding), binding)
+    ):
         server, name = binding
-        waits = awaited(state, binding, found.recreated)
+        waits = awaited(state, binding, changes.recreated)
         if waits:
-            found.deferred[binding] = waits
+            changes.deferred[binding] = waits
         else:
-            found.recreated |= {(server, each) for each in with_users(name, state.observed, server)}
+            changes.recreated |= {(server, user) for user in with_users(name, state.observed, server)}
 
 
 def with_users(model: str, observed: Observed, server: str) -> set[str]:
     """Return the model, and the loaded ensembles that run it, be it through others."""
-    found, held = {model}, observed.held(server)
-    while more := {each.name for each in held.values() if found & set(each.steps)} - found:
-        found |= more
-    return found
+    users, loaded = {model}, observed.loaded_on(server)
+    while more := {revision.name for revision in loaded.values() if users & set(revision.steps)} - users:
+        users |= more
+    return users
 
 
 def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage, surge: bool) -> str:
     version, versions = blocked.change.placement.version, blocked.change.versions
     old = ", ".join(map(str, sorted(versions)))
-    if blocked.change.in_place:
+    if blocked.change.inplace:
         return (
             f"further instances of version {version} do not fit beside those that serve: they need {gib(short.need)} "
             f"on GPU {short.gpu} of node {server.node}, where {gib(short.free)} are free beside all that is loaded. "
@@ -122,9 +127,9 @@ def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage, surge: boo
     )
 
 
-def _served_elsewhere(state: PoolState, name: str, server: str, recreated: set[Binding]) -> bool:
-    """Whether every other place is reached and stays."""
-    others = [each for each in state.bindings.servers.get(name, ()) if each != server]
+def _served_on_others(state: PoolState, name: str, server: str, recreated: set[Binding]) -> bool:
+    """Return whether every other replica is reached and stays."""
+    others = [other for other in state.bindings.servers.get(name, ()) if other != server]
     if not others and not state.members.declares(name):
         return True
     return bool(others) and all(

@@ -1,1 +1,1 @@
-"""A server's GPU memory while it changes: what is loaded, what has to be loaded, and what fits beside it."""
+"""A server's GPU memory while it changes: what is loaded, what is loaded in addition, what has to wait."""

@@ -7,13 +7,13 @@ from enum import IntEnum
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.memory.occupancy import Occupant, node_gpus
 from argosy.planning.migration.observed import Observed
-from argosy.planning.migration.revisions import Form
+from argosy.planning.migration.revisions import ModelRevision
 from argosy.planning.plan import Placement, ServerPlan
 from argosy_agent.contract import LoadState, VersionSource
 
 
 class Priority(IntEnum):
-    """Who is first where not all can be loaded at once."""
+    """The order in which models are loaded where not all fit at once."""
 
     BEGUN = 0
     UPDATE = 1
@@ -23,10 +23,10 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A planned model that is not there as it should be.
+    """A planned model that is not loaded as it should be.
 
-    `coming` is what has to be loaded of it, beside what is there: `before`, or None; `versions` are those of `before`.
-    `in_place`: no more than further instances of what is there.
+    `coming` is what has to be loaded of it, in addition to what is there: `before`, or None; `versions` are those of
+    `before`. `inplace`: no more than further instances of what is there.
     """
 
     placement: Placement
@@ -34,7 +34,7 @@ class Change:
     priority: Priority
     before: Occupant | None = None
     versions: frozenset[int] = frozenset()
-    in_place: bool = False
+    inplace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,76 +48,84 @@ class ServerChanges:
     def of(
         cls,
         server: ServerPlan,
-        held: Mapping[str, Form],
-        targets: Mapping[str, Form],
+        loaded_revisions: Mapping[str, ModelRevision],
+        targets: Mapping[str, ModelRevision],
         members: Members,
         observed: Observed,
     ) -> "ServerChanges":
-        """`held` is what it has loaded, `targets` what it is to load next, by name."""
+        """Return the changes of one server. `loaded_revisions` are what it has loaded, `targets` what it is to load, by
+        name.
+        """
         there: dict[str, Occupant] = {}
         changes: list[Change] = []
         for placement in server.placements:
             name = placement.model
-            loaded, form = held.get(name), targets[name]
+            loaded, target = loaded_revisions.get(name), targets[name]
             if loaded is None:
-                coming, more = Occupant.of(name, form.versions.values(), placement.gpus, members), True
+                coming, more = Occupant.of(name, target.versions.values(), placement.gpus, members), True
             else:
-                coming, more = _coming(loaded, form, placement, members)
-                there[name] = _loaded(loaded, form, placement, server, members)
+                coming, more = _coming(loaded, target, placement, members)
+                there[name] = _loaded(loaded, target, placement, server, members)
             if more:
                 priority = _priority(server.name, placement, name in there, observed)
                 versions = frozenset(loaded.versions) if loaded else frozenset()
-                in_place = loaded is not None and not fresh_versions(loaded, form)
-                changes.append(Change(placement, coming, priority, there.get(name), versions, in_place))
+                inplace = loaded is not None and not fresh_versions(loaded, target)
+                changes.append(Change(placement, coming, priority, there.get(name), versions, inplace))
         return cls(there, tuple(changes))
 
 
-def fresh_versions(loaded: Form, form: Form) -> dict[int, VersionSource]:
-    """Return the versions that a server loads anew to come from one form to another."""
-    known = loaded.versions if form.stays_loaded(loaded) else {}
+def fresh_versions(loaded: ModelRevision, target: ModelRevision) -> dict[int, VersionSource]:
+    """Return the versions that a server has to load to come from one revision to another."""
+    staying = loaded.versions if target.stays_loaded(loaded) else {}
     return {
         version: source
-        for version, source in form.versions.items()
-        if version not in known or known[version].files != source.files
+        for version, source in target.versions.items()
+        if version not in staying or staying[version].files != source.files
     }
 
 
-def _staying(loaded: Form, form: Form) -> dict[int, VersionSource]:
-    """The versions that stay loaded, as they are declared by now."""
-    fresh = fresh_versions(loaded, form)
-    return {version: form.versions[version] for version in loaded.versions if version in form.versions.keys() - fresh}
+def _staying(loaded: ModelRevision, target: ModelRevision) -> dict[int, VersionSource]:
+    """Return the versions that stay loaded, as they are declared by now."""
+    fresh = fresh_versions(loaded, target)
+    return {
+        version: target.versions[version] for version in loaded.versions if version in target.versions.keys() - fresh
+    }
 
 
-def _coming(loaded: Form, form: Form, placement: Placement, members: Members) -> tuple[Occupant, bool]:
-    """What is to be loaded beside what is there, and whether that is anything: new versions, further instances."""
-    name, fresh = loaded.name, fresh_versions(loaded, form)
-    more = form.instances - loaded.instances if loaded.instances else 0
+def _coming(
+    loaded: ModelRevision, target: ModelRevision, placement: Placement, members: Members
+) -> tuple[Occupant, bool]:
+    """Return what is to be loaded in addition, and whether that is anything: new versions, further instances."""
+    name, fresh = loaded.name, fresh_versions(loaded, target)
+    more = target.instances - loaded.instances if loaded.instances else 0
     grown = 0
     if more > 0:
-        grown = Occupant.of(name, _staying(loaded, form).values(), placement.gpus, members).memory
-        grown = grown * more // form.instances
+        grown = Occupant.of(name, _staying(loaded, target).values(), placement.gpus, members).memory
+        grown = grown * more // target.instances
     coming = Occupant.of(name, fresh.values(), placement.gpus, members)
     if not fresh:
-        coming = replace(coming, alone=placement.whole)
+        coming = replace(coming, alone=placement.exclusive)
     return replace(coming, memory=coming.memory + grown), bool(fresh or grown)
 
 
-def _loaded(loaded: Form, form: Form, placement: Placement, server: ServerPlan, members: Members) -> Occupant:
-    """What is there. Of a version that stays as it is the size may have been declared anew, for each instance."""
-    gpus = node_gpus(loaded, server.gpus) if loaded.gpus != form.gpus else placement.gpus
-    staying = _staying(loaded, form)
+def _loaded(
+    loaded: ModelRevision, target: ModelRevision, placement: Placement, server: ServerPlan, members: Members
+) -> Occupant:
+    """Return what is loaded. The size of a version that stays may be declared differently by now, for each instance."""
+    gpus = node_gpus(loaded, server.gpus) if loaded.gpus != target.gpus else placement.gpus
+    staying = _staying(loaded, target)
     stays = Occupant.of(loaded.name, staying.values(), gpus, members)
     leaving = [source for version, source in loaded.versions.items() if version not in staying]
     leaves = Occupant.of(loaded.name, leaving, gpus, members)
     memory = stays.memory
-    if loaded.instances and form.instances:
-        memory = memory * loaded.instances // form.instances
+    if loaded.instances and target.instances:
+        memory = memory * loaded.instances // target.instances
     return replace(stays, memory=memory + leaves.memory, alone=stays.alone or leaves.alone)
 
 
 def _priority(server: str, placement: Placement, there: bool, observed: Observed) -> Priority:
-    said = observed.on(placement.model).get(server, ())
-    states = {each.state for each in said if each.version == placement.version}
+    reported = observed.on(placement.model).get(server, ())
+    states = {model.state for model in reported if model.version == placement.version}
     if LoadState.LOADING in states:
         return Priority.BEGUN
     if not there:

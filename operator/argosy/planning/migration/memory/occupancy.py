@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from argosy.planning.demand.footprint import footprint_of
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Node
-from argosy.planning.migration.revisions import Form
+from argosy.planning.migration.revisions import ModelRevision
 from argosy.planning.plan import Placement
 from argosy_agent.contract import VersionSource
 
 
 @dataclass(frozen=True, slots=True)
 class Occupant:
-    """Something loaded. `gpus` are indexes of the node; `memory` is bytes on each; `alone`: nobody else fits there."""
+    """Something loaded. `gpus` are indexes of the node; `memory` is bytes on each; `alone`: it shares none of them."""
 
     name: str
     gpus: tuple[int, ...] = ()
@@ -24,21 +24,21 @@ class Occupant:
     def of(cls, name: str, versions: Iterable[VersionSource], gpus: tuple[int, ...], members: Members) -> "Occupant":
         """Return these versions of a model on these GPUs of the node.
 
-        One whose own size is not known counts as declared now, or as all there is where nobody declares it any more.
+        A version without a size of its own counts as declared now, or as the full GPU once it is no longer declared.
         """
         if not gpus:
             return cls(name)
-        sizes = [_size(each, name, members) for each in versions]
-        return cls(name, gpus, sum(memory for memory, _ in sizes), any(whole for _, whole in sizes))
+        sizes = [_size(source, name, members) for source in versions]
+        return cls(name, gpus, sum(memory for memory, _ in sizes), any(exclusive for _, exclusive in sizes))
 
     def on(self, gpu: int, capacity: int) -> int:
         """Return bytes that it has of a GPU."""
         return _bytes(self.memory, self.alone, capacity) if gpu in self.gpus else 0
 
 
-def node_gpus(form: Form, gpus: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the node's GPUs that a form sits on, in a server that has these."""
-    return tuple(gpus[index] for index in form.gpus if index < len(gpus))
+def node_gpus(revision: ModelRevision, gpus: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the node's GPUs of a revision, in a server that has these."""
+    return tuple(gpus[index] for index in revision.gpus if index < len(gpus))
 
 
 def memory_of(node: Node) -> dict[int, int]:
@@ -48,28 +48,28 @@ def memory_of(node: Node) -> dict[int, int]:
 
 def planned(placement: Placement, gpu: int, capacity: int) -> int:
     """Return bytes that a placement takes of a GPU once all is settled."""
-    return _bytes(placement.memory, placement.whole, capacity) if gpu in placement.gpus else 0
+    return _bytes(placement.memory, placement.exclusive, capacity) if gpu in placement.gpus else 0
 
 
 def taken(occupants: Iterable[Occupant], memory: Mapping[int, int]) -> dict[int, int]:
     """Return bytes that are of no use to others, by GPU."""
-    found = dict.fromkeys(memory, 0)
-    for each in occupants:
-        for gpu in each.gpus:
+    bytes_of = dict.fromkeys(memory, 0)
+    for occupant in occupants:
+        for gpu in occupant.gpus:
             capacity = memory.get(gpu, 0)
-            found[gpu] = found.get(gpu, 0) + (capacity if each.alone else each.on(gpu, capacity))
-    return found
+            bytes_of[gpu] = bytes_of.get(gpu, 0) + (capacity if occupant.alone else occupant.on(gpu, capacity))
+    return bytes_of
 
 
-def _bytes(memory: int, whole: bool, capacity: int) -> int:
-    """A whole-GPU model that declares no memory takes all."""
-    return memory or capacity if whole else memory
+def _bytes(memory: int, exclusive: bool, capacity: int) -> int:
+    """Return the bytes that are taken: all of them by an exclusive model that declares no memory."""
+    return memory or capacity if exclusive else memory
 
 
 def _size(source: VersionSource, name: str, members: Members) -> tuple[int, bool]:
-    """Bytes of each GPU, and whether nobody else may be there."""
+    """Return the bytes of each GPU, and whether it is taken exclusively."""
     if source.memory or source.exclusive:
         return source.memory, source.exclusive
     declared = members.models.get(name)
     need = footprint_of(declared) if declared else None
-    return (need.memory, need.whole) if need else (0, True)
+    return (need.memory, need.exclusive) if need else (0, True)

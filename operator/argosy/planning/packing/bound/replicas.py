@@ -37,36 +37,40 @@ def bound_replicas(facts: PoolFacts) -> tuple[BoundReplica, ...]:
         for model in server.placed:
             hosts.setdefault(model, []).append(server)
     lost = frozenset(node.name for node in facts.nodes if node.lost)
-    bound = [each for group in facts.groups for each in _bound_of_group(group, hosts, lost)]
-    return tuple(sorted(bound, key=lambda each: (not each.complete, weight(each.replica.group), each.replica.key)))
+    bound = [replica for group in facts.groups for replica in _bound_of_group(group, hosts, lost)]
+    return tuple(
+        sorted(bound, key=lambda replica: (not replica.complete, weight(replica.replica.group), replica.replica.key))
+    )
 
 
 def weight(group: Group) -> tuple[tuple[int, int, int], str]:
     """Sort key of a group: the hardest to place first, then by name."""
     needs = [demand.footprint for demand in group.demands]
-    whole = sum(need.gpus for need in needs)
-    shared = [need for need in needs if not need.whole]
-    return (-whole, -sum(need.memory for need in shared), -sum(need.compute for need in shared)), group.name
+    gpus_needed = sum(need.gpus for need in needs)
+    shared = [need for need in needs if not need.exclusive]
+    return (-gpus_needed, -sum(need.memory for need in shared), -sum(need.compute for need in shared)), group.name
 
 
 def bind(layout: Layout, bound: Sequence[BoundReplica]) -> Layout:
     """Return the layout with every bound replica that still fits; a group that has grown takes the rest of its models
     to its server.
     """
-    seated = () if layout.topology.cpu_only else tuple(each for each in bound if each.complete)
+    seated = () if layout.topology.cpu_only else tuple(replica for replica in bound if replica.complete)
     if seated:
         seating = Seating(layout)
-        for each in seated:
-            seating.seat(each.replica, each.server, tuple(each.gpus[d.model] for d in each.replica.group.demands))
+        for replica in seated:
+            seating.seat(
+                replica.replica, replica.server, tuple(replica.gpus[d.model] for d in replica.replica.group.demands)
+            )
         layout = seating.done()
-    for each in bound if not seated else (each for each in bound if not each.complete):
-        candidate = _stay(layout, each)
-        layout = candidate.applied(layout, each.replica) if candidate else layout
+    for replica in bound if not seated else (replica for replica in bound if not replica.complete):
+        candidate = _stay(layout, replica)
+        layout = candidate.applied(layout, replica.replica) if candidate else layout
     return layout
 
 
 def _stay(layout: Layout, bound: BoundReplica) -> Candidate | None:
-    """The place that leaves its models where they are, or None if that is no longer possible.
+    """Return the candidate that leaves a bound replica's models where they are, or None if that is no longer possible.
 
     A server that would have to take another GPU for it is restarted, so what is there would not stay.
     """
@@ -74,8 +78,8 @@ def _stay(layout: Layout, bound: BoundReplica) -> Candidate | None:
     server = layout.servers.get(name)
     if node not in layout.topology.nodes or (server is None and layout.full):
         return None
-    found = candidates_on(layout, bound.replica, name, node, server, bound.gpus, tries=16)
-    staying = (c for c in found if bound.holds(c) and _gpus(c) <= set(bound.server.gpus))
+    candidates = candidates_on(layout, bound.replica, name, node, server, bound.gpus, tries=16)
+    staying = (c for c in candidates if bound.holds(c) and _gpus(c) <= set(bound.server.gpus))
     return min(staying, key=lambda candidate: candidate.cost, default=None)
 
 
@@ -87,9 +91,9 @@ def _bound_of_group(
     group: Group, hosts: Mapping[str, Sequence[CurrentServer]], lost: frozenset[str]
 ) -> list[BoundReplica]:
     servers = {server.name: server for demand in group.demands for server in hosts.get(demand.model, ())}
-    found = [(server, _gpus_on(server, group)) for server in servers.values()]
-    there = [(server, gpus) for server, gpus in found if gpus]
-    kept = (
+    seats = [(server, _gpus_on(server, group)) for server in servers.values()]
+    there = [(server, gpus) for server, gpus in seats if gpus]
+    candidates = (
         there
         if len(there) < 2
         else sorted(
@@ -103,12 +107,12 @@ def _bound_of_group(
             ),
         )
     )
-    chosen = enumerate(kept[: group.replicas])
+    chosen = enumerate(candidates[: group.replicas])
     return [BoundReplica(Replica(group, index), server, gpus) for index, (server, gpus) in chosen]
 
 
 def _gpus_on(server: CurrentServer, group: Group) -> dict[str, tuple[int, ...]]:
-    """GPUs of the group's models on the server, of those whose number of GPUs is still the same."""
+    """Return the GPUs of the group's models on the server, of those whose number of GPUs is still the same."""
     return {
         demand.model: server.placed[demand.model]
         for demand in group.demands
@@ -116,8 +120,8 @@ def _gpus_on(server: CurrentServer, group: Group) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _same_shape(whole: int, gpus: tuple[int, ...]) -> bool:
-    return len(gpus) == whole if whole else len(gpus) <= 1
+def _same_shape(exclusive: int, gpus: tuple[int, ...]) -> bool:
+    return len(gpus) == exclusive if exclusive else len(gpus) <= 1
 
 
 def _bytes(group: Group, gpus: Mapping[str, tuple[int, ...]]) -> int:

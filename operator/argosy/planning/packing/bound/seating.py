@@ -48,20 +48,20 @@ class Seating:
     def done(self) -> Layout:
         """Return the layout with all of them."""
         return self._layout.with_servers(
-            (each.server, (*each.server.placed, *each.placed)) for each in self._seats.values() if each.placed
+            (seat.server, (*seat.server.placed, *seat.placed)) for seat in self._seats.values() if seat.placed
         )
 
     def _seats_of(self, server: CurrentServer) -> _Seats | None:
-        """Of a server; None where the pool may have no further one."""
+        """Return the seats of a server; None where the pool may have no further server."""
         if server.name in self._seats:
             return self._seats[server.name]
         there = self._layout.servers.get(server.name)
         if there is None and self._openings == 0:
             return None
-        known = there or Server(server.name, server.node)
+        seated = there or Server(server.name, server.node)
         topology, left = self._layout.topology, self._left[server.node]
         free = {gpu: topology.empty_gpu(server.node, gpu) for gpu in server.gpus if gpu in left}
-        return _Seats(known, {**known.free, **free}, set(known.gpus), size=known.size)
+        return _Seats(seated, {**seated.free, **free}, set(seated.gpus), size=seated.size)
 
     def _open(self, name: str, seats: _Seats) -> None:
         if name not in self._seats and name not in self._layout.servers and self._openings is not None:
@@ -71,7 +71,7 @@ class Seating:
     def _after(
         self, seats: _Seats, replica: Replica, server: CurrentServer, assignment: Assignment, taken: set[int]
     ) -> dict[int, FreeCapacity] | None:
-        """What the GPUs that it takes have left then; None where it does not fit there."""
+        """Return the capacity that its GPUs have left with the replica; None where it does not fit there."""
         topology, limit = self._layout.topology, self._layout.topology.facts.max_gpus_per_server
         if seats.size + replica.group.size > topology.facts.staying_bytes:
             return None

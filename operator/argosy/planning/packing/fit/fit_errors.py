@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from argosy.api import Reason
-from argosy.planning.amounts import counted, gib, kilobytes, listed, percent
+from argosy.planning.amounts import gib, kilobytes, listed, percent, quantity
 from argosy.planning.facts import Demand, Group, Node, PoolFacts
 from argosy.planning.nodes.reservations import withheld
 from argosy.planning.packing.capacity import FreeCapacity, gpus_of
@@ -23,21 +23,21 @@ _NAMED = 3
 class FitErrors:
     """What a pool's unschedulable replicas are explained by.
 
-    `whole` is the layout with the GPUs that others hold as if they were free; `holders` has how many each holds.
+    `full` is the layout with the GPUs that others hold as if they were free; `holders` has how many each holds.
     """
 
     layout: Layout
-    whole: Layout
+    full: Layout
     holders: dict[str, int]
     outranked: Outranked
-    found: dict[Shape, Diagnosis] = field(default_factory=dict)
+    cache: dict[Shape, Diagnosis] = field(default_factory=dict)
 
     @classmethod
     def of(cls, layout: Layout) -> "FitErrors":
-        """For all that does not fit into `layout`."""
+        """Return the errors of all that does not fit into `layout`."""
         facts = layout.topology.facts
         holders = withheld(layout.topology.nodes.values())
-        return cls(layout, _whole(layout, facts) if holders else layout, holders, Outranked(layout))
+        return cls(layout, _without_holders(layout, facts) if holders else layout, holders, Outranked(layout))
 
     def explain(self, replica: Replica) -> Diagnosis:
         """Return why `replica` has no place, and who has it. The first rule that applies answers.
@@ -45,14 +45,14 @@ class FitErrors:
         Equivalent replicas are explained once, under names that nothing has, in whose place each one's own are put.
         """
         key, names = shape(replica), _names(replica)
-        if key not in self.found:
+        if key not in self.cache:
             anonymous = replica if replica.group.replicas > 1 else _renamed(replica, names)
             why = self.lack(anonymous)
-            self.found[key] = replace(why, message=f"{self.outranked.words(anonymous)}{why.message}")
-        message = self.found[key].message
+            self.cache[key] = replace(why, message=f"{self.outranked.words(anonymous)}{why.message}")
+        message = self.cache[key].message
         for own, stand_in in names.items():
             message = message.replace(stand_in, own[1])
-        return replace(self.found[key], message=message)
+        return replace(self.cache[key], message=message)
 
     def lack(self, replica: Replica) -> Diagnosis:
         """Return what there is too little of."""
@@ -62,33 +62,33 @@ class FitErrors:
             _no_engine,
             _config_too_large,
             _too_large,
-            _no_room_for_config,
+            _no_headroom_for_config,
             _server_limit,
             _withheld,
             _apart,
         )
-        found = (rule(self, replica) for rule in rules)
-        return next((diagnosis for diagnosis in found if diagnosis), None) or _occupied(self, replica)
+        diagnoses = (rule(self, replica) for rule in rules)
+        return next((diagnosis for diagnosis in diagnoses if diagnosis), None) or _occupied(self, replica)
 
     def for_engines(self, group: Group) -> "FitErrors":
         """Return the same of those nodes alone that the group has engines for."""
         nodes = frozenset(name for name, node in self.layout.topology.nodes.items() if group.runs_on(node))
         if len(nodes) == len(self.layout.topology.nodes):
             return self
-        layout, whole = (each.restricted(nodes) for each in (self.layout, self.whole))
-        return replace(self, layout=layout, whole=whole, holders=withheld(layout.topology.nodes.values()))
+        layout, full = (view.restricted(nodes) for view in (self.layout, self.full))
+        return replace(self, layout=layout, full=full, holders=withheld(layout.topology.nodes.values()))
 
     @property
     def by_others(self) -> str:
         """Who holds GPUs of the pool's nodes, in words."""
-        ordered = sorted(self.holders.items(), key=lambda held: (-held[1], held[0]))
-        said = ", ".join(f"{count} by {holder}" for holder, count in ordered[:_NAMED])
+        ordered = sorted(self.holders.items(), key=lambda item: (-item[1], item[0]))
+        counts = ", ".join(f"{count} by {holder}" for holder, count in ordered[:_NAMED])
         rest = ordered[_NAMED:]
-        return said + (f", {sum(count for _, count in rest)} by {len(rest)} others" if rest else "")
+        return counts + (f", {sum(count for _, count in rest)} by {len(rest)} others" if rest else "")
 
 
 def _names(replica: Replica) -> dict[tuple[str, str], str]:
-    """What stands for the names of a group and of its models, in the order of these."""
+    """Return placeholders for the names of a group and of its models, in the order of these."""
     models = sorted(demand.model for demand in replica.group.demands)
     return {("group", replica.group.name): "\0group\0"} | {
         ("model", name): f"\0{at:04}\0" for at, name in enumerate(models)
@@ -97,14 +97,14 @@ def _names(replica: Replica) -> dict[tuple[str, str], str]:
 
 def _renamed(replica: Replica, names: Mapping[tuple[str, str], str]) -> Replica:
     group = replica.group
-    demands = tuple(replace(each, model=names["model", each.model]) for each in group.demands)
+    demands = tuple(replace(demand, model=names["model", demand.model]) for demand in group.demands)
     return replace(replica, group=replace(group, name=names["group", group.name], demands=demands))
 
 
 _Rule = Callable[[FitErrors, Replica], Diagnosis | None]
 
 
-def _whole(layout: Layout, facts: PoolFacts) -> Layout:
+def _without_holders(layout: Layout, facts: PoolFacts) -> Layout:
     nodes = tuple(
         replace(node, gpus=tuple(replace(gpu, withheld_by="", reclaimable=False) for gpu in node.gpus))
         for node in facts.nodes
@@ -145,7 +145,7 @@ def _no_gpus(errors: FitErrors, replica: Replica) -> Diagnosis | None:
 
 
 def _no_engine(errors: FitErrors, replica: Replica) -> Diagnosis | None:
-    """A model whose engines are for other nodes; or one that fits only where there is none for it."""
+    """Diagnose a model whose engines are for other nodes, or that fits only where there is none for it."""
     nodes, group = errors.layout.topology.nodes, replica.group
     built = errors.for_engines(group)
     if built is errors:
@@ -160,30 +160,30 @@ def _no_engine(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     others = tuple(node for node in nodes.values() if not group.runs_on(node))
     return Diagnosis(
         why.reason,
-        f"{why.message} Of {counted(len(nodes), 'node')} the pool has {len(nodes) - len(others)} that it has "
+        f"{why.message} Of {quantity(len(nodes), 'node')} the pool has {len(nodes) - len(others)} that it has "
         f"engines for: {_engines(group)}, and others have {_architectures(others, group)}.",
     )
 
 
 def _engines(group: Group) -> str:
-    """What a group's models have engines for, in words."""
-    needing = ((each.model, each.architectures) for each in group.demands if each.architectures is not None)
+    """Return what a group's models have engines for, in words."""
+    needing = ((demand.model, demand.architectures) for demand in group.demands if demand.architectures is not None)
     return ", ".join(f"{model} has engines for {listed(sorted(have)) or 'nothing'}" for model, have in needing)
 
 
 def _architectures(nodes: Iterable[Node], group: Group) -> str:
-    """What else nodes have: `9.0 (a, b)`."""
+    """Return the other architectures of nodes, as `9.0 (a, b)`."""
     on_gpu = any(not demand.footprint.on_cpu for demand in group.demands if demand.architectures is not None)
-    found: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for node in nodes:
-        found.setdefault(node.architecture(on_gpu and bool(gpus_of(node))) or "GPUs of no known kind", []).append(
+        names_of.setdefault(node.architecture(on_gpu and bool(gpus_of(node))) or "GPUs of no known kind", []).append(
             node.name
         )
-    return listed(f"{what} ({listed(names, _NAMED, ', ')})" for what, names in sorted(found.items()))
+    return listed(f"{what} ({listed(names, _NAMED, ', ')})" for what, names in sorted(names_of.items()))
 
 
 def _config_too_large(errors: FitErrors, replica: Replica) -> Diagnosis | None:
-    """What is rendered of it alone is more than one server's documents may have."""
+    """Diagnose a group whose rendered configuration alone is larger than one server's documents may be."""
     group, most = replica.group, errors.layout.topology.facts.placed_bytes
     if group.size <= most:
         return None
@@ -195,8 +195,8 @@ def _config_too_large(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     )
 
 
-def _no_room_for_config(errors: FitErrors, replica: Replica) -> Diagnosis | None:
-    """It would fit, were it not for the size of its server's documents."""
+def _no_headroom_for_config(errors: FitErrors, replica: Replica) -> Diagnosis | None:
+    """Diagnose a replica that would fit if its server's documents were smaller."""
     layout, facts = errors.layout, errors.layout.topology.facts
     endless = replace(facts, placed_bytes=sys.maxsize, staying_bytes=sys.maxsize)
     if not _fits(replace(layout, topology=replace(layout.topology, facts=endless)), replica):
@@ -221,8 +221,8 @@ def _for_another_server(layout: Layout, replica: Replica) -> str:
 
 
 def _too_large(errors: FitErrors, replica: Replica) -> Diagnosis | None:
-    """A model that no empty node could take, or models of an ensemble that none could take together."""
-    topology = errors.whole.topology
+    """Diagnose a model that no empty node could take, or models of an ensemble that none could take together."""
+    topology = errors.full.topology
     if not topology.cpu_only and (limit := limit_of(topology, replica.group.demands)):
         return limit
     if _fits(Layout.empty(topology), replica):
@@ -236,14 +236,14 @@ def _too_large(errors: FitErrors, replica: Replica) -> Diagnosis | None:
 
 
 def _largest(topology: Topology) -> str:
-    """The most that one server may have, in words."""
+    """Return the most that one server may have, in words."""
     if topology.cpu_only:
         machine, memory = max(topology.cpu_memory.items(), key=lambda item: item[1])
         return f"the most memory of one machine is {gib(memory)}, on {machine}"
     node, gpus = max(topology.usable.items(), key=lambda item: len(item[1]))
-    said = f"node {node} has the most GPUs, {len(gpus)} with {gib(max(gpus.values(), default=0))} usable each"
+    most_gpus = f"node {node} has the most GPUs, {len(gpus)} with {gib(max(gpus.values(), default=0))} usable each"
     limit = topology.facts.max_gpus_per_server
-    return said if limit is None else f"{said}, and maxGpusPerServer allows {limit}"
+    return most_gpus if limit is None else f"{most_gpus}, and maxGpusPerServer allows {limit}"
 
 
 def _server_limit(errors: FitErrors, replica: Replica) -> Diagnosis | None:
@@ -254,30 +254,30 @@ def _server_limit(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     return Diagnosis(
         Reason.SERVER_LIMIT,
         f"replica {replica.index + 1} of {replica.group.name} needs a server of its own, and the pool may "
-        f"have {counted(facts.max_servers, 'server')}. Raise its maxServers (or replicas, where that is set), "
+        f"have {quantity(facts.max_servers, 'server')}. Raise its maxServers (or replicas, where that is set), "
         "or ask for fewer replicas.",
     )
 
 
 def _withheld(errors: FitErrors, replica: Replica) -> Diagnosis | None:
-    """It would fit, did others not hold GPUs of these nodes."""
+    """Diagnose a replica that would fit if others did not hold GPUs of these nodes."""
     layout = errors.layout
     none_left = not any(layout.topology.usable.values())
-    if not errors.holders or not (none_left or _fits(errors.whole, replica)):
+    if not errors.holders or not (none_left or _fits(errors.full, replica)):
         return None
     demand = hardest(list(replica.group.demands))
-    total = sum(len(usable) for usable in errors.whole.topology.usable.values())
-    held = sum(errors.holders.values())
-    more = counted(max(1, demand.footprint.gpus), "GPU")
+    total = sum(len(usable) for usable in errors.full.topology.usable.values())
+    withheld = sum(errors.holders.values())
+    more = quantity(max(1, demand.footprint.gpus), "GPU")
     return Diagnosis(
         Reason.NO_FREE_GPUS,
-        f"{demand.model} needs {need_text(demand)}, and of the pool's {counted(total, 'GPU')} others hold {held}: "
+        f"{demand.model} needs {need_text(demand)}, and of the pool's {quantity(total, 'GPU')} others hold {withheld}: "
         f"{errors.by_others}. Free them, or add {more}.",
     )
 
 
 def _apart(errors: FitErrors, replica: Replica) -> Diagnosis | None:
-    """It would fit, were there not another replica on that server."""
+    """Diagnose a replica that would fit if no other replica were on that server."""
     stranger = Replica(replace(replica.group, name=f"{replica.group.name} "), replica.index)
     if not errors.layout.nodes_with(replica.group.name) or not _fits(errors.layout, stranger):
         return None
@@ -289,13 +289,13 @@ def _apart(errors: FitErrors, replica: Replica) -> Diagnosis | None:
 
 
 def _occupied(errors: FitErrors, replica: Replica) -> Diagnosis:
-    """It would fit an empty pool; others are where it would go."""
+    """Diagnose a replica that would fit an empty pool, where others are in its way."""
     demand = hardest(list(replica.group.demands))
     if errors.layout.topology.cpu_only:
         return _no_cpu_memory(errors.layout, replica)
-    if demand.footprint.whole:
+    if demand.footprint.exclusive:
         return _no_free_gpus(errors, demand)
-    return _no_room(errors, demand, together=len(replica.group.demands) > 1)
+    return _no_headroom(errors, demand, together=len(replica.group.demands) > 1)
 
 
 def _no_free_gpus(errors: FitErrors, demand: Demand) -> Diagnosis:
@@ -305,35 +305,35 @@ def _no_free_gpus(errors: FitErrors, demand: Demand) -> Diagnosis:
     return Diagnosis(
         Reason.NO_FREE_GPUS,
         f"{demand.model} needs {need} on one node; the largest free is {free[node]} on node {node}, of "
-        f"{sum(map(len, errors.whole.topology.usable.values()))} in the pool{_beside(errors)}. Remove or shrink a "
-        f"model, or add {counted(demand.footprint.gpus, 'GPU')}.",
+        f"{sum(map(len, errors.full.topology.usable.values()))} in the pool{_with_rest(errors)}. Remove or shrink a "
+        f"model, or add {quantity(demand.footprint.gpus, 'GPU')}.",
     )
 
 
-def _no_room(errors: FitErrors, demand: Demand, together: bool) -> Diagnosis:
-    """No GPU has enough left; the one that lacks least is named."""
+def _no_headroom(errors: FitErrors, demand: Demand, together: bool) -> Diagnosis:
+    """Diagnose a replica for which no GPU has enough left; the nearest miss is named."""
     layout = errors.layout
-    held = [(server.node, gpu, left) for server in layout.servers.values() for gpu, left in server.free.items()]
+    left_over = [(server.node, gpu, left) for server in layout.servers.values() for gpu, left in server.free.items()]
     free = [
         (node, gpu, layout.topology.empty_gpu(node, gpu)) for node, gpus in layout.unallocated.items() for gpu in gpus
     ]
-    node, gpu, left = min([*held, *free], key=lambda entry: (max(_shortage(demand, entry[2])), entry[:2]))
-    beside = ", together with the rest of its ensemble on one server" if together else ""
+    node, gpu, left = min([*left_over, *free], key=lambda entry: (max(_shortage(demand, entry[2])), entry[:2]))
+    ensemble = ", together with the rest of its ensemble on one server" if together else ""
     return Diagnosis(
         Reason.NO_FREE_MEMORY,
-        f"{demand.model} needs {need_text(demand)}{beside}; the nearest miss is GPU {gpu} of node {node} "
-        f"with {gib(left.memory)} and {percent(left.compute)} free{_beside(errors)}. Remove or shrink a model, or add "
-        "a GPU.",
+        f"{demand.model} needs {need_text(demand)}{ensemble}; the nearest miss is GPU {gpu} of node {node} "
+        f"with {gib(left.memory)} and {percent(left.compute)} free{_with_rest(errors)}. Remove or shrink a model, or "
+        "add a GPU.",
     )
 
 
-def _beside(errors: FitErrors) -> str:
-    """What of the pool's GPUs is out of reach, as a further clause; empty if nothing is."""
+def _with_rest(errors: FitErrors) -> str:
+    """Return the GPUs of the pool that are out of reach, as a further clause; empty if there are none."""
     return f"; others hold GPUs too: {errors.by_others}" if errors.holders else ""
 
 
 def _shortage(demand: Demand, left: FreeCapacity) -> tuple[float, float]:
-    """The missing parts of memory and compute, each as a fraction of what is needed."""
+    """Return the missing parts of memory and compute, each as a fraction of the need."""
     need = demand.footprint
     memory = max(0, need.memory - left.memory) / max(1, need.memory)
     return memory, max(0, need.compute - left.compute) / max(1, need.compute)

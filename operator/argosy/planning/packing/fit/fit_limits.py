@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from argosy.api import Reason
-from argosy.planning.amounts import counted, gib, percent
+from argosy.planning.amounts import gib, percent, quantity
 from argosy.planning.facts import Demand
 from argosy.planning.packing.capacity import FULL_COMPUTE
 from argosy.planning.packing.gpu_assignment import hardness
@@ -34,16 +34,16 @@ def limit_of(topology: Topology, demands: tuple[Demand, ...]) -> Diagnosis | Non
 def need_text(demand: Demand) -> str:
     """Return what a model needs, in words: `2 GPUs of 60 GiB`, `8 GiB and 20 % of a GPU`."""
     need = demand.footprint
-    if need.whole:
+    if need.exclusive:
         size = f" of {memory_text(demand)}" if need.memory else ""
         unsaid = " of its own (footprint.gpuMemory would tell how much of one it takes)" if need.assumed else ""
-        return counted(need.gpus, "GPU") + size + unsaid
+        return quantity(need.gpus, "GPU") + size + unsaid
     return f"{memory_text(demand)} and {percent(need.compute)} of a GPU"
 
 
 def memory_text(demand: Demand) -> str:
-    """`60 GiB`; of several versions, `60 GiB for 3 versions`."""
-    of_several = f" for {counted(demand.versions, 'version')}" if demand.versions > 1 else ""
+    """Return the memory as `60 GiB`; of several versions, as `60 GiB for 3 versions`."""
+    of_several = f" for {quantity(demand.versions, 'version')}" if demand.versions > 1 else ""
     return gib(demand.footprint.memory) + of_several
 
 
@@ -54,13 +54,13 @@ def hardest(demands: list[Demand]) -> Demand:
 
 def _compute(topology: Topology, demand: Demand) -> Diagnosis | None:
     need = demand.footprint
-    if need.whole or need.compute <= FULL_COMPUTE:
+    if need.exclusive or need.compute <= FULL_COMPUTE:
         return None
     fitting = demand.instances * FULL_COMPUTE // need.compute
     return Diagnosis(
         Reason.COMPUTE_TOO_LARGE,
         f"{demand.model} needs {percent(need.compute)} of a GPU's compute with "
-        f"{counted(demand.instances, 'instance')}; one GPU gives 100 %. Lower instances to "
+        f"{quantity(demand.instances, 'instance')}; one GPU gives 100 %. Lower instances to "
         f"{max(1, fitting)}, or raise minReplicas instead, or give it whole GPUs with footprint.gpus.",
     )
 

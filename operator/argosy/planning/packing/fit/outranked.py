@@ -21,53 +21,51 @@ class Outranked:
 
     layout: Layout
     budget: Budget = field(default_factory=lambda: Budget(_TRIES))
-    found: dict[str, Group | None] = field(default_factory=dict)
+    cache: dict[str, Group | None] = field(default_factory=dict)
 
     def words(self, replica: Replica) -> str:
         """Return a clause to begin a message with; empty where nothing of a higher priority is in the
         replica's place.
         """
         group = replica.group
-        if group.name not in self.found:
-            self.found[group.name] = next(self._outranking(replica), None)
-        other = self.found[group.name]
+        if group.name not in self.cache:
+            self.cache[group.name] = next(self._outranking(replica), None)
+        other = self.cache[group.name]
         if other is None:
             return ""
         return f"it gives way to {other.name}, whose priority is {other.priority} and not {group.priority}: "
 
     def _outranking(self, replica: Replica) -> Iterator[Group]:
-        """Groups of a higher priority of which one replica less would make room."""
+        """Yield groups of a higher priority of which one replica less would free enough."""
         need = hardest(list(replica.group.demands)).footprint
-        for server, each in self._higher(replica.group.priority):
-            if not self._frees_enough(server, each, need):
+        for server, placed in self._higher(replica.group.priority):
+            if not self._frees_enough(server, placed, need):
                 continue
             if not self.budget.spend():
                 return
-            if best(self.layout.without(each.replica, server.name), replica) is not None:
-                yield each.replica.group
+            if best(self.layout.without(placed.replica, server.name), replica) is not None:
+                yield placed.replica.group
 
     def _higher(self, priority: int) -> list[tuple[Server, PlacedReplica]]:
-        """Replicas of a higher priority. First those of groups with the most beyond what they have to have: these are
-        there for their load alone.
-        """
-        placed = [(server, each) for server in self.layout.servers.values() for each in server.placed]
-        counts = Counter(each.replica.group.name for _, each in placed)
+        """Return replicas of a higher priority, first those of groups with the most replicas beyond their minimum."""
+        replicas = [(server, placed) for server in self.layout.servers.values() for placed in server.placed]
+        counts = Counter(placed.replica.group.name for _, placed in replicas)
 
-        def order(found: tuple[Server, PlacedReplica]) -> tuple[object, ...]:
-            group = found[1].replica.group
-            return group.needed - counts[group.name], weight(group), found[1].replica.index
+        def order(item: tuple[Server, PlacedReplica]) -> tuple[object, ...]:
+            group = item[1].replica.group
+            return group.needed - counts[group.name], weight(group), item[1].replica.index
 
-        return sorted((found for found in placed if found[1].replica.group.priority > priority), key=order)
+        return sorted((item for item in replicas if item[1].replica.group.priority > priority), key=order)
 
     def _frees_enough(self, server: Server, placed: PlacedReplica, need: Footprint) -> bool:
-        """Whether a GPU of the replica's would have room without it: a quick no for most."""
+        """Return whether a GPU of the placed replica would have headroom without it: a quick no for most."""
         if self.layout.topology.cpu_only or need.on_cpu:
             return True
-        beside: Counter[int] = Counter()
-        for each in server.placed:
-            if each is not placed:
-                for demand, gpus in zip(each.replica.group.demands, each.assignment, strict=True):
-                    beside.update(dict.fromkeys(gpus, demand.footprint.memory or 1))
+        others: Counter[int] = Counter()
+        for other in server.placed:
+            if other is not placed:
+                for demand, gpus in zip(other.replica.group.demands, other.assignment, strict=True):
+                    others.update(dict.fromkeys(gpus, demand.footprint.memory or 1))
         usable = self.layout.topology.usable[server.node]
         own = {gpu for gpus in placed.assignment for gpu in gpus}
-        return any(usable[gpu] - beside[gpu] >= need.memory and not (need.whole and beside[gpu]) for gpu in own)
+        return any(usable[gpu] - others[gpu] >= need.memory and not (need.exclusive and others[gpu]) for gpu in own)

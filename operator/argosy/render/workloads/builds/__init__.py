@@ -4,7 +4,7 @@ What may live here: what depends on nothing but a planned build, its pool and th
 are, and whether one runs now, is decided elsewhere.
 """
 
-from argosy.render.workloads.builds.job import TTL_S, build_job, deadline_s, job_hash, parse_build_place
+from argosy.render.workloads.builds.job import TTL_S, build_job, deadline_s, job_hash, parse_build_placement
 from argosy.render.workloads.builds.objects import build_configmaps, build_rights, builds_network_policy
 
 __all__ = [
@@ -14,6 +14,6 @@ __all__ = [
     "builds_network_policy",
     "deadline_s",
     "job_hash",
-    "parse_build_place",
+    "parse_build_placement",
     "TTL_S",
 ]

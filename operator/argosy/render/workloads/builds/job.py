@@ -1,15 +1,13 @@
-"""A build's Job: how long it may take, how often it is tried, when it goes.
+"""A build's Job: how long it may take, how often it is tried, and what ends it.
 
-A Job's template can never be changed, so a Job carries the hash of its template: one that stands with another is
-deleted and made anew under the same name. There is then never more than one Job of a build, whatever changes and
-however many operators look at it, which a hash in the name would not give.
+A Job's template can never be changed, so a Job carries the hash of its template: one with another hash is replaced.
 """
 
 import json
 from typing import Any
 
 from argosy.api.servingpool import ServingPool
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.render.names import build_name
 from argosy.render.workloads.builds.pod import BUILD_CONTAINER, build_pod
 from argosy.render.workloads.configmaps import PLACEMENT_ANNOTATION
@@ -24,10 +22,10 @@ RETRIES = 4
 """How often a Pod that failed is followed by another, each after a longer pause. What they finished is kept."""
 
 
-def build_job(pool: ServingPool, build: PlannedBuild, images: Images, cluster: Cluster) -> dict[str, Any]:
+def build_job(pool: ServingPool, build: ScheduledBuild, images: Images, cluster: Cluster) -> dict[str, Any]:
     """Return the Job of a build."""
     template = build_pod(pool, build, images, cluster)
-    annotations = {TEMPLATE_ANNOTATION: template_hash(template), PLACEMENT_ANNOTATION: build_place_text(build)}
+    annotations = {TEMPLATE_ANNOTATION: template_hash(template), PLACEMENT_ANNOTATION: build_placement_text(build)}
     spec: dict[str, Any] = {
         "backoffLimit": RETRIES,
         "activeDeadlineSeconds": deadline_s(build),
@@ -41,33 +39,36 @@ def build_job(pool: ServingPool, build: PlannedBuild, images: Images, cluster: C
     return {**owned("batch/v1", "Job", name, pool, build_labels(pool, build.name), annotations), "spec": spec}
 
 
-def build_place_text(build: PlannedBuild) -> str:
+def build_placement_text(build: ScheduledBuild) -> str:
     """Return the build's node and GPUs as JSON: until its Pod is there, nothing else says that they are taken."""
     return json.dumps({"node": build.node, "gpus": list(build.gpus)}, sort_keys=True)
 
 
-def parse_build_place(text: str) -> tuple[str, tuple[int, ...]]:
-    """Node and GPUs in a text of `build_place_text`; of one that is none, since people edit Jobs, nothing."""
+def parse_build_placement(text: str) -> tuple[str, tuple[int, ...]]:
+    """Return node and GPUs from a text of `build_placement_text`; nothing from any other text, since
+    people edit Jobs.
+    """
     try:
         read = json.loads(text)
-        return str(read["node"]), tuple(int(each) for each in read["gpus"])
+        return str(read["node"]), tuple(int(gpu) for gpu in read["gpus"])
     except (AttributeError, KeyError, TypeError, ValueError):
         return "", ()
 
 
-def deadline_s(build: PlannedBuild) -> int:
+def deadline_s(build: ScheduledBuild) -> int:
     """Return how long all tries of a build may take together, in seconds."""
     return max(1, build.timeout // 1000)
 
 
-def job_hash(pool: ServingPool, build: PlannedBuild, images: Images, cluster: Cluster) -> str:
+def job_hash(pool: ServingPool, build: ScheduledBuild, images: Images, cluster: Cluster) -> str:
     """Return what a Job made from this build would carry in its annotation."""
     return template_hash(build_pod(pool, build, images, cluster))
 
 
 def _failure_rules() -> list[dict[str, Any]]:
-    """A failure that another try would not change ends the Job; a Pod that a node's drain or a preemption took counts
-    for nothing.
+    """Return rules by which a failure that a retry would not change ends the Job.
+
+    A Pod that a node's drain or a preemption ended does not count.
     """
     codes = {"containerName": BUILD_CONTAINER, "operator": "In", "values": [FINAL_EXIT_CODE]}
     return [

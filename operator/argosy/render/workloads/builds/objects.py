@@ -1,9 +1,9 @@
-"""What a build needs beside its Job: what it is asked, where it reports, the right to do so, no way in to its Pods."""
+"""The objects of a build in addition to its Job: its request, the ConfigMap of its report, its rights."""
 
 from typing import Any
 
 from argosy.api.servingpool import ServingPool
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.render.names import build_name, builds_policy_name, report_name
 from argosy.render.workloads.metadata import build_labels, owned, pods_that_build, pool_labels
 from argosy.render.workloads.pods.inputs import KubernetesObject
@@ -11,20 +11,20 @@ from argosy.render.workloads.rbac import ROLE_GROUP, ROLE_VERSION, configmap_rul
 from argosy_agent.contract.builddocuments import REQUEST_KEY, request_text
 
 
-def build_configmaps(pool: ServingPool, build: PlannedBuild) -> tuple[KubernetesObject, ...]:
+def build_configmaps(pool: ServingPool, build: ScheduledBuild) -> tuple[KubernetesObject, ...]:
     """Return what the build is asked, and an object for its Pod to report into.
 
     The latter is without data here, so that applying it takes nothing away.
     """
     name, labels = build_name(pool.name, build.name), build_labels(pool, build.name)
-    asked = owned("v1", "ConfigMap", name, pool, labels)
+    configmap = owned("v1", "ConfigMap", name, pool, labels)
     return (
-        {**asked, "data": {REQUEST_KEY: request_text(build.request)}},
+        {**configmap, "data": {REQUEST_KEY: request_text(build.request)}},
         owned("v1", "ConfigMap", report_name(name), pool, labels),
     )
 
 
-def build_account_name(pool: ServingPool, build: PlannedBuild) -> str:
+def build_account_name(pool: ServingPool, build: ScheduledBuild) -> str:
     """Return the service account of a build's Pods: the pool's setting, or one of its own."""
     return _named_account(pool) or build_name(pool.name, build.name)
 
@@ -33,7 +33,7 @@ def _named_account(pool: ServingPool) -> str | None:
     return pool.spec.builds.service_account_name or pool.spec.storage.service_account_name
 
 
-def build_rights(pool: ServingPool, build: PlannedBuild) -> tuple[KubernetesObject, ...]:
+def build_rights(pool: ServingPool, build: ScheduledBuild) -> tuple[KubernetesObject, ...]:
     """Return the build's account, unless the pool names one, and the right to write its own report and nothing else."""
     name, labels = build_name(pool.name, build.name), build_labels(pool, build.name)
     role = owned(ROLE_VERSION, "Role", name, pool, labels)
@@ -54,6 +54,9 @@ def _own_account(pool: ServingPool, name: str, labels: dict[str, str]) -> tuple[
 
 
 def builds_network_policy(pool: ServingPool) -> dict[str, Any]:
-    """Nothing comes in to the Pods of a pool's builds. What goes out is open: nobody knows where models are stored."""
+    """Return a NetworkPolicy that lets nothing in to the Pods of a pool's builds.
+
+    What goes out is open: models may be stored anywhere.
+    """
     policy = owned("networking.k8s.io/v1", "NetworkPolicy", builds_policy_name(pool.name), pool, pool_labels(pool))
     return {**policy, "spec": {"podSelector": {"matchLabels": pods_that_build(pool)}, "policyTypes": ["Ingress"]}}

@@ -8,7 +8,7 @@ from typing import Any
 
 from argosy.api.pool.podtemplate import AGENT, SERVER
 from argosy.api.servingpool import ServingPool
-from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.render.names import build_name, report_name, secret_volume_name, volume_name
 from argosy.render.workloads.builds.objects import build_account_name
 from argosy.render.workloads.metadata import build_pod_labels
@@ -33,7 +33,7 @@ _OWN = frozenset(("priorityClassName", "priority", "preemptionPolicy"))
 """A build gives way to every server."""
 
 
-def build_pod(pool: ServingPool, build: PlannedBuild, images: Images, cluster: Cluster) -> dict[str, Any]:
+def build_pod(pool: ServingPool, build: ScheduledBuild, images: Images, cluster: Cluster) -> dict[str, Any]:
     """Return the template of a build's Pods."""
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
@@ -52,14 +52,14 @@ def build_pod(pool: ServingPool, build: PlannedBuild, images: Images, cluster: C
     if cluster.build_priority_class:
         spec["priorityClassName"] = cluster.build_priority_class
     template = {"metadata": {"labels": build_pod_labels(pool, build.name)}, "spec": spec}
-    found = under_pool_template(pool, template, _TAKEN, _OWN)
-    (container,) = found["spec"]["containers"]
+    templated = under_pool_template(pool, template, _TAKEN, _OWN)
+    (container,) = templated["spec"]["containers"]
     if own := _resources(build):
         container["resources"] = overlay(container.get("resources", {}), own)
-    return found
+    return templated
 
 
-def _container(pool: ServingPool, build: PlannedBuild, images: Images) -> dict[str, Any]:
+def _container(pool: ServingPool, build: ScheduledBuild, images: Images) -> dict[str, Any]:
     container: dict[str, Any] = {
         "name": BUILD_CONTAINER,
         "image": build.image,
@@ -75,7 +75,7 @@ def _container(pool: ServingPool, build: PlannedBuild, images: Images) -> dict[s
     return {**container, "envFrom": [{"secretRef": {"name": secret}}]} if secret else container
 
 
-def _arguments(pool: ServingPool, build: PlannedBuild) -> list[str]:
+def _arguments(pool: ServingPool, build: ScheduledBuild) -> list[str]:
     return [
         f"--request={REQUEST}/{REQUEST_KEY}",
         f"--workspace={WORKSPACE}",
@@ -87,29 +87,34 @@ def _arguments(pool: ServingPool, build: PlannedBuild) -> list[str]:
     ]
 
 
-def _resources(build: PlannedBuild) -> dict[str, Any]:
-    """Memory is asked for and bounded alike: a build that outgrows it ends, and takes no server with it."""
+def _resources(build: ScheduledBuild) -> dict[str, Any]:
+    """Return the resources of the container. Its memory is requested and limited alike: a build that exceeds it ends
+    alone.
+    """
     memory = {"memory": volumes.amount(build.memory)} if build.memory else {}
     gpus = {GPU_RESOURCE: str(len(build.gpus))} if build.gpus else {}
     return {kind: values for kind, values in (("requests", memory), ("limits", {**memory, **gpus})) if values}
 
 
-def _volumes(pool: ServingPool, build: PlannedBuild) -> list[dict[str, Any]]:
-    asked = {"name": build_name(pool.name, build.name)}
+def _volumes(pool: ServingPool, build: ScheduledBuild) -> list[dict[str, Any]]:
+    request = {"name": build_name(pool.name, build.name)}
     return [
-        {"name": _REQUEST, "configMap": asked},
+        {"name": _REQUEST, "configMap": request},
         {"name": _WORKSPACE, "emptyDir": {}},
         {"name": _TMP, "emptyDir": {}},
         volumes.token_volume(),
         *volumes.storage_secret_volumes(pool.spec.build_secret),
-        *(volumes.secret_volume(secret_volume_name(each), each) for each in _secrets(build.request)),
-        *(volumes.claim_volume(volume_name(claim), claim, read_only=not kept) for claim, kept in _claims(build)),
+        *(volumes.secret_volume(secret_volume_name(secret), secret) for secret in _secrets(build.request)),
+        *(
+            volumes.claim_volume(volume_name(claim), claim, read_only=not writable)
+            for claim, writable in _claims(build)
+        ),
     ]
 
 
-def _mounts(pool: ServingPool, build: PlannedBuild) -> list[dict[str, Any]]:
-    named = ((secret_volume_name(each), volumes.secret_path(each), True) for each in _secrets(build.request))
-    claimed = ((volume_name(claim), volumes.claim_path(claim), not kept) for claim, kept in _claims(build))
+def _mounts(pool: ServingPool, build: ScheduledBuild) -> list[dict[str, Any]]:
+    named = ((secret_volume_name(secret), volumes.secret_path(secret), True) for secret in _secrets(build.request))
+    claimed = ((volume_name(claim), volumes.claim_path(claim), not writable) for claim, writable in _claims(build))
     return [
         volumes.mount(_REQUEST, REQUEST, read_only=True),
         volumes.mount(_WORKSPACE, WORKSPACE),
@@ -120,19 +125,19 @@ def _mounts(pool: ServingPool, build: PlannedBuild) -> list[dict[str, Any]]:
     ]
 
 
-def _claims(build: PlannedBuild) -> Iterator[tuple[str, bool]]:
-    """The PersistentVolumeClaims that the build reads, by name, and of each whether engines are kept there."""
-    kept = volumes.claims_of([build.request.store])
-    for claim in volumes.claims_of([build.request.store, *(each.uri for each in _sources(build.request))]):
-        yield claim, claim in kept
+def _claims(build: ScheduledBuild) -> Iterator[tuple[str, bool]]:
+    """Yield the PersistentVolumeClaims that the build reads, by name, and of each whether engines are kept there."""
+    store_claims = volumes.claims_of([build.request.store])
+    for claim in volumes.claims_of([build.request.store, *(source.uri for source in _sources(build.request))]):
+        yield claim, claim in store_claims
 
 
 def _secrets(request: BuildRequest) -> tuple[str, ...]:
-    return tuple(sorted({each.secret for each in _sources(request)} - {""}))
+    return tuple(sorted({source.secret for source in _sources(request)} - {""}))
 
 
 def _sources(request: BuildRequest) -> Iterator[Any]:
-    """All that is fetched for a build."""
+    """Yield all that is fetched for a build."""
     yield request.model
     yield request.calibration
     if request.gate is not None:

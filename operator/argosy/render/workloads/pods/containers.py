@@ -58,9 +58,9 @@ def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dic
 
 
 def _server_arguments(runtime: RuntimeName) -> list[str]:
-    """Ready means that the server answers, whatever becomes of a model: one that loads or fails stops no other.
+    """Return the arguments of the server. Ready means that it answers, whatever becomes of a model.
 
-    Which models may be asked for is said by the Pod's labels.
+    Which models may be requested is decided by the Pod's labels.
     """
     return [
         f"--model-repository={volumes.REPOSITORY}",
@@ -73,7 +73,9 @@ def _server_arguments(runtime: RuntimeName) -> list[str]:
 
 
 def _probes() -> dict[str, Any]:
-    """Ten minutes to start, for images that import much; one minute of silence, for one that is busy."""
+    """Return the probes: ten minutes to start, for images that import much; one minute of silence, for
+    a busy server.
+    """
     return {
         "startupProbe": _probe("live", period=2, timeout=5, failures=300),
         "livenessProbe": _probe("live", period=10, timeout=10, failures=6),
@@ -130,26 +132,28 @@ def _agent_arguments(pool: ServingPool, plan: ServerPlan) -> list[str]:
 
 
 def _readable_folders(pool: ServingPool) -> list[str]:
-    """What the agent may read of its Pod: what models may name, and the folder of the pool's own engines."""
+    """Return the folders of its Pod that the agent may read: what models may name, and the pool's own engines."""
     storage = pool.spec.storage
     engines = file_path(storage.engine_cache.storage_uri) if storage.engine_cache is not None else ""
     return list(dict.fromkeys([*storage.allowed_folders, *filter(None, [engines])]))
 
 
 def _storage_identity(pool: ServingPool) -> str:
-    """What tells the pool's credentials from another pool's of its namespace, with which it may share a cache."""
+    """Return what tells the pool's credentials from another pool's of its namespace, with which it may
+    share a cache.
+    """
     storage = pool.spec.storage
     named = {"secret": storage.secret_name, "serviceaccount": storage.service_account_name}
     return ",".join(f"{kind}/{name}" for kind, name in named.items() if name)
 
 
 def _server_environment(*, on_cpu: bool) -> list[dict[str, Any]]:
-    """The server's variables. One without GPUs of its own sees none: they are other servers'."""
-    return [dict(HOME), *(dict(each) for each in NO_GPUS if on_cpu)]
+    """Return the server's variables. One without GPUs of its own sees none: they are other servers'."""
+    return [dict(HOME), *(dict(variable) for variable in NO_GPUS if on_cpu)]
 
 
 def _agent_environment() -> list[dict[str, Any]]:
-    """The agent's variables. The storage's are files of its Secret, which alone change when it is rotated."""
+    """Return the agent's variables. Credentials of the storage are files of its Secret, which follow a rotation."""
     return [dict(HOME), dict(POD_UID)]
 
 

@@ -55,7 +55,7 @@ def pod_template(
 
 
 def template_hash(template: KubernetesObject) -> str:
-    """16 hexadecimal digits, the same for equal templates."""
+    """Return 16 hexadecimal digits, the same for equal templates."""
     text = json.dumps(template, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -103,7 +103,7 @@ def on_node(node: str) -> dict[str, Any]:
 
 def tolerations(pool: ServingPool) -> list[dict[str, Any]]:
     """Return the tolerations of a pool's Pods."""
-    return [_toleration(each) for each in pool.spec.tolerations]
+    return [_toleration(toleration) for toleration in pool.spec.tolerations]
 
 
 def _toleration(toleration: Toleration) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def deployment(
 ) -> dict[str, Any]:
     """Return the Deployment of one server.
 
-    A new Pod waits for the old one to end: with no spare GPU it would wait for ever beside it, and a server has one
+    A new Pod waits for the old one to end: with no spare GPU it would wait for ever next to it, and a server has one
     state, which two agents cannot write. Models with replicas go on on other servers meanwhile.
     """
     name = server.plan.name

@@ -1,8 +1,8 @@
-"""How a server ends: it goes on answering until no new request has come for a while, and only then is it told to stop.
+"""How a server ends: it goes on answering until no new request has come for a while, and only then terminates.
 
-A Pod that is deleted is no endpoint any more, but whoever sends requests to endpoints learns that late, and on a busy
-node very late. The bundled server waits for quiet by itself. NVIDIA's stops listening as soon as it is told to end, so
-a hook before that watches its counters of requests.
+A Pod that is deleted is no endpoint any more, but clients of endpoints learn that late, and on a busy node very late.
+The bundled server waits until it is idle by itself. NVIDIA's stops listening as soon as it is told to end, so a hook
+before that watches its counters of requests.
 """
 
 from typing import Any
@@ -10,21 +10,21 @@ from typing import Any
 from argosy.api.servingpool import RuntimeName
 from argosy.render.workloads.services import METRICS_PORT
 
-DRAIN_QUIET_S = 5
+DRAIN_IDLE_S = 5
 """How long no new request must have come."""
 DRAIN_TIMEOUT_S = 60
 """How long it goes on answering at most."""
 EXIT_TIMEOUT_S = 30
 """How long the requests that it has accepted may take after that."""
 _SLACK_S = 10
-DRAIN_FLAGS = (f"--drain-quiet-secs={DRAIN_QUIET_S}", f"--drain-timeout-secs={DRAIN_TIMEOUT_S}")
+DRAIN_FLAGS = (f"--drain-quiet-secs={DRAIN_IDLE_S}", f"--drain-timeout-secs={DRAIN_TIMEOUT_S}")
 """Of the bundled server, for its end, and of the agent, for a model that leaves."""
 TERMINATION_GRACE_S = DRAIN_TIMEOUT_S + EXIT_TIMEOUT_S + _SLACK_S
 """After how long a Pod is killed."""
 
 _ANSWER_S = 10
 # One that refuses the connection, or has no model, is waited for no longer. Every image of NVIDIA's has bash.
-_UNTIL_QUIET = """\
+_UNTIL_IDLE = """\
 counters() {
   exec 3<>/dev/tcp/127.0.0.1/$1 && printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3 &&
   grep -E '^nv_inference_(request_success|request_failure|exec_count|pending_request_count)' <&3
@@ -53,14 +53,14 @@ def lifecycle(runtime: RuntimeName) -> dict[str, Any]:
     """Return the container's `lifecycle`, where it needs one."""
     if runtime is RuntimeName.ARGOSY:
         return {}
-    command = until_quiet(METRICS_PORT, DRAIN_QUIET_S, DRAIN_TIMEOUT_S)
+    command = until_idle(METRICS_PORT, DRAIN_IDLE_S, DRAIN_TIMEOUT_S)
     return {"lifecycle": {"preStop": {"exec": {"command": command}}}}
 
 
-def until_quiet(port: int, quiet_s: int, timeout_s: int, answer_s: int = _ANSWER_S) -> list[str]:
+def until_idle(port: int, idle_s: int, timeout_s: int, answer_s: int = _ANSWER_S) -> list[str]:
     """Return a command that ends once the counters at a metrics port have not changed for `quiet_s`, at most
     `timeout_s`.
 
     A server that does not answer within `answer_s` is taken for a busy one.
     """
-    return ["bash", "-c", _UNTIL_QUIET, "bash", *map(str, (port, quiet_s, timeout_s, answer_s))]
+    return ["bash", "-c", _UNTIL_IDLE, "bash", *map(str, (port, idle_s, timeout_s, answer_s))]

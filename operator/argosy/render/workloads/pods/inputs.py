@@ -1,4 +1,4 @@
-"""What a pool's objects are made from, beside its resources."""
+"""What a pool's objects are made from, in addition to its resources."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -25,7 +25,7 @@ MERGE_KEYS: Mapping[str, str] = {
 
 
 def overlay(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `patch` over it; neither is changed. What only `patch` has comes after what `base` has."""
+    """Return `base` with `patch` applied; neither is changed. Keys that only `patch` has come after those of `base`."""
     merged = dict(base)
     for field, value in patch.items():
         if value is None:
@@ -44,13 +44,15 @@ def _merged(field: str, base: Any, patch: Any) -> Any:
 
 
 def _by_key(key: str, base: Sequence[Any], patch: Sequence[Any]) -> list[Any]:
-    """Elements of `base` in their order, each with that of `patch` over it which has its key, then the others."""
+    """Return the elements of `base` in their order, each with the element of `patch` that has its key,
+    then the others.
+    """
     merged = list(base)
-    places = {each[key]: place for place, each in enumerate(base)}
-    for each in patch:
-        place = places.get(each.get(key)) if isinstance(each, Mapping) else None
-        if place is None:
-            merged.append(overlay({}, each) if isinstance(each, Mapping) else each)
+    positions = {item[key]: position for position, item in enumerate(base)}
+    for item in patch:
+        position = positions.get(item.get(key)) if isinstance(item, Mapping) else None
+        if position is None:
+            merged.append(overlay({}, item) if isinstance(item, Mapping) else item)
         else:
-            merged[place] = overlay(base[place], each)
+            merged[position] = overlay(base[position], item)
     return merged

@@ -45,8 +45,8 @@ def under_pool_template(
     fields = _container_fields(over.spec, taken, container)
     if fields:
         patch["containers"] = [{"name": container["name"], **fields}]
-    mounted = {each.get("name") for each in fields.get("volumeMounts", ())}
-    if volumes := [each for each in over.spec.get("volumes", ()) if each["name"] in mounted]:
+    mounted = {mount.get("name") for mount in fields.get("volumeMounts", ())}
+    if volumes := [volume for volume in over.spec.get("volumes", ()) if volume["name"] in mounted]:
         patch["volumes"] = volumes
     metadata = {
         field: value
@@ -57,17 +57,17 @@ def under_pool_template(
 
 
 def _container_fields(spec: Mapping[str, Any], taken: Taken, container: Mapping[str, Any]) -> dict[str, Any]:
-    """What the one container takes of those of the servers. What it mounts itself stays where it is."""
-    found: dict[str, Any] = {}
-    for each in spec.get("containers", ()):
-        fields = {field: each[field] for field in taken.get(each["name"], ()) if field in each}
-        found = overlay(found, fields)
-    if "volumeMounts" in found:
-        own = [each["mountPath"] for each in container.get("volumeMounts", ())]
-        found["volumeMounts"] = [each for each in found["volumeMounts"] if not _hides(each["mountPath"], own)]
-    return found
+    """Return the fields of the servers' containers that this one takes. Its own volume mounts win."""
+    fields: dict[str, Any] = {}
+    for template in spec.get("containers", ()):
+        allowed = taken.get(template["name"], ())
+        fields = overlay(fields, {field: template[field] for field in allowed if field in template})
+    if "volumeMounts" in fields:
+        own = [mount["mountPath"] for mount in container.get("volumeMounts", ())]
+        fields["volumeMounts"] = [mount for mount in fields["volumeMounts"] if not _hides(mount["mountPath"], own)]
+    return fields
 
 
 def _hides(path: str, own: list[str]) -> bool:
-    place = normpath(path).rstrip("/") + "/"
-    return any(f"{normpath(each)}/".startswith(place) for each in own)
+    folder = normpath(path).rstrip("/") + "/"
+    return any(f"{normpath(mounted)}/".startswith(folder) for mounted in own)

@@ -59,7 +59,7 @@ def secret_path(secret: str) -> str:
 
 
 def secrets(repository: RenderedRepository) -> tuple[str, ...]:
-    """Return the Secrets with which the repository's files are read, beside the pool's, by name."""
+    """Return the Secrets with which the repository's files are read, in addition to the pool's, by name."""
     named = {source.secret for model in repository.models for source in model.versions.values()}
     return tuple(sorted(named - {""}))
 
@@ -67,13 +67,13 @@ def secrets(repository: RenderedRepository) -> tuple[str, ...]:
 def volumes(pool: ServingPool, repository: RenderedRepository) -> list[Volume]:
     """Return all volumes of a server's Pod."""
     storage = pool.spec.storage
-    found = [_models(pool), {"name": _SERVER_TMP, "emptyDir": {}}, {"name": _AGENT_TMP, "emptyDir": {}}, token_volume()]
-    found.append(control.token_volume())
+    every = [_models(pool), {"name": _SERVER_TMP, "emptyDir": {}}, {"name": _AGENT_TMP, "emptyDir": {}}, token_volume()]
+    every.append(control.token_volume())
     if storage.model_cache.claim_name:
-        found.append(claim_volume(_CACHE, storage.model_cache.claim_name))
-    found += storage_secret_volumes(storage.secret_name)
-    found += [secret_volume(secret_volume_name(each), each) for each in secrets(repository)]
-    return found + [claim_volume(volume_name(each), each, read_only=True) for each in claims(repository)]
+        every.append(claim_volume(_CACHE, storage.model_cache.claim_name))
+    every += storage_secret_volumes(storage.secret_name)
+    every += [secret_volume(secret_volume_name(secret), secret) for secret in secrets(repository)]
+    return every + [claim_volume(volume_name(claim), claim, read_only=True) for claim in claims(repository)]
 
 
 def server_mounts() -> list[Mount]:
@@ -97,8 +97,8 @@ def agent_mounts(pool: ServingPool, repository: RenderedRepository) -> list[Moun
     if pool.spec.storage.model_cache.claim_name:
         mounts.append(mount(_CACHE, CLAIMED_CACHE))
     mounts += storage_secret_mounts(pool.spec.storage.secret_name)
-    named = [(secret_volume_name(each), secret_path(each)) for each in secrets(repository)]
-    claimed = [(volume_name(each), claim_path(each)) for each in claims(repository)]
+    named = [(secret_volume_name(secret), secret_path(secret)) for secret in secrets(repository)]
+    claimed = [(volume_name(claim), claim_path(claim)) for claim in claims(repository)]
     return mounts + [mount(name, path, read_only=True) for name, path in (*named, *claimed)]
 
 

@@ -8,12 +8,8 @@ from typing import Any
 from argosy.planning.facts import Gpu, Node
 
 
-def with_last_known(nodes: Iterable[Node], noted: Mapping[str, Node]) -> tuple[Node, ...]:
-    """Return the nodes, each that tells of no GPU with those that are `noted` of it, by its name, and as if cordoned.
-
-    GPU feature discovery and the device plugin take back what they said whenever they start anew; the GPUs stay, and
-    so does what uses them.
-    """
+def with_last_reported(nodes: Iterable[Node], noted: Mapping[str, Node]) -> tuple[Node, ...]:
+    """Return the nodes; one that reports no GPU has those that its servers' ConfigMaps last noted."""
     return tuple(_with_gpus(node, noted[node.name]) if _lacks(node, noted) else node for node in nodes)
 
 

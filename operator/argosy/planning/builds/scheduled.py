@@ -1,4 +1,4 @@
-"""What is decided of a build: whether it runs now, where, and on which GPUs."""
+"""The decision about a build: whether it runs now, where, and on which GPUs."""
 
 from dataclasses import dataclass
 
@@ -6,14 +6,14 @@ from argosy_agent.contract.builds import BuildRequest
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedBuild:
-    """One build that a model asks for; what nobody asks for any more is not planned.
+class ScheduledBuild:
+    """One build that a model requests, with the decision whether it runs. A build that is no longer requested has none.
 
     `start`: its Job is to stand now, on `node` with the GPUs of these indexes (in a cluster their number counts). A
     build for a CPU has no GPUs, and no node where any of the pool's of its architecture will do. One that is over does
     not start, and neither does one that `waits`, which says in words for what. `timeout` is how long it may take, in
-    milliseconds, `memory` what it asks for in bytes, if anything. `owners` are the identities of the models that ask
-    for it.
+    milliseconds, `memory` what it requests in bytes, if anything. `owners` are the identities of the models that
+    request it.
     """
 
     request: BuildRequest
