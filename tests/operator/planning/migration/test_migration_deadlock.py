@@ -109,7 +109,9 @@ def tangles(draw: st.DrawFn) -> tuple[PoolState, dict[Binding, Drain], Blockers,
     for name in SERVERS:
         revisions = {n: ModelRevision(n, {1: VersionSource()}) for s, n in sorted(reserved) if s == name}
         if revisions and draw(st.booleans()):
-            revisions["e"] = ModelRevision("e", {1: VersionSource()}, steps={draw(st.sampled_from(sorted(revisions))): 1})
+            revisions["e"] = ModelRevision(
+                "e", {1: VersionSource()}, steps={draw(st.sampled_from(sorted(revisions))): 1}
+            )
         runs.append(running_with(server(name), revisions))
     state = pool_state(models.values(), planned, runs)
     surplus = [(s, n) for s, names in state.surplus().items() for n in sorted(names)]

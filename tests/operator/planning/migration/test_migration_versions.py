@@ -34,7 +34,9 @@ def versions(state: PoolState, name: str = "m") -> set[int]:
 def held(*numbers: int, failed: int = 0) -> Running:
     """Return a server that has loaded these versions of m; `failed` is the one that failed."""
     result = running(PLAN, [model("m")])
-    revision = replace(result.revisions["m"], versions={number: VersionSource(f"s3://b/m/{number}") for number in numbers})
+    revision = replace(
+        result.revisions["m"], versions={number: VersionSource(f"s3://b/m/{number}") for number in numbers}
+    )
     bad = [LoadedModel("m", failed, LoadState.UNAVAILABLE, "broken")] if failed else []
     return result.holding(revision).reported(others=bad)
 
@@ -174,7 +176,9 @@ def test_the_declared_version_is_always_there_and_so_is_what_runs(
 
 
 def _server(name: str, result: frozenset[int], ready: frozenset[tuple[str, int]], ran: int | None) -> Running:
-    revisions = {"m": ModelRevision("m", {item: VersionSource(f"s3://b/m/{item}") for item in result})} if result else {}
+    revisions = (
+        {"m": ModelRevision("m", {item: VersionSource(f"s3://b/m/{item}") for item in result})} if result else {}
+    )
     if ran in result:
         revisions["e"] = ModelRevision("e", {1: VersionSource()}, steps={"m": ran})
     overdue = [LoadedModel("m", item, LoadState.LOADING) for item in result if (name, item) not in ready]
