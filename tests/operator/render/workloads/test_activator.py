@@ -59,9 +59,9 @@ def test_its_flags_are_such_as_it_takes_and_name_its_own_configmaps() -> None:
     name = activator_name("gpus")
     (container,) = template(60)["spec"]["containers"]
     flags = parse([item.replace("$(POD_UID)", "uid") for item in container["args"]])
-    assert isinstance(flags.exchange, ConfigMaps)
-    assert str(flags.exchange.desired) == f"serving/{name}"
-    assert str(flags.exchange.state) == f"serving/{state_name(name)}"
+    assert isinstance(flags.documents, ConfigMaps)
+    assert str(flags.documents.desired) == f"serving/{name}"
+    assert str(flags.documents.state) == f"serving/{state_name(name)}"
     assert {f"ConfigMap {name}", f"ConfigMap {state_name(name)}"} <= result.keys()
     allowed = {rule["resourceNames"][0]: set(rule["verbs"]) for rule in result[f"Role {name}"]["rules"]}
     assert allowed == {name: {"get", "list", "watch"}, state_name(name): {"get", "patch", "update"}}
@@ -77,7 +77,7 @@ def test_who_waits_when_it_is_to_end_may_wait_as_long_as_any_may(timeouts_s: tup
     result = template(*timeouts_s)["spec"]
     flags = parse([item.replace("$(POD_UID)", "uid") for item in result["containers"][0]["args"]])
     assert flags.exit_s == exit_s
-    assert result["terminationGracePeriodSeconds"] > exit_s + flags.quiet.limit_s
+    assert result["terminationGracePeriodSeconds"] > exit_s + flags.idle.limit_s
 
 
 @pytest.mark.parametrize("name", ["p", "x" * 63, "a." * 100 + "b"])

@@ -263,7 +263,7 @@ def test_the_agent_takes_its_flags_and_finds_what_is_mounted() -> None:
     maps = ConfigMaps(
         ConfigMapName("default", "p-0"), ConfigMapName("default", "p-0-state"), agent_flags.SERVICE_ACCOUNT
     )
-    assert (options.exchange, options.pod, options.cache_size) == (maps, "uid", 1_500_000_000)
+    assert (options.documents, options.pod, options.cache_size) == (maps, "uid", 1_500_000_000)
     assert (options.folder, options.cache, options.pvc_root) == (Path("/models"), Path("/models/cache"), Path("/pvc"))
     paths = {Path(mount["mountPath"]) for mount in agent(template(spec))["volumeMounts"]}
     assert {options.folder, maps.credentials} <= paths
