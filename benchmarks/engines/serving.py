@@ -68,7 +68,7 @@ class _Host:
     def log(self, level: str, message: str) -> None:
         pass
 
-    def tell(self, state: EngineState) -> None:
+    def report(self, state: EngineState) -> None:
         pass
 
     def lost(self, error: ServingError) -> None:

@@ -13,7 +13,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_agent.contract.builds import BuildFailure
 from argosy_builder.contract import BuildError, Progress
-from argosy_runtime.backends.pytorch import forms, naming
+from argosy_runtime.backends.pytorch import naming, opening
 from argosy_runtime.backends.pytorch.tensors import TORCH_DTYPES
 from argosy_runtime.errors import ServingError
 
@@ -124,7 +124,7 @@ def _exported(
 
 def _module(path: Path) -> torch.nn.Module:
     try:
-        module = forms.module_class(ModelConfig(name="model"), path)()
+        module = opening.module_class(ModelConfig(name="model"), path)()
         weights = path.with_suffix(".pt")
         if weights.is_file():
             module.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))

@@ -9,7 +9,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_agent.contract.builds import BuildFailure, BuildRequest, TensorSpec
 from argosy_builder.contract import Array, BuildError
 from argosy_runtime.backends.contract import InstanceSpec
-from argosy_runtime.backends.pytorch import forms, naming, structure, tensors
+from argosy_runtime.backends.pytorch import naming, opening, structure, tensors
 from argosy_runtime.errors import ServingError
 
 from .files import model_file
@@ -24,7 +24,7 @@ class TorchRunner:
         kind = "KIND_GPU" if request.architecture[:1].isdigit() else "KIND_CPU"
         spec = InstanceSpec(config, 1, folder, folder, "model", kind, 0)
         try:
-            self._model = forms.open_model(spec, path)
+            self._model = opening.open_model(spec, path)
         except ServingError as error:
             raise BuildError(BuildFailure.MODEL_INVALID, str(error)) from error
         self._outputs = [output.name for output in config.output]
@@ -52,7 +52,7 @@ def _config(request: BuildRequest, path: Path) -> ModelConfig:
         )
     config = ModelConfig(name="model", backend="pytorch", default_model_filename=path.name)
     if path.suffix == ".py":
-        config.runtime = forms.RUNTIME
+        config.runtime = opening.RUNTIME
     for side, specs in (("input", request.inputs), ("output", request.outputs)):
         for spec in specs:
             _add(config, side, spec)

@@ -7,7 +7,7 @@ import numpy as np
 
 from argosy_builder.contract import Array, Progress
 from argosy_builder.data import Purpose
-from argosy_runtime.backends.cuda import ComputeStream
+from argosy_runtime.backends.cuda import CudaStream
 from argosy_runtime.backends.tensorrt.library import trt
 from argosy_runtime.backends.tensorrt.memory import Block, BlockPool
 
@@ -22,9 +22,7 @@ CLASSES: Mapping[str, str] = {
 class Batches:
     """The rows in batches of `size` on the device; what is left over at the end is not used."""
 
-    def __init__(
-        self, rows: Sequence[Mapping[str, Array]], size: int, stream: ComputeStream, progress: Progress
-    ) -> None:
+    def __init__(self, rows: Sequence[Mapping[str, Array]], size: int, stream: CudaStream, progress: Progress) -> None:
         self.size = size
         self._rows, self._stream, self._progress = rows, stream, progress
         self._pool = BlockPool(stream)

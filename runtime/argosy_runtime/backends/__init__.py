@@ -1,8 +1,7 @@
 """Frameworks that run models: one file or folder per backend, each imported only when a model asks for it.
 
-What may live here: modules that follow `contract`, and what several of them share (`batching`). A backend
-knows nothing of schedulers, processes or wire formats; it sees an `InstanceSpec`, a `Host` and a
-`Responder`.
+What may live here: modules that follow `contract`, and what several of them share (`batching`, `device_batch`). A
+backend does not depend on schedulers, processes or wire formats; it sees an `InstanceSpec`, a `Host` and a `Responder`.
 """
 
 import importlib
@@ -20,9 +19,9 @@ from .contract import Host, InstanceSpec, Isolation, ModelInstance
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One backend: where its instances run by default, and the packages it needs with the extras that install them.
+    """One backend: where its instances run by default, and its packages with the extras that install them.
 
-    `device_tensors`: its models take inputs that lie in a device's memory.
+    `device_tensors`: its models take inputs that are in a device's memory.
     """
 
     isolation: Isolation
@@ -41,74 +40,73 @@ _ALIASES = {"libtorch": "pytorch"}
 
 
 class Backend(Protocol):
-    """What `resolve` returns: a module with the two functions that the contract names."""
+    """A module with the two functions of the contract, as `resolve` returns it."""
 
     def complete_config(self, model_dir: Path, version_dir: Path, config: ModelConfig) -> ModelConfig:
-        """Return a copy of `config` with what the model file itself knows filled in. Raises ServingError."""
+        """Return a copy of `config` with what the model file tells filled in. Raises ServingError."""
 
     def load(self, spec: InstanceSpec, host: Host) -> ModelInstance:
         """Return one loaded instance. Raises ServingError, or anything the framework or the model raises."""
 
 
 def names() -> tuple[str, ...]:
-    """Return every backend this server knows, installed or not."""
+    """Return the names of all backends, installed or not."""
     return tuple(_BACKENDS)
 
 
 def isolation(config: ModelConfig) -> Isolation:
-    """Return where a model's instances run: its parameter ISOLATION, else its backend's default. Raises
-    ServingError.
-    """
-    given = config.parameters["ISOLATION"].string_value if "ISOLATION" in config.parameters else ""
-    if not given:
+    """Return where a model's instances run: its parameter ISOLATION, or its backend's default. Raises ServingError."""
+    value = config.parameters["ISOLATION"].string_value if "ISOLATION" in config.parameters else ""
+    if not value:
         return default_isolation(config.backend)
     try:
-        return Isolation(given.lower())
+        return Isolation(value.lower())
     except ValueError:
-        text = f"model '{config.name}': ISOLATION is '{given}'; it can be 'process' or 'thread'"
+        text = f"model '{config.name}': ISOLATION is '{value}'; it can be 'process' or 'thread'"
         raise invalid(text) from None
 
 
 def default_isolation(name: str) -> Isolation:
-    """Return where instances run unless a configuration says otherwise. Imports nothing. ServingError: no such
-    backend.
+    """Return where a backend's instances run by default. Imports nothing.
+
+    Raises ServingError without such a backend.
     """
-    return _BACKENDS[_known(name)].isolation
+    return _BACKENDS[_canonical(name)].isolation
 
 
 def takes_device_tensors(config: ModelConfig) -> bool:
-    """Return whether a model may be given a tensor that another of this process left in a device's memory. Imports
-    nothing.
+    """Return whether a model takes tensors that another model of this process left in a device's memory.
+
+    Imports nothing.
     """
     row = _BACKENDS.get(_ALIASES.get(config.backend, config.backend))
     return row is not None and row.device_tensors and isolation(config) is Isolation.THREAD
 
 
 def brings_environment(config: ModelConfig) -> bool:
-    """Return whether a model's process starts in an environment that the model brings along."""
+    """Return whether a model's process starts in an environment of the model's own."""
     return config.backend == "python" and "EXECUTION_ENV_PATH" in config.parameters
 
 
 def resolve(name: str) -> Backend:
-    """Return the backend called `name`, imported on first use, which can take seconds: never call it on the event loop.
+    """Return a backend, imported on first use, which can take seconds: never call it on the event loop.
 
-    Raises ServingError: INVALID_ARG where there is no such backend, UNAVAILABLE where its package is not
-    installed.
+    Raises ServingError: INVALID_ARG where there is no such backend, UNAVAILABLE where its package is not installed.
     """
-    known = _known(name)
+    backend = _canonical(name)
     try:
-        return cast(Backend, importlib.import_module(f"{__name__}.{known}"))
+        return cast(Backend, importlib.import_module(f"{__name__}.{backend}"))
     except ModuleNotFoundError as missing:
-        raise _not_installed(known, missing) from missing
+        raise _not_installed(backend, missing) from missing
 
 
-def _known(name: str) -> str:
-    known = _ALIASES.get(name, name)
-    if known not in _BACKENDS:
+def _canonical(name: str) -> str:
+    backend = _ALIASES.get(name, name)
+    if backend not in _BACKENDS:
         raise invalid(
             f"unable to find backend library for backend '{name}', try specifying runtime on the model configuration."
         )
-    return known
+    return backend
 
 
 def _not_installed(backend: str, missing: ModuleNotFoundError) -> ServingError:

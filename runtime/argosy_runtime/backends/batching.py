@@ -160,7 +160,7 @@ class Batcher:
 
 
 class BatchedInstance:
-    """A loaded model whose requests a `Batcher` answers."""
+    """A loaded model that executes batches by a `Batcher`."""
 
     def __init__(self, config: ModelConfig, version: int, framework: Framework) -> None:
         self._name = config.name

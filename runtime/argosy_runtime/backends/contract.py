@@ -1,11 +1,11 @@
-"""What a backend is: how the server asks a framework to load a model and to execute a batch.
+"""The contract of a backend: how the server asks a framework to load a model and to execute a batch.
 
 A backend is a module of this package with two functions, and a row in the package's table:
 
-    complete_config(model_dir, version_dir, config) -> ModelConfig    what the model file itself knows (autofill)
+    complete_config(model_dir, version_dir, config) -> ModelConfig    what the model file itself tells (autofill)
     load(spec, host) -> ModelInstance        load one instance; raise ServingError (or anything) where it cannot
 
-It is imported only when a model needs it, so heavy frameworks cost nothing to those who do not use them. Everything
+A backend is imported only when a model needs it, so heavy frameworks cost nothing where they are not used. Everything
 here is called on the instance's own thread (or in its own process), never on the event loop.
 """
 
@@ -37,7 +37,7 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InstanceSpec:
-    """All that an instance is told when it loads. Nothing in it belongs to this process."""
+    """The arguments that an instance is loaded with. Nothing in it belongs to this process."""
 
     config: ModelConfig
     version: int
@@ -49,7 +49,7 @@ class InstanceSpec:
 
     @property
     def rank(self) -> int:
-        """Return which instances of a model get batches first: those on GPUs (0), then those on the CPU (1)."""
+        """Order in which a model's instances take batches: 0 on GPUs, 1 on the CPU."""
         return int(self.kind == "KIND_CPU")
 
 
@@ -63,7 +63,7 @@ class ExecutionTimes:
 
 
 class Responder(Protocol):
-    """Where the responses of one batch go. Safe to call from any thread, also after `execute` has returned."""
+    """Receiver of one batch's responses. Safe to call from any thread, also after `execute` has returned."""
 
     def send(self, index: int, response: InferResponse) -> None:
         """Answer request `index` of the batch. `response.final` ends it; later sends to it are dropped.
@@ -75,9 +75,7 @@ class Responder(Protocol):
         """Return whether the client of request `index` has gone."""
 
     def is_paused(self, index: int) -> bool:
-        """Return whether `send` would wait; for who answers many requests from one thread, and can say later what is
-        new.
-        """
+        """Return whether `send` would wait, for a backend that answers many requests from one thread."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ class UnloadModel(msgspec.Struct, frozen=True, tag=True):
 
 
 class IsModelReady(msgspec.Struct, frozen=True, tag=True):
-    """Whether a model (version "" = any) can answer. Answered by a bool."""
+    """Ask whether a model (version "" = any) can answer. Answered by a bool."""
 
     name: str
     version: str
@@ -152,10 +150,10 @@ class ActOnMetric(msgspec.Struct, frozen=True, tag=True):
 
 
 class EngineState(msgspec.Struct, frozen=True, tag=True):
-    """Where a backend stands that batches by itself, token by token. Told now and then, never answered.
+    """State of a backend that batches by itself, token by token. Reported now and then, never answered.
 
-    `waiting` requests have joined and have no token yet, `running` are generated for; `cache` is the share (0 to 1) in
-    use, None where that is not known. Tokens are totals since the instance was loaded.
+    `waiting` requests have joined and have no token yet, `running` ones are generated for; `cache` is the share (0
+    to 1) in use, None where that is unknown. Tokens are totals since the instance was loaded.
     """
 
     waiting: int
@@ -183,48 +181,50 @@ Answer = InferResponse | bool | float | None
 
 
 class Call(Protocol):
-    """Something a model asked of its server, on its way: an iterator over the answers. Safe from any thread."""
+    """A model's request to its server: an iterator over the answers. Safe from any thread."""
 
     def __iter__(self) -> "Call": ...
 
     def __next__(self) -> Answer:
-        """Waits for the next answer. Raises ServingError where what was asked for may not be."""
+        """Wait for the next answer. Raises ServingError where the server refuses the call."""
 
     def cancel(self) -> None:
-        """No further answers are wanted; an inference is cancelled as if its client had gone."""
+        """Drop further answers; an inference is cancelled as if its client had gone."""
 
-    def when_ready(self, tell: Callable[[], None]) -> None:
-        """Call `tell` once, as soon as `next` would not wait; at once, or later from any thread."""
+    def when_ready(self, notify: Callable[[], None]) -> None:
+        """Call `notify` once, as soon as `next` would not wait: at once, or later from any thread."""
 
 
 class Host(Protocol):
-    """What the server offers a model while it runs (Triton's business logic scripting)."""
+    """The services of the server for a running model (Triton's business logic scripting)."""
 
     def call(self, what: Infer | ServerCall) -> Call:
-        """Ask for something. Does not wait."""
+        """Begin a call. Does not wait."""
 
     def log(self, level: str, message: str) -> None:
-        """A line in the server's log; level is error, warning, info or verbose. Nothing is answered."""
+        """Write a line to the server's log; level is error, warning, info or verbose. Nothing is answered."""
 
-    def tell(self, state: EngineState) -> None:
-        """How a backend that batches by itself gets on, for the metrics. Nothing is answered."""
+    def report(self, state: EngineState) -> None:
+        """Report the state of a backend that batches by itself, for the metrics. Nothing is answered."""
 
     def lost(self, error: ServingError) -> None:
-        """Give this instance up, from any thread: what it owes is answered with the error, and another one replaces it.
+        """Fail this instance, from any thread.
+
+        Its open requests are answered with the error, and another one replaces it.
 
         In a process of its own that process ends, and this does not return.
         """
 
 
 class ModelInstance(Protocol):
-    """One loaded copy of a model."""
+    """One loaded instance of a model."""
 
     def execute(self, requests: Sequence[InferRequest], responder: Responder) -> ExecutionTimes | None:
         """Work on a batch. When it returns, the instance takes the next one.
 
         Times mean that every request has its last response. A backend that answers later (decoupled, continuous
-        batching) returns None at once and goes on sending.
-        An exception fails every request of the batch that has no final response yet.
+        batching) returns None at once and goes on sending. An exception fails every request of the batch that
+        has no final response yet.
         """
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """A CUDA stream, memory and graphs by the driver alone, for frameworks whose Python has none of them.
 
-Of `libcuda`, which every machine with NVIDIA's driver has; names and meanings as in
+The functions are those of `libcuda`, which every machine with NVIDIA's driver has; names and meanings as in
 https://docs.nvidia.com/cuda/cuda-driver-api/.
 """
 
@@ -25,61 +25,49 @@ Priority = Literal["", "highest", "lowest"]
 
 
 class DeviceStream(Protocol):
-    """Where an instance's copies happen, one after the other and before or after its kernels."""
+    """Order of an instance's copies, one after the other and before or after its kernels."""
 
     @property
     def handle(self) -> int:
-        """What a framework is told, to work on this stream."""
+        """The number by which a framework works on this stream."""
 
     def copy(self, target: int, source: int, size: int) -> None:
-        """Begin to copy so many bytes from one address to another; either may be the host's or the device's."""
+        """Begin to copy bytes from one address to another; either may be the host's or the device's."""
 
     def pinned(self, size: int) -> Array:
-        """So many bytes of page-locked memory, as uint8; it lasts as long as the array."""
+        """Allocate page-locked memory, as uint8; it lasts as long as the array."""
 
     def synchronize(self) -> None:
-        """Wait until all that was begun is over."""
+        """Wait until all copies and kernels on the stream have ended."""
 
     def close(self) -> None:
-        """Give the stream back; what was copied stays."""
+        """Destroy the stream; copied data stays."""
 
 
-class DeviceHeap(Protocol):
-    """A device's memory by address. Any thread may call it."""
+class CudaGraph:
+    """Work that was captured once, and is launched as one."""
 
-    def allocate(self, size: int) -> int:
-        """Allocate so many bytes. Return their address, a multiple of 256. Raises ServingError where there is
-        no room.
-        """
-
-    def free(self, address: int) -> None:
-        """Give them back: nothing on the device uses them any more."""
-
-
-class Graph(Protocol):
-    """Work that was captured once and is launched as a whole."""
+    def __init__(self, stream: "CudaStream", captured: ctypes.c_void_p) -> None:
+        self._stream = stream
+        self._executable = ctypes.c_void_p()
+        try:
+            _call("cuGraphInstantiateWithFlags", ctypes.byref(self._executable), captured, ctypes.c_uint64(0))
+        finally:
+            _call("cuGraphDestroy", captured)
 
     def launch(self) -> None:
-        """Begin it on the stream that it was captured on."""
+        """Begin the work on the stream that it was captured on."""
+        self._stream.enter()
+        _call("cuGraphLaunch", self._executable, ctypes.c_void_p(self._stream.handle))
 
     def close(self) -> None:
-        """Give it back."""
-
-
-class ComputeStream(DeviceStream, DeviceHeap, Protocol):
-    """A stream for frameworks that are given addresses: with the device's memory, and graphs of what it is told."""
-
-    def enter(self) -> None:
-        """Make the device this thread's, for a framework that asks which it is."""
-
-    def capture(self, work: Callable[[], bool]) -> Graph | None:
-        """Capture what `work` begins on the stream as a graph. Return None where it says that it could not. Raises
-        ServingError.
-        """
+        """Destroy the graph."""
+        self._stream.enter()
+        _call("cuGraphExecDestroy", self._executable)
 
 
 class CudaStream:
-    """One on a GPU, which the framework shares: both use the device's primary context. Raises ServingError."""
+    """A stream of a GPU, in the device's primary context, which the framework uses too. Raises ServingError."""
 
     def __init__(self, device_id: int, priority: Priority = "") -> None:
         self._device = ctypes.c_int()
@@ -95,45 +83,47 @@ class CudaStream:
             _call("cuStreamCreate", ctypes.byref(self._stream), _STREAM_NON_BLOCKING)
 
     def enter(self) -> None:
-        """See `ComputeStream`: calls go to whichever context is this thread's."""
+        """Make the device's context this thread's: calls of the driver, and of some frameworks, go to that one."""
         _call("cuCtxSetCurrent", self._context)
 
     @property
     def handle(self) -> int:
-        """See `DeviceStream`."""
         return self._stream.value or 0
 
     def copy(self, target: int, source: int, size: int) -> None:
-        """See `DeviceStream`."""
         if not size:
             return
         self.enter()
         _call("cuMemcpyAsync", ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(size), self._stream)
 
     def pinned(self, size: int) -> Array:
-        """See `DeviceStream`."""
         self.enter()
         return _Pinned(self._context, size).array()
 
     def synchronize(self) -> None:
-        """See `DeviceStream`."""
         self.enter()
         _call("cuStreamSynchronize", self._stream)
 
     def allocate(self, size: int) -> int:
-        """See `DeviceHeap`."""
+        """Allocate memory of the device. Return its address, a multiple of 256. Safe from any thread.
+
+        Raises ServingError where the device has too little.
+        """
         self.enter()
         address = ctypes.c_uint64()
         _call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(size, 1)))
         return address.value
 
     def free(self, address: int) -> None:
-        """See `DeviceHeap`."""
+        """Free memory that nothing on the device uses any more. Safe from any thread."""
         self.enter()
         _call("cuMemFree_v2", ctypes.c_uint64(address))
 
-    def capture(self, work: Callable[[], bool]) -> Graph | None:
-        """See `ComputeStream`."""
+    def capture(self, work: Callable[[], bool]) -> CudaGraph | None:
+        """Capture as a graph what `work` begins on the stream; None where `work` or the capture fails.
+
+        Raises ServingError.
+        """
         self.enter()
         graph = ctypes.c_void_p()
         _call("cuStreamBeginCapture_v2", self._stream, _CAPTURE_THREAD_LOCAL)
@@ -147,35 +137,12 @@ class CudaStream:
             if graph:
                 _call("cuGraphDestroy", graph)
             return None
-        return _Graph(self, graph)
+        return CudaGraph(self, graph)
 
     def close(self) -> None:
-        """See `DeviceStream`."""
         self.enter()
         _call("cuStreamDestroy_v2", self._stream)
         _call("cuDevicePrimaryCtxRelease_v2", self._device)
-
-
-class _Graph:
-    """See `Graph`."""
-
-    def __init__(self, stream: CudaStream, captured: ctypes.c_void_p) -> None:
-        self._stream = stream
-        self._executable = ctypes.c_void_p()
-        try:
-            _call("cuGraphInstantiateWithFlags", ctypes.byref(self._executable), captured, ctypes.c_uint64(0))
-        finally:
-            _call("cuGraphDestroy", captured)
-
-    def launch(self) -> None:
-        """See `Graph`."""
-        self._stream.enter()
-        _call("cuGraphLaunch", self._executable, ctypes.c_void_p(self._stream.handle))
-
-    def close(self) -> None:
-        """See `Graph`."""
-        self._stream.enter()
-        _call("cuGraphExecDestroy", self._executable)
 
 
 def compute_capability(device_id: int) -> str:
@@ -195,7 +162,7 @@ def _rank(priority: Priority) -> ctypes.c_int:
 
 
 class _Pinned:
-    """Page-locked memory, given back with the last array over it."""
+    """Page-locked memory, freed with the last array over it."""
 
     def __init__(self, context: ctypes.c_void_p, size: int) -> None:
         self._context = context
@@ -204,7 +171,7 @@ class _Pinned:
         _call("cuMemHostAlloc", ctypes.byref(self._address), ctypes.c_size_t(size), _PORTABLE)
 
     def array(self) -> Array:
-        """Over all of it."""
+        """Return an array over all of it."""
         return np.asarray(self)
 
     @property

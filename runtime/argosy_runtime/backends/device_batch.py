@@ -97,11 +97,11 @@ class DeviceBatch:
 
     def gather(self, tensors: Sequence[Tensor], *, scalar: bool) -> DeviceInput:
         """Return the tensors joined along the first dimension; one element without any dimension if `scalar`."""
-        joined = self._in_place(tensors[0]) if len(tensors) == 1 else None
+        joined = self._aligned(tensors[0]) if len(tensors) == 1 else None
         joined = joined or self._joined(tensors)
         return replace(joined, shape=()) if scalar and prod(joined.shape) == 1 else joined
 
-    def _in_place(self, tensor: Tensor) -> DeviceInput | None:
+    def _aligned(self, tensor: Tensor) -> DeviceInput | None:
         """Return a tensor that is on the device at an aligned address, None where it is not."""
         present = self._present(tensor)
         return None if present is None or present.address % self._alignment else present

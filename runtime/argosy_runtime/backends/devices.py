@@ -1,4 +1,4 @@
-"""Which GPUs an instance is given that may span several (KIND_MODEL)."""
+"""GPUs of an instance that may span several (KIND_MODEL)."""
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
@@ -14,13 +14,13 @@ def named_gpus(config: ModelConfig) -> tuple[int, ...]:
 
     Raises ServingError (INVALID_ARG).
     """
-    given = Parameters(config).text(GPU_DEVICE_IDS)
-    if not given.strip():
+    value = Parameters(config).text(GPU_DEVICE_IDS)
+    if not value.strip():
         return ()
-    words = [word.strip() for word in given.split(",")]
+    words = [word.strip() for word in value.split(",")]
     if not all(word.isascii() and word.isdigit() for word in words) or len(set(map(int, words))) < len(words):
         raise invalid(
-            f"model '{config.name}': parameter '{GPU_DEVICE_IDS}' is '{given}', expected different GPUs, such as 0,1"
+            f"model '{config.name}': parameter '{GPU_DEVICE_IDS}' is '{value}', expected different GPUs, such as 0,1"
         )
     return tuple(map(int, words))
 

@@ -1,4 +1,4 @@
-"""DLPack by addresses, for frameworks that are given addresses: what others left on a device, and our own for others.
+"""DLPack by addresses: memory of other frameworks on a device, and our own memory for other frameworks.
 
 The structures are those of https://dmlc.github.io/dlpack/latest/c_api.html, unversioned, in capsules called `dltensor`.
 """
@@ -47,14 +47,14 @@ _get_raw = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
 
 
 def address_of(exporter: Any) -> tuple[int, object]:
-    """Return where a block begins, and what keeps it there."""
+    """Return the address of a framework's memory, and what keeps that memory."""
     capsule = exporter.__dlpack__()
     managed = _Managed.from_address(_get(capsule, _NAME))
     return (managed.tensor.data or 0) + managed.tensor.byte_offset, (exporter, capsule)
 
 
-def capsule(address: int, size: int, device: tuple[int, int], keeper: object) -> object:
-    """So many bytes of a device as a flat tensor of bytes; `keeper` lasts until who takes it lets go of it."""
+def capsule(address: int, size: int, device: tuple[int, int], owner: object) -> object:
+    """Return bytes of a device as a flat tensor of bytes; `owner` lives until the importer releases the tensor."""
     shape = (ctypes.c_int64 * 1)(size)
     managed = _Managed()
     managed.tensor = _Tensor(
@@ -67,26 +67,26 @@ def capsule(address: int, size: int, device: tuple[int, int], keeper: object) ->
         0,
     )
     managed.deleter = ctypes.cast(_delete, ctypes.c_void_p)
-    place = ctypes.addressof(managed)
-    _lent[place] = (managed, shape, keeper)
-    made: object = _new(place, _NAME, ctypes.cast(_destroy, ctypes.c_void_p))
+    location = ctypes.addressof(managed)
+    _lent[location] = (managed, shape, owner)
+    made: object = _new(location, _NAME, ctypes.cast(_destroy, ctypes.c_void_p))
     return made
 
 
 _lent: Final[dict[int, object]] = {}
-"""What others hold, by the address of its structure."""
+"""Exported tensors that are not released yet, by the address of their structure."""
 
 
-def _let_go(managed: int) -> None:
+def _release(managed: int) -> None:
     _lent.pop(managed, None)
 
 
-def _let_go_unused(capsule: int) -> None:
-    if _is_unused(capsule, _NAME):  # who takes it renames it, and calls the deleter itself
+def _release_unused(capsule: int) -> None:
+    if _is_unused(capsule, _NAME):  # an importer renames the capsule, and calls the deleter itself
         _lent.pop(_get_raw(capsule, _NAME), None)
 
 
-_delete: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_let_go)
-_destroy: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_let_go_unused)
+_delete: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_release)
+_destroy: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_release_unused)
 
 __all__ = ["CPU", "CUDA", "address_of", "capsule"]

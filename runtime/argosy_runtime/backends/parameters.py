@@ -1,4 +1,4 @@
-"""Reading a configuration's `parameters`, which are all strings."""
+"""Typed reading of a configuration's `parameters`, which are all strings."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -27,26 +27,26 @@ class Parameters:
         return name in self._values
 
     def starting_with(self, prefix: str) -> dict[str, str]:
-        """Return those whose name begins so."""
+        """Return the parameters whose names begin with a prefix."""
         return {name: value for name, value in self._values.items() if name.startswith(prefix)}
 
     def text(self, name: str, default: str = "") -> str:
-        """Return the value as it stands."""
+        """Return a parameter as it is written."""
         return self._values.get(name, default)
 
     def integer(self, name: str, default: int, minimum: int | None = None) -> int:
-        """Return a whole number."""
+        """Return an integer."""
         number = self._read(name, default, int, "a whole number")
         if minimum is not None and number < minimum:
             raise invalid(f"model '{self._model}': parameter '{name}' is {number}, expected {minimum} or more")
         return number
 
     def number(self, name: str, default: float) -> float:
-        """Any number."""
+        """Return a number."""
         return self._read(name, default, float, "a number")
 
     def flag(self, name: str, default: bool) -> bool:
-        """true or false, on or off, yes or no, 1 or 0."""
+        """Return a boolean: true or false, on or off, yes or no, 1 or 0."""
         return self._read(name, default, _flag, "true or false")
 
     def _read(self, name: str, default: T, parse: Callable[[str], T], expected: str) -> T:

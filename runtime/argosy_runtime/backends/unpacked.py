@@ -1,8 +1,8 @@
-"""Archives of environments, unpacked in the temporary folder: once for all that use them, gone when none does.
+"""Archives of environments, unpacked in the temporary folder: once for all that use them, removed when nothing does.
 
-What uses a folder holds a shared lock on it, which the kernel takes back however a process ends. So what is locked by
-nothing is left over, be it whole or a half that a killed server was unpacking, and any server of this user may remove
-it. It is renamed first, so that nothing takes it while it goes. On a file system without such locks nothing is removed.
+A user of a folder holds a shared lock on it, which the kernel releases however a process ends. So a folder without a
+lock is a leftover, complete or half unpacked by a killed server, and any server of this user may remove it. It is
+renamed first, so that nothing takes it while it is removed. On a file system without such locks nothing is removed.
 
 Servers of another release that hold no lock have other names for their folders.
 """
@@ -23,14 +23,14 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Unpacked:
-    """A folder with what an archive holds, which stays until `release`."""
+    """A folder with an archive's contents, which stays until `release`."""
 
     def __init__(self, folder: Path, lock: int) -> None:
         self.folder = folder
         self._lock = lock
 
     def release(self) -> None:
-        """Give the folder up: `remove_unused` may take it."""
+        """Release the folder: `remove_unused` may remove it."""
         lock, self._lock = self._lock, -1
         if lock >= 0:
             os.close(lock)
@@ -39,19 +39,19 @@ class Unpacked:
 def unpack(archive: Path) -> Unpacked:
     """Unpack an archive, unless that has been done for the same path, size and time. Return its folder.
 
-    Raises OSError, and what is in BROKEN_TAR.
+    Raises OSError, and the errors of BROKEN_TAR.
     """
     stat = archive.stat()
     key = hashlib.sha256(f"{archive.resolve()}:{stat.st_size}:{stat.st_mtime_ns}".encode()).hexdigest()[:24]
     target = Path(tempfile.gettempdir()) / f"{_prefix()}{key}"
     while True:
-        found = _hold(target) or _unpacked(archive, target)
-        if found is not None:
-            return found
+        unpacked = _hold(target) or _unpacked(archive, target)
+        if unpacked is not None:
+            return unpacked
 
 
 def remove_unused() -> None:
-    """Remove the unpacked environments of this user that nothing uses; what cannot be removed stays."""
+    """Remove this user's unpacked environments that nothing uses. A folder that cannot be removed stays."""
     for folder in list(Path(tempfile.gettempdir()).glob(f"{_prefix()}*")):
         _remove_if_unused(folder)
 
@@ -61,7 +61,7 @@ def _prefix() -> str:
 
 
 def _hold(folder: Path) -> Unpacked | None:
-    """Lock a folder against removal, and return it; None where there is none. Raises OSError."""
+    """Lock a folder against removal, and return it; None where it does not exist. Raises OSError."""
     try:
         _check_owner(folder, folder.lstat())
         lock = os.open(folder, _OPEN)
@@ -79,13 +79,13 @@ def _hold(folder: Path) -> Unpacked | None:
     return None
 
 
-def _check_owner(folder: Path, found: os.stat_result) -> None:
-    if found.st_uid != os.getuid():
+def _check_owner(folder: Path, status: os.stat_result) -> None:
+    if status.st_uid != os.getuid():
         raise PermissionError(f"'{folder}' belongs to another user: have it removed, or set TMPDIR")
 
 
 def _lock(folder: int) -> None:
-    """Lock a folder against removal, which is not done where there are no locks. Raises OSError."""
+    """Lock a folder against removal, where the file system has locks. Raises OSError."""
     try:
         fcntl.flock(folder, fcntl.LOCK_SH)
     except OSError as error:
@@ -94,7 +94,7 @@ def _lock(folder: int) -> None:
 
 
 def _is_at(lock: int, folder: Path) -> bool:
-    """Return whether a locked folder is still in its place: it may have been removed before it was locked."""
+    """Return whether a locked folder is still at its path: it may have been removed before it was locked."""
     try:
         return os.path.samestat(os.fstat(lock), os.stat(folder, follow_symlinks=False))
     except FileNotFoundError:
@@ -102,10 +102,10 @@ def _is_at(lock: int, folder: Path) -> bool:
 
 
 def _unpacked(archive: Path, target: Path) -> Unpacked | None:
-    """Unpack to a folder of its own, and rename that. Returns None where another process has done so meanwhile."""
+    """Unpack to a temporary folder, and rename that. Return None where another process was faster."""
     partial = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
-    held = _hold(partial)
-    if held is None:
+    unpacked = _hold(partial)
+    if unpacked is None:
         return None
     published = False
     try:
@@ -114,14 +114,14 @@ def _unpacked(archive: Path, target: Path) -> Unpacked | None:
         published = _published(partial, target)
     finally:
         if not published:
-            held.release()
+            unpacked.release()
             shutil.rmtree(partial, ignore_errors=True)
-    held.folder = target
-    return held if published else None
+    unpacked.folder = target
+    return unpacked if published else None
 
 
 def _published(partial: Path, target: Path) -> bool:
-    """Rename `partial` to `target`; False where there is one already. Raises OSError."""
+    """Rename `partial` to `target`. Return False where `target` exists already. Raises OSError."""
     try:
         partial.rename(target)
     except OSError:

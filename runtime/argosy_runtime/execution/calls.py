@@ -181,5 +181,4 @@ class _Inference:
                 self.submission.pause()
 
     def deliver(self, response: InferResponse) -> None:
-        """See `Deliver`."""
         self._deliver(self._call, response)

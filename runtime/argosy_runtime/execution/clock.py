@@ -30,11 +30,9 @@ class LoopClock:
         self._loop = asyncio.get_running_loop()
 
     def now(self) -> int:
-        """See `Clock`."""
         return monotonic_ns()
 
     def call_at(self, when: int, callback: Callable[[], None]) -> Timer:
-        """See `Clock`."""
         return self._loop.call_later(max(0, when - monotonic_ns()) / 1e9, callback)
 
 

@@ -165,13 +165,11 @@ class Dispatcher:
             self._drained.set_result(None)
 
     def instance_added(self, number: int) -> None:
-        """See `GroupListener`."""
         self._queue_up(number)
         self._scheduler.instance_added(number)
         self._advance(self._clock.now())
 
     def instance_died(self, number: int) -> None:
-        """See `GroupListener`."""
         if number in self._free:
             self._free.remove(number)
         self._scheduler.instance_died(number)
@@ -349,19 +347,15 @@ class _Running:
         self._batch = batch
 
     def answered(self, responses: list[InferResponse], times: ExecutionTimes) -> None:
-        """See `RunListener`."""
         self._dispatcher.answered(self._number, self._batch, responses, times)
 
     def free(self) -> None:
-        """See `RunListener`."""
         self._dispatcher.free(self._number)
 
     def respond(self, index: int, response: InferResponse) -> None:
-        """See `RunListener`."""
         self._dispatcher.answered_one(self._number, self._batch[index], response)
 
     def done(self, times: ExecutionTimes | None) -> None:
-        """See `RunListener`."""
         self._dispatcher.executed(self._batch, times)
 
 

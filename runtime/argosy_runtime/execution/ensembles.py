@@ -114,7 +114,6 @@ class EnsembleRequest:
             self.follow(self._run.receive(call, response))
 
     def cancel(self) -> None:
-        """See `Submission`."""
         text = f"{self._request.log_prefix}Request was cancelled"
         self._send(InferResponse(error=ServingError(ErrorKind.CANCELLED, text, FailureReason.CANCELED)))
 
@@ -125,7 +124,6 @@ class EnsembleRequest:
             call.submission.pause()
 
     def resume(self) -> None:
-        """See `Submission`."""
         self._paused = False
         for call in list(self.open):
             call.submission.resume()
@@ -181,7 +179,6 @@ class OpenCall:
         self.submission: Submission = _NOT_YET
 
     def receive(self, response: InferResponse) -> None:
-        """See `Deliver`."""
         if response.final:
             self._request.open.discard(self)
             self.submission = _NOT_YET  # It leads back here: without the circle all of it goes at once.

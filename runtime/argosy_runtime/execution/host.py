@@ -47,7 +47,6 @@ class HostCalls:
         self._open: dict[int, OpenCall] = {}
 
     def call(self, what: Infer | ServerCall) -> Call:
-        """See `Host`."""
         number = next(self._ids)
         call = self._open[number] = OpenCall(number, self._line)
         try:
@@ -61,15 +60,12 @@ class HostCalls:
         return call
 
     def log(self, level: str, message: str) -> None:
-        """See `Host`."""
         self._line.do(-1, Log(level, message), False)
 
-    def tell(self, state: EngineState) -> None:
-        """See `Host`."""
+    def report(self, state: EngineState) -> None:
         self._line.do(-1, state, False)
 
     def lost(self, error: ServingError) -> None:
-        """See `Host`."""
         self._line.lost(error)
 
     def respond(self, number: int, response: InferResponse) -> None:
@@ -96,7 +92,7 @@ class OpenCall:
         self._bytes = 0
         self._over = False
         self._paused = False
-        self._tell: Callable[[], None] | None = None
+        self._notify: Callable[[], None] | None = None
 
     def __iter__(self) -> "OpenCall":
         return self
@@ -118,20 +114,18 @@ class OpenCall:
         return answer
 
     def cancel(self) -> None:
-        """See `Call`."""
         with self._lock:
             if self._over:
                 return
         self._line.change(self._number, "cancel")
 
-    def when_ready(self, tell: Callable[[], None]) -> None:
-        """See `Call`."""
+    def when_ready(self, notify: Callable[[], None]) -> None:
         with self._lock:
             ready = self._ready()
             if not ready:
-                self._tell = tell
+                self._notify = notify
         if ready:
-            tell()
+            notify()
         else:
             self._line.expect(1)
 
@@ -142,16 +136,16 @@ class OpenCall:
                 self._answers.append(answer)
                 self._bytes += _size(answer)
             self._over = self._over or last
-            tell, self._tell = self._tell, None
+            notify, self._notify = self._notify, None
             many = len(self._answers) >= HIGH_WATER or self._bytes >= HIGH_BYTES
             full = many and not (self._paused or self._over)
             if full:
                 self._paused = True
         if full:
             self._line.change(self._number, "pause")
-        if tell is not None:
+        if notify is not None:
             self._line.expect(-1)
-            tell()
+            notify()
 
     def _ready(self) -> bool:
         return self._over or bool(self._answers)

@@ -59,15 +59,12 @@ class Run:
             self.listener.free()
 
     def cancel(self, index: int) -> None:
-        """See `Instance`."""
         self.instance.cancel(self, index)
 
     def pause(self, index: int) -> None:
-        """See `Instance`."""
         self.instance.pause(self, index)
 
     def resume(self, index: int) -> None:
-        """See `Instance`."""
         self.instance.resume(self, index)
 
 

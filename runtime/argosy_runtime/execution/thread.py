@@ -39,7 +39,6 @@ class ThreadRun:
         self._paused: set[int] = set()
 
     def send(self, index: int, response: InferResponse) -> None:
-        """See `Responder`."""
         with self._changed:
             if not response.final:
                 self._changed.wait_for(lambda: not self._holds_back(index))
@@ -49,11 +48,9 @@ class ThreadRun:
         self._instance.post_response(self.number, index, response)
 
     def is_cancelled(self, index: int) -> bool:
-        """See `Responder`."""
         return index in self._cancelled
 
     def is_paused(self, index: int) -> bool:
-        """See `Responder`."""
         return self._holds_back(index)
 
     def end(self) -> list[tuple[int, InferResponse]]:
@@ -97,20 +94,16 @@ class ThreadLine:
         self._changed = threading.Condition()
 
     def infer(self, call: int, request: InferRequest, decoupled: bool) -> None:
-        """See `CallLine`."""
         self._post(self._calls.infer, call, request, decoupled)
 
     def do(self, call: int, what: ServerCall, answered: bool) -> None:
-        """See `CallLine`."""
         self._post(self._calls.do, call, what, answered)
 
     def change(self, call: int, how: str) -> None:
-        """See `CallLine`."""
         changes = {"cancel": self._calls.cancel, "pause": self._calls.pause, "resume": self._calls.resume}
         self._post(changes[how], call)
 
     def wait(self, ready: Callable[[], bool]) -> None:
-        """See `CallLine`."""
         with self._changed:
             self._changed.wait_for(ready)
 
@@ -118,7 +111,6 @@ class ThreadLine:
         """See `CallLine`: the event loop tells of answers by itself."""
 
     def lost(self, error: ServingError) -> None:
-        """See `CallLine`."""
         self._post(self._lost, error)
 
     def close(self) -> None:
@@ -258,7 +250,6 @@ class ThreadInstance(Instance):
         self._fail_all(error)
 
     def give_up(self, words: str) -> None:
-        """See `Instance`."""
         text = f"model instance '{self.name}' met an error of its device, and starts again: {words}"
         self._lost(internal(text, device_error=words))
 
@@ -267,27 +258,22 @@ class ThreadInstance(Instance):
         self._work.put(given)
 
     def cancel(self, run: Run, index: int) -> None:
-        """See `Instance`."""
         if (given := self._given.get(run.id)) is not None:
             given.cancel(index)
 
     def pause(self, run: Run, index: int) -> None:
-        """See `Instance`."""
         if (given := self._given.get(run.id)) is not None:
             given.pause(index)
 
     def resume(self, run: Run, index: int) -> None:
-        """See `Instance`."""
         if (given := self._given.get(run.id)) is not None:
             given.resume(index)
 
     def respond(self, call: int, response: InferResponse) -> None:
-        """See `execution.calls.Answers`."""
         self._host.respond(call, response)
         self._line.changed()
 
     def reply(self, call: int, value: Value, error: ServingError | None) -> None:
-        """See `execution.calls.Answers`."""
         self._host.reply(call, value, error)
         self._line.changed()
 

@@ -69,7 +69,6 @@ class _WarmUpBatch:
         self._clock = clock
 
     def answered(self, responses: list[InferResponse], times: ExecutionTimes) -> None:
-        """See `RunListener`."""
         for index, response in enumerate(responses):
             self.respond(index, response)
         self.done(times)
@@ -78,7 +77,6 @@ class _WarmUpBatch:
         """See `RunListener`."""
 
     def respond(self, index: int, response: InferResponse) -> None:
-        """See `RunListener`."""
         self._error = self._error or response.error
         if response.final:
             self._statistics.answered(self._batch[index], response, self._clock.now(), warm_up=True)
@@ -86,7 +84,6 @@ class _WarmUpBatch:
             self._tell()
 
     def done(self, times: ExecutionTimes | None) -> None:
-        """See `RunListener`."""
         self._statistics.executed(self._batch, times, self._clock.now())
         self._running = False
         self._tell()

@@ -78,19 +78,15 @@ class DynamicBatcher:
 
     @property
     def pending(self) -> int:
-        """See `Scheduler`."""
         return len(self._queue)
 
     def submit(self, queued: QueuedRequest) -> ServingError | None:
-        """See `Scheduler`."""
         return self._queue.push(queued)
 
     def cancel(self, queued: QueuedRequest) -> bool:
-        """See `Scheduler`."""
         return self._queue.remove(queued)
 
     def drain(self) -> list[QueuedRequest]:
-        """See `Scheduler`."""
         return self._queue.take(len(self._queue))
 
     def instance_added(self, instance: int) -> None:
@@ -106,7 +102,6 @@ class DynamicBatcher:
         """See `Scheduler`."""
 
     def advance(self, now: int, free: Sequence[int]) -> Decision:
-        """See `Scheduler`."""
         decision = Decision()
         for queued in self._queue.expire(now):
             decision.refused.append(Refusal(queued, timeout_error(queued)))

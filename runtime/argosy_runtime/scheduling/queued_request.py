@@ -90,18 +90,15 @@ class QueuedRequest:
         self.succeeded = False
 
     def cancel(self) -> None:
-        """See `Submission`."""
         if self.owner is not None:
             self.owner.cancel(self)
 
     def pause(self) -> None:
-        """See `Submission`."""
         self.paused = True
         if self.run is not None:
             self.run.pause(self.index)
 
     def resume(self) -> None:
-        """See `Submission`."""
         self.paused = False
         if self.run is not None:
             self.run.resume(self.index)

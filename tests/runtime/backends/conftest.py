@@ -86,8 +86,8 @@ class FakeCall:
     def cancel(self) -> None:
         self.cancelled.set()
 
-    def when_ready(self, report: Callable[[], None]) -> None:
-        threading.Thread(target=report).start()
+    def when_ready(self, notify: Callable[[], None]) -> None:
+        threading.Thread(target=notify).start()
 
 
 @dataclass
@@ -117,7 +117,7 @@ class FakeHost:
     def log(self, level: str, message: str) -> None:
         self.lines.append((level, message))
 
-    def tell(self, state: EngineState) -> None:
+    def report(self, state: EngineState) -> None:
         self.states.append(state)
 
     def lost(self, error: ServingError) -> None:

@@ -1,4 +1,4 @@
-"""Filling in a configuration from an ONNX file's signature, as Triton does."""
+"""Autofill of a configuration from an ONNX file's signature, as in Triton."""
 
 from collections.abc import Mapping
 
@@ -17,8 +17,8 @@ BATCH_SETTING = "default-max-batch-size"
 def completed(config: ModelConfig, signature: Signature) -> ModelConfig:
     """Return a copy of `config` with the batching and the inputs or outputs it lacks.
 
-    Raises ServingError where a max_batch_size is set but the model has no batch dimension, or a datatype
-    has no name.
+    Raises ServingError where a max_batch_size is set but the model has no batch dimension, or where a datatype has
+    no V2 name.
     """
     result = ModelConfig()
     result.CopyFrom(config)

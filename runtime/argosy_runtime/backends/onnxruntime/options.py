@@ -34,7 +34,7 @@ _ARENA_STRATEGIES = {"0": "kNextPowerOfTwo", "1": "kSameAsRequested"}
 
 
 def session_options(config: ModelConfig) -> ort.SessionOptions:
-    """Threads, execution mode, graph optimization, memory and custom operators.
+    """Return a session's threads, execution mode, graph optimization, memory and custom operators.
 
     Raises ServingError (INVALID_ARG).
     """
@@ -43,7 +43,7 @@ def session_options(config: ModelConfig) -> ort.SessionOptions:
     level = config.optimization.graph.level
     options.graph_optimization_level = _LEVELS.get(level, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
     options.execution_mode = _execution_mode(parameters)
-    _size_threads(options, parameters)
+    _size_thread_pools(options, parameters)
     options.enable_cpu_mem_arena = parameters.flag("enable_mem_arena", True)
     options.enable_mem_pattern = parameters.flag("enable_mem_pattern", True)
     for name, value in parameters.starting_with("session.").items():
@@ -53,7 +53,7 @@ def session_options(config: ModelConfig) -> ort.SessionOptions:
     return options
 
 
-def _size_threads(settings: ort.SessionOptions, parameters: Parameters) -> None:
+def _size_thread_pools(settings: ort.SessionOptions, parameters: Parameters) -> None:
     """Give a session the threads that its configuration asks for, or a share in the process's pool.
 
     The library by itself counts the machine's processors, for each session. Without a limit that is left to it.
@@ -74,7 +74,7 @@ def _size_threads(settings: ort.SessionOptions, parameters: Parameters) -> None:
 
 @cache
 def _has_pool(threads: int) -> bool:
-    """Make the pool, once; False where the library's release has none, or where a session was opened before."""
+    """Create the pool, once. Return False where the library's release has none, or a session was opened before."""
     try:
         ort.set_global_thread_pool_sizes(threads, 1)
     except Exception:
@@ -83,7 +83,7 @@ def _has_pool(threads: int) -> bool:
 
 
 def run_options(config: ModelConfig) -> ort.RunOptions | None:
-    """Options of every run, None where the defaults will do."""
+    """Return the options of every run, None where the defaults suffice."""
     shrinkage = Parameters(config).text(SHRINKAGE)
     if not shrinkage:
         return None
@@ -93,28 +93,28 @@ def run_options(config: ModelConfig) -> ort.RunOptions | None:
 
 
 def providers(config: ModelConfig, kind: str, device_id: int, stream: int | None = None) -> list[Provider]:
-    """Return what runs the graph, most wanted first; the CPU always comes last. `stream`: a CUDA stream's handle.
+    """Return the execution providers in order of preference; the CPU is always last. `stream`: a CUDA stream's handle.
 
     Raises ServingError (INVALID_ARG).
     """
     accelerators = config.optimization.execution_accelerators
-    wanted: list[Provider] = []
+    chosen: list[Provider] = []
     if kind == "KIND_GPU":
         cuda: dict[str, str] = {}
-        given = {"device_id": str(device_id)} | ({} if stream is None else {"user_compute_stream": str(stream)})
+        device = {"device_id": str(device_id)} | ({} if stream is None else {"user_compute_stream": str(stream)})
         for accelerator in accelerators.gpu_execution_accelerator:
             if accelerator.name == "tensorrt":
-                wanted.append((TENSORRT, given | _tensorrt(accelerator.parameters)))
+                chosen.append((TENSORRT, device | _tensorrt(accelerator.parameters)))
             elif accelerator.name == "cuda":
                 cuda.update(accelerator.parameters)
             else:
                 raise _unknown(accelerator.name)
-        wanted.append((CUDA, {**_cuda(Parameters(config)), **cuda, **given}))
+        chosen.append((CUDA, {**_cuda(Parameters(config)), **cuda, **device}))
     for accelerator in accelerators.cpu_execution_accelerator:
         if accelerator.name != "openvino":
             raise _unknown(accelerator.name)
-        wanted.append((OPENVINO, {"device_type": "CPU", **accelerator.parameters}))
-    return [*wanted, (CPU, {})]
+        chosen.append((OPENVINO, {"device_type": "CPU", **accelerator.parameters}))
+    return [*chosen, (CPU, {})]
 
 
 def _execution_mode(parameters: Parameters) -> ort.ExecutionMode:
@@ -130,9 +130,9 @@ def _unknown(name: str) -> Exception:
     return invalid(f"unknown Execution Accelerator '{name}' is requested")
 
 
-def _tensorrt(given: Mapping[str, str]) -> dict[str, str]:
+def _tensorrt(parameters: Mapping[str, str]) -> dict[str, str]:
     options: dict[str, str] = {}
-    for name, value in given.items():
+    for name, value in parameters.items():
         if name != "precision_mode":
             options[_TENSORRT_NAMES.get(name, name)] = value
         elif value not in _PRECISIONS:
@@ -143,7 +143,7 @@ def _tensorrt(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _cuda(parameters: Parameters) -> dict[str, str]:
-    """CUDA options as model parameters, their older place."""
+    """Return CUDA options from model parameters, where older configurations have them."""
     choices: dict[str, Callable[[str], str]] = {
         "cudnn_conv_algo_search": lambda value: _chosen("cudnn_conv_algo_search", value, _CUDNN_SEARCH),
         "arena_extend_strategy": lambda value: _chosen("arena_extend_strategy", value, _ARENA_STRATEGIES),

@@ -15,10 +15,7 @@ _ORT_MESSAGE = re.compile(r"\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)", re.DOTAL
 
 
 def model_file(config: ModelConfig, version_dir: Path, instance: str) -> Path:
-    """Return the file: default_model_filename or `model.onnx`; inside, where that is a folder.
-
-    Raises ServingError without it.
-    """
+    """Return the file that the configuration names. Raises ServingError (UNAVAILABLE) without it."""
     path = version_dir / (config.default_model_filename or "model.onnx")
     if path.is_dir():
         path = path / "model.onnx"
@@ -30,25 +27,25 @@ def model_file(config: ModelConfig, version_dir: Path, instance: str) -> Path:
 def open_session(
     config: ModelConfig, path: Path, kind: str, device_id: int, instance: str, stream: int | None = None
 ) -> ort.InferenceSession:
-    """Return a session with the providers the configuration asks for, and no silent fallback to others.
+    """Return a session with the providers that the configuration requests, and no silent fallback to others.
 
-    On a GPU it works on the CUDA stream of that handle, or on one of its own. Raises ServingError: UNAVAILABLE where
-    a provider cannot be started, INTERNAL where the file cannot be read.
+    On a GPU it works on the CUDA stream of that handle, or on one of its own. Raises ServingError: UNAVAILABLE
+    where a provider cannot be started, INTERNAL where the file cannot be read.
     """
-    wanted = options.providers(config, kind, device_id, stream)
+    chosen = options.providers(config, kind, device_id, stream)
     try:
         settings = options.session_options(config)
-        session = ort.InferenceSession(str(path), settings, providers=wanted)
+        session = ort.InferenceSession(str(path), settings, providers=chosen)
     except ServingError:
         raise
     except Exception as error:
         raise internal(f"failed to load '{path}' for model instance '{instance}': {explained(error)}") from error
-    _check_used(wanted, session, instance, kind)
+    _check_used(chosen, session, instance, kind)
     return session
 
 
 def read_signature(session: ort.InferenceSession) -> Signature:
-    """Return what the open file says of itself."""
+    """Return the open file's inputs and outputs."""
     sides = (session.get_inputs(), session.get_outputs(), session.get_overridable_initializers())
     inputs, outputs, overridable = (
         {tensor.name: tensor_info(tensor.type, tensor.shape) for tensor in side} for side in sides
@@ -58,12 +55,12 @@ def read_signature(session: ort.InferenceSession) -> Signature:
 
 def explained(error: Exception) -> str:
     """Return an ONNX Runtime error in Triton's words; any other as it is."""
-    found = _ORT_MESSAGE.match(str(error))
-    return f"onnx runtime error {found[1]}: {found[2]}" if found else str(error)
+    match = _ORT_MESSAGE.match(str(error))
+    return f"onnx runtime error {match[1]}: {match[2]}" if match else str(error)
 
 
 def check_installed(config: ModelConfig, kind: str, device_id: int, instance: str) -> None:
-    """Raise ServingError (UNAVAILABLE) where the installed build lacks a provider the configuration asks for."""
+    """Raise ServingError (UNAVAILABLE) where the installed build lacks a provider that the configuration requests."""
     installed = ort.get_available_providers()
     for name, _ in options.providers(config, kind, device_id):
         if name not in installed:
@@ -74,9 +71,9 @@ def check_installed(config: ModelConfig, kind: str, device_id: int, instance: st
             )
 
 
-def _check_used(wanted: list[options.Provider], session: ort.InferenceSession, instance: str, kind: str) -> None:
+def _check_used(chosen: list[options.Provider], session: ort.InferenceSession, instance: str, kind: str) -> None:
     used = session.get_providers()
-    for name, _ in wanted:
+    for name, _ in chosen:
         if name not in used:
             raise unavailable(
                 f"model instance '{instance}' ({kind}) needs ONNX Runtime's {name}, which could not be "

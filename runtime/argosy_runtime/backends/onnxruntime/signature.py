@@ -1,4 +1,4 @@
-"""What an ONNX file says its inputs and outputs are."""
+"""Inputs and outputs of an ONNX file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class TensorInfo:
 
     @property
     def has_variable_first(self) -> bool:
-        """Whether the first dimension can be a batch."""
+        """True if the first dimension can be a batch."""
         return bool(self.shape) and self.shape[0] == -1
 
 
@@ -50,21 +50,21 @@ class Signature:
 
     @property
     def can_batch(self) -> bool:
-        """Whether every input and output has a variable first dimension."""
+        """True if every input and output has a variable first dimension."""
         return all(info.has_variable_first for side in (self.inputs, self.outputs) for info in side.values())
 
     @property
     def has_strings(self) -> bool:
-        """Whether any input or output is text."""
+        """True if any input or output is text."""
         return any(info.datatype == "BYTES" for side in (self.inputs, self.outputs) for info in side.values())
 
     def is_scalar(self, name: str) -> bool:
-        """Return whether an input has no dimension at all, which V2 and configurations cannot say."""
+        """Return whether an input has no dimension at all, which V2 and configurations cannot express."""
         info = self.inputs.get(name) or self.overridable.get(name)
         return info is not None and not info.shape
 
 
 def tensor_info(onnx_type: str, shape: list[int | str | None] | None) -> TensorInfo:
-    """From onnxruntime's words, where a dimension that varies is a name or None."""
+    """Return a tensor of onnxruntime's signature, where a dimension that varies is a name or None."""
     dims = tuple(dim if isinstance(dim, int) and dim >= 0 else -1 for dim in shape or [])
     return TensorInfo(dims, _V2_NAMES.get(onnx_type), onnx_type)

@@ -1,4 +1,4 @@
-"""Whether a configuration and an ONNX file agree, in Triton's words."""
+"""Agreement of a configuration with an ONNX file, in Triton's words."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,33 +13,31 @@ from .signature import Signature, TensorInfo
 
 
 def check(config: ModelConfig, signature: Signature) -> None:
-    """Raise ServingError, naming the tensor, what the model has and what the configuration says, where they
-    differ.
-    """
+    """Raise ServingError where configuration and model differ, naming the tensor and both sides."""
     _check_count(config, signature)
-    known = {**signature.inputs, **signature.overridable}
-    for given in config.input:
-        if given.optional and config.max_batch_size != 0:
+    inputs = {**signature.inputs, **signature.overridable}
+    for entry in config.input:
+        if entry.optional and config.max_batch_size != 0:
             raise invalid(
-                f"unable to load model '{config.name}', optional input '{given.name}' "
+                f"unable to load model '{config.name}', optional input '{entry.name}' "
                 "is not supported for models that support batching"
             )
-        if given.allow_ragged_batch:
+        if entry.allow_ragged_batch:
             raise internal(
-                f"unable to load model '{config.name}', input '{given.name}' asks for ragged batches, "
+                f"unable to load model '{config.name}', input '{entry.name}' asks for ragged batches, "
                 "which this backend does not join; pad the input, or set max_batch_size to 0"
             )
-        info = _known(given.name, known, "input")
-        _check_datatype(config, given, info, "input")
-        _check_shape(config, given, info, exact=False)
+        info = _info(entry.name, inputs, "input")
+        _check_datatype(config, entry, info, "input")
+        _check_shape(config, entry, info, exact=False)
     for output in config.output:
-        info = _known(output.name, signature.outputs, "output")
+        info = _info(output.name, signature.outputs, "output")
         _check_datatype(config, output, info, "output")
         _check_shape(config, output, info, exact=True)
 
 
 def check_devices(config: ModelConfig, kind: str) -> None:
-    """Raise ServingError where the model is given GPUs to span: it would run on the CPU while it holds them."""
+    """Raise ServingError where the model is configured for several GPUs: it would occupy them, and run on the CPU."""
     gpus = named_gpus(config) if kind == "KIND_MODEL" else ()
     if gpus:
         raise invalid(
@@ -50,14 +48,14 @@ def check_devices(config: ModelConfig, kind: str) -> None:
 
 
 def control_inputs(config: ModelConfig) -> list[str]:
-    """Return the inputs a sequence scheduler feeds: controls and implicit states."""
+    """Return the inputs that a sequence scheduler feeds: controls and implicit states."""
     batching = config.sequence_batching
-    controls = [given.name for given in batching.control_input]
+    controls = [control.name for control in batching.control_input]
     return [*controls, *(state.input_name for state in batching.state)]
 
 
 def _check_count(config: ModelConfig, signature: Signature) -> None:
-    required = sum(not given.optional for given in config.input)
+    required = sum(not entry.optional for entry in config.input)
     expected = required + len(config.batch_input) + len(control_inputs(config))
     if len(signature.inputs) != expected:
         raise invalid(
@@ -69,7 +67,7 @@ def _check_count(config: ModelConfig, signature: Signature) -> None:
             raise internal(f"configuration specified sequence control '{name}', but model does not provide that input")
 
 
-def _known(name: str, infos: Mapping[str, TensorInfo], side: str) -> TensorInfo:
+def _info(name: str, infos: Mapping[str, TensorInfo], side: str) -> TensorInfo:
     if name not in infos:
         raise invalid(f"unexpected inference {side} '{name}', allowed {side}s are: {_listed(infos)}")
     return infos[name]
@@ -79,23 +77,23 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
-def _check_datatype(config: ModelConfig, given: ModelInput | ModelOutput, info: TensorInfo, side: str) -> None:
-    name = datatypes.config_name(given.data_type)
+def _check_datatype(config: ModelConfig, entry: ModelInput | ModelOutput, info: TensorInfo, side: str) -> None:
+    name = datatypes.config_name(entry.data_type)
     if name == "TYPE_INVALID":
-        raise internal(f"unsupported datatype {name} for {side} '{given.name}' for model '{config.name}'")
-    if info.datatype is None or datatypes.config_type(info.datatype) != given.data_type:
+        raise internal(f"unsupported datatype {name} for {side} '{entry.name}' for model '{config.name}'")
+    if info.datatype is None or datatypes.config_type(info.datatype) != entry.data_type:
         raise invalid(
             f"unable to load model '{config.name}', configuration expects datatype {name} for {side} "
-            f"'{given.name}', model provides {f'TYPE_{info.datatype}' if info.datatype else info.onnx_type}"
+            f"'{entry.name}', model provides {f'TYPE_{info.datatype}' if info.datatype else info.onnx_type}"
         )
 
 
-def _check_shape(config: ModelConfig, given: ModelInput | ModelOutput, info: TensorInfo, *, exact: bool) -> None:
-    dims = list(given.reshape.shape if given.HasField("reshape") else given.dims)
+def _check_shape(config: ModelConfig, entry: ModelInput | ModelOutput, info: TensorInfo, *, exact: bool) -> None:
+    dims = list(entry.reshape.shape if entry.HasField("reshape") else entry.dims)
     if not info.shape:
-        _check_scalar(config, given.name, dims)
+        _check_scalar(config, entry.name, dims)
         return
-    about = f"model '{config.name}', tensor '{given.name}': "
+    about = f"model '{config.name}', tensor '{entry.name}': "
     batched = config.max_batch_size > 0
     if batched and not info.has_variable_first:
         raise invalid(

@@ -1,4 +1,4 @@
-"""numpy arrays as ONNX Runtime takes them and back: strings, BF16, scalars."""
+"""Conversion of numpy arrays to ONNX Runtime's values and back: strings, BF16, scalars."""
 
 import ctypes
 
@@ -9,11 +9,11 @@ import onnxruntime as ort
 from argosy_runtime.errors import invalid
 from argosy_runtime.messages import Array
 
-ONNX_BFLOAT16 = 16  # TensorProto.BFLOAT16, which numpy has no number for
+ONNX_BFLOAT16 = 16  # TensorProto.BFLOAT16; numpy has no number for it
 
 
 def to_texts(model: str, name: str, array: Array) -> Array:
-    """ONNX strings are text, V2's BYTES are bytes: decoded as UTF-8. Raises ServingError."""
+    """Decode V2's BYTES to ONNX's strings, as UTF-8. Raises ServingError."""
     texts = np.empty(array.size, dtype=np.object_)
     try:
         texts[:] = [item.decode("utf-8") for item in array.ravel().tolist()]
@@ -23,7 +23,7 @@ def to_texts(model: str, name: str, array: Array) -> Array:
 
 
 def from_ort(array: Array) -> Array:
-    """Return what a session gives, with strings as bytes."""
+    """Return a session's output, with strings as bytes."""
     if array.dtype != np.object_:
         return array
     encoded = np.empty(array.size, dtype=np.object_)
@@ -32,7 +32,7 @@ def from_ort(array: Array) -> Array:
 
 
 def value_of(array: Array) -> ort.OrtValue:
-    """Return a value over the array, of BF16 too."""
+    """Return a value over an array, of BF16 too."""
     if array.dtype == ml_dtypes.bfloat16:
         bits = np.ascontiguousarray(array).view(np.uint16)
         return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, ONNX_BFLOAT16)

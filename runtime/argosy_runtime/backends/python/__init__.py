@@ -1,11 +1,10 @@
 """The Python backend: runs a version's `model.py` through Triton's `triton_python_backend_utils`.
 
-What may live here: that module and the classes behind it (`pb_utils`), importing a model's code, and the
-instance that calls it. Config parameters: `EXECUTION_ENV_PATH` (a folder or conda-pack archive, which
-the model's process starts in: its packages come before the server's), `ISOLATION`
-(process or thread). Tensors stay in host memory, so `FORCE_CPU_ONLY_INPUT_TENSORS` always holds. A model in a
-process of its own may import what lies beside it by name; in a thread it uses relative imports, because
-`sys.path` belongs to everyone there.
+What may live here: that module and the classes behind it (`pb_utils`), importing a model's code, and the instance that
+calls it. Config parameters: `EXECUTION_ENV_PATH` (a folder or conda-pack archive, in which the model's process starts:
+its packages come before the server's), `ISOLATION` (process or thread). Tensors stay in host memory, so
+`FORCE_CPU_ONLY_INPUT_TENSORS` always holds. A model in a process of its own may import modules of its folder by name;
+in a thread it uses relative imports, because all models share `sys.path` there.
 """
 
 import site
@@ -23,18 +22,18 @@ from argosy_runtime.modelconfig import ConfigError
 
 from . import configuration, loader
 from .environment import environment_of
-from .failure import describe
 from .instance import PythonInstance
 from .pb_utils import ModelConfig, context
+from .pb_utils.errors import describe
 
-_completing = threading.Lock()  # completing borrows sys.path, which the whole process shares
+_completing = threading.Lock()  # completing changes sys.path for a while, which all of the process shares
 
 
 def complete_config(model_dir: Path, version_dir: Path, config: ModelConfigProto) -> ModelConfigProto:
     """Return a copy of `config` after the model's own `auto_complete_config`, where it has one.
 
-    Raises ServingError: NOT_FOUND without a model file, INVALID_ARG for what the model asks for in
-    contradiction to its configuration, INTERNAL for anything else its code raises.
+    Raises ServingError: NOT_FOUND without a model file, INVALID_ARG where the model contradicts its configuration,
+    INTERNAL for any other exception of its code.
     """
     path = loader.model_file(config, version_dir)
     running = context.ModelContext(context.NoHost(), version_dir)
@@ -62,7 +61,7 @@ def load(spec: InstanceSpec, host: Host) -> PythonInstance:
     path = loader.model_file(spec.config, spec.version_dir)
     with _folders(spec.config, spec.model_dir, spec.version_dir) as folders:
         if isolation(spec.config) is Isolation.PROCESS:
-            # What is unpacked stays: the server holds it as long as this process lives.
+            # An unpacked folder stays: the server locks it as long as this process lives.
             for brought in folders[2:]:
                 site.addsitedir(str(brought))
             loader.extend_path(folders)

@@ -1,4 +1,4 @@
-"""What a model's `auto_complete_config` may change of its configuration."""
+"""Changes of a model's configuration by its `auto_complete_config`."""
 
 import json
 from typing import Any
@@ -9,12 +9,12 @@ from argosy_runtime.modelconfig import parse_json, to_json
 
 
 def as_text(config: ModelConfig) -> str:
-    """Triton's JSON form, which Python models read."""
+    """Return Triton's JSON form of a configuration, which Python models read."""
     return json.dumps(to_json(config))
 
 
 def merge_completed(config: ModelConfig, completed: dict[str, Any]) -> ModelConfig:
-    """Return a copy of `config` with the parts that may be filled in.
+    """Return a copy of `config` with the parts that a model may complete.
 
     Raises ConfigError where they do not fit the schema.
     """

@@ -1,4 +1,4 @@
-"""EXECUTION_ENV_PATH: packages a Python model brings along, as a folder or a conda-pack archive."""
+"""EXECUTION_ENV_PATH: the packages of a Python model's own environment, as a folder or a conda-pack archive."""
 
 import sys
 from importlib.metadata import distributions, version
@@ -14,33 +14,33 @@ PARAMETER = "EXECUTION_ENV_PATH"
 _MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
 
 
-# What a model's process cannot start without.
+# Packages that a model's process cannot start without.
 _NEEDED = ("numpy", "protobuf", "msgspec", "ml-dtypes", "tritonclient")
 
 
 class Environment:
-    """What a model brings along; where it was unpacked it stays until `release`. `packages`: its site-packages."""
+    """A model's own environment; an unpacked one stays until `release`. `packages`: its site-packages."""
 
     def __init__(self, packages: Path, unpacked: Unpacked | None) -> None:
         self.packages = packages
         self._unpacked = unpacked
 
     def variables(self) -> dict[str, str]:
-        """Return what a model's process is to find before all else, by the variable that lists such folders."""
+        """Return the folders that a model's process searches first, by environment variable."""
         root = self.packages.parents[2]
         return {"PYTHONPATH": str(self.packages), "PATH": str(root / "bin"), "LD_LIBRARY_PATH": str(root / "lib")}
 
     def replaced(self) -> list[str]:
-        """Return which packages of the server's another version stands in for there, with both versions."""
-        found = []
+        """Return the server's packages that have another version in the environment, with both versions."""
+        replaced = []
         for name in _NEEDED:
             brought = next(iter(distributions(name=name, path=[str(self.packages)])), None)
             if brought is not None and brought.version != (own := version(name)):
-                found.append(f"{name} {brought.version} for {own}")
-        return found
+                replaced.append(f"{name} {brought.version} for {own}")
+        return replaced
 
     def release(self) -> None:
-        """Give the environment up."""
+        """Release the environment: an unpacked one may be removed."""
         if self._unpacked is not None:
             self._unpacked.release()
 
@@ -50,10 +50,10 @@ def environment_of(config: ModelConfig, model_dir: Path) -> Environment | None:
 
     Raises ServingError where it does not exist or was made for another Python.
     """
-    given = config.parameters[PARAMETER].string_value if PARAMETER in config.parameters else ""
-    if not given:
+    configured = config.parameters[PARAMETER].string_value if PARAMETER in config.parameters else ""
+    if not configured:
         return None
-    path = Path(given.replace(_MODEL_DIRECTORY, str(model_dir)))
+    path = Path(configured.replace(_MODEL_DIRECTORY, str(model_dir)))
     if not path.exists():
         raise not_found(f"model '{config.name}': {PARAMETER} '{path}' does not exist")
     if path.is_dir():
@@ -69,13 +69,13 @@ def environment_of(config: ModelConfig, model_dir: Path) -> Environment | None:
         raise
 
 
-def _packages_of(model: str, given: Path, root: Path) -> Path:
+def _packages_of(model: str, path: Path, root: Path) -> Path:
     running = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    found = root / "lib" / running / "site-packages"
-    if found.is_dir():
-        return found
+    packages = root / "lib" / running / "site-packages"
+    if packages.is_dir():
+        return packages
     others = sorted(folder.name for folder in (root / "lib").glob("python3.*"))
     raise invalid(
-        f"model '{model}': {PARAMETER} '{given}' holds {', '.join(others) or 'no Python'}, "
+        f"model '{model}': {PARAMETER} '{path}' holds {', '.join(others) or 'no Python'}, "
         f"but this server runs {running}"
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class EventLoop:
-    """Runs until `stop`."""
+    """An asyncio loop that runs until `stop`."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -16,11 +16,11 @@ class EventLoop:
         self._runner.start()
 
     def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """Run it, in the caller's context."""
+        """Run a coroutine in the caller's context."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def stop(self) -> None:
-        """Cancel what still runs, wait for it, and end the thread."""
+        """Cancel the open tasks, wait for them, and end the thread."""
         asyncio.run_coroutine_threadsafe(self._cancel_all(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._runner.join()

@@ -16,21 +16,20 @@ from argosy_runtime.messages import InferRequest
 
 from . import configuration
 from .event_loop import EventLoop
-from .failure import describe
 from .loader import LoadedModel
 from .pb_utils import context
-from .pb_utils.errors import BrokenContractError
+from .pb_utils.errors import BrokenContractError, describe
 from .pb_utils.reaper import reaper
 from .pb_utils.request import ReceivedRequest
 from .pb_utils.response import InferenceResponse
 from .pb_utils.sender import ResponseChannel
 
-# So many sets of requested outputs are remembered.
+# So many sets of requested outputs are cached.
 _CAPACITY = 1024
 
 
 class PythonInstance:
-    """A `TritonPythonModel`, and what the server needs to run it."""
+    """A `TritonPythonModel` with its context."""
 
     def __init__(self, spec: InstanceSpec, host: Host, loaded: LoadedModel) -> None:
         self._spec = spec
@@ -39,7 +38,7 @@ class PythonInstance:
         self._decoupled = spec.config.model_transaction_policy.decoupled
         self._outputs = tuple([output.name for output in spec.config.output])
         self._version = str(spec.version)
-        self._wanted_sets = FifoCache[tuple[str, ...], frozenset[str]](_CAPACITY)
+        self._output_sets = FifoCache[tuple[str, ...], frozenset[str]](_CAPACITY)
         self._open_channel: Callable[[ReceivedRequest], ResponseChannel] = self._channel
         self._loop: EventLoop | None = None
         alone = isolation(spec.config) is Isolation.PROCESS
@@ -60,7 +59,7 @@ class PythonInstance:
         return model
 
     def is_ready(self) -> bool:
-        """Return the model's own opinion, where it has one. Raises ServingError where that fails."""
+        """Return the result of the model's own `is_ready`, True without one. Raises ServingError where that fails."""
         if not hasattr(self._model, "is_ready"):
             return True
         try:
@@ -74,20 +73,20 @@ class PythonInstance:
         return ready
 
     def execute(self, requests: Sequence[InferRequest], responder: Responder) -> ExecutionTimes | None:
-        """Run `execute` on the batch. None where responses are still to come."""
+        """Run `execute` on the batch. Return None where responses are still to come."""
         begun = time.monotonic_ns()
-        given: list[ReceivedRequest] = []
+        batch: list[ReceivedRequest] = []
         for index, request in enumerate(requests):
             names = request.requested_outputs or self._outputs
-            given.append(ReceivedRequest(request, names, index, responder, self._open_channel))
+            batch.append(ReceivedRequest(request, names, index, responder, self._open_channel))
         called = finished = time.monotonic_ns()
         try:
-            returned = self._call(given)
+            returned = self._call(batch)
             finished = time.monotonic_ns()
-            answered = self._answer(given, returned)
+            answered = self._answer(batch, returned)
         except Exception as error:
             problem = self._failure(error)
-            for received in given:
+            for received in batch:
                 self._channel_of(received).fail(problem)
             answered = True
         if not answered:
@@ -96,7 +95,7 @@ class PythonInstance:
         return ExecutionTimes(called - begun, finished - called, ended - finished)
 
     def close(self) -> None:
-        """Let the model finalize, and forget it. What `finalize` raises is only logged, as in Triton."""
+        """Let the model finalize, and unload it. An exception of `finalize` is only logged, as in Triton."""
         self._context.serving = False
         if self._loop is not None:
             self._loop.stop()
@@ -108,18 +107,23 @@ class PythonInstance:
             self._host.log("info", describe(error))
         finally:
             self._model = None
-            self._open_channel = _closed  # the other leads back here
+            self._open_channel = _closed  # the bound method is a reference cycle
             reaper.flush()
             context.closed(self._context)
             self._loaded.unload()
             if not self._context.alone:
-                gc.collect()  # a module and its functions are a circle, and what they have may be large
+                gc.collect()  # a module and its functions are a cycle, and their objects may be large
 
     def _channel(self, request: ReceivedRequest) -> ResponseChannel:
-        """Return the way back of a request whose model answers by a sender, or not at all."""
-        wanted = self._wanted(request)
+        """Return the channel of a request whose model answers by a sender, or not at all."""
+        requested = self._requested(request)
         return ResponseChannel(
-            request.message, request.index, request.responder, self._version, decoupled=self._decoupled, wanted=wanted
+            request.message,
+            request.index,
+            request.responder,
+            self._version,
+            decoupled=self._decoupled,
+            requested=requested,
         )
 
     def _channel_of(self, request: ReceivedRequest) -> ResponseChannel:
@@ -127,24 +131,24 @@ class PythonInstance:
             request.channel = self._channel(request)
         return request.channel
 
-    def _wanted(self, request: ReceivedRequest) -> frozenset[str]:
+    def _requested(self, request: ReceivedRequest) -> frozenset[str]:
         names = tuple(request.outputs)
-        wanted = self._wanted_sets.get(names)
-        if wanted is None:
-            wanted = frozenset(names)
-            self._wanted_sets.put(names, wanted)
-        return wanted
+        requested = self._output_sets.get(names)
+        if requested is None:
+            requested = frozenset(names)
+            self._output_sets.put(names, requested)
+        return requested
 
-    def _call(self, given: list[ReceivedRequest]) -> Any:
+    def _call(self, batch: list[ReceivedRequest]) -> Any:
         if not hasattr(self._model, "execute"):
             raise BrokenContractError(f"Python model {self._spec.version_dir} does not implement `execute` method.")
         with context.entered(self._context):
-            returned = self._model.execute(given)
+            returned = self._model.execute(batch)
             if returned.__class__ is list or not asyncio.iscoroutine(returned):
                 return returned
             if not self._decoupled:
                 return self._wait_for(returned)
-            self._in_background(returned, [self._channel_of(request) for request in given])
+            self._in_background(returned, [self._channel_of(request) for request in batch])
             return None
 
     def _wait_for(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -175,35 +179,38 @@ class PythonInstance:
         self._host.log("error", message)
         return failure(message, error)
 
-    def _answer(self, given: list[ReceivedRequest], returned: Any) -> bool:
+    def _answer(self, batch: list[ReceivedRequest], returned: Any) -> bool:
         """Send what `execute` returned, if all of it is right; whether that answers them all."""
-        responses = self._checked(given, returned)
-        for request, response in zip(given, responses, strict=True):
+        responses = self._checked(batch, returned)
+        for request, response in zip(batch, responses, strict=True):
             if response is not None and request.channel is not None:
                 request.channel.admit(response, True)
         answered = True
-        for request, response in zip(given, responses, strict=True):
+        for request, response in zip(batch, responses, strict=True):
             if response is None:
                 answered = self._without_response(request) and answered
             elif request.channel is None:
-                message = response.to_message(request.message, self._version, self._wanted(request), True)
+                message = response.to_message(request.message, self._version, self._requested(request), True)
                 request.responder.send(request.index, message)
             else:
                 request.channel.deliver(response, True)
         return answered
 
     def _without_response(self, request: ReceivedRequest) -> bool:
-        """`execute` returned none for this request: it comes again, or its sender has answered it, or will."""
+        """Handle a request without a returned response. Return whether it is answered.
+
+        It is rescheduled, or its sender has answered it, or will.
+        """
         if request.is_rescheduled:
             _reschedule(self._channel_of(request), request.index, request.responder)
             return True
         if request.channel is None:
-            request.get_response_sender()  # whose end answers for a model that lets go of the request
+            request.get_response_sender()  # whose end answers for a model that drops the request
         return self._channel_of(request).is_answered
 
-    def _checked(self, given: list[ReceivedRequest], returned: Any) -> list[InferenceResponse | None]:
+    def _checked(self, batch: list[ReceivedRequest], returned: Any) -> list[InferenceResponse | None]:
         if returned is None:
-            return [None] * len(given)
+            return [None] * len(batch)
         if self._decoupled:
             raise BrokenContractError(
                 f"Python model '{self._spec.name}' is using the decoupled mode "
@@ -211,19 +218,19 @@ class PythonInstance:
             )
         if not isinstance(returned, list):
             raise BrokenContractError(f"Expected a list in the execute return, found type '{type(returned)}'.")
-        if len(returned) != len(given):
+        if len(returned) != len(batch):
             raise BrokenContractError(
                 "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
-                f"InferenceRequest(s) size is:{len(given)}, and InferenceResponse(s) size "
+                f"InferenceRequest(s) size is:{len(batch)}, and InferenceResponse(s) size "
                 f"is:{len(returned)}\n"
             )
-        for request, response in zip(given, returned, strict=True):
+        for request, response in zip(batch, returned, strict=True):
             _check_response(request, response)
         return returned
 
 
 def arguments(spec: InstanceSpec) -> dict[str, str]:
-    """Return what `initialize` is given: all strings, `model_config` as JSON."""
+    """Return the arguments of `initialize`: all strings, `model_config` as JSON."""
     return {
         "model_config": configuration.as_text(spec.config),
         "model_instance_kind": spec.kind.removeprefix("KIND_"),
@@ -255,7 +262,7 @@ def _check_response(request: ReceivedRequest, response: Any) -> None:
 
 
 def _reschedule(channel: ResponseChannel, index: int, responder: Responder) -> None:
-    """A responder that can put a request back into its scheduler's queue (iterative sequences) has `reschedule`."""
+    """Put a request back into its scheduler's queue (iterative sequences), where the responder has `reschedule`."""
     again = getattr(responder, "reschedule", None)
     if again is not None:
         channel.release()

@@ -1,4 +1,4 @@
-"""Importing a model's `model.py` under a name of its own, so that many models can live in one interpreter."""
+"""Import of a model's `model.py` under a name of its own, so that many models can share one interpreter."""
 
 import importlib
 import importlib.util
@@ -24,12 +24,12 @@ from .pb_utils import TritonModelException
 
 UTILS = "triton_python_backend_utils"
 _counter = itertools.count()
-# The variable that says which module a model's process offers to those that it spawns.
+# The environment variable with the module that a model's process offers to its children.
 _OFFERED = "ARGOSY_MODEL_MODULE"
 
 
 def model_file(config: ModelConfig, version_dir: Path) -> Path:
-    """Return the file to import: config's default_model_filename, else `model.py`.
+    """Return the file to import: config's default_model_filename, or `model.py`.
 
     Raises ServingError where there is none.
     """
@@ -42,9 +42,7 @@ def model_file(config: ModelConfig, version_dir: Path) -> Path:
 
 
 class LoadedModel:
-    """A model's module, imported under a package of its own whose folder is the version's, so relative
-    imports work.
-    """
+    """A model's module, imported in a package of its own whose folder is the version's: relative imports work."""
 
     def __init__(self, name: str, path: Path) -> None:
         self._package = f"_argosy_model_{re.sub(r'[^0-9A-Za-z]', '_', name)}_{next(_counter)}"
@@ -59,24 +57,24 @@ class LoadedModel:
             raise
 
     def offer_to_children(self) -> None:
-        """Let processes that this one's model spawns by multiprocessing import the model by its name."""
+        """Let processes that the model spawns by multiprocessing import the model by its name."""
         os.environ[_OFFERED] = json.dumps([self._package, self._path])
 
     def _find_class(self, path: Path) -> Any:
-        found = getattr(self.module, "TritonPythonModel", None)
-        if found is None:
+        model_class = getattr(self.module, "TritonPythonModel", None)
+        if model_class is None:
             raise TritonModelException(f"Python model file '{path}' does not define the class 'TritonPythonModel'.")
-        return found
+        return model_class
 
     def unload(self) -> None:
-        """Forget the module, its class, and what it imported from its own folder."""
+        """Remove the module, its class, and its imports from its own folder."""
         self.module = self.model_class = None
         for name in [name for name in sys.modules if name == self._package or name.startswith(self._package + ".")]:
             del sys.modules[name]
 
 
 def adopt() -> None:
-    """In a process that a model's process has spawned: what it pickles of its `model.py` is found by name."""
+    """Make `model.py` importable by name in a process that a model's process has spawned, for unpickling."""
     if offered := os.environ.get(_OFFERED):
         package, path = json.loads(offered)
         register_utils()
@@ -85,14 +83,13 @@ def adopt() -> None:
 
 
 class _Offered(MetaPathFinder):
-    """Finds one module, whose file may have any name."""
+    """A finder of one module, whose file may have any name."""
 
     def __init__(self, name: str, path: str) -> None:
         self._name = name
         self._path = path
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """See `MetaPathFinder`."""
         return _spec(fullname, Path(self._path)) if fullname == self._name else None
 
 
@@ -103,8 +100,9 @@ def _add_package(name: str, path: Path) -> None:
 
 
 class _SourceOnly(SourceFileLoader):
-    """Compiles the file as it is now: cached bytecode is trusted by the second, and a reload can be faster
-    than that.
+    """A loader that compiles the file as it is now.
+
+    Cached bytecode is valid by the second, and a reload can be faster than that.
     """
 
     def get_code(self, fullname: str) -> CodeType:
@@ -132,14 +130,14 @@ def register_utils() -> None:
 
 
 def extend_path(folders: list[Path]) -> None:
-    """Let a model that has the process to itself import what lies beside it."""
+    """Let a model that has the process to itself import modules of its folders."""
     sys.path.extend(str(folder) for folder in folders if str(folder) not in sys.path)
     importlib.invalidate_caches()
 
 
 @contextmanager
 def borrowed_path(folders: list[Path]) -> Iterator[None]:
-    """`extend_path` for the time of the block. What was imported from `folders` is forgotten afterwards."""
+    """Extend the path for the time of the block. Modules imported from `folders` are removed afterwards."""
     before, modules = list(sys.path), set(sys.modules)
     extend_path(folders)
     try:

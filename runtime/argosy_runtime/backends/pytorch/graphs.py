@@ -1,7 +1,7 @@
-"""CUDA graphs: one launch for a whole model, captured the first time that a batch of a bucket comes.
+"""CUDA graphs: one launch for a full model, captured at the first batch of a bucket.
 
-A warm-up request of each batch size has them captured before anybody waits. What cannot be captured runs as it does
-without a graph, with a line in the log.
+A warm-up request of each batch size captures them before the first client's request. A model that cannot be captured
+runs without a graph, with a line in the log.
 """
 
 import threading
@@ -20,7 +20,7 @@ Call = Callable[[Mapping[str, Any]], Any]
 """Runs the model on inputs by name."""
 
 Capture = Callable[[Call, Mapping[str, torch.Tensor]], tuple[Any, Callable[[], None]]]
-"""Captures a call on these very inputs: what it gives, and what writes that anew from what then stands in them."""
+"""Captures a call on tensors: returns its results, and a function that computes them again from those tensors."""
 
 # TorchScript measures the first runs and optimizes a later one; cuBLAS and cuDNN choose their workspaces in the first.
 _RUNS_BEFORE: Final = 3
@@ -30,7 +30,7 @@ _capturing = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class _Graph:
-    """A captured call: where its inputs have to stand, where its results will."""
+    """A captured call: the tensors of its inputs, and of its results."""
 
     inputs: Mapping[str, torch.Tensor]
     result: Any
@@ -38,12 +38,12 @@ class _Graph:
 
     def run(self, inputs: Mapping[str, torch.Tensor], rows: int) -> Any:
         """Return the results of `rows` rows (0: the model does not batch), in memory of their own."""
-        for name, place in self.inputs.items():
+        for name, target in self.inputs.items():
             if rows:
-                place[:rows].copy_(inputs[name])
-                place[rows:].zero_()
+                target[:rows].copy_(inputs[name])
+                target[rows:].zero_()
             else:
-                place.copy_(inputs[name])
+                target.copy_(inputs[name])
         self.replay()
         return pytree.tree_map(lambda value: self._own(value, rows), self.result)
 
@@ -56,9 +56,9 @@ class _Graph:
 class Graphs:
     """One instance's graphs, by bucket."""
 
-    def __init__(self, call: Call, found: Sequence[Bucket], batched: bool, capture: Capture, host: Host, name: str):
+    def __init__(self, call: Call, specified: Sequence[Bucket], batched: bool, capture: Capture, host: Host, name: str):
         self._call = call
-        self._buckets = found
+        self._buckets = specified
         self._batched = batched
         self._capture = capture
         self._host = host
@@ -66,17 +66,17 @@ class Graphs:
         self._graphs: dict[int, _Graph | None] = {}
 
     def __call__(self, inputs: Mapping[str, Any]) -> Any:
-        """Return what the model gives for a batch."""
+        """Return the model's results for a batch."""
         if not all(isinstance(value, torch.Tensor) for value in inputs.values()):
             return self._call(inputs)
         rows = self._rows(inputs)
         shapes = {name: tuple(value.shape[1:] if self._batched else value.shape) for name, value in inputs.items()}
-        place = next((place for place, bucket in enumerate(self._buckets) if bucket.takes(rows, shapes)), None)
-        if place is None:
+        index = next((index for index, bucket in enumerate(self._buckets) if bucket.takes(rows, shapes)), None)
+        if index is None:
             return self._call(inputs)
-        if place not in self._graphs:
-            self._graphs[place] = self._captured(self._buckets[place], inputs)
-        graph = self._graphs[place]
+        if index not in self._graphs:
+            self._graphs[index] = self._captured(self._buckets[index], inputs)
+        graph = self._graphs[index]
         return self._call(inputs) if graph is None else graph.run(inputs, rows)
 
     def _rows(self, inputs: Mapping[str, torch.Tensor]) -> int:
@@ -84,13 +84,13 @@ class Graphs:
 
     def _captured(self, bucket: Bucket, like: Mapping[str, torch.Tensor]) -> _Graph | None:
         batch = (bucket.rows,) if self._batched else ()
-        places = {
+        targets = {
             name: torch.zeros((*batch, *bucket.shapes[name]), dtype=value.dtype, device=value.device)
             for name, value in like.items()
         }
         try:
             with _capturing:
-                result, replay = self._capture(self._call, places)
+                result, replay = self._capture(self._call, targets)
             self._check(result)
         except Exception as error:
             self._host.log(
@@ -99,7 +99,7 @@ class Graphs:
                 f"graph, which could not be captured: {error}",
             )
             return None
-        return _Graph(places, result, replay)
+        return _Graph(targets, result, replay)
 
     def _check(self, result: Any) -> None:
         other = next((value for value in pytree.tree_leaves(result) if not isinstance(value, torch.Tensor)), None)
@@ -114,7 +114,6 @@ class CudaCapture:
         self._pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, call: Call, inputs: Mapping[str, torch.Tensor]) -> tuple[Any, Callable[[], None]]:
-        """See `Capture`."""
         for _ in range(_RUNS_BEFORE):
             call(inputs)
         graph = torch.cuda.CUDAGraph()
@@ -126,13 +125,15 @@ class CudaCapture:
 
 
 def with_graphs(spec: InstanceSpec, call: Call, device: torch.device, host: Host) -> Call:
-    """`call` through CUDA graphs where the configuration asks for them. Raises ServingError where it is wrong."""
+    """Return `call` through CUDA graphs where the configuration requests them. Raises ServingError."""
     if not spec.config.optimization.cuda.graphs:
         return call
-    found = buckets(spec.config)
-    if found and device.type == "cuda" and spec.kind == "KIND_GPU":
-        return Graphs(call, found, spec.config.max_batch_size > 0, CudaCapture(), host, spec.name)
-    reason = "it is not on a GPU of its own" if found else "its inputs' shapes vary; give each that counts a graph_spec"
+    specified = buckets(spec.config)
+    if specified and device.type == "cuda" and spec.kind == "KIND_GPU":
+        return Graphs(call, specified, spec.config.max_batch_size > 0, CudaCapture(), host, spec.name)
+    reason = (
+        "it is not on a GPU of its own" if specified else "its inputs' shapes vary; give each that counts a graph_spec"
+    )
     host.log("warning", f"model instance '{spec.name}' has no CUDA graphs: {reason}")
     return call
 

@@ -1,6 +1,6 @@
-"""AOTInductor packages: what one says of itself, whether this machine can run it, and loading it without a compiler.
+"""AOTInductor packages: their metadata, whether this machine can run one, and loading it without a compiler.
 
-torch's own `aoti_load_package` tells machines apart by compiling a probe, for which a server's image has no compiler.
+torch's own `aoti_load_package` distinguishes machines by compiling a probe, for which a server's image has no compiler.
 """
 
 import json
@@ -32,23 +32,22 @@ def is_package(path: Path) -> bool:
 
 
 def metadata_of(path: Path) -> Mapping[str, str]:
-    """Return what the compiler noted: AOTI_DEVICE_KEY, AOTI_MACHINE, AOTI_CPU_ISA …, and INPUT_NAMES. Raises
-    RuntimeError.
+    """Return the compiler's notes: AOTI_DEVICE_KEY, AOTI_MACHINE, AOTI_CPU_ISA …, and INPUT_NAMES.
+
+    Raises RuntimeError.
     """
-    found: Mapping[str, str] = _loader.load_metadata_from_package(str(path), NAME)
-    return found
+    metadata: Mapping[str, str] = _loader.load_metadata_from_package(str(path), NAME)
+    return metadata
 
 
 def loaded(path: Path, device_index: int) -> AOTICompiledModel:
-    """Return the compiled model. Raises ServingError (UNAVAILABLE) where it was compiled for another kind of
-    machine.
-    """
+    """Return the compiled model. Raises ServingError (UNAVAILABLE) where it is for another kind of machine."""
     _check_machine(path, metadata_of(path))
     return AOTICompiledModel(_loader(str(path), NAME, False, 1, device_index))
 
 
 def input_names(package: AOTICompiledModel) -> list[str]:
-    """Return the names of forward's arguments, in order; none where the package does not tell."""
+    """Return the names of forward's arguments, in order; none where the package has none."""
     try:
         names = json.loads(package.get_metadata().get(INPUT_NAMES, "[]"))
     except ValueError:
@@ -57,9 +56,9 @@ def input_names(package: AOTICompiledModel) -> list[str]:
 
 
 def _check_machine(path: Path, metadata: Mapping[str, str]) -> None:
-    machine, wanted = platform.machine(), metadata.get("AOTI_MACHINE", "")
-    if wanted not in ("", machine):
-        raise unavailable(f"'{path}' was compiled for {wanted}, and this machine is {machine}; compile it here too")
+    machine, required = platform.machine(), metadata.get("AOTI_MACHINE", "")
+    if required not in ("", machine):
+        raise unavailable(f"'{path}' was compiled for {required}, and this machine is {machine}; compile it here too")
     words = metadata.get("AOTI_CPU_ISA", "").split()
     width = max((_WIDTHS.get(word, 0) for word in words), default=0)
     here = torch.backends.cpu.get_cpu_capability()

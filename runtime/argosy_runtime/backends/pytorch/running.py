@@ -13,15 +13,15 @@ from argosy_runtime.messages import Array, InferRequest, Tensor
 from argosy_runtime.modelconfig import v2_name
 
 from . import naming, structure, tensors
-from .forms import OpenModel
 from .graphs import Call, with_graphs
+from .opening import OpenModel
 from .transfers import Transfers, transfers_of
 
 _jit: Any = torch.jit  # untyped
 
 
 class TorchFramework:
-    """See `Framework`."""
+    """A `Framework` on a PyTorch model."""
 
     def __init__(self, spec: InstanceSpec, call: Call, transfers: Transfers) -> None:
         self._name = spec.config.name
@@ -36,7 +36,6 @@ class TorchFramework:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """See `Framework`."""
         with ExitStack() as stack:
             stack.enter_context(torch.inference_mode() if self._inference_mode else torch.no_grad())
             if not self._optimized:
@@ -46,17 +45,16 @@ class TorchFramework:
             stack.enter_context(self._transfers.batch())
             yield
 
-    def gather(self, name: str, given: Sequence[Tensor]) -> Any:
-        """See `Framework`: a list of str for BYTES."""
-        if given[0].datatype == "BYTES":
-            return tensors.to_texts(self._name, name, [tensor.array for tensor in given])
-        return self._transfers.gather(given)
+    def gather(self, name: str, inputs: Sequence[Tensor]) -> Any:
+        """Return an input joined on the device; a list of str for BYTES."""
+        if inputs[0].datatype == "BYTES":
+            return tensors.to_texts(self._name, name, [tensor.array for tensor in inputs])
+        return self._transfers.gather(inputs)
 
-    def run(self, inputs: Mapping[str, Any], wanted: Sequence[str]) -> Mapping[str, Output]:
-        """See `Framework`."""
+    def run(self, inputs: Mapping[str, Any], requested: Sequence[str]) -> Mapping[str, Output]:
         leaves, values = structure.result_leaves(self._call(inputs))
-        places = naming.positions(self._name, "output", list(self._datatypes), leaves)
-        outputs = {name: self._output(name, values[places[name]]) for name in wanted}
+        positions = naming.positions(self._name, "output", list(self._datatypes), leaves)
+        outputs = {name: self._output(name, values[positions[name]]) for name in requested}
         self._transfers.synchronize()
         return outputs
 
@@ -65,7 +63,6 @@ class TorchFramework:
         return tensors.from_texts(value) if isinstance(value, list) else self._transfers.output(value)
 
     def fetch(self, outputs: Mapping[str, Output]) -> Mapping[str, Array]:
-        """See `Framework`."""
         return self._transfers.fetch(outputs)
 
 

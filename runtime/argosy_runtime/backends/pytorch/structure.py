@@ -13,25 +13,24 @@ def argument_leaves(spec: pytree.TreeSpec, names: Sequence[str] = ()) -> list[Le
     tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
     flat: list[tuple[Any, Any]] = pytree.tree_flatten_with_path(tree)[0]
     leaves = []
-    for place, (path, _) in enumerate(flat):
+    for index, (path, _) in enumerate(flat):
         root = "KWARGS" if path[0].idx else "ARGS"
-        known = {root + suffix for suffix in _suffixes(path[1:], spec, place)}
-        if place < len(names):
-            known.add(names[place])
-        leaves.append(Leaf(frozenset(known)))
+        names_by_path = {root + suffix for suffix in _suffixes(path[1:], spec, index)}
+        if index < len(names):
+            names_by_path.add(names[index])
+        leaves.append(Leaf(frozenset(names_by_path)))
     return leaves
 
 
 def result_leaves(result: Any) -> tuple[list[Leaf], list[Any]]:
-    """Return what forward returned, flat: names by path, and by key or field for the entries of a dictionary or a named
-    tuple.
+    """Return forward's result as a flat list: names by path, and by key or field for a dictionary or named tuple.
 
-    Lists of text are one leaf.
+    A list of strings is one leaf.
     """
     flat, spec = pytree.tree_flatten_with_path(result, is_leaf=is_texts)
     leaves = []
-    for place, (path, _) in enumerate(flat):
-        names = {"RESULT" + suffix for suffix in _suffixes(path, spec, place)}
+    for index, (path, _) in enumerate(flat):
+        names = {"RESULT" + suffix for suffix in _suffixes(path, spec, index)}
         if len(path) == 1 and not isinstance(path[0], pytree.SequenceKey):
             names.add(_part(path[0]))
         leaves.append(Leaf(frozenset(names)))
@@ -39,18 +38,16 @@ def result_leaves(result: Any) -> tuple[list[Leaf], list[Any]]:
 
 
 def is_texts(value: Any) -> bool:
-    """Return whether this is how TorchScript holds strings: a list of str."""
+    """Return whether a value is TorchScript's list of strings."""
     return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
 
 
-def _suffixes(path: Sequence[Any], spec: pytree.TreeSpec, place: int) -> set[str]:
-    """Return the end of leaf `place`'s path in brackets: fields by name, and by position, as a named tuple may be
-    read either way.
-    """
+def _suffixes(path: Sequence[Any], spec: pytree.TreeSpec, index: int) -> set[str]:
+    """Return the end of leaf `index`'s path in brackets: fields by name and by position, as named tuples allow both."""
     parts = [_part(key) for key in path]
     suffixes = {_bracketed(parts)}
     if any(isinstance(key, pytree.GetAttrKey) for key in path):  # seldom, and each result comes through here
-        positions = _positions(spec, place)[-len(path) :]
+        positions = _positions(spec, index)[-len(path) :]
         named = zip(path, parts, positions, strict=True)
         suffixes.add(_bracketed(str(at) if isinstance(key, pytree.GetAttrKey) else part for key, part, at in named))
     return suffixes
@@ -66,14 +63,14 @@ def _part(key: Any) -> str:
     return str(key.key if isinstance(key, pytree.MappingKey) else key.idx)
 
 
-def _positions(spec: pytree.TreeSpec, place: int) -> list[int]:
-    """Return the position among its siblings, at each level down to leaf number `place`."""
-    found = []
+def _positions(spec: pytree.TreeSpec, index: int) -> list[int]:
+    """Return the position among its siblings, at each level down to leaf number `index`."""
+    positions = []
     while not spec.is_leaf():
         position = 0
-        while place >= spec.child(position).num_leaves:
-            place -= spec.child(position).num_leaves
+        while index >= spec.child(position).num_leaves:
+            index -= spec.child(position).num_leaves
             position += 1
-        found.append(position)
+        positions.append(position)
         spec = spec.child(position)
-    return found
+    return positions

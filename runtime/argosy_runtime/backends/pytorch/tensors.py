@@ -1,4 +1,4 @@
-"""What requests hold as torch tensors and back: numpy arrays, arrays in a device's memory, BF16 and strings."""
+"""Conversion of requests' tensors to torch's and back: numpy arrays, arrays in a device's memory, BF16 and strings."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -37,7 +37,6 @@ class TorchMemory(DeviceMemory):
         self.tensor = tensor
 
     def read(self, offset: int, count: int) -> Array:
-        """See `DeviceMemory`."""
         part = self.tensor.reshape(-1)[offset : offset + count]
         DEVICE_TRANSFERS.fetched(part.nbytes)
         return to_numpy(part.cpu())
@@ -52,19 +51,19 @@ class TorchMemory(DeviceMemory):
 
 
 def from_device(datatype: str, array: DeviceArray) -> torch.Tensor:
-    """Return the same memory as torch sees it, whoever wrote it; it lasts while `array` does."""
+    """Return a tensor over the memory of any framework's array; it lasts while `array` does."""
     memory = array.memory
-    whole = memory.tensor if isinstance(memory, TorchMemory) else from_dlpack(memory)
-    flat = whole.reshape(-1).view(TORCH_DTYPES[datatype])
+    block = memory.tensor if isinstance(memory, TorchMemory) else from_dlpack(memory)
+    flat = block.reshape(-1).view(TORCH_DTYPES[datatype])
     return flat[array.offset : array.offset + array.size].reshape(array.shape)
 
 
 def from_numpy(array: Array) -> torch.Tensor:
     """Return a tensor on the host that shares memory with the array where it can."""
-    given = array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
-    if given.dtype == ml_dtypes.bfloat16:
-        return torch.from_numpy(given.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(given)
+    source = array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
+    if source.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(source.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(source)
 
 
 def to_numpy(tensor: torch.Tensor) -> Array:
@@ -78,14 +77,14 @@ def to_numpy(tensor: torch.Tensor) -> Array:
 
 
 def from_texts(values: Sequence[str]) -> Array:
-    """TorchScript's strings as BYTES."""
+    """Return TorchScript's strings as BYTES."""
     array = np.empty(len(values), dtype=np.object_)
     array[:] = [value.encode("utf-8") for value in values]
     return array
 
 
 def to_texts(model: str, name: str, arrays: Sequence[Array]) -> list[str]:
-    """BYTES as TorchScript's strings. Raises ServingError where they are not UTF-8."""
+    """Return BYTES as TorchScript's strings. Raises ServingError where they are not UTF-8."""
     try:
         return [item.decode("utf-8") for array in arrays for item in array.ravel().tolist()]
     except UnicodeDecodeError as error:
@@ -93,16 +92,16 @@ def to_texts(model: str, name: str, arrays: Sequence[Array]) -> list[str]:
 
 
 def check_datatype(model: str, name: str, value: Any, expected: str) -> None:
-    """Raise ServingError where the model gave no tensor, or one of another datatype than its configuration says."""
-    found = "BYTES" if isinstance(value, list) else None
+    """Raise ServingError where an output is no tensor, or not of the configured datatype."""
+    datatype = "BYTES" if isinstance(value, list) else None
     if isinstance(value, torch.Tensor):
-        found = _V2_NAMES.get(value.dtype, str(value.dtype))
-    if found is None:
+        datatype = _V2_NAMES.get(value.dtype, str(value.dtype))
+    if datatype is None:
         raise internal(
             f"model '{model}', output '{name}': the model returned {type(value).__name__}, expected a tensor"
         )
-    if found != expected:
+    if datatype != expected:
         raise internal(
-            f"model '{model}': unexpected datatype TYPE_{found} for inference output '{name}', "
+            f"model '{model}': unexpected datatype TYPE_{datatype} for inference output '{name}', "
             f"expecting TYPE_{expected}"
         )

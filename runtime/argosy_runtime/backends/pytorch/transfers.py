@@ -1,4 +1,4 @@
-"""Bringing inputs to where a model is and outputs home: at once, or on the instance's own CUDA stream."""
+"""Copies of inputs to the model's device and of outputs to the host: at once, or on the instance's own CUDA stream."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -23,48 +23,49 @@ HOSTS: Final = ["cpu"]
 
 
 class Transfers(Protocol):
-    """Where one instance's tensors are. `Framework` tells what is called when."""
+    """Copies of one instance's tensors, in the order that `Framework` calls them."""
 
     def batch(self) -> AbstractContextManager[None]:
         """Return a context around one run."""
 
-    def gather(self, given: Sequence[Tensor]) -> torch.Tensor:
+    def gather(self, inputs: Sequence[Tensor]) -> torch.Tensor:
         """Return the tensors of several requests, joined, on the model's device."""
 
     def output(self, value: torch.Tensor) -> Output:
-        """Return what the model gave, where it is."""
+        """Return a model's output, where it is."""
 
     def synchronize(self) -> None:
-        """Wait until all that was begun is over."""
+        """Wait until all copies and kernels have ended."""
 
     def fetch(self, outputs: Mapping[str, Output]) -> Mapping[str, Array]:
-        """Outputs on the host."""
+        """Return the outputs on the host."""
 
 
 def transfers_of(spec: InstanceSpec, device: torch.device) -> Transfers:
-    """A device that is the instance's alone has a stream and staging buffers; one instance over several devices, and
-    the host, have not."""
+    """Return the copies of an instance: on a stream with staging buffers where it has a device of its own.
+
+    An instance over several devices, and one on the host, copies at once.
+    """
     if device.type in HOSTS or spec.kind == "KIND_MODEL":
         return PlainTransfers(device)
     return StreamTransfers(spec, device)
 
 
 class PlainTransfers:
-    """One copy after the other, each waited for.
+    """Copies one after the other, each waited for.
 
-    On the host too, one of each input and output: a model may work in place, and may answer with a buffer of its own.
+    On the host, too, each input and output is copied: a model may work in place, and may return a buffer of its
+    own.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
 
     def batch(self) -> AbstractContextManager[None]:
-        """See `Transfers`."""
         return nullcontext()
 
-    def gather(self, given: Sequence[Tensor]) -> torch.Tensor:
-        """See `Transfers`."""
-        arrays = [tensor.array for tensor in given]
+    def gather(self, inputs: Sequence[Tensor]) -> torch.Tensor:
+        arrays = [tensor.array for tensor in inputs]
         host = tensors.from_numpy(np.array(arrays[0], order="C") if len(arrays) == 1 else np.concatenate(arrays))
         if self._device.type == "cpu":
             return host
@@ -72,24 +73,23 @@ class PlainTransfers:
         return host.to(self._device)
 
     def output(self, value: torch.Tensor) -> Output:
-        """See `Transfers`."""
         if value.device.type == "cpu":
             return tensors.to_numpy(value).copy()
         DEVICE_TRANSFERS.fetched(value.nbytes)
         return tensors.to_numpy(value.cpu())
 
     def synchronize(self) -> None:
-        """See `Transfers`."""
+        """Return at once: every copy was waited for."""
 
     def fetch(self, outputs: Mapping[str, Output]) -> Mapping[str, Array]:
-        """See `Transfers`."""
         return {name: value for name, value in outputs.items() if not isinstance(value, DeviceArray)}
 
 
 class StreamTransfers:
     """Copies and kernels one after the other on a stream of the instance's own, through page-locked buffers.
 
-    What lies on the device already is copied there, as what is left there is, for the reason that is told above.
+    Tensors that are on the device already, and outputs that stay there, are copied too: a model may work in place,
+    and may return a buffer of its own.
     """
 
     def __init__(self, spec: InstanceSpec, device: torch.device) -> None:
@@ -107,7 +107,6 @@ class StreamTransfers:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """See `Transfers`."""
         with ExitStack() as stack:
             if self._stream is not None:
                 stack.enter_context(torch.cuda.device(self._device))
@@ -119,44 +118,40 @@ class StreamTransfers:
                 self._incoming.reset()
                 self._outgoing.reset()
 
-    def gather(self, given: Sequence[Tensor]) -> torch.Tensor:
-        """See `Transfers`."""
+    def gather(self, inputs: Sequence[Tensor]) -> torch.Tensor:
         pieces: list[torch.Tensor] = []
-        for here, run in groupby(given, key=self._is_here):
+        for here, run in groupby(inputs, key=self._is_here):
             neighbours = list(run)
             pieces += map(_taken, neighbours) if here else [self._sent(neighbours)]
         if len(pieces) > 1:
             return torch.cat(pieces)
-        return pieces[0].clone() if self._is_here(given[0]) else pieces[0]
+        return pieces[0].clone() if self._is_here(inputs[0]) else pieces[0]
 
     def _is_here(self, tensor: Tensor) -> bool:
         return tensor.device is not None and tensor.device.memory.__dlpack_device__() == self._here
 
-    def _sent(self, given: Sequence[Tensor]) -> torch.Tensor:
-        """The wire's bytes of several tensors side by side, and all together to the device."""
-        parts = [np.frombuffer(tensor.data, np.uint8) for tensor in given]
+    def _sent(self, inputs: Sequence[Tensor]) -> torch.Tensor:
+        """Copy several tensors' bytes to the device together."""
+        parts = [np.frombuffer(tensor.data, np.uint8) for tensor in inputs]
         size = sum(map(len, parts))
-        room = self._incoming.take(size)
-        buffer = np.empty(size, np.uint8) if room is None else room
+        pinned = self._incoming.take(size)
+        buffer = np.empty(size, np.uint8) if pinned is None else pinned
         np.concatenate(parts, out=buffer)
-        shape = joined_shape(given)
-        dtype = tensors.TORCH_DTYPES[given[0].datatype]
+        shape = joined_shape(inputs)
+        dtype = tensors.TORCH_DTYPES[inputs[0].datatype]
         host = torch.from_numpy(buffer).view(dtype).reshape(shape)
         DEVICE_TRANSFERS.sent(size)
         return torch.empty(shape, dtype=dtype, device=self._device).copy_(host, non_blocking=True)
 
     def output(self, value: torch.Tensor) -> Output:
-        """See `Transfers`."""
         own = value.detach().clone(memory_format=torch.contiguous_format)
         return DeviceArray(tensors.TorchMemory(own), tuple(value.shape))
 
     def synchronize(self) -> None:
-        """See `Transfers`."""
         if self._stream is not None:
             self._stream.synchronize()
 
     def fetch(self, outputs: Mapping[str, Output]) -> Mapping[str, Array]:
-        """See `Transfers`."""
         fetched: dict[str, Array] = {}
         staged: dict[str, torch.Tensor] = {}
         for name, output in outputs.items():
@@ -166,11 +161,11 @@ class StreamTransfers:
             assert isinstance(output.memory, tensors.TorchMemory)
             tensor = output.memory.tensor
             DEVICE_TRANSFERS.fetched(tensor.nbytes)
-            room = self._outgoing.take(tensor.nbytes)
-            if room is None:
+            pinned = self._outgoing.take(tensor.nbytes)
+            if pinned is None:
                 fetched[name] = tensors.to_numpy(tensor.cpu())
             else:
-                host = torch.from_numpy(room).view(tensor.dtype).reshape(tensor.shape)
+                host = torch.from_numpy(pinned).view(tensor.dtype).reshape(tensor.shape)
                 staged[name] = host.copy_(tensor, non_blocking=True)
         self.synchronize()
         # Out of the buffer, which the next batch writes to.

@@ -1,17 +1,16 @@
-"""The TensorRT backend: `model.plan`, an engine that was built for one kind of GPU, or the GPU's own file that
-`cc_model_filenames` names.
+"""The TensorRT backend: `model.plan`, an engine for one kind of GPU, or the GPU's own file in `cc_model_filenames`.
 
-What may live here: opening a plan, what its engine says of itself, choosing a profile for a batch, and running it.
+What may live here: opening a plan, reading its engine's signature, choosing a profile for a batch, and running it.
 
 Instances are of KIND_GPU alone. `instance_group.profile` names the optimization profiles by index; each has an
 execution context, and a batch runs under the one whose best shapes are nearest. Instances on one GPU share the engine.
-Each has a CUDA stream of its own (`optimization.priority` is the stream's), page-locked buffers
+Each has a CUDA stream of its own (with `optimization.priority`), page-locked buffers
 (`optimization.input_pinned_memory` and `output_pinned_memory` turn them off), and CUDA graphs where
 `optimization.cuda.graphs` asks for them (`graphspecs`). Outputs that another model of an ensemble takes stay on the
 device.
 
 Config parameters: `execution_context_allocation_strategy` (STATIC or ON_PROFILE_CHANGE); `VERSION_COMPATIBLE` lets a
-plan run code that it brings, as version-compatible ones do: for plans whose maker is trusted.
+plan run code of its own, as version-compatible ones do: for plans from a trusted source.
 
 TensorRT 10 and 11, by the names that both have.
 """
@@ -22,7 +21,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInstanceGroup, 
 
 from argosy_runtime.backends import dlpack
 from argosy_runtime.backends.contract import Host, InstanceSpec
-from argosy_runtime.backends.cuda import ComputeStream, CudaStream, Priority
+from argosy_runtime.backends.cuda import CudaStream, Priority
 from argosy_runtime.errors import ServingError, internal
 
 from . import autofill, plan, validation
@@ -38,10 +37,10 @@ _PRIORITIES: dict[int, Priority] = {
 
 
 def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> ModelConfig:
-    """Return a copy of `config` with max_batch_size, dynamic_batching, inputs and outputs as the engine says.
+    """Return a copy of `config` with the engine's max_batch_size, dynamic_batching, inputs and outputs.
 
-    The plan is opened on the first GPU of the first group that names one. Raises ServingError: UNAVAILABLE without the
-    file or the driver, INTERNAL where the plan cannot be opened or contradicts the configuration.
+    The plan is opened on the first GPU of the first group that names one. Raises ServingError: UNAVAILABLE without
+    the file or the driver, INTERNAL where the plan cannot be opened or contradicts the configuration.
     """
     first = config.instance_group[0] if config.instance_group else ModelInstanceGroup()
     if first.kind in (ModelInstanceGroup.KIND_CPU, ModelInstanceGroup.KIND_MODEL):
@@ -86,7 +85,7 @@ def device_of(spec: InstanceSpec) -> Device:
     return Device((dlpack.CUDA, spec.device_id), stream, BlockPool(stream))
 
 
-def stream_of(device_id: int, priority: Priority) -> ComputeStream:
+def stream_of(device_id: int, priority: Priority) -> CudaStream:
     """Return a stream on a GPU."""
     return CudaStream(device_id, priority)
 

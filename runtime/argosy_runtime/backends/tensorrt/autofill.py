@@ -1,4 +1,4 @@
-"""Filling in a configuration from an engine, as Triton does."""
+"""Autofill of a configuration from an engine, as in Triton."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
@@ -15,9 +15,7 @@ Entry: TypeAlias = "ModelInput | ModelOutput"
 
 
 def profile_indices(config: ModelConfig, count: int) -> list[int]:
-    """Return the profiles that any instance uses, of the engine's `count`. Raises ServingError where one is not
-    there.
-    """
+    """Return the profiles that any instance uses, of the engine's `count`. Raises ServingError for a missing one."""
     indices = {int(name) for group in config.instance_group for name in group.profile if name.isdigit()}
     for index in sorted(indices):
         if index >= count:
@@ -31,8 +29,8 @@ def profile_indices(config: ModelConfig, count: int) -> list[int]:
 def completed(config: ModelConfig, signature: Signature, used: Sequence[Profile]) -> ModelConfig:
     """Return a copy of `config` with max_batch_size, dynamic_batching, inputs and outputs where it lacks them.
 
-    The first dimension is taken for the batch, unless the dims that are given are full. Raises ServingError where
-    what is given contradicts the engine.
+    The first dimension is taken for the batch, unless the configured dims are full. Raises ServingError where the
+    configuration contradicts the engine.
     """
     result = ModelConfig()
     result.CopyFrom(config)
@@ -59,7 +57,7 @@ def completed(config: ModelConfig, signature: Signature, used: Sequence[Profile]
 
 
 def _largest_batch(used: Sequence[Profile]) -> int:
-    """Return the largest batch that some profile takes: of each, what all of its inputs take."""
+    """Return the largest batch that some profile takes: of each profile, the smallest limit of its inputs."""
     return max((min(_largest_by_input(profile), default=0) for profile in used), default=0)
 
 
@@ -70,7 +68,10 @@ def _largest_by_input(profile: Profile) -> Iterable[int]:
 
 
 def _batches(config: ModelConfig, signature: Signature) -> bool | None:
-    """Return whether the dims that are given leave out a batch; None where none are given. All must say the same."""
+    """Return whether the configured dims leave out a batch dimension; None where none are configured.
+
+    Raises ServingError where they contradict each other.
+    """
     hints = [
         _leaves_out_batch(entry, infos[entry.name])
         for entries, infos in ((config.input, signature.inputs), (config.output, signature.outputs))
@@ -99,7 +100,7 @@ def _fill(config: ModelConfig, entries: "Iterable[Entry]", infos: Iterable[Tenso
     for info in infos:
         entry = configured.get(info.name)
         if entry is None and configured:
-            continue  # what is missing among those that are given, validation names
+            continue  # validation reports what is missing among the configured ones
         made = entry if entry is not None else getattr(config, side).add(name=info.name)
         _fill_one(config, made, info, side)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy_runtime.backends.cuda import ComputeStream
+from argosy_runtime.backends.cuda import CudaStream
 from argosy_runtime.errors import internal
 from argosy_runtime.messages import Array
 from argosy_runtime.modelconfig.datatypes import element_size, numpy_dtype
@@ -78,7 +78,7 @@ class ProfileContext:
     """An execution context, used by one thread at a time; those of one engine share its weights."""
 
     def __init__(
-        self, context: Any, profile: Profile, signature: Signature, stream: ComputeStream, logger: Logger, instance: str
+        self, context: Any, profile: Profile, signature: Signature, stream: CudaStream, logger: Logger, instance: str
     ) -> None:
         self.profile = profile
         self._context = context

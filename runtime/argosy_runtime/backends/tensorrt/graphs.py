@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from argosy_runtime.backends.contract import Host
-from argosy_runtime.backends.cuda import ComputeStream, Graph
+from argosy_runtime.backends.cuda import CudaGraph, CudaStream
 from argosy_runtime.errors import ServingError
 
 from .execution import InputBinding, OutputAllocator, OutputBinding, ProfileContext, size_of
@@ -23,7 +23,7 @@ class _Captured:
     shapes: Mapping[str, Shape]
     inputs: Mapping[str, Block]
     outputs: Mapping[str, OutputBinding]
-    graph: Graph
+    graph: CudaGraph
 
     def takes(self, rows: int, shapes: Mapping[str, Shape]) -> bool:
         """Return whether the graph serves a batch of these rows and shapes."""
@@ -36,7 +36,7 @@ class _Captured:
 class Graphs:
     """One instance's graphs, by profile."""
 
-    def __init__(self, signature: Signature, stream: ComputeStream, pool: BlockPool, host: Host, instance: str) -> None:
+    def __init__(self, signature: Signature, stream: CudaStream, pool: BlockPool, host: Host, instance: str) -> None:
         self._signature = signature
         self._stream = stream
         self._pool = pool

@@ -1,4 +1,4 @@
-"""What an instance has CUDA graphs for: `optimization { cuda { graphs: true graph_spec [ … ] } }`. Pure."""
+"""CUDA graphs of an instance: `optimization { cuda { graphs: true graph_spec [ … ] } }`. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _SIZES = (1, 2, 3, 4, 6, 8, 12, 16)
 class GraphSpec:
     """Batches of `smallest` to `rows` rows run as one of `rows`, 0 where the model does not batch.
 
-    `shapes` are those inputs' that differ from what the profile is best at, without the batch.
+    `shapes` are those of the inputs that differ from the profile's best ones, without the batch.
     """
 
     smallest: int
@@ -34,10 +34,11 @@ class GraphSpec:
 
 
 def graph_specs(config: ModelConfig) -> list[GraphSpec]:
-    """Return the graphs to capture, the smallest first; none where no graphs are asked for.
+    """Return the graphs to capture, smallest first; none where no graphs are requested.
 
-    Without a `graph_spec` there is one for a batch of 1, each preferred size and the largest; without dynamic batching
-    for the usual small ones. Raises ServingError (INVALID_ARG) in Triton's words for one that no batch can fit.
+    Without a `graph_spec` there is one for a batch of 1, each preferred size and the largest; without dynamic
+    batching for the usual small ones. Raises ServingError (INVALID_ARG) in Triton's words for one that no batch can
+    fit.
     """
     cuda = config.optimization.cuda
     if not cuda.graphs:

@@ -16,7 +16,7 @@ from .signature import Profile, Signature, read_profile, read_signature
 
 
 class PlanInstance(BatchedInstance):
-    """A loaded model: an execution context for each of its profiles. Raises ServingError."""
+    """An engine on a GPU, with an execution context for each of its profiles. Raises ServingError."""
 
     def __init__(self, spec: InstanceSpec, plan: OpenPlan, device: Device, host: Host) -> None:
         config, signature = spec.config, read_signature(plan.engine)

@@ -1,6 +1,6 @@
-"""TensorRT's Python package: what it tells through its logger, and the names it has for what a configuration says.
+"""TensorRT's Python package: its logger, and its names for what a configuration says.
 
-Versions 10 and 11; what is used here is in both. The package has no type stubs.
+Versions 10 and 11; both have what is used here. The package has no type stubs.
 """
 
 import threading
@@ -34,7 +34,7 @@ _with_plugins: list[object] = []
 
 
 class Logger(trt.ILogger):  # type: ignore[misc]
-    """Where TensorRT says why a call gave nothing: it raises hardly ever, and its logger alone carries the reason."""
+    """TensorRT's logger: TensorRT hardly ever raises, and its log alone has the reason of a failed call."""
 
     def __init__(self, host: Host | None = None) -> None:
         trt.ILogger.__init__(self)
@@ -42,7 +42,7 @@ class Logger(trt.ILogger):  # type: ignore[misc]
         self.last_error = ""
 
     def log(self, severity: Any, msg: str) -> None:
-        """Called by TensorRT, from any thread."""
+        """Take a message of TensorRT, from any thread."""
         level = _LEVELS.get(severity.name)
         if level == "error":
             self.last_error = msg
@@ -50,11 +50,11 @@ class Logger(trt.ILogger):  # type: ignore[misc]
             self._host.log(level, msg)
 
     def reason(self) -> str:
-        """Return the last error, which is why the last call failed."""
+        """Return the last error, which is the reason of the last failed call."""
         return self.last_error or "TensorRT gives no reason"
 
     def failure(self, what: str, then: str = "") -> ServingError:
-        """Return the error that says what gave nothing, why, and what is to be done `then`."""
+        """Return an error with the failed call, its reason, and an advice (`then`)."""
         reason = self.reason()
         return internal(f"{what}: {reason}{then}", device_error=device_errors.line_of(reason))
 
@@ -74,9 +74,7 @@ def load_plugins() -> None:
 
 
 def runs_host_code(config: ModelConfig) -> bool:
-    """Return whether plans may bring code of their own, as version-compatible ones do: only where their maker is
-    trusted.
-    """
+    """Return whether plans may run code of their own, as version-compatible ones do: for trusted sources."""
     return Parameters(config).flag("VERSION_COMPATIBLE", False)
 
 

@@ -1,4 +1,4 @@
-"""A plan's file: which one, by which TensorRT it was built, and opening it on a device."""
+"""A plan's file: which file, which TensorRT built it, and opening it on a device."""
 
 import struct
 import threading
@@ -22,7 +22,7 @@ _HEADER: Final = struct.Struct("<4sI16x4B")
 
 @dataclass(slots=True, weakref_slot=True)
 class OpenPlan:
-    """An engine that execution contexts are made of, by any number of instances on its device.
+    """An engine whose execution contexts any number of instances on its device create.
 
     `runtime` and `logger` must outlive it.
     """
@@ -37,7 +37,7 @@ _open: "weakref.WeakValueDictionary[tuple[str, int, bool], OpenPlan]" = weakref.
 
 
 def plan_file(config: ModelConfig, version_dir: Path, instance: str) -> Path:
-    """Return the file that the configuration means. Raises ServingError (UNAVAILABLE) without it."""
+    """Return the file that the configuration names. Raises ServingError (UNAVAILABLE) without it."""
     path = version_dir / (config.default_model_filename or DEFAULT_FILE)
     if not path.is_file():
         raise unavailable(f"unable to find '{path}' for model instance '{instance}'")
@@ -47,7 +47,7 @@ def plan_file(config: ModelConfig, version_dir: Path, instance: str) -> Path:
 def opened(config: ModelConfig, path: Path, device_id: int, enter: Callable[[], None]) -> OpenPlan:
     """Return the plan on a device, shared by all of this process that open the same file there.
 
-    `enter` makes the device this thread's. Raises ServingError (INTERNAL) that says why, and what to do.
+    `enter` makes the device this thread's. Raises ServingError (INTERNAL) with the reason, and an advice.
     """
     host_code = library.runs_host_code(config)
     key = (f"{path.resolve()}:{path.stat().st_mtime_ns}", device_id, host_code)
@@ -79,7 +79,7 @@ def _deserialized(path: Path, host_code: bool) -> OpenPlan:
 def built_by(content: bytes) -> tuple[int, ...] | None:
     """Return the version of TensorRT that wrote a plan: major, minor, patch, build; None where that cannot be read.
 
-    From the header as TensorRT's own `trtexec --getPlanVersionOnly` reads it.
+    The header is read as TensorRT's own `trtexec --getPlanVersionOnly` reads it.
     """
     if len(content) < _HEADER.size:
         return None

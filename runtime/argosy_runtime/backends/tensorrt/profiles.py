@@ -1,4 +1,4 @@
-"""Which of an instance's profiles a batch runs under, and what is wrong with one that fits none. Pure."""
+"""The profile that a batch runs under, and why a batch fits none. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ NONE: tuple[str, int] = ("default", 0)
 
 
 def configured(group: ModelInstanceGroup | None) -> list[tuple[str, int]]:
-    """Return the profiles that a group of instances uses: what each is called, and its index. Each index once."""
+    """Return the names and indices of the profiles that a group of instances uses. Each index once."""
     names = list(group.profile) if group is not None else []
     by_index: dict[int, str] = {}
     for name in names:
@@ -19,7 +19,7 @@ def configured(group: ModelInstanceGroup | None) -> list[tuple[str, int]]:
 
 
 def group_of(config: ModelConfig, instance: str) -> ModelInstanceGroup | None:
-    """Return the group whose instance has this name, which is `<group>_<number>`."""
+    """Return the group of an instance, which is called `<group>_<number>`."""
     group_name = instance.rpartition("_")[0]
     return next((group for group in config.instance_group if group.name == group_name), None)
 
@@ -29,7 +29,8 @@ def chosen(
 ) -> tuple[Profile, bool]:
     """Return the profile whose best shapes are nearest to the batch's, and whether the batch fits it.
 
-    By the sum of all distances, the first where several are as near. Where none fits it is the first, as in Triton.
+    The distance is the sum over all dimensions; of equal ones the first profile wins. Where none fits it is the
+    first, as in Triton.
     """
     near = [
         (distance, index)
@@ -40,7 +41,7 @@ def chosen(
 
 
 def problem(profile: Profile, name: str, shape: Shape) -> str | None:
-    """Return what is wrong with an input's full shape under a profile, in Triton's words; None where it fits."""
+    """Return why an input's full shape does not fit a profile, in Triton's words; None where it fits."""
     allowed = profile.shapes[name]
     if len(shape) != len(allowed.best):
         return f"model expected {len(allowed.best)} dimensions but received {len(shape)} dimensions"
@@ -51,7 +52,7 @@ def problem(profile: Profile, name: str, shape: Shape) -> str | None:
 
 
 def value_problem(allowed: Range, values: Shape) -> str | None:
-    """Return what is wrong with the values of a shape tensor, in Triton's words; None where they fit."""
+    """Return why the values of a shape tensor do not fit, in Triton's words; None where they fit."""
     if len(values) != len(allowed.best):
         return f"mismatch between the number of shape values. Expecting {len(allowed.best)}. Got {len(values)}"
     for index, (low, value, high) in enumerate(zip(allowed.least, values, allowed.most, strict=True)):

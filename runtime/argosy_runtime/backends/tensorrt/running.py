@@ -10,7 +10,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.batching import Output
 from argosy_runtime.backends.contract import Host
-from argosy_runtime.backends.cuda import ComputeStream
+from argosy_runtime.backends.cuda import CudaStream
 from argosy_runtime.backends.device_batch import DeviceBatch, DeviceInput
 from argosy_runtime.errors import internal
 from argosy_runtime.messages import Array, Tensor
@@ -30,7 +30,7 @@ class Device:
     """An engine's device: DLPack's type and ordinal, the instance's stream and its memory there."""
 
     dlpack: tuple[int, int]
-    stream: ComputeStream
+    stream: CudaStream
     pool: BlockPool
 
     def allocate(self, size: int) -> tuple[int, object]:

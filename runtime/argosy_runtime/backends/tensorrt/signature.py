@@ -1,4 +1,4 @@
-"""What an engine says its tensors are, and its optimization profiles."""
+"""Tensors and optimization profiles of an engine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,8 @@ Shape = tuple[int, ...]
 class TensorInfo:
     """One tensor. `shape` is full, -1 for what varies; `datatype` a V2 name, None where there is none.
 
-    `is_shape`: its values decide shapes. `on_host`: it is read and written there. `linear`: its elements lie in order.
+    `is_shape`: its values decide shapes. `on_host`: it is read and written there. `linear`: its elements are in
+    order.
     """
 
     name: str
@@ -27,25 +28,25 @@ class TensorInfo:
 
     @property
     def dynamic(self) -> bool:
-        """Whether its shape is set for each batch."""
+        """True if its shape is set for each batch."""
         return -1 in self.shape
 
     @property
     def values(self) -> int:
-        """How many elements a shape tensor has: it is a scalar or a vector."""
+        """Number of elements of a shape tensor, which is a scalar or a vector."""
         return self.shape[0] if self.shape else 1
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What one input may be under one profile, and what the profile is best at: shapes, or a shape tensor's values."""
+    """Smallest, best and largest shape of an input under one profile, or values of a shape tensor."""
 
     least: Shape
     best: Shape
     most: Shape
 
     def distance(self, sizes: Sequence[int]) -> int | None:
-        """Return how far it is from the best, summed over the dimensions; None where it does not fit."""
+        """Return the distance from the best, summed over the dimensions; None outside the range."""
         if len(sizes) != len(self.best):
             return None
         if not all(low <= size <= high for low, size, high in zip(self.least, sizes, self.most, strict=True)):
@@ -55,7 +56,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One optimization profile: the shapes of every input, and the values of those that are shape tensors."""
+    """One optimization profile: the shapes of every input, and the values of shape tensors."""
 
     index: int
     label: str
@@ -64,11 +65,11 @@ class Profile:
 
     @property
     def name(self) -> str:
-        """As Triton writes it."""
+        """Name in Triton's messages."""
         return f"{self.label}[{self.index}]"
 
     def distance(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> int | None:
-        """Return how far a batch is from what this is best at; None where it does not fit."""
+        """Return the distance of a batch from the best shapes and values; None outside the profile."""
         parts = [self.shapes[name].distance(shape) for name, shape in shapes.items() if name not in values]
         parts += [self.values[name].distance(value) for name, value in values.items()]
         fitting = [part for part in parts if part is not None]
@@ -85,12 +86,12 @@ class Signature:
 
     @property
     def has_shape_tensors(self) -> bool:
-        """Whether values of some tensor decide shapes, or are some."""
+        """True if some tensor has shapes as values, or decides shapes by its values."""
         return any(info.is_shape for side in (self.inputs, self.outputs) for info in side.values())
 
 
 def read_signature(engine: Any) -> Signature:
-    """Return what the engine says."""
+    """Return the engine's tensors."""
     infos = [_info(engine, engine.get_tensor_name(index)) for index in range(engine.num_io_tensors)]
     return Signature(
         {info.name: info for info in infos if info.is_input},

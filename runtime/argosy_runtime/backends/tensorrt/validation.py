@@ -1,4 +1,4 @@
-"""Whether a configuration and an engine agree, in Triton's words."""
+"""Agreement of a configuration with an engine, in Triton's words."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -15,7 +15,7 @@ Entry: TypeAlias = "ModelInput | ModelOutput"
 
 
 def check_kind(config: ModelConfig, kind: str) -> None:
-    """Raise ServingError where an instance is to run elsewhere than on one GPU."""
+    """Raise ServingError where an instance is not to run on one GPU."""
     if kind != "KIND_GPU":
         raise invalid(
             f"unable to load model '{config.name}', TensorRT backend supports only GPU device; give it an instance "
@@ -24,8 +24,9 @@ def check_kind(config: ModelConfig, kind: str) -> None:
 
 
 def check(config: ModelConfig, signature: Signature, used: Sequence[Profile], instance: str) -> None:
-    """Raise ServingError that names the tensor, what the engine has and what the configuration says, where they
-    differ. Every tensor of the engine must be configured.
+    """Raise ServingError where configuration and engine differ, naming the tensor and both sides.
+
+    Every tensor of the engine must be configured.
     """
     if len(config.input) > len(signature.inputs):
         raise invalid(
@@ -112,7 +113,7 @@ def _check_shape(config: ModelConfig, entry: Entry, info: TensorInfo) -> None:
 
 
 def _check_profiles(config: ModelConfig, entry: Entry, info: TensorInfo, used: Sequence[Profile]) -> None:
-    """Sizes that the configuration fixes must be sizes that each profile takes."""
+    """Raise ServingError where a configured size is outside a profile's range."""
     if info.is_shape:
         return
     dims = list(entry.reshape.shape if entry.HasField("reshape") else entry.dims)

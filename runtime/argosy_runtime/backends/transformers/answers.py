@@ -1,6 +1,7 @@
-"""From generated tokens to responses: what is new since the last one, as ids and as text."""
+"""Responses from generated tokens: what is new since the last response, as ids and as text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -8,25 +9,66 @@ from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 
 from .generation import Generation
-from .streamed_text import Decode, StreamedText
+
+Decode = Callable[[Sequence[int]], str]
+
+_UNFINISHED: Final = "\ufffd"  # a tokenizer's text of the first bytes of an incomplete character
+# So many tokens without a piece are decoded again with each further one; beyond, only when there are twice as many.
+_PATIENCE: Final = 8
 
 _IDS = ("output_ids", "sequence_length")
 _TEXT = ("text_output",)
 
 
+class StreamedText:
+    """The text of tokens that come one by one, in pieces that joined are the text of all of them.
+
+    A window of the last tokens is decoded, so that a long text costs no more for each token than a short one. The
+    window begins with tokens whose text has been sent: a token's text depends on the one before it.
+    """
+
+    def __init__(self, decode: Decode) -> None:
+        self._decode = decode
+        self._sent = 0  # characters
+        self._begin = 0
+        self._context = ""
+        self._read = 0
+        self._next_try = 0
+
+    def next(self, tokens: Sequence[int]) -> str:
+        """Return the new text of `tokens`, which are all so far; "" while a character is incomplete."""
+        if len(tokens) < self._next_try:
+            return ""
+        window = tokens[self._begin :]
+        text = self._decode(window)
+        new = text[len(self._context) :]
+        if not new or text.endswith(_UNFINISHED):
+            waiting = len(tokens) - self._read
+            self._next_try = len(tokens) + (1 if waiting < _PATIENCE else waiting)
+            return ""
+        self._sent += len(new)
+        self._begin, self._read = self._read, len(tokens)
+        self._context = self._decode(tokens[self._begin :])
+        return new
+
+    def last(self, tokens: Sequence[int]) -> str:
+        """Return the rest of the text of `tokens`, once they are complete."""
+        return self._decode(tokens)[self._sent :]
+
+
 class Answer:
-    """The responses of one request, made in order."""
+    """The responses of one request, created in order."""
 
     def __init__(self, request: InferRequest, version: int, generation: Generation, decode: Decode | None) -> None:
         self._request = request
         self._version = str(version)
         self._generation = generation
         self._text = None if decode is None else StreamedText(decode)
-        self._wanted = request.requested_outputs or (_IDS if generation.prompt is None else _TEXT)
+        self._requested = request.requested_outputs or (_IDS if generation.prompt is None else _TEXT)
         self._sent = 0
 
     def response(self, tokens: Sequence[int], final: bool) -> InferResponse | None:
-        """Return the response for `tokens`, which are all generated so far; None where there is nothing to say yet."""
+        """Return the response for `tokens`, which are all generated so far; None where there is nothing to send yet."""
         new = list(tokens[self._sent :])
         text = self._new_text(tokens, final)
         if not final and not (new and (text or self._generation.prompt is None)):
@@ -37,15 +79,15 @@ class Answer:
             "sequence_length": Tensor("sequence_length", "INT32", np.array([len(new)], np.int32)),
             "text_output": Tensor("text_output", "BYTES", _bytes(text)),
         }
-        outputs = [tensors[name] for name in self._wanted if name in tensors]
+        outputs = [tensors[name] for name in self._requested if name in tensors]
         return InferResponse(self._request.model_name, self._version, self._request.id, outputs, final=final)
 
     def failure(self, error: ServingError) -> InferResponse:
-        """Return the last response, where it is an error."""
+        """Return the last response of a request that fails."""
         return InferResponse(self._request.model_name, self._version, self._request.id, error=error)
 
     def _new_text(self, tokens: Sequence[int], final: bool) -> str:
-        if self._text is None or "text_output" not in self._wanted:
+        if self._text is None or "text_output" not in self._requested:
             return ""
         new = self._text.last(tokens) if final else self._text.next(tokens)
         prompt = self._generation.prompt

@@ -30,7 +30,7 @@ Tensors = dict[str, tuple[str, list[int]]]
 
 
 def has_tokenizer(version_dir: Path) -> bool:
-    """Return whether the folder holds a tokenizer beside the model."""
+    """Return whether the folder has a tokenizer next to the model."""
     return any((version_dir / name).is_file() for name in TOKENIZER_FILES)
 
 

@@ -20,9 +20,9 @@ OnTokens = Callable[[Sequence[int], bool], None]
 
 SWEEP_SECONDS = 0.05
 IDLE_SECONDS = 0.5
-"""How long an idle batch goes without a look at whether it still runs."""
-TELL_SECONDS = 0.5
-"""How often the server is told how it gets on, while there is work."""
+"""Seconds between looks at whether an idle batch still runs."""
+REPORT_SECONDS = 0.5
+"""Seconds between reports of the batch's state, while there is work."""
 
 
 @dataclass(slots=True)
@@ -36,17 +36,17 @@ class Ticket:
 
 
 class Engine:
-    """Runs a `ContinuousBatchingManager` and hands its outputs to whoever asked for them.
+    """A `ContinuousBatchingManager`, and a thread that hands its outputs to the requests.
 
-    One thread of ours reads the outputs, looks for clients that have gone, and notices when the manager's
-    own thread has died; then every request fails with the reason, and the host is told that the instance is lost.
+    The thread also looks for clients that have gone, and notices when the manager's own thread has died; then every
+    request fails with the reason, and the host replaces the instance.
     """
 
     def __init__(self, name: str, manager: Any, host: Host) -> None:
         self._name = name
         self._manager = manager
         self._host = host
-        self._told: EngineState | None = None
+        self._reported: EngineState | None = None
         self._prompt_tokens = 0
         self._generated_tokens = 0
         self._numbers = itertools.count()
@@ -85,10 +85,10 @@ class Engine:
         self._manager.destroy()
 
     def _run(self) -> None:
-        swept = told = time.monotonic()
+        swept = reported = time.monotonic()
         while not self._stopping:
             if not self._tickets:
-                self._tell_state()
+                self._report_state()
                 if not self._work.wait(IDLE_SECONDS) and not self._manager.is_running():
                     self._die()
                     return
@@ -103,26 +103,26 @@ class Engine:
             if time.monotonic() - swept >= SWEEP_SECONDS:
                 swept = time.monotonic()
                 self._drop_cancelled()
-            if time.monotonic() - told >= TELL_SECONDS:
-                told = time.monotonic()
-                self._tell_state()
+            if time.monotonic() - reported >= REPORT_SECONDS:
+                reported = time.monotonic()
+                self._report_state()
 
-    def _tell_state(self) -> None:
-        """How it gets on, where that is news. Whatever goes wrong with that, the requests go on."""
+    def _report_state(self) -> None:
+        """Report the batch's state where it has changed. An error there leaves the requests alone."""
         try:
             running, cache = self._batch()
             waiting = max(len(self._tickets) - running, 0)
             state = EngineState(waiting, running, cache, self._prompt_tokens, self._generated_tokens)
-            if state != self._told:
-                self._told = state
-                self._host.tell(state)
+            if state != self._reported:
+                self._reported = state
+                self._host.report(state)
         except Exception as error:
-            _log.debug("model instance '%s' cannot tell how it gets on: %r", self._name, error)
+            _log.debug("model instance '%s' cannot report its state: %r", self._name, error)
 
     def _batch(self) -> tuple[int, float | None]:
-        """Requests that are generated for, and the share of the cache in use.
+        """Return the number of requests that are generated for, and the share of the cache in use.
 
-        The library has no public word for these; they are only read, while its own thread goes on.
+        The library has no public interface for these; they are only read, while its own thread goes on.
         """
         batch = self._manager.batch_processor
         if batch is None:

@@ -22,7 +22,7 @@ _TEXT_KEYS = ("max_tokens", "temperature", "top_k", "top_p", "seed", "ignore_eos
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the next token is chosen. None everywhere is the likeliest one."""
+    """The choice of the next token: the likeliest where all fields are None."""
 
     temperature: float | None = None
     top_k: int | None = None
@@ -31,11 +31,11 @@ class Sampling:
 
     @property
     def is_greedy(self) -> bool:
-        """Whether chance plays no part."""
+        """True if no token is drawn at random."""
         if self.temperature is not None and self.temperature == 0:
             return True
-        asked = self.temperature is not None or bool(self.top_k) or self.top_p is not None
-        return not asked or self.top_k == 1
+        samples = self.temperature is not None or bool(self.top_k) or self.top_p is not None
+        return not samples or self.top_k == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,10 @@ class Generation:
 
 
 def from_ids(request: InferRequest) -> Generation:
-    """From `input_ids` and its companions. Raises ServingError that names the tensor."""
+    """Return the generation of `input_ids` and the inputs that go with it.
+
+    Raises ServingError that names the tensor.
+    """
     end_id = _scalar(request, "end_id", int)
     return Generation(
         input_ids=[int(value) for value in _array(request, "input_ids").reshape(-1).tolist()],
@@ -71,29 +74,32 @@ def from_ids(request: InferRequest) -> Generation:
 
 
 def from_text(request: InferRequest, encode: Callable[[str], list[int]]) -> Generation:
-    """From `text_input` and its companions, with `encode` to make tokens of it. Raises ServingError."""
+    """Return the generation of `text_input` and the inputs that go with it, tokenized by `encode`.
+
+    Raises ServingError.
+    """
     prompt = _text(request, "text_input")
-    given = _sampling_parameters(request)
+    parameters = _sampling_parameters(request)
     streaming = bool(_scalar(request, "stream", bool))
     excluded = _scalar(request, "exclude_input_in_output", bool)
     repeats = not streaming if excluded is None else not excluded
     if repeats and streaming:
         raise invalid("When streaming, `exclude_input_in_output` = False is not allowed.")
-    if _number(given, "n", int) not in (None, 1):
+    if _number(parameters, "n", int) not in (None, 1):
         raise invalid("sampling_parameters: 'n' must be 1; send the request again for another answer")
-    top_k = _number(given, "top_k", int)
+    top_k = _number(parameters, "top_k", int)
     return Generation(
         input_ids=encode(prompt),
-        max_new_tokens=_or(_number(given, "max_tokens", int), TEXT_DEFAULT_TOKENS),
+        max_new_tokens=_or(_number(parameters, "max_tokens", int), TEXT_DEFAULT_TOKENS),
         sampling=_checked(
             Sampling(
-                _number(given, "temperature", float),
+                _number(parameters, "temperature", float),
                 None if top_k == -1 else top_k,
-                _number(given, "top_p", float),
-                _number(given, "seed", int),
+                _number(parameters, "top_p", float),
+                _number(parameters, "seed", int),
             )
         ),
-        end_ids=_end_ids(given),
+        end_ids=_end_ids(parameters),
         streaming=streaming,
         prompt=prompt,
         repeats_prompt=repeats,
@@ -146,33 +152,33 @@ def _sampling_parameters(request: InferRequest) -> Mapping[str, Any]:
     if "sampling_parameters" not in request.inputs:
         return {name: request.parameters[name] for name in _TEXT_KEYS if name in request.parameters}
     try:
-        given = json.loads(_text(request, "sampling_parameters"))
+        parameters = json.loads(_text(request, "sampling_parameters"))
     except ValueError as error:
         raise invalid(f"input 'sampling_parameters' is not JSON: {error}") from error
-    if not isinstance(given, dict):
+    if not isinstance(parameters, dict):
         raise invalid("input 'sampling_parameters' must be a JSON object")
-    for name in given:
+    for name in parameters:
         if name not in _TEXT_KEYS:
             raise invalid(f"sampling_parameters: '{name}' is not supported, only {', '.join(_TEXT_KEYS)}")
-    return given
+    return parameters
 
 
-def _number(given: Mapping[str, Any], name: str, kind: Callable[[Any], Any]) -> Any:
-    if given.get(name) is None:
+def _number(parameters: Mapping[str, Any], name: str, kind: Callable[[Any], Any]) -> Any:
+    if parameters.get(name) is None:
         return None
     try:
-        return kind(given[name])
+        return kind(parameters[name])
     except (TypeError, ValueError):
-        raise invalid(f"sampling_parameters: '{name}' is {given[name]!r}, expected a number") from None
+        raise invalid(f"sampling_parameters: '{name}' is {parameters[name]!r}, expected a number") from None
     except OverflowError:
-        raise invalid(f"sampling_parameters: '{name}' is {given[name]!r}, expected a number in range") from None
+        raise invalid(f"sampling_parameters: '{name}' is {parameters[name]!r}, expected a number in range") from None
 
 
-def _end_ids(given: Mapping[str, Any]) -> tuple[int, ...] | None:
-    ids = given.get("stop_token_ids")
+def _end_ids(parameters: Mapping[str, Any]) -> tuple[int, ...] | None:
+    ids = parameters.get("stop_token_ids")
     if ids is not None and not (isinstance(ids, list) and all(isinstance(value, int) for value in ids)):
         raise invalid("sampling_parameters: 'stop_token_ids' must be a list of token ids")
-    if str(given.get("ignore_eos", False)).lower() in ("true", "1"):
+    if str(parameters.get("ignore_eos", False)).lower() in ("true", "1"):
         return tuple(ids or ())
     return tuple(ids) if ids else None
 

@@ -57,9 +57,9 @@ class GenerationInstance:
         empty = Generation([], 0, Sampling(), None, False)
         answer = Answer(request, version, empty, None)
         try:
-            asked = self._asked(request)
-            answer = Answer(request, version, asked, self._decode if self._tokenizer is not None else None)
-            if asked.max_new_tokens == 0:
+            parsed = self._parsed(request)
+            answer = Answer(request, version, parsed, self._decode if self._tokenizer is not None else None)
+            if parsed.max_new_tokens == 0:
                 self._send(answer, [], True, index, responder)
                 return
             self._engine.submit(
@@ -68,11 +68,11 @@ class GenerationInstance:
                     on_error=lambda error: responder.send(index, answer.failure(error)),
                     is_cancelled=lambda: responder.is_cancelled(index),
                 ),
-                asked.input_ids,
-                max_new_tokens=asked.max_new_tokens,
-                streaming=asked.streaming,
-                eos_token_id=None if asked.end_ids is None else [*asked.end_ids, self._vocabulary],
-                **self._warpers(asked.sampling),
+                parsed.input_ids,
+                max_new_tokens=parsed.max_new_tokens,
+                streaming=parsed.streaming,
+                eos_token_id=None if parsed.end_ids is None else [*parsed.end_ids, self._vocabulary],
+                **self._warpers(parsed.sampling),
             )
         except ServingError as error:
             responder.send(index, answer.failure(error))
@@ -82,7 +82,7 @@ class GenerationInstance:
 
     def _send(self, answer: Answer, tokens: Sequence[int], final: bool, index: int, responder: Responder) -> None:
         if not final and responder.is_paused(index):
-            return  # what comes next has these tokens too, and nobody else's answers wait
+            return  # the next response has these tokens too, and no other request's answers wait
         if final and tokens and tokens[-1] == self._vocabulary:
             responder.send(index, answer.failure(self._not_finite(len(tokens) - 1)))
             return
@@ -97,28 +97,28 @@ class GenerationInstance:
             FailureReason.BACKEND,
         )
 
-    def _asked(self, request: InferRequest) -> Generation:
+    def _parsed(self, request: InferRequest) -> Generation:
         if "text_input" in request.inputs:
             if self._tokenizer is None:
                 raise invalid(f"model '{request.model_name}' has no tokenizer, so it takes input_ids, not text_input")
-            asked = generation.from_text(request, self._tokenizer.encode)
+            parsed = generation.from_text(request, self._tokenizer.encode)
         else:
-            asked = generation.from_ids(request)
-        if asked.streaming and not self._decoupled:
+            parsed = generation.from_ids(request)
+        if parsed.streaming and not self._decoupled:
             raise invalid("Streaming is only supported in decoupled mode.")
-        self._check(request, asked)
-        return asked
+        self._check(request, parsed)
+        return parsed
 
-    def _check(self, request: InferRequest, asked: Generation) -> None:
-        """Refuse what the batch cannot hold: one such request would end it for everyone."""
+    def _check(self, request: InferRequest, parsed: Generation) -> None:
+        """Raise ServingError for a request that the batch cannot take: it would end the batch for all requests."""
         about = f"model '{request.model_name}': "
-        if not asked.input_ids:
+        if not parsed.input_ids:
             raise invalid(f"{about}the prompt is empty")
-        for token in asked.input_ids:
+        for token in parsed.input_ids:
             if not 0 <= token < self._vocabulary:
                 raise invalid(f"{about}input id {token} is not in the vocabulary of {self._vocabulary} tokens")
-        total = len(asked.input_ids) + asked.max_new_tokens
-        lengths = f"{len(asked.input_ids)} prompt tokens and {asked.max_new_tokens} new ones are {total}, "
+        total = len(parsed.input_ids) + parsed.max_new_tokens
+        lengths = f"{len(parsed.input_ids)} prompt tokens and {parsed.max_new_tokens} new ones are {total}, "
         if total > self._positions:
             raise invalid(f"{about}{lengths}more than the model's {self._positions}")
         if total > self._size.tokens:
@@ -126,7 +126,7 @@ class GenerationInstance:
                 f"{about}{lengths}more than the {self._size.tokens} its cache holds; "
                 "raise the parameter kv_cache_memory or num_blocks"
             )
-        self._check_sampling(about, asked.sampling)
+        self._check_sampling(about, parsed.sampling)
 
     def _check_sampling(self, about: str, sampling: Sampling) -> None:
         if sampling.is_greedy:

@@ -15,8 +15,7 @@ from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import internal, invalid, unavailable
 
 from . import sizing
-from .finite import end_where_not_finite
-from .greedy import make_top_one_argmax
+from .sampling import end_where_not_finite, make_top_one_argmax
 from .sizing import CacheSize
 
 _ABSENT = 0.5  # a value that makes the library keep its per-request warpers; every request says its own
@@ -48,7 +47,7 @@ def devices_of(spec: InstanceSpec, visible_gpus: int) -> tuple[str, ...]:
 
 
 def check_split(model: str, text: Any, parts: int) -> None:
-    """Whether a model can be split over so many GPUs. `text` is its configuration. Raises ServingError."""
+    """Raise ServingError where a model cannot be split over so many GPUs. `text` is its configuration."""
     if not getattr(text, "base_model_tp_plan", None):
         raise invalid(
             f"model '{model}': the library has no plan to split a {text.model_type} over {parts} GPUs; give it one"
@@ -118,12 +117,12 @@ def _model(version_dir: Path, parameters: Parameters, devices: tuple[str, ...]) 
 def _manager(spec: InstanceSpec, model: Any, parameters: Parameters, size: CacheSize) -> Any:
     greedy = is_greedy_only(spec.config.name, parameters)
     seed = parameters.integer("random_seed", -1)
-    known = model.generation_config
+    own = model.generation_config
     vocabulary = int(model.config.get_text_config().vocab_size)
     settings = transformers.GenerationConfig(
         do_sample=not greedy,
-        eos_token_id=[*_end_ids(known), vocabulary],
-        pad_token_id=known.pad_token_id,
+        eos_token_id=[*_end_ids(own), vocabulary],
+        pad_token_id=own.pad_token_id,
         **({} if greedy else {"temperature": _ABSENT, "top_k": 1, "top_p": _ABSENT}),
     )
     batching = ContinuousBatchingConfig(
@@ -147,9 +146,9 @@ def _manager(spec: InstanceSpec, model: Any, parameters: Parameters, size: Cache
     return manager
 
 
-def _end_ids(known: Any) -> list[int]:
+def _end_ids(own: Any) -> list[int]:
     """Return the token ids at which the model's own generation configuration ends an answer."""
-    ids = known.eos_token_id
+    ids = own.eos_token_id
     if ids is None:
         return []
     return list(ids) if isinstance(ids, (list, tuple)) else [ids]

@@ -1,8 +1,8 @@
-"""A model that is split over several devices has a process, a rank, for each of them.
+"""Processes (ranks) of a model that is split over several devices, one for each.
 
-The instance's own process is rank 0: it takes the requests, and the library passes on to the others what they need
-to follow. Those run `main` here, are told by their standard input what to load, and end with rank 0, however that
-ends. If one of them ends before, rank 0 ends too, and its server starts all of them anew.
+The instance's own process is rank 0: it takes the requests, and the library passes on to the others what they need to
+follow. Those run `main` here, read from their standard input what to load, and end with rank 0, however that ends. If
+one of them ends before, rank 0 ends too, and its server starts all of them again.
 """
 
 import os
@@ -30,14 +30,14 @@ from .opening import check_split, open_model
 
 LOAD_TIMEOUT = timedelta(hours=2)
 END_TIMEOUT_S = 15.0
-"""How long the other ranks may take to end when the batch has."""
+"""Seconds in which the other ranks must end once the batch has."""
 _POLL_S = 0.1
 _RANK = f"from {__name__} import main; main()"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Which rank of an instance this is; they find each other through a file."""
+class Rank:
+    """One rank of an instance; the ranks find each other through a file."""
 
     spec: InstanceSpec
     devices: tuple[str, ...]
@@ -45,20 +45,20 @@ class Place:
     meeting: Path
 
     def packed(self) -> bytes:
-        """Return what `unpacked` reads."""
+        """Return the bytes that `unpacked` reads."""
         spec = self.spec
         words = (spec.version, str(spec.model_dir), str(spec.version_dir), spec.name, spec.kind, spec.device_id)
         return pickle.dumps((spec.config.SerializeToString(), words, self.devices, self.rank, str(self.meeting)))
 
     @classmethod
-    def unpacked(cls, pipe: BinaryIO) -> "Place":
-        """Return the place that was packed."""
+    def unpacked(cls, pipe: BinaryIO) -> "Rank":
+        """Read the rank from a pipe."""
         config, (version, model_dir, version_dir, *rest), devices, rank, meeting = pickle.load(pipe)
         spec = InstanceSpec(ModelConfig.FromString(config), version, Path(model_dir), Path(version_dir), *rest)
         return cls(spec, devices, rank, Path(meeting))
 
     def join(self) -> None:
-        """Become this rank of the process group. Blocks until all have; raises what PyTorch does."""
+        """Join the process group. Blocks until all ranks have; raises PyTorch's exceptions."""
         device = torch.device(self.devices[self.rank])
         on_gpu = device.type == "cuda"
         os.environ.update(
@@ -77,14 +77,14 @@ class Place:
 
 
 class Ranks:
-    """The other ranks, as rank 0 knows them."""
+    """The other ranks, for rank 0."""
 
     def __init__(self, spec: InstanceSpec, devices: tuple[str, ...], folder: tempfile.TemporaryDirectory[str]) -> None:
         self._name = spec.name
         self._devices = devices
         self._folder = folder
         self._ending = threading.Event()
-        self._processes = [self._begin(Place(spec, devices, rank, self.meeting)) for rank in range(1, len(devices))]
+        self._processes = [self._begin(Rank(spec, devices, rank, self.meeting)) for rank in range(1, len(devices))]
 
     @property
     def meeting(self) -> Path:
@@ -93,31 +93,31 @@ class Ranks:
 
     @classmethod
     def start(cls, spec: InstanceSpec, devices: tuple[str, ...]) -> "Ranks":
-        """Start them, and become rank 0. Raises ServingError where the model cannot be split."""
+        """Start the other ranks, and become rank 0. Raises ServingError where the model cannot be split."""
         if isolation(spec.config) is Isolation.THREAD:
             raise invalid(
                 f"model '{spec.config.name}': on {len(devices)} GPUs it needs a process of its own; leave out the "
                 "parameter ISOLATION"
             )
         try:
-            known = transformers.AutoConfig.from_pretrained(str(spec.version_dir), local_files_only=True)
+            config = transformers.AutoConfig.from_pretrained(str(spec.version_dir), local_files_only=True)
         except Exception as error:
             raise internal(f"failed to load '{spec.version_dir}' for model '{spec.config.name}': {error}") from error
-        check_split(spec.config.name, known.get_text_config(), len(devices))
+        check_split(spec.config.name, config.get_text_config(), len(devices))
         ranks = cls(spec, devices, tempfile.TemporaryDirectory(prefix="argosy-ranks-"))
         try:
-            Place(spec, devices, 0, ranks.meeting).join()
+            Rank(spec, devices, 0, ranks.meeting).join()
         except BaseException as error:
             ranks.kill()
             raise internal(f"model instance '{spec.name}': its {len(devices)} ranks cannot meet: {error}") from error
         return ranks
 
     def expect_end(self) -> None:
-        """From now on they may end."""
+        """Allow the other ranks to end."""
         self._ending.set()
 
     def close(self) -> None:
-        """Wait for them to end with the batch, and end those that do not."""
+        """Wait for the other ranks to end with the batch, and kill those that do not."""
         self.expect_end()
         until = time.monotonic() + END_TIMEOUT_S
         for process in self._processes:
@@ -128,7 +128,7 @@ class Ranks:
         self._forget()
 
     def kill(self) -> None:
-        """End them at once."""
+        """Kill the other ranks."""
         self.expect_end()
         for process in self._processes:
             process.kill()
@@ -142,32 +142,32 @@ class Ranks:
             torch.distributed.destroy_process_group()
         self._folder.cleanup()
 
-    def _begin(self, place: Place) -> "subprocess.Popen[bytes]":
+    def _begin(self, rank: Rank) -> "subprocess.Popen[bytes]":
         # A group of its own: a terminal's Ctrl-C is for the server, which ends its instances in order.
         process = subprocess.Popen([sys.executable, "-c", _RANK], stdin=subprocess.PIPE, process_group=0)
         pipe = cast(BinaryIO, process.stdin)
-        pipe.write(place.packed())
+        pipe.write(rank.packed())
         pipe.flush()
-        threading.Thread(target=self._watch, args=(process, place.rank), daemon=True).start()
+        threading.Thread(target=self._watch, args=(process, rank.rank), daemon=True).start()
         return process
 
     def _watch(self, process: "subprocess.Popen[bytes]", rank: int) -> None:
         code = process.wait()
         if not self._ending.is_set():
-            # What waits for that rank now would wait for hours.
+            # Requests that wait for that rank would wait for hours.
             where = self._devices[rank]
             print(f"model instance '{self._name}': its rank on {where} ended with {code}", file=sys.stderr, flush=True)
             os._exit(1)
 
 
 def main() -> None:
-    """One of the other ranks, until the batch ends or rank 0 is gone."""
+    """Run one of the other ranks, until the batch ends or rank 0 is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    place = Place.unpacked(sys.stdin.buffer)
+    rank = Rank.unpacked(sys.stdin.buffer)
     threading.Thread(target=_end_with, args=(sys.stdin.buffer,), daemon=True).start()
-    place.join()
-    manager = open_model(place.spec, place.devices).manager
+    rank.join()
+    manager = open_model(rank.spec, rank.devices).manager
     manager.start()
     while manager.is_running():
         time.sleep(_POLL_S)

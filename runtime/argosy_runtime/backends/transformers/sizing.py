@@ -41,7 +41,7 @@ class CacheSize:
 
     @property
     def tokens(self) -> int:
-        """How many tokens the cache holds, which bounds one request's prompt and answer together."""
+        """Number of tokens in the cache, which bounds one request's prompt and answer together."""
         return self.page_size * self.num_blocks
 
 
@@ -57,11 +57,11 @@ def cache_size(
     if "num_blocks" in parameters:
         blocks = parameters.integer("num_blocks", 0, minimum=1)
     elif "kv_cache_memory" in parameters:
-        given = parameters.text("kv_cache_memory")
-        blocks = memory_bytes(model, given) // bytes_per_block
+        text = parameters.text("kv_cache_memory")
+        blocks = memory_bytes(model, text) // bytes_per_block
         if blocks < 1:
             raise invalid(
-                f"model '{model}': kv_cache_memory '{given}' holds no block of {page_size} tokens, "
+                f"model '{model}': kv_cache_memory '{text}' holds no block of {page_size} tokens, "
                 f"which takes {bytes_per_block} bytes"
             )
     else:
@@ -72,10 +72,10 @@ def cache_size(
 
 
 def memory_bytes(model: str, text: str) -> int:
-    """Return bytes meant by 1048576, 512MiB or 2GB. Raises ServingError for anything else."""
-    found = _BYTES.match(text)
-    if found is None:
+    """Return the bytes of a text such as 1048576, 512MiB or 2GB. Raises ServingError for anything else."""
+    match = _BYTES.match(text)
+    if match is None:
         raise invalid(
             f"model '{model}': parameter 'kv_cache_memory' is '{text}', expected bytes, such as 2147483648 or 2GiB"
         )
-    return int(float(found[1]) * _UNITS[(found[2] or "").lower()])
+    return int(float(match[1]) * _UNITS[(match[2] or "").lower()])

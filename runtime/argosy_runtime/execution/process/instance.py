@@ -163,7 +163,6 @@ class ProcessInstance(Instance):
         return how
 
     def received(self, frame: Frame) -> None:
-        """See `Peer`."""
         kind = frame.kind
         if kind == RESPONSES:
             self._receive_responses(frame)
@@ -225,25 +224,21 @@ class ProcessInstance(Instance):
             raise FrameError(f"a call that shall {message.how}")
 
     def respond(self, call: int, response: InferResponse) -> None:
-        """See `execution.calls.Answers`."""
         frame = self._connection.frame()
         frame.numbers.append(response.final)
         self._answers.add(frame, response)
         self._connection.send(frame.chunks(ANSWER, call))
 
     def reply(self, call: int, value: Value, error: ServingError | None) -> None:
-        """See `execution.calls.Answers`."""
         self._connection.send(control_frame(Reply(call, value, None if error is None else ErrorBody.of(error))))
 
     def blocked(self, full: bool) -> None:
-        """See `Peer`."""
         if full:
             self._calls.pause_all()
         else:
             self._calls.resume_all()
 
     def broken(self, error: FrameError) -> None:
-        """See `Peer`."""
         self._nonsense = str(error)
         self._connection.kill()
 
@@ -254,7 +249,6 @@ class ProcessInstance(Instance):
             self._connection.kill()
 
     def lost(self) -> None:
-        """See `Peer`."""
         if not self._stopping:
             self._spawn(self._bury())
 
@@ -305,15 +299,12 @@ class ProcessInstance(Instance):
         self._connection.send(frame.chunks(EXECUTE, run.id))
 
     def cancel(self, run: Run, index: int) -> None:
-        """See `Instance`."""
         self._tell(CANCEL, run, index)
 
     def pause(self, run: Run, index: int) -> None:
-        """See `Instance`."""
         self._tell(PAUSE, run, index)
 
     def resume(self, run: Run, index: int) -> None:
-        """See `Instance`."""
         self._tell(RESUME, run, index)
 
     def _tell(self, kind: int, run: Run, index: int) -> None:
@@ -322,6 +313,5 @@ class ProcessInstance(Instance):
         self._connection.send(frame.chunks(kind, run.id))
 
     async def stop(self, grace: float) -> None:
-        """See `Instance`."""
         await self._quit(grace)
         self._fail_all(unavailable(f"model instance '{self.name}' was unloaded"))

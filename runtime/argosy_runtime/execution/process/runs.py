@@ -63,7 +63,6 @@ class WorkerRun:
         self._paused: set[int] | None = None
 
     def send(self, index: int, response: InferResponse) -> None:
-        """See `Responder`."""
         if self._decoupled:
             self._inbox.poll()
         if self._paused and not response.final:
@@ -82,12 +81,10 @@ class WorkerRun:
             self._forget(self.number)
 
     def is_cancelled(self, index: int) -> bool:
-        """See `Responder`."""
         self._inbox.poll()
         return self._cancelled is not None and index in self._cancelled
 
     def is_paused(self, index: int) -> bool:
-        """See `Responder`."""
         self._inbox.poll()
         return self._holds_back(index)
 

@@ -50,23 +50,18 @@ class SocketLine:
         self._outbox = outbox
 
     def infer(self, call: int, request: InferRequest, decoupled: bool) -> None:
-        """See `CallLine`."""
         self._outbox.call(call, request, decoupled)
 
     def do(self, call: int, what: ServerCall, answered: bool) -> None:
-        """See `CallLine`."""
         self._outbox.control(Called(call if answered else UNANSWERED, what))
 
     def change(self, call: int, how: str) -> None:
-        """See `CallLine`."""
         self._outbox.control(CallChanged(call, how))
 
     def wait(self, ready: Callable[[], bool]) -> None:
-        """See `CallLine`."""
         self._inbox.wait(ready)
 
     def expect(self, more: int) -> None:
-        """See `CallLine`."""
         self._inbox.expect(more)
 
     def lost(self, error: ServingError) -> None:

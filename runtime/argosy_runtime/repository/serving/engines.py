@@ -15,16 +15,13 @@ class InstanceCalls:
         self._engines = engines
 
     def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> Submission:
-        """See `ServerCalls`."""
         return self._calls.infer(request, decoupled, deliver)
 
     async def do(self, what: ServerCall, owner: int) -> Value:
-        """See `ServerCalls`."""
         if isinstance(what, EngineState):
             self._engines.update(self._instance, what)
             return None
         return await self._calls.do(what, owner)
 
     def forget(self, owner: int) -> None:
-        """See `ServerCalls`."""
         self._calls.forget(owner)

@@ -156,7 +156,6 @@ class ServedModel:
         self.statistics.load_seconds = monotonic() - begun
 
     async def change(self, prepared: Prepared) -> "PreparedChange":
-        """See `LoadingVersion`."""
         config = ModelConfig()
         config.CopyFrom(prepared.config)
         # What waits may be as large as it was let in.
@@ -166,7 +165,6 @@ class ServedModel:
         return PreparedChange(self, prepared, list(zip(added, places, strict=True)), removed)
 
     def follow(self, change: "PreparedChange") -> Awaitable[object]:
-        """See `Change.commit`."""
         if change.prepared.config.max_batch_size != self.config.max_batch_size:
             self._admission = Admission(change.prepared.config)
         self.config, self.labels = change.prepared.config, change.prepared.labels
@@ -181,64 +179,51 @@ class ServedModel:
         return asyncio.gather(*map(asyncio.shield, gone))
 
     async def forget(self, change: "PreparedChange") -> None:
-        """See `Change.discard`."""
         await self._dispatcher.group.discard([place for _, place in change.added])
 
     @property
     def ready(self) -> bool:
-        """See `ServedVersion`."""
         return self._dispatcher.ready
 
     @property
     def problem(self) -> str:
-        """See `ServedVersion`."""
         return self._dispatcher.problem
 
     @property
     def caution(self) -> str:
-        """See `ServedVersion`."""
         return self._dispatcher.caution
 
     @property
     def running(self) -> int:
-        """See `ServedVersion`."""
         return self._dispatcher.running
 
     @property
     def instances(self) -> int | None:
-        """See `ServedVersion`."""
         return len(self._dispatcher.instances)
 
     @property
     def instance_names(self) -> Collection[str]:
-        """See `ServedVersion`."""
         return self._dispatcher.instances
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
-        """See `ServedVersion`."""
         admitted = self._admission.admit(request)
         request = admitted.seen_by_model(request)
         return self._dispatcher.submit(request, admitted.size, admitted.key, self._output_shapes.before(deliver))
 
     @property
     def owes(self) -> bool:
-        """See `ServedVersion`."""
         return self._dispatcher.owes
 
     async def answered(self) -> None:
-        """See `ServedVersion`."""
         await self._dispatcher.drained()
 
     def hold(self) -> None:
-        """See `ServedVersion`."""
         self._holds.add()
 
     def release(self) -> None:
-        """See `ServedVersion`."""
         self._holds.remove()
 
     async def close(self, grace: float) -> None:
-        """See `ServedVersion`."""
         end = monotonic() + grace
         await self._holds.wait_for_none(grace)
         await self._dispatcher.close(max(0.0, end - monotonic()))
@@ -260,11 +245,9 @@ class PreparedChange:
         self._model = model
 
     def commit(self) -> Awaitable[object]:
-        """See `Change`."""
         return self._model.follow(self)
 
     async def discard(self) -> None:
-        """See `Change`."""
         await self._model.forget(self)
 
 
@@ -298,7 +281,6 @@ class ServedEnsemble:
 
     @property
     def ready(self) -> bool:
-        """See `ServedVersion`."""
         # Asked with every request: a loop costs half of what a generator does.
         for model in self._models.values():  # noqa: SIM110
             if not model.ready:
@@ -307,42 +289,34 @@ class ServedEnsemble:
 
     @property
     def problem(self) -> str:
-        """See `ServedVersion`."""
         return "; ".join(model.problem for model in self._models.values() if not model.ready)
 
     @property
     def caution(self) -> str:
-        """See `ServedVersion`."""
         return "; ".join(caution for model in self._models.values() if (caution := model.caution))
 
     @property
     def running(self) -> int:
-        """See `ServedVersion`."""
         return self._runner.running
 
     @property
     def instances(self) -> int | None:
-        """See `ServedVersion`."""
         return None
 
     @property
     def instance_names(self) -> Collection[str]:
-        """See `ServedVersion`."""
         return ()
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
-        """See `ServedVersion`."""
         admitted = self._admission.admit(request)
         request = admitted.seen_by_model(request)
         return self._runner.submit(request, admitted.size, self._output_shapes.before(deliver))
 
     def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
-        """See `execution.ensembles.Models`."""
         return self._by_step[index].submit(request, deliver)
 
     @property
     def owes(self) -> bool:
-        """See `ServedVersion`."""
         return False
 
     async def answered(self) -> None:
@@ -356,7 +330,6 @@ class ServedEnsemble:
         self._holding += 1
 
     def release(self) -> None:
-        """See `ServedVersion`."""
         self._holding -= 1
         if not self._holding:
             for model in self._models.values():

@@ -7,7 +7,7 @@ import pytest
 from tests.runtime.backends.python.sources import request
 
 from argosy_runtime.backends.contract import ActOnMetric, IsModelReady, LoadModel, MetricFamilySpec, UnloadModel
-from argosy_runtime.backends.python.pb_utils.response import KEPT_BYTES
+from argosy_runtime.backends.python.pb_utils.response import RETAINED_BYTES
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferResponse, Tensor
 
@@ -152,7 +152,7 @@ def test_what_the_server_refuses_is_an_exception(loaded: Any, host: Any, call: s
 
 
 def test_responses_that_are_many_bytes_are_not_retained(loaded: Any, responder: Any, host: Any) -> None:
-    large = np.zeros((1, KEPT_BYTES // 16), np.float32)
+    large = np.zeros((1, RETAINED_BYTES // 16), np.float32)
     host.answers = [InferResponse("other", "3", outputs=[Tensor("OUT", "FP32", large)], final=False) for _ in range(9)]
     host.answers.append(InferResponse("other", "3"))
     body = """it = call.exec(decoupled=True)

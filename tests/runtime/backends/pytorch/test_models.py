@@ -10,7 +10,7 @@ import torch
 from tests.runtime.backends.pytorch.requests import config, named, parameter, request, results, torchscript
 
 from argosy_runtime.backends import pytorch as backend
-from argosy_runtime.backends.pytorch import naming, structure, threads
+from argosy_runtime.backends.pytorch import naming, structure
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, Tensor
 
@@ -228,8 +228,8 @@ def test_without_a_number_the_limit_of_the_process_sizes_the_threads(
     expected: list[int],
 ) -> None:
     sizes: list[int] = []
-    monkeypatch.setattr(threads, "_chosen", {})
-    monkeypatch.setattr(threads, "cpu_limit", lambda: limit)
+    monkeypatch.setattr(backend, "_chosen", {})
+    monkeypatch.setattr(backend, "cpu_limit", lambda: limit)
     monkeypatch.setattr(torch, "set_num_threads", sizes.append)
     monkeypatch.setattr(torch, "set_num_interop_threads", lambda count: None)
     folder = model_folder(config(["x", "y"], ["SUM"]))
@@ -242,7 +242,7 @@ def test_the_first_model_sizes_the_threads(
     model_folder: Callable[[str], Any], host: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
-    monkeypatch.setattr(threads, "_chosen", {})
+    monkeypatch.setattr(backend, "_chosen", {})
     monkeypatch.setattr(torch, "set_num_threads", sizes.append)
     for name, count in (("a", "1"), ("b", "1"), ("c", "2")):
         pbtxt = config(["x", "y"], ["SUM"], parameter("INTRA_OP_THREAD_COUNT", count))

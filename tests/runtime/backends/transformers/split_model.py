@@ -28,7 +28,7 @@ class Lines:
     def log(self, level: str, message: str) -> None:
         print(f"{level}: {message}", flush=True)
 
-    def tell(self, state: EngineState) -> None:
+    def report(self, state: EngineState) -> None:
         """Do nothing: the state is never read."""
 
     def lost(self, error: ServingError) -> None:

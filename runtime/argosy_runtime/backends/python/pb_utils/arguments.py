@@ -29,7 +29,7 @@ def texts(argument: str, values: Any) -> list[str]:
     return [text(f"an element of {argument}", value) for value in values]
 
 
-def whole(argument: str, value: Any, least: int, most: int) -> int:
+def integer(argument: str, value: Any, least: int, most: int) -> int:
     """Return an integer from `least` to `most`. Raises TypeError."""
     try:
         number = operator.index(value)

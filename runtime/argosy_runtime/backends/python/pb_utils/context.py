@@ -45,10 +45,10 @@ _latest: list[ModelContext] = []
 
 
 def current() -> ModelContext:
-    """Return the context of the running model. Before any model is loaded, one without a server."""
-    found = _current.get(None)
-    if found is not None:
-        return found
+    """Return the context of the running model; one without a server before any model is loaded."""
+    context = _current.get(None)
+    if context is not None:
+        return context
     return _latest[-1] if _latest else ModelContext(NoHost(), Path())
 
 
@@ -70,12 +70,12 @@ class entered:  # noqa: N801  (it reads as a verb: `with entered(context)`)
 
 
 def opened(context: ModelContext) -> None:
-    """From now on threads of unknown origin belong to this model."""
+    """Attribute threads of unknown origin to this model from now on."""
     _latest.append(context)
 
 
 def closed(context: ModelContext) -> None:
-    """The model is gone."""
+    """Stop attributing threads to this model."""
     _latest[:] = [other for other in _latest if other is not context]
 
 
@@ -83,15 +83,15 @@ class NoHost:
     """What a model has while its configuration is being completed: a log, and nothing else."""
 
     def call(self, what: Infer | ServerCall) -> Call:
-        """Always UNAVAILABLE."""
+        """Raise ServingError: UNAVAILABLE."""
         raise unavailable(_too_early(what))
 
     def log(self, level: str, message: str) -> None:
-        """To this process's own log."""
+        """Write a line to this process's own log."""
         logging.getLogger(__name__).log(_LEVELS.get(level, logging.INFO), "%s", message)
 
-    def tell(self, state: EngineState) -> None:
-        """Nobody asks yet."""
+    def report(self, state: EngineState) -> None:
+        """Drop the state: there is no server yet."""
 
     def lost(self, error: ServingError) -> None:
         """Raise the error: there is no instance yet to give up."""

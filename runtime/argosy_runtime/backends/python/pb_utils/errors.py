@@ -1,8 +1,12 @@
-"""`TritonError` and `TritonModelException`: how a Python model says that something went wrong."""
+"""`TritonError` and `TritonModelException`: the errors of a Python model."""
 
+import traceback
 from enum import IntEnum
+from typing import Final
 
 from argosy_runtime.errors import ErrorKind, ServingError
+
+_BACKEND: Final = __name__.rpartition(".pb_utils")[0]
 
 
 class ErrorCode(IntEnum):
@@ -19,7 +23,7 @@ class ErrorCode(IntEnum):
 
 
 class TritonError:
-    """An error a model puts on one response. `code` is one of the class's constants."""
+    """An error that a model puts on one response. `code` is one of the class's constants."""
 
     UNKNOWN = ErrorCode.UNKNOWN
     INTERNAL = ErrorCode.INTERNAL
@@ -35,11 +39,11 @@ class TritonError:
         self._code = ErrorCode(code)
 
     def code(self) -> ErrorCode:
-        """Return which of Triton's error codes this is."""
+        """Return Triton's error code."""
         return self._code
 
     def message(self) -> str:
-        """Return what the client reads."""
+        """Return the message for the client."""
         return self._message
 
     def __repr__(self) -> str:
@@ -51,14 +55,30 @@ class TritonModelException(Exception):  # noqa: N818 - Triton's name for it
 
 
 class BrokenContractError(Exception):
-    """What the server finds wrong with what a model returned: told as it is, without a type or a place in the code."""
+    """A violation of the backend's contract by a model, reported as it is, without a type or a place in the code."""
 
 
 def to_serving_error(error: TritonError) -> ServingError:
-    """Return the server's form of an error that a model answers with."""
+    """Return the server's error for one that a model answers with."""
     return ServingError(ErrorKind(error.code().name.lower()), error.message(), reason=None)
 
 
 def from_serving_error(error: ServingError) -> TritonError:
-    """Return a model's form of the server's error."""
+    """Return a model's error for one of the server."""
     return TritonError(error.message, ErrorCode[error.kind.name])
+
+
+def describe(error: BaseException) -> str:
+    """Return `Type: message` and the traceback's frames, innermost first, without this backend's own."""
+    if isinstance(error, BrokenContractError):
+        return str(error)
+    head = f"{type(error).__name__}: {error}"
+    frames = [
+        (frame.f_code.co_filename, number, frame.f_code.co_name)
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if not str(frame.f_globals.get("__name__", "")).startswith(_BACKEND)
+    ]
+    if not frames:
+        return head
+    lines = "".join(f"  {file}({line}): {function}\n" for file, line, function in reversed(frames))
+    return f"{head}\n\nAt:\n{lines}"

@@ -22,11 +22,11 @@ class ModelConfig:
         return self._model_config
 
     def set_max_batch_size(self, max_batch_size: int) -> None:
-        """The largest batch the model takes, 0 for a model without a batch dimension."""
-        given = self._model_config["max_batch_size"]
-        if given > max_batch_size:
+        """Set the largest batch that the model takes, 0 for a model without a batch dimension."""
+        configured = self._model_config["max_batch_size"]
+        if configured > max_batch_size:
             raise ValueError(
-                f"configuration specified max_batch_size {given}, but in auto-complete-config function "
+                f"configuration specified max_batch_size {configured}, but in auto-complete-config function "
                 f"for model '{self._name}' specified max_batch_size {max_batch_size}"
             )
         self._model_config["max_batch_size"] = max_batch_size
@@ -43,15 +43,15 @@ class ModelConfig:
         self._model_config.setdefault("dynamic_batching", {})
 
     def add_input(self, input: dict[str, Any]) -> None:  # noqa: A002 - Triton's name for it
-        """An input: name, data_type (TYPE_…), dims without the batch, and perhaps optional."""
+        """Add an input: name, data_type (TYPE_…), dims without the batch, and perhaps optional."""
         self._add("input", input, _INPUT_PROPERTIES)
 
     def add_output(self, output: dict[str, Any]) -> None:
-        """An output: name, data_type (TYPE_…) and dims without the batch."""
+        """Add an output: name, data_type (TYPE_…) and dims without the batch."""
         self._add("output", output, _OUTPUT_PROPERTIES)
 
     def set_model_transaction_policy(self, transaction_policy_dict: dict[str, Any]) -> None:
-        """Whether the model is decoupled: {"decoupled": bool}."""
+        """Set whether the model is decoupled: {"decoupled": bool}."""
         if set(transaction_policy_dict) - {"decoupled"}:
             raise ValueError(
                 "model transaction property in auto-complete-config function "
@@ -60,13 +60,13 @@ class ModelConfig:
         policy = self._model_config.setdefault("model_transaction_policy", {})
         if "decoupled" not in transaction_policy_dict:
             return
-        wanted = transaction_policy_dict["decoupled"]
-        if policy.get("decoupled", wanted) != wanted:
+        desired = transaction_policy_dict["decoupled"]
+        if policy.get("decoupled", desired) != desired:
             raise ValueError(
                 f"trying to change decoupled property in auto-complete-config for model '{self._name}', "
                 f"which is already set to '{policy['decoupled']}'."
             )
-        policy["decoupled"] = wanted
+        policy["decoupled"] = desired
 
     @property
     def _name(self) -> str:
@@ -98,28 +98,28 @@ class ModelConfig:
                 f"unable to load model '{self._name}', configuration expects datatype {datatype} "
                 f"for {side} '{name}', model provides {tensor['data_type']}"
             )
-        for key, given in (("dims", present["dims"]), ("optional", present.get("optional"))):
-            wanted = tensor.get(key, given)
-            if given and list_or_flag(given) != list_or_flag(wanted):
+        for key, configured in (("dims", present["dims"]), ("optional", present.get("optional"))):
+            desired = tensor.get(key, configured)
+            if configured and list_or_flag(configured) != list_or_flag(desired):
                 raise ValueError(
-                    f"model '{self._name}', tensor '{name}': the model expects {key} {wanted} "
-                    f"but the model configuration specifies {key} {given}"
+                    f"model '{self._name}', tensor '{name}': the model expects {key} {desired} "
+                    f"but the model configuration specifies {key} {configured}"
                 )
 
 
 def list_or_flag(value: Any) -> Any:
-    """Dims may be given as a tuple; they mean the same."""
+    """Return dims as a list: a tuple means the same."""
     return list(value) if isinstance(value, (list, tuple)) else value
 
 
 def get_input_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
     """Return the input's part of a configuration in JSON form, None where it has none."""
-    return next((found for found in model_config.get("input", ()) if found["name"] == name), None)
+    return next((tensor for tensor in model_config.get("input", ()) if tensor["name"] == name), None)
 
 
 def get_output_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
     """Return the output's part of a configuration in JSON form, None where it has none."""
-    return next((found for found in model_config.get("output", ()) if found["name"] == name), None)
+    return next((tensor for tensor in model_config.get("output", ()) if tensor["name"] == name), None)
 
 
 def using_decoupled_model_transaction_policy(model_config: dict[str, Any]) -> bool:

@@ -1,6 +1,6 @@
-"""What has to be done when something was let go, on a thread that holds no lock.
+"""Finalization on a thread of its own, which holds no lock.
 
-An object may be collected at any point of any thread, also where that thread holds the lock that the consequence would
+An object may be collected at any point of any thread, also where that thread holds the lock that its finalization would
 need.
 """
 
@@ -18,7 +18,7 @@ class Reaper:
         self._runner: threading.Thread | None = None
 
     def prepare(self) -> None:
-        """There may be something to run from now on. Never called in a finalizer."""
+        """Start the thread. Never called in a finalizer."""
         if self._runner is not None:
             return
         with self._lock:
@@ -31,7 +31,7 @@ class Reaper:
         self._waiting.put(action)
 
     def flush(self) -> None:
-        """Until everything that was put so far has run."""
+        """Wait until every finalization that was put so far has run."""
         if self._runner is not None:
             done = threading.Event()
             self._waiting.put(done.set)

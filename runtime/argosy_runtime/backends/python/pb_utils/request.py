@@ -74,9 +74,9 @@ class InferenceRequest:
         self._requested = arguments.texts("requested_output_names", requested_output_names)
         self._model_name = arguments.text("model_name", model_name)
         _check_request(self._id, self._model_name, self._inputs, self._requested)
-        self._model_version = arguments.whole("model_version", model_version, -_INT64 - 1, _INT64)
-        self._flags = arguments.whole("flags", flags, 0, _UINT32)
-        self._timeout = arguments.whole("timeout", timeout, 0, _UINT64)
+        self._model_version = arguments.integer("model_version", model_version, -_INT64 - 1, _INT64)
+        self._flags = arguments.integer("flags", flags, 0, _UINT32)
+        self._timeout = arguments.integer("timeout", timeout, 0, _UINT64)
         self.preferred_memory = preferred_memory
         self._trace = trace or InferenceTrace()
         self._parameters = checked_parameters(parameters)
@@ -95,15 +95,15 @@ class InferenceRequest:
         return self._correlation_id
 
     def flags(self) -> int:
-        """TRITONSERVER_REQUEST_FLAG_* bits."""
+        """Return the TRITONSERVER_REQUEST_FLAG_* bits."""
         return self._flags
 
     def set_flags(self, flags: int) -> None:
         """Replace the flags."""
-        self._flags = arguments.whole("flags", flags, 0, _UINT32)
+        self._flags = arguments.integer("flags", flags, 0, _UINT32)
 
     def timeout(self) -> int:
-        """Microseconds the request may wait in the queue, 0 for the model's default."""
+        """Return the microseconds that the request may wait in the queue, 0 for the model's default."""
         return self._timeout
 
     def parameters(self) -> str:
@@ -130,14 +130,15 @@ class InferenceRequest:
         return False
 
     def set_release_flags(self, flags: int) -> None:
-        """TRITONSERVER_REQUEST_RELEASE_RESCHEDULE puts the request back into the queue when `execute`
-        returns.
+        """Set the release flags: TRITONSERVER_REQUEST_RELEASE_RESCHEDULE puts the request back into the queue.
+
+        That happens when `execute` returns.
         """
         self._release_flags = flags
 
     @property
     def is_rescheduled(self) -> bool:
-        """Whether the model asked for this request to come again."""
+        """True if the model wants the request to come again."""
         return self._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE
 
     def exec(self, decoupled: bool = False) -> InferenceResponse | ResponseIterator:
@@ -149,9 +150,9 @@ class InferenceRequest:
         return self._iterator(call) if decoupled else self._only(call)
 
     def async_exec(self, decoupled: bool = False) -> "asyncio.Future[InferenceResponse | ResponseIterator]":
-        """`exec`, to be awaited; no thread waits meanwhile. Cancelling it cancels the request.
+        """Run `exec` without a waiting thread. Cancelling it cancels the request.
 
-        With `decoupled`, there is something to iterate over when it is done; each later response is waited for.
+        With `decoupled`, the result is an iterator; each later response is waited for.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[InferenceResponse | ResponseIterator] = loop.create_future()
@@ -229,10 +230,10 @@ class ReceivedRequest(InferenceRequest):
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
 
     def inputs(self) -> list[tensor.Tensor]:
-        """See the base, as for all below."""
+        """Return the inputs, decoded at the first call."""
         made = self._made
         if made is None:
-            made = self._made = [tensor.from_message(given) for given in self.message.inputs.values()]
+            made = self._made = [tensor.from_message(item) for item in self.message.inputs.values()]
         return made
 
     def request_id(self) -> str:
@@ -249,7 +250,7 @@ class ReceivedRequest(InferenceRequest):
         return start | end
 
     def set_flags(self, flags: int) -> None:
-        self._set_flags = arguments.whole("flags", flags, 0, _UINT32)
+        self._set_flags = arguments.integer("flags", flags, 0, _UINT32)
 
     def timeout(self) -> int:
         return self.message.timeout_us
@@ -297,29 +298,29 @@ def _soon(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(what)
 
 
-def _correlation_id(given: Any) -> int | str:
-    """As Triton takes it: an integer of 64 bits or text, nothing that only behaves like one."""
-    if isinstance(given, int):
-        return arguments.whole("correlation_id", given, 0, _UINT64)
-    if isinstance(given, str):
-        return arguments.text("correlation_id", given)
-    raise TritonModelException(f"Correlation ID must be integer or string, not {type(given).__name__}")
+def _correlation_id(value: Any) -> int | str:
+    """Return a correlation ID: an integer of 64 bits or text, nothing that only behaves like one."""
+    if isinstance(value, int):
+        return arguments.integer("correlation_id", value, 0, _UINT64)
+    if isinstance(value, str):
+        return arguments.text("correlation_id", value)
+    raise TritonModelException(f"Correlation ID must be integer or string, not {type(value).__name__}")
 
 
 def _check_request(request_id: str, model_name: str, inputs: Sequence[tensor.Tensor], outputs: Sequence[str]) -> None:
     where = f"for request with id '{request_id}' and model name '{model_name}' should not be empty."
-    if any(given is None for given in inputs):
+    if any(item is None for item in inputs):
         raise TritonModelException(f"Input tensor {where}")
-    for given in inputs:
-        if not isinstance(given, tensor.Tensor):
-            raise TypeError(f"an element of inputs must be Tensor, not {type(given).__name__}")
+    for item in inputs:
+        if not isinstance(item, tensor.Tensor):
+            raise TypeError(f"an element of inputs must be Tensor, not {type(item).__name__}")
     if any(name == "" for name in outputs):
         raise TritonModelException(f"Requested output name {where}")
 
 
 def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> tensor.Tensor | None:
     """Return the request's input of that name, None where it has none."""
-    for found in inference_request.inputs():
-        if found.name() == name:
-            return found
+    for candidate in inference_request.inputs():
+        if candidate.name() == name:
+            return candidate
     return None

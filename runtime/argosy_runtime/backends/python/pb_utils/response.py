@@ -12,7 +12,7 @@ from . import tensor
 from .errors import TritonError, TritonModelException, from_serving_error, to_serving_error
 from .reaper import reaper
 
-KEPT_BYTES: Final = 4 << 20
+RETAINED_BYTES: Final = 4 << 20
 """So much of a decoupled call's responses is kept, so that they can be iterated over again."""
 
 
@@ -52,7 +52,7 @@ class InferenceResponse:
         self,
         request: messages.InferRequest,
         version: str,
-        wanted: frozenset[str],
+        requested: frozenset[str],
         final: bool,
         later: bool = False,
     ) -> messages.InferResponse:
@@ -64,14 +64,14 @@ class InferenceResponse:
             error = to_serving_error(self._error)
             return messages.InferResponse(request.model_name, version, request.id, error=error, final=final)
         outputs = [
-            tensor.to_message(output, later) for output in self._outputs if not wanted or output.name() in wanted
+            tensor.to_message(output, later) for output in self._outputs if not requested or output.name() in requested
         ]
         parameters = dict(self._parameters) if self._parameters else None
         return messages.InferResponse(request.model_name, version, request.id, outputs, parameters, None, final)
 
 
 def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, messages.Parameter]:
-    """Parameters a response or request can carry. Raises TritonModelException for other types."""
+    """Return parameters that a response or request can carry. Raises TritonModelException for other types."""
     if not parameters:
         return {}
     for key, value in parameters.items():
@@ -83,7 +83,7 @@ def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, messag
 
 
 def from_message(response: messages.InferResponse) -> InferenceResponse:
-    """Return what another model answered, as a model sees it."""
+    """Return a called model's response, as a model sees it."""
     return InferenceResponse(
         [tensor.from_message(output) for output in response.outputs],
         from_serving_error(response.error) if response.error else None,
@@ -92,9 +92,9 @@ def from_message(response: messages.InferResponse) -> InferenceResponse:
 
 
 def refused(model: str, error: ServingError) -> InferenceResponse:
-    """Return what a model reads that called one which may not be called."""
-    told = f"Model {model} - Error when running inference: {error.message}"
-    return InferenceResponse(error=TritonError(told, from_serving_error(error).code()))
+    """Return the response of a call that the server refuses."""
+    message = f"Model {model} - Error when running inference: {error.message}"
+    return InferenceResponse(error=TritonError(message, from_serving_error(error).code()))
 
 
 def next_response(call: Call, model: str) -> InferenceResponse | None:
@@ -109,8 +109,8 @@ def next_response(call: Call, model: str) -> InferenceResponse | None:
 class ResponseIterator:
     """The responses of a decoupled model, in order, as they come.
 
-    Iterating again starts over once the end was reached, where all of them are no more than `KEPT_BYTES`: more are not
-    kept. One that is let go before cancels the request.
+    Iterating again starts over once the end was reached, where all of them are no more than `RETAINED_BYTES`: more
+    are not retained. An iterator that is dropped before its end cancels the request.
     """
 
     def __init__(self, call: Call, model: str) -> None:
@@ -123,9 +123,9 @@ class ResponseIterator:
 
     def __iter__(self) -> "ResponseIterator":
         if self._finished and self._next >= len(self._seen):
-            if self._bytes > KEPT_BYTES:
+            if self._bytes > RETAINED_BYTES:
                 raise TritonModelException(
-                    f"Responses of more than {KEPT_BYTES} bytes are not kept: they can be iterated over only once."
+                    f"Responses of more than {RETAINED_BYTES} bytes are not kept: they can be iterated over only once."
                 )
             self._next = 0
         return self
@@ -155,7 +155,7 @@ class ResponseIterator:
 
     def _keep(self, response: InferenceResponse) -> None:
         self._bytes += sum([output.nbytes() for output in response.output_tensors()])
-        if self._bytes > KEPT_BYTES:
+        if self._bytes > RETAINED_BYTES:
             self._seen.clear()
             self._next = 0
             return
@@ -165,7 +165,7 @@ class ResponseIterator:
 
 def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> tensor.Tensor | None:
     """Return the response's output of that name, None where it has none."""
-    for found in inference_response.output_tensors():
-        if found.name() == name:
-            return found
+    for candidate in inference_response.output_tensors():
+        if candidate.name() == name:
+            return candidate
     return None

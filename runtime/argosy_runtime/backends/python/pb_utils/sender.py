@@ -17,9 +17,7 @@ TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
 
 
 class ResponseChannel:
-    """The server's end of one request: counts what was sent, and answers for a model that lets go without
-    answering.
-    """
+    """The server's end of one request: counts responses, and answers for a model that drops it without an answer."""
 
     def __init__(
         self,
@@ -29,33 +27,33 @@ class ResponseChannel:
         version: str,
         *,
         decoupled: bool,
-        wanted: frozenset[str],
+        requested: frozenset[str],
     ) -> None:
         self._request = request
         self._index = index
         self._responder = responder
         self._version = version
         self._decoupled = decoupled
-        self._wanted = wanted
+        self._requested = requested
         self._lock = threading.Lock()
         self._sent = 0
         self._closed = False  # the model may send nothing more
-        self._ending = False  # somebody sends the last response, or has
+        self._ending = False  # the last response is being sent, or was
         self._answered = False  # the last response has been sent
 
     @property
     def is_answered(self) -> bool:
-        """Whether the last response has been sent: not before the responder has it, for then the batch may end."""
+        """True once the responder has the last response, since then the batch may end."""
         return self._answered
 
     def is_cancelled(self) -> bool:
-        """Return whether the client no longer waits."""
+        """Return whether the client has gone."""
         return self._responder.is_cancelled(self._index)
 
     def admit(self, response: "InferenceResponse | None", final: bool) -> None:
-        """Count a response that is about to be sent.
+        """Count a response before it is sent.
 
-        Raises TritonModelException, and counts nothing, where it may not be.
+        Raises TritonModelException, and counts nothing, where it is not allowed.
         """
         with self._lock:
             if not self._decoupled:
@@ -81,7 +79,7 @@ class ResponseChannel:
         if response is not None:
             # The only response of a model that is not decoupled leaves with the end of its batch.
             later = not self._decoupled
-            message = response.to_message(self._request, self._version, self._wanted, last, later)
+            message = response.to_message(self._request, self._version, self._requested, last, later)
         elif self._decoupled:
             message = self._bare()
         else:
@@ -102,7 +100,7 @@ class ResponseChannel:
             self._answered = True
 
     def abandon(self) -> None:
-        """The model let go of the request. A stream is ended; a client that got nothing is told so."""
+        """End a request that the model has dropped. A stream ends; a client without any response gets an error."""
         if self._end():
             error = None if self._sent else internal(_unanswered(self._request.model_name))
             self._send_last(self._bare(error))
@@ -112,7 +110,10 @@ class ResponseChannel:
         self._answered = True
 
     def _end(self, closed: bool = True) -> bool:
-        """Close. Whether the client still waits for its last response, which the caller now sends."""
+        """Close the channel.
+
+        Return whether the client still waits for its last response, which the caller now sends.
+        """
         with self._lock:
             waiting = not self._ending
             self._ending = True

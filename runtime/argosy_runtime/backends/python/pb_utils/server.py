@@ -31,28 +31,28 @@ class Logger:
 
     @staticmethod
     def log(message: str, level: Level = Level.INFO) -> None:
-        """A line of the given level."""
+        """Write a line of a level."""
         line = arguments.text("message", message)
         context.current().host.log(Level(level).name.lower(), line)
 
     @staticmethod
     def log_info(message: str) -> None:
-        """A line for information."""
+        """Write a line for information."""
         Logger.log(message, Level.INFO)
 
     @staticmethod
     def log_warn(message: str) -> None:
-        """A warning."""
+        """Write a warning."""
         Logger.log(message, Level.WARNING)
 
     @staticmethod
     def log_error(message: str) -> None:
-        """An error."""
+        """Write an error."""
         Logger.log(message, Level.ERROR)
 
     @staticmethod
     def log_verbose(message: str) -> None:
-        """A line only a verbose log keeps."""
+        """Write a line for a verbose log alone."""
         Logger.log(message, Level.VERBOSE)
 
 
@@ -97,7 +97,7 @@ def _config(config: Any) -> str | None:
 
 
 def _contents(files: Mapping[Any, Any]) -> dict[str, bytes]:
-    """Names and contents as bytes; text is its UTF-8. Raises TypeError."""
+    """Return names and contents as bytes; text as UTF-8. Raises TypeError."""
     contents = {}
     for name, content in files.items():
         if not isinstance(content, bytes | bytearray | memoryview | str):

@@ -69,7 +69,7 @@ class Tensor:
         return self._message.nbytes if self._message is not None else self.as_numpy().nbytes
 
     def is_cpu(self) -> bool:
-        """Always true: tensors travel through host memory."""
+        """Return True: tensors travel through host memory."""
         return True
 
     def to_dlpack(self) -> Any:
@@ -101,30 +101,30 @@ class Tensor:
 
 
 class ReceivedTensor(Tensor):
-    """A tensor that the server hands to a model: decoded when the model looks."""
+    """A tensor from the server, decoded at its first use."""
 
-    def __init__(self, given: messages.Tensor) -> None:
-        # Instead of the base's: what the server has is right.
-        self._name = given.name
-        self._number = datatypes.NUMBERS[given.datatype]
+    def __init__(self, message: messages.Tensor) -> None:
+        # Without the base's checks: the server has made them.
+        self._name = message.name
+        self._number = datatypes.NUMBERS[message.datatype]
         self._array = None
-        self._message = given
+        self._message = message
 
 
-def from_message(given: messages.Tensor) -> Tensor:
-    """Return what a request carries, as a model sees it."""
-    return ReceivedTensor(given)
+def from_message(message: messages.Tensor) -> Tensor:
+    """Return a request's tensor, as a model sees it."""
+    return ReceivedTensor(message)
 
 
 def to_message(tensor: Tensor, later: bool = False) -> messages.Tensor:
-    """Return what a model answers, as the server sees it: BYTES become an object array of bytes.
+    """Return a model's tensor, as the server sees it: BYTES become an object array of bytes.
 
-    A copy, where the model could write to its array before all of it is sent: in a process with others, and where it is
-    sent `later`.
+    The array is copied where the model could write to it before all of it is sent: in a process with other models,
+    and where it is sent `later`.
     """
-    given = tensor._message
-    if given is not None and _is_untouched(tensor):
-        return given
+    message = tensor._message
+    if message is not None and _is_untouched(tensor):
+        return message
     array = tensor.as_numpy()
     datatype = datatypes.wire_name(tensor.triton_dtype())
     if datatype == "BYTES":
@@ -140,7 +140,7 @@ def _is_untouched(tensor: Tensor) -> bool:
 
 
 def _writable(array: Array) -> Array:
-    """DLPack has no notion of read-only memory, so numpy refuses to export it."""
+    """Return a writable array: DLPack has no read-only memory, so numpy refuses to export it."""
     return array if array.flags.writeable else array.copy()
 
 

@@ -1,4 +1,4 @@
-"""The forms a PyTorch model comes in: which one a version holds, and opening it on a device."""
+"""The files of a PyTorch model: which one a version has, and opening it on a device."""
 
 import importlib.util
 import itertools
@@ -36,14 +36,14 @@ _shared: "weakref.WeakValueDictionary[tuple[str, str], OpenModel]" = weakref.Wea
 
 @dataclass(slots=True, weakref_slot=True)
 class OpenModel:
-    """A model ready to be called with its configured inputs by name."""
+    """A model that is called with its configured inputs by name."""
 
     device: torch.device
     call: Callable[[Mapping[str, Any]], Any]
 
 
 def model_file(config: ModelConfig, version_dir: Path, instance: str) -> Path:
-    """Return the file the configuration means. Raises ServingError (UNAVAILABLE) that names those looked for."""
+    """Return the file that the configuration names. Raises ServingError (UNAVAILABLE) with the candidates."""
     candidates = [version_dir / name for name in _file_names(config)]
     for path in candidates:
         if path.is_file():
@@ -53,18 +53,18 @@ def model_file(config: ModelConfig, version_dir: Path, instance: str) -> Path:
 
 
 def _file_names(config: ModelConfig) -> list[str]:
-    given = config.default_model_filename
+    configured = config.default_model_filename
     if config.runtime == RUNTIME:
-        # A default of model.pt may have been filled in for us; beside a model.py it is the weights.
-        names = [given, RUNTIME, "model.pt"] if given.endswith(".py") else [RUNTIME, given, "model.pt"]
+        # A default of model.pt may be what autofill set; next to a model.py that file has the weights.
+        names = [configured, RUNTIME, "model.pt"] if configured.endswith(".py") else [RUNTIME, configured, "model.pt"]
         return list(dict.fromkeys(name for name in names if name))
-    if given:
-        return [given]
+    if configured:
+        return [configured]
     return ["model.pt2"] if config.platform == AOTI else ["model.pt", "model.pt2"]
 
 
 def open_model(spec: InstanceSpec, path: Path) -> OpenModel:
-    """Open the file in whichever form it is. Raises ServingError that names it and says what is wrong."""
+    """Open a file of any of the kinds. Raises ServingError that names it and the error."""
     device = device_of(spec)
     if not Parameters(spec.config).flag("ENABLE_WEIGHT_SHARING", False):
         return _opened(spec.config, path, device)
@@ -121,20 +121,20 @@ def _from_torchscript(config: ModelConfig, path: Path, device: torch.device | No
 
 
 def _positional(config: ModelConfig, names: Sequence[str], module: Callable[..., Any]) -> Callable[..., Any]:
-    """Call by forward's argument names where all are meant, else by `<name>__<index>` or by order."""
-    configured = [given.name for given in config.input]
+    """Call by forward's argument names where all inputs have one, else by `<name>__<index>` or by order."""
+    configured = [entry.name for entry in config.input]
     if set(configured) <= set(names):
         return lambda inputs: module(**inputs)
-    places = naming.indexed(configured) or {name: place for place, name in enumerate(configured)}
-    _check_complete(config.name, places)
-    order = sorted(places, key=places.__getitem__)
+    positions = naming.indexed(configured) or {name: position for position, name in enumerate(configured)}
+    _check_complete(config.name, positions)
+    order = sorted(positions, key=positions.__getitem__)
     return lambda inputs: module(*[inputs[name] for name in order if name in inputs])
 
 
-def _check_complete(model: str, places: Mapping[str, int]) -> None:
-    if sorted(places.values()) != list(range(len(places))):
+def _check_complete(model: str, positions: Mapping[str, int]) -> None:
+    if sorted(positions.values()) != list(range(len(positions))):
         raise invalid(
-            f"model '{model}': the inputs {', '.join(places)} must be numbered from 0 without gaps or repeats"
+            f"model '{model}': the inputs {', '.join(positions)} must be numbered from 0 without gaps or repeats"
         )
 
 
@@ -167,15 +167,15 @@ def _exported(config: ModelConfig, path: Path, device: torch.device | None) -> O
 def _structured(
     config: ModelConfig, spec: pytree.TreeSpec, leaves: Sequence[naming.Leaf], module: Callable[..., Any]
 ) -> Callable[[Mapping[str, Any]], Any]:
-    """Call a model whose (args, kwargs) have a fixed structure."""
-    configured = [given.name for given in config.input]
-    places = naming.positions(config.name, "input", configured, leaves)
-    if len(places) != len(leaves):
+    """Return a call of a model whose (args, kwargs) have a fixed structure."""
+    configured = [entry.name for entry in config.input]
+    positions = naming.positions(config.name, "input", configured, leaves)
+    if len(positions) != len(leaves):
         raise invalid(
-            f"unable to load model '{config.name}', configuration expects {len(places)} inputs, "
+            f"unable to load model '{config.name}', configuration expects {len(positions)} inputs, "
             f"model provides {len(leaves)}"
         )
-    order = sorted(places, key=places.__getitem__)
+    order = sorted(positions, key=positions.__getitem__)
 
     def call(inputs: Mapping[str, Any]) -> Any:
         args, kwargs = pytree.tree_unflatten([inputs[name] for name in order], spec)
@@ -194,32 +194,32 @@ def _from_source(config: ModelConfig, path: Path, device: torch.device | None) -
     module.eval()
     parameters = Parameters(config)
     run = torch.compile(module, **_compile_options(config, parameters)) if COMPILE in parameters else module
-    order = [given.name for given in config.input]
-    places = naming.indexed(order)
-    if places is not None:
-        order = sorted(places, key=places.__getitem__)
+    order = [entry.name for entry in config.input]
+    positions = naming.indexed(order)
+    if positions is not None:
+        order = sorted(positions, key=positions.__getitem__)
     return OpenModel(_device_in(module, device), lambda inputs: run(*[inputs[name] for name in order]))
 
 
 def module_class(config: ModelConfig, path: Path) -> Callable[[], torch.nn.Module]:
     """Return the one class of module that a Python file defines. Raises ServingError (INVALID_ARG)."""
     source = _imported(path)
-    found = [
+    classes = [
         value
         for value in vars(source).values()
         if isinstance(value, type) and issubclass(value, torch.nn.Module) and value.__module__ == source.__name__
     ]
-    if len(found) != 1:
-        names = ", ".join(sorted(value.__name__ for value in found)) or "none"
+    if len(classes) != 1:
+        names = ", ".join(sorted(value.__name__ for value in classes)) or "none"
         raise invalid(
             f"model '{config.name}': '{path}' must define exactly one subclass of torch.nn.Module, found {names}; "
             "import the others from a module beside it"
         )
-    return found[0]
+    return classes[0]
 
 
 def _imported(path: Path) -> ModuleType:
-    """Return the file as a package's module, so that it can import what lies beside it relatively."""
+    """Import the file as a package's module, so that it can import its neighbours relatively."""
     package = ModuleType(f"_argosy_torch_{next(_counter)}")
     package.__path__ = [str(path.parent)]
     sys.modules[package.__name__] = package
@@ -233,9 +233,9 @@ def _imported(path: Path) -> ModuleType:
 
 
 def _compile_options(config: ModelConfig, parameters: Parameters) -> dict[str, Any]:
-    given = parameters.text(COMPILE) or "{}"
+    text = parameters.text(COMPILE) or "{}"
     try:
-        options = json.loads(given)
+        options = json.loads(text)
     except ValueError as error:
         raise invalid(f"model '{config.name}': parameter '{COMPILE}' is not JSON: {error}") from error
     if not isinstance(options, dict):
