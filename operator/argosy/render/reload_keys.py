@@ -14,9 +14,9 @@ from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.alike import Alike
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, local_devices, model_config
-from argosy_runtime.modelconfig.inplace import IN_PLACE
+from argosy_runtime.modelconfig.inplace import CHANGEABLE
 
-OF_ARGOSY = frozenset(IN_PLACE) - {"max_batch_size"}
+OF_ARGOSY = frozenset(CHANGEABLE) - {"max_batch_size"}
 """What the bundled server changes in place. A batch limit it only lowers so, and which one it loaded with is not known
 here: what a change of it may take is counted as a reload."""
 OF_TRITON = frozenset({"version_policy", "instance_group"})

@@ -1,4 +1,4 @@
-"""What running models ask of the server (business logic scripting): the server's end of one instance's calls."""
+"""Calls of running models to their server (business logic scripting): the server's end of one instance's calls."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from argosy_runtime.backends.contract import ServerCall
 from argosy_runtime.errors import ServingError, internal, unavailable
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 
-# So many calls of one instance may be open at a time.
+# Calls of one instance that may be open at a time.
 MOST_OPEN: Final = 4096
 
 Value = bool | float | None
@@ -18,43 +18,43 @@ _owners: Final = count(1)
 
 
 class ServerCalls(Protocol):
-    """What the data plane does for models."""
+    """The data plane's services for models."""
 
     def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> Submission:
-        """Run another model. Raises ServingError where it may not be asked."""
+        """Run another model. Raises ServingError where that is refused."""
 
     async def do(self, what: ServerCall, owner: int) -> Value:
-        """Anything else, for one instance. Raises ServingError."""
+        """Do any other call, for one instance. Raises ServingError."""
 
     def forget(self, owner: int) -> None:
-        """An instance is gone, with all that is its own."""
+        """Remove an instance that has ended, with everything of its own."""
 
 
 class Answers(Protocol):
-    """How answers find back to the model. Called on the event loop."""
+    """Receiver of answers for the model. Called on the event loop."""
 
     def respond(self, call: int, response: InferResponse) -> None:
-        """A response to an inference; nothing follows its final one."""
+        """Take a response to an inference; nothing follows its final one."""
 
     def reply(self, call: int, value: Value, error: ServingError | None) -> None:
-        """What came of any other call, or why an inference was refused."""
+        """Take the result of any other call, or the refusal of an inference."""
 
 
-class _Nobody:
-    """Takes the answers to calls of a model that is gone."""
+class _Discard:
+    """Receiver of answers to calls of a model that has ended."""
 
     def respond(self, call: int, response: InferResponse) -> None:
-        """See `Answers`."""
+        """Drop the response."""
 
     def reply(self, call: int, value: Value, error: ServingError | None) -> None:
-        """See `Answers`."""
+        """Drop the result."""
 
 
-_NOBODY: Final = _Nobody()
+_DISCARD: Final = _Discard()
 
 
 class OpenCalls:
-    """The calls of one instance that are not over, by number. On the event loop only."""
+    """The open calls of one instance, by number. On the event loop only."""
 
     def __init__(self, calls: ServerCalls, answers: Answers) -> None:
         self._calls = calls
@@ -81,34 +81,34 @@ class OpenCalls:
             self._answers.reply(call, None, _refusal(error))
 
     def do(self, call: int, what: ServerCall, answered: bool = True) -> None:
-        """Start anything else."""
-        if self._answers is _NOBODY:
+        """Start any other call."""
+        if self._answers is _DISCARD:
             return
         task = asyncio.get_running_loop().create_task(self._do(call, what, answered))
         self._others.add(task)
         task.add_done_callback(self._others.discard)
 
     def cancel(self, call: int) -> None:
-        """The model wants no more of an inference."""
+        """Cancel an inference that the model no longer waits for."""
         if (submission := self._submission(call)) is not None:
             submission.cancel()
 
     def pause(self, call: int) -> None:
-        """The model takes responses slower than they come."""
+        """Pause an inference whose responses come faster than the model takes them."""
         if (inference := self._inferences.get(call)) is not None:
             inference.wait(slow=True, blocked=inference.blocked)
 
     def resume(self, call: int) -> None:
-        """It has caught up."""
+        """Resume a paused inference."""
         if (inference := self._inferences.get(call)) is not None:
             inference.wait(slow=False, blocked=inference.blocked)
 
     def pause_all(self) -> None:
-        """Nothing more can be passed on for now, neither of these calls nor of those that come."""
+        """Pause all inferences, open and future ones: nothing can be written to the model for now."""
         self._block(True)
 
     def resume_all(self) -> None:
-        """It can again. What its model has paused stays so."""
+        """Resume all inferences but those that the model has paused itself."""
         self._block(False)
 
     def _block(self, blocked: bool) -> None:
@@ -117,14 +117,14 @@ class OpenCalls:
             inference.wait(inference.slow, blocked)
 
     def close(self) -> None:
-        """The model is gone: nobody waits for its answers."""
+        """Cancel all calls: the model has ended."""
         for call in list(self._inferences):
             self.cancel(call)
         self._inferences.clear()
         for task in self._others:
             task.cancel()
         self._calls.forget(self._owner)
-        self._answers = _NOBODY  # whoever was answered leads back here
+        self._answers = _DISCARD  # the receiver refers back to this object
 
     def _submission(self, call: int) -> Submission | None:
         inference = self._inferences.get(call)
@@ -134,7 +134,7 @@ class OpenCalls:
         if call not in self._inferences:
             return
         if response.final:
-            # The submission knows who is answered: without this its tensors would wait for the collector.
+            # The submission refers back to this: without the cycle its tensors need no garbage collector.
             self._inferences.pop(call).submission = None
         self._answers.respond(call, response)
 
@@ -153,7 +153,7 @@ def _refusal(error: Exception) -> ServingError:
 
 
 class _Inference:
-    """One inference on its way. It waits while its model is `slow`, or the way to the model is `blocked`."""
+    """One open inference. It is paused while its model is `slow`, or the connection to the model is `blocked`."""
 
     __slots__ = ("_call", "_deliver", "blocked", "slow", "submission")
 
@@ -165,13 +165,13 @@ class _Inference:
         self.blocked = False
 
     def begin(self, submission: Submission) -> None:
-        """It is on its way; it may have to wait already."""
+        """Note that the request was submitted; it may have to pause already."""
         self.submission = submission
         if self.slow or self.blocked:
             submission.pause()
 
     def wait(self, slow: bool, blocked: bool) -> None:
-        """Wait for these reasons, and go on without one."""
+        """Set the reasons to pause, and resume without one."""
         before = self.slow or self.blocked
         self.slow, self.blocked = slow, blocked
         if self.submission is not None and before != (slow or blocked):

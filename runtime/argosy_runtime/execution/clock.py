@@ -1,4 +1,4 @@
-"""The time as the data plane sees it. What waits or measures is given a clock, so that tests run it in virtual time."""
+"""The data plane's time. Code that waits or measures takes a clock, so that tests run it in virtual time."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from typing import Protocol
 
 
 class Timer(Protocol):
-    """A call that is to come."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
-        """It shall not come."""
+        """Cancel the call."""
 
 
 class Clock(Protocol):
@@ -20,7 +20,7 @@ class Clock(Protocol):
         """Return the time."""
 
     def call_at(self, when: int, callback: Callable[[], None]) -> Timer:
-        """Call back on the event loop when it is `when`, or soon after."""
+        """Call back on the event loop at `when`, or soon after."""
 
 
 class LoopClock:
@@ -37,7 +37,7 @@ class LoopClock:
 
 
 async def sleep(clock: Clock, seconds: float) -> None:
-    """Wait."""
+    """Wait for `seconds` on the clock."""
     over = asyncio.Event()
     timer = clock.call_at(clock.now() + round(seconds * 1e9), over.set)
     try:

@@ -1,4 +1,4 @@
-"""Completing a configuration on a thread of the server, by a backend whose instances run on threads."""
+"""Autofill of a configuration on a thread of the server, by a backend whose instances run on threads."""
 
 import asyncio
 import threading
@@ -13,20 +13,24 @@ from argosy_runtime.errors import unavailable
 
 from .thread import load_timeout_message, stuck_message
 
-# Versions whose completion was given up and has not returned; nothing can end its thread.
+# Versions whose completion has timed out and not returned; nothing can end its thread.
 _stuck: Final[set[Path]] = set()
 
 
 async def complete_in_thread(spec: InstanceSpec, complete: Callable[[], ModelConfig], seconds: float) -> ModelConfig:
-    """Return what `complete` returns or raises. On a daemon thread, for a file that does not answer must not keep the
-    server from ending. Raises ServingError where it takes longer than `seconds`, and while such a one is still at it.
+    """Return the result of `complete`, run on a daemon thread.
+
+    A file that does not answer must not keep the server alive.
+
+    Raises the exception of `complete`, and ServingError where it takes longer than `seconds`, and while such a
+    thread still runs.
     """
     if spec.version_dir in _stuck:
         raise unavailable(stuck_message(spec))
     loop = asyncio.get_running_loop()
     done: asyncio.Future[ModelConfig] = loop.create_future()
 
-    def tell(config: ModelConfig | None, problem: Exception) -> None:
+    def finish(config: ModelConfig | None, problem: Exception) -> None:
         _stuck.discard(spec.version_dir)
         if done.done():
             return
@@ -43,7 +47,7 @@ async def complete_in_thread(spec: InstanceSpec, complete: Callable[[], ModelCon
         except (Exception, SystemExit) as error:
             problem = error if isinstance(error, Exception) else RuntimeError(f"SystemExit: {error}")
         if not loop.is_closed():
-            loop.call_soon_threadsafe(tell, config, problem)
+            loop.call_soon_threadsafe(finish, config, problem)
 
     threading.Thread(target=work, name=f"model {spec.name}", daemon=True).start()
     try:

@@ -18,7 +18,7 @@ class GpuDevice:
 
 
 def visible_gpus() -> list[GpuDevice]:
-    """Return the GPUs this process may use, in CUDA's order (CUDA_VISIBLE_DEVICES is honoured)."""
+    """Return the GPUs that this process may use, in CUDA's order (CUDA_VISIBLE_DEVICES is honoured)."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
@@ -42,15 +42,15 @@ def _describe(index: int) -> GpuDevice:
     )
 
 
-def _visible(every: list[GpuDevice], wanted: str | None) -> list[GpuDevice]:
-    if wanted is None:
+def _visible(every: list[GpuDevice], listed: str | None) -> list[GpuDevice]:
+    if listed is None:
         return every
     chosen: list[GpuDevice] = []
-    for word in filter(None, (part.strip() for part in wanted.split(","))):
-        found = [gpu for gpu in every if word == str(gpu.ordinal) or gpu.uuid.startswith(word)]
-        if not found:
-            break  # CUDA ignores everything after the first device it does not know
-        chosen.append(found[0])
+    for word in filter(None, (part.strip() for part in listed.split(","))):
+        matches = [gpu for gpu in every if word == str(gpu.ordinal) or gpu.uuid.startswith(word)]
+        if not matches:
+            break  # CUDA ignores everything after the first unknown device
+        chosen.append(matches[0])
     return [
         GpuDevice(ordinal, gpu.uuid, gpu.name, gpu.memory, gpu.compute_capability) for ordinal, gpu in enumerate(chosen)
     ]

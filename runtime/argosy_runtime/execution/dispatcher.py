@@ -1,4 +1,4 @@
-"""One per model version: takes requests, asks the scheduler, feeds the instances, delivers the answers."""
+"""The dispatcher of one model version: takes requests, asks the scheduler, feeds instances, delivers responses."""
 
 import asyncio
 import logging
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse
+from argosy_runtime.scheduling.dynamic import Batch, DynamicBatcher
 from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.queued_request import BatchKey, QueuedRequest
-from argosy_runtime.scheduling.scheduler import Batch, Scheduler
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .clock import Clock, Timer
@@ -18,22 +18,22 @@ from .warm_up import WarmUp
 
 _log = logging.getLogger("argosy.execution")
 
-# How long instances may take to end where the grace is used up.
+# Time that instances have to end where the grace is used up.
 _LAST_WORDS_NS = 1_000_000_000
 
 
 class Dispatcher:
     """Scheduler and instances of one model version. All methods run on the event loop.
 
-    Every request that `submit` took gets exactly one final response, and nothing after it. A batch that an instance has
-    answered frees the instance, and the next batch goes to it, before the answers go out.
+    Every request that `submit` accepted gets exactly one final response, and nothing after it. A batch that an
+    instance has answered frees the instance, and the next batch goes to it, before the responses are delivered.
     """
 
     def __init__(
         self,
         name: str,
         version: int,
-        scheduler: Scheduler,
+        scheduler: DynamicBatcher,
         makers: Sequence[NewInstance],
         statistics: ModelStatistics,
         clock: Clock,
@@ -46,7 +46,7 @@ class Dispatcher:
         self._statistics = statistics
         self._clock = clock
         self._group = InstanceGroup(makers, self, clock)
-        # The instances that take a batch, by rank, then the longest free first: never one that is no more.
+        # The free instances by rank, and of equal ranks the longest free first.
         self._free: list[int] = []
         self._timer: Timer | None = None
         self._timer_at = 0
@@ -56,7 +56,7 @@ class Dispatcher:
         self._drained: asyncio.Future[None] | None = None
 
     async def start(self, warm_up: Sequence[Sequence[InferRequest]] = (), warm_up_timeout: float = 600.0) -> None:
-        """Load every instance and have it run the batches of `warm_up`; raises ServingError where one cannot.
+        """Load every instance and run the batches of `warm_up` on it. Raises ServingError where that fails.
 
         Warming one up may take `warm_up_timeout` seconds.
         """
@@ -64,13 +64,13 @@ class Dispatcher:
 
     @property
     def group(self) -> InstanceGroup:
-        """Its instances, of which there can be more or fewer while it serves."""
+        """The instances, whose number can change while they serve."""
         return self._group
 
     def follow(self, order: ResponseOrder | None) -> None:
-        """The scheduler decides by other rules from now on: what waits is looked at again.
+        """Apply new batching rules to the requests that wait.
 
-        Responses to what comes from now on leave in this order, None for any.
+        Responses to later requests leave in this order, None for any.
         """
         self._order = order
         if not self._delivering:
@@ -78,31 +78,31 @@ class Dispatcher:
 
     @property
     def ready(self) -> bool:
-        """Whether it can answer: at least one instance lives or is on its way back."""
+        """True if at least one instance is loaded or is being restarted."""
         return not self._closing and self._group.lost is None
 
     @property
     def problem(self) -> str:
-        """Why it is not ready, "" where it is."""
+        """Reason why the model is not ready, "" if it is."""
         return "" if self._group.lost is None else self._group.lost.message
 
     @property
     def caution(self) -> str:
-        """Why it may not be ready for long, "" where nothing speaks for that."""
+        """Reason why the model may soon not be ready, "" without one."""
         return self._group.caution
 
     @property
     def running(self) -> int:
-        """Requests that instances work on."""
+        """Number of requests at instances."""
         return self._owed - self._statistics.pending
 
     @property
     def instances(self) -> list[str]:
-        """The names of those that can take batches, or have one."""
+        """Names of the instances that can take batches, or have one."""
         return self._group.names
 
     def submit(self, request: InferRequest, size: int, key: BatchKey | None, deliver: Deliver) -> QueuedRequest:
-        """A request comes in; `deliver` gets its responses, the last one final. Refusals are delivered too."""
+        """Accept a request; `deliver` gets its responses, the last one final. Refusals are delivered too."""
         now = self._clock.now()
         queued = QueuedRequest(request, now, size, key, deliver, self)
         refusal = self._unready() if self._closing or self._group.lost is not None else self._scheduler.submit(queued)
@@ -118,7 +118,7 @@ class Dispatcher:
         return queued
 
     def cancel(self, queued: QueuedRequest) -> None:
-        """The client has gone: forget the request, or tell the instance that runs it."""
+        """Remove a request whose client has gone from the queue, or cancel it at its instance."""
         if queued.over or queued.cancelled:
             return
         queued.cancelled = True
@@ -130,22 +130,22 @@ class Dispatcher:
 
     @property
     def owes(self) -> bool:
-        """Whether a request waits for its last response."""
+        """True while a request waits for its last response."""
         return self._owed > 0
 
     async def drained(self) -> None:
-        """Wait until it owes no answer."""
+        """Wait until every request has its last response."""
         if self._owed:
             await asyncio.shield(self._draining())
 
     def _draining(self) -> "asyncio.Future[None]":
-        """Done once it owes no answer. One for all that wait, so to be shielded from what becomes of each of them."""
+        """Return a future that is done once all requests are answered. All waiters share it, so it must be shielded."""
         if self._drained is None or self._drained.done():
             self._drained = asyncio.get_running_loop().create_future()
         return self._drained
 
     async def close(self, grace: float) -> None:
-        """Answer what has been accepted, for at most `grace` seconds, then release the instances."""
+        """Answer the accepted requests for at most `grace` seconds, then release the instances."""
         self._closing = True
         end = self._clock.now() + round(grace * 1e9)
         if self._owed:
@@ -166,26 +166,23 @@ class Dispatcher:
 
     def instance_added(self, number: int) -> None:
         self._queue_up(number)
-        self._scheduler.instance_added(number)
         self._advance(self._clock.now())
 
     def instance_died(self, number: int) -> None:
         if number in self._free:
             self._free.remove(number)
-        self._scheduler.instance_died(number)
 
     def instance_retired(self, number: int) -> None:
-        """See `GroupListener`: its answers still come."""
+        """Send no more batches to an instance; its answers still come."""
         if number in self._free:
             self._free.remove(number)
-        self._scheduler.instance_retired(number)
 
     def instances_lost(self) -> None:
-        """See `GroupListener`: whoever waits has nothing to wait for."""
+        """Refuse the waiting requests: no instance will run them."""
         self._refuse_waiting(self._unready())
 
     def free(self, number: int) -> None:
-        """An instance can take another batch."""
+        """Dispatch the next batch to an instance that can take one."""
         now = self._clock.now()
         self._freed(number, now)
         self._advance(now)
@@ -194,10 +191,9 @@ class Dispatcher:
         self._statistics.instance_freed(now)
         if self._group.has(number):
             self._queue_up(number)
-            self._scheduler.instance_freed(number)
 
     def _queue_up(self, number: int) -> None:
-        """Put a free instance behind those of its rank, before those of a higher one."""
+        """Insert a free instance behind those of its rank, before those of a higher one."""
         rank, at = self._group.instance(number).rank, len(self._free)
         while at and self._group.instance(self._free[at - 1]).rank > rank:
             at -= 1
@@ -206,7 +202,7 @@ class Dispatcher:
     def answered(
         self, number: int, batch: list[QueuedRequest], responses: list[InferResponse], times: ExecutionTimes
     ) -> None:
-        """An instance has answered a whole batch, and is free."""
+        """Deliver the responses of a batch that an instance has answered completely; the instance is free."""
         now = self._clock.now()
         if self._group.on_trial:
             self._group.answered(number, responses)
@@ -216,7 +212,7 @@ class Dispatcher:
         if self._scheduler.pending:
             self._advance(now)
         self._statistics.answered_together(batch, responses, times, now)
-        # What the answers bring in at once (the next steps of ensembles) waits for the last of them, and goes together.
+        # Requests that the answers trigger (next steps of ensembles) are dispatched together after the last answer.
         outermost, self._delivering = not self._delivering, True
         for queued, response in zip(batch, responses, strict=True):
             self._finish(queued)
@@ -227,7 +223,7 @@ class Dispatcher:
                 self._advance(self._clock.now())
 
     def answered_one(self, number: int, queued: QueuedRequest, response: InferResponse) -> None:
-        """An instance has a response to one request of its batch."""
+        """Deliver a response to one request of an instance's batch."""
         if self._group.on_trial:
             self._group.answered(number, [response])
         if response.error is not None:
@@ -235,7 +231,7 @@ class Dispatcher:
         self.respond(queued, response)
 
     def respond(self, queued: QueuedRequest, response: InferResponse) -> None:
-        """A request has a response."""
+        """Deliver a response to a request."""
         if queued.over:
             return
         now = self._clock.now()
@@ -248,7 +244,7 @@ class Dispatcher:
         self._deliver(queued, response)
 
     def executed(self, batch: list[QueuedRequest], times: ExecutionTimes | None) -> None:
-        """A batch has run."""
+        """Count a batch that has run."""
         self._statistics.executed(batch, times, self._clock.now())
 
     def _unready(self) -> ServingError:
@@ -268,7 +264,7 @@ class Dispatcher:
             self._fail(refusal.queued, refusal.why)
 
     def _set_timer(self, wake_at: int) -> None:
-        """Ask again at that time; a timer that comes before then stands, and will ask for itself."""
+        """Set the timer for the next decision; an earlier timer stays, and its decision sets the next one."""
         if self._timer is not None:
             if self._timer_at <= wake_at:
                 return
@@ -312,7 +308,9 @@ class Dispatcher:
 
     def _finish(self, queued: QueuedRequest) -> None:
         queued.over = True
-        queued.run = None  # It leads back here: without the circle the tensors go as soon as nobody needs them.
+        queued.run = (
+            None  # The run refers back to this request: without the cycle the tensors are freed with their last reader.
+        )
         self._owed -= 1
         if not self._owed and self._drained is not None:
             self._stop_draining()
@@ -327,7 +325,7 @@ class Dispatcher:
         try:
             queued.deliver(response)
         except Exception:
-            # Whose it is cannot take it; the others of the batch shall have theirs.
+            # The receiver has failed; the other requests of the batch still get their responses.
             _log.exception("a response of model '%s' could not be delivered", self._name)
 
     def _refuse_waiting(self, error: ServingError) -> None:
@@ -337,7 +335,7 @@ class Dispatcher:
 
 
 class _Running:
-    """Listens to one batch. See `RunListener`."""
+    """Listener of one batch, for its dispatcher."""
 
     __slots__ = ("_batch", "_dispatcher", "_number")
 
@@ -360,7 +358,7 @@ class _Running:
 
 
 def _keep_requested(response: InferResponse, names: tuple[str, ...]) -> None:
-    """Only the outputs that were asked for, in the order in which they were."""
+    """Keep only the requested outputs, in their order."""
     if response.template is not None and response.template.names == names:
         return
     if outputs := response.outputs:

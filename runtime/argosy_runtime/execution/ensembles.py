@@ -1,4 +1,4 @@
-"""Runs ensembles: drives the state machine of `scheduling.ensemble` with real calls of this server's models."""
+"""Execution of ensembles: the state machine of `scheduling.ensemble` with real calls of this server's models."""
 
 import logging
 from typing import Protocol
@@ -19,19 +19,19 @@ class Models(Protocol):
     """The models of an ensemble's steps."""
 
     def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
-        """Start a request of a step; the responses go to `deliver`. Raises ServingError."""
+        """Start a request of a step; `deliver` gets the responses. Raises ServingError."""
 
     def hold(self) -> None:
-        """A request begins that may need any of them."""
+        """Keep the steps' versions loaded for a request that begins."""
 
     def release(self) -> None:
-        """It is over."""
+        """Release the steps' versions: a request has ended."""
 
 
 class EnsembleRunner:
     """One version of an ensemble. Steps of different requests overlap freely; tensors are passed on, never copied.
 
-    `running`: requests on their way.
+    `running`: the number of open requests.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class EnsembleRunner:
         return running
 
     def ended(self, size: int, arrived: int, responded: int, response: InferResponse) -> None:
-        """A request has its last response; the one before came at `responded`, 0 where there was none."""
+        """Count a request with its last response; the one before came at `responded`, 0 where there was none."""
         self.running -= 1
         self.models.release()
         statistics, now, error = self.statistics, self.clock.now(), response.error
@@ -65,12 +65,12 @@ class EnsembleRunner:
             return
         statistics.took(total, responded, now, response.is_empty)
         statistics.succeeded(1, total, 0, size)
-        # An ensemble does nothing but wait for its steps, which tell their own queueing and computing apart.
+        # An ensemble only waits for its steps, whose own statistics separate queueing from computing.
         statistics.ran(1, size, ExecutionTimes(0, total, 0))
 
 
 class EnsembleRequest:
-    """One request on its way through an ensemble, and the calls of steps that are open."""
+    """One open request of an ensemble, and the open calls of its steps."""
 
     __slots__ = (
         "_arrived",
@@ -100,7 +100,7 @@ class EnsembleRequest:
         self.open: set[OpenCall] = set()
 
     def follow(self, progress: Progress) -> None:
-        """Do what the state machine says comes next."""
+        """Make the calls and send the responses that the state machine returned."""
         for call in progress.calls:
             if self._over:
                 return
@@ -109,7 +109,7 @@ class EnsembleRequest:
             self._send(response)
 
     def receive(self, call: StepCall, response: InferResponse) -> None:
-        """A step has answered."""
+        """Pass a step's answer to the state machine."""
         if not self._over:
             self.follow(self._run.receive(call, response))
 
@@ -118,7 +118,7 @@ class EnsembleRequest:
         self._send(InferResponse(error=ServingError(ErrorKind.CANCELLED, text, FailureReason.CANCELED)))
 
     def pause(self) -> None:
-        """See `Submission`: the steps wait, those that are called later too."""
+        """Pause the open steps, and those that are called later."""
         self._paused = True
         for call in list(self.open):
             call.submission.pause()
@@ -164,12 +164,12 @@ class EnsembleRequest:
         try:
             self._deliver(response)
         except Exception:
-            # The client cannot take it; what follows of this request is seen to all the same.
+            # The client cannot take it; the rest of the request is handled all the same.
             _log.exception("a response of ensemble '%s' could not be delivered", self._ensemble.name)
 
 
 class OpenCall:
-    """A step's call that is not over."""
+    """An open call of a step."""
 
     __slots__ = ("_call", "_request", "submission")
 
@@ -181,23 +181,23 @@ class OpenCall:
     def receive(self, response: InferResponse) -> None:
         if response.final:
             self._request.open.discard(self)
-            self.submission = _NOT_YET  # It leads back here: without the circle all of it goes at once.
+            self.submission = _NOT_YET  # It refers back to this call: without the cycle all of it is freed at once.
         self._request.receive(self._call, response)
 
 
 class _NotYet:
-    """Stands for a call while it is being made."""
+    """Submission of a call that is being made."""
 
     __slots__ = ()
 
     def cancel(self) -> None:
-        """See `Submission`."""
+        """Do nothing: the caller checks once the call is made."""
 
     def pause(self) -> None:
-        """See `Submission`."""
+        """Do nothing: the caller checks once the call is made."""
 
     def resume(self) -> None:
-        """See `Submission`."""
+        """Do nothing: the caller checks once the call is made."""
 
 
 _NOT_YET = _NotYet()

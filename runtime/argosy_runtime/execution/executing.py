@@ -1,4 +1,4 @@
-"""Running one batch on a loaded model, on whatever thread that happens: shared by threads and worker processes."""
+"""Execution of one batch on a loaded model, on the current thread: shared by threads and worker processes."""
 
 import traceback
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from argosy_runtime.messages import InferRequest
 
 
 def load(spec: InstanceSpec, host: Host) -> ModelInstance:
-    """Load an instance through its backend; any failure becomes a ServingError that names the model."""
+    """Load an instance by its backend. Raises ServingError that names the model, for any failure."""
     try:
         loaded: ModelInstance = resolve(spec.config.backend).load(spec, host)
     except ServingError as error:
@@ -25,7 +25,7 @@ def load(spec: InstanceSpec, host: Host) -> ModelInstance:
 def execute(
     model: ModelInstance, name: str, requests: Sequence[InferRequest], responder: Responder
 ) -> tuple[ExecutionTimes | None, ServingError | None]:
-    """Run a batch: its times, or the error that fails what is still unanswered of it."""
+    """Run a batch. Return its times, or the error of the requests that it has not answered."""
     try:
         return model.execute(requests, responder), None
     except ServingError as error:

@@ -1,4 +1,4 @@
-"""What running models ask of the server: the model's end of it, on a thread of the server or in its own process."""
+"""Calls of running models to their server: the model's end, on a thread of the server or in its own process."""
 
 import threading
 from collections import deque
@@ -10,36 +10,35 @@ from argosy_runtime.backends.contract import Answer, Call, EngineState, Infer, L
 from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse
 
-# So many responses to one call, and so many bytes of them, may wait before their maker must; when half are taken, it
-# goes on.
+# Responses to one call, and bytes of them, that may queue before their model is paused; it resumes at the half.
 HIGH_WATER: Final = 64
 HIGH_BYTES: Final = 8 << 20
 
 
 class CallLine(Protocol):
-    """What carries calls to the server. Every method may be called from any thread."""
+    """Transport of calls to the server. Every method may be called from any thread."""
 
     def infer(self, call: int, request: InferRequest, decoupled: bool) -> None:
-        """Ask for an inference."""
+        """Send an inference."""
 
     def do(self, call: int, what: ServerCall, answered: bool) -> None:
-        """Ask for anything else."""
+        """Send any other call."""
 
     def change(self, call: int, how: str) -> None:
-        """Have an inference cancelled, paused or resumed: `how` is cancel, pause or resume."""
+        """Cancel, pause or resume an inference: `how` is cancel, pause or resume."""
 
     def wait(self, ready: Callable[[], bool]) -> None:
-        """Until `ready`, which turns true when an answer comes."""
+        """Wait until `ready`, which an answer makes true."""
 
     def expect(self, more: int) -> None:
-        """So many more calls (fewer, where negative) have an answer to come that no thread waits for."""
+        """Add to the number of calls whose answers no thread waits for; `more` may be negative."""
 
     def lost(self, error: ServingError) -> None:
-        """Have the instance replaced."""
+        """Replace the instance."""
 
 
 class HostCalls:
-    """`Host`, over a line to the server."""
+    """A `Host` over a line to the server."""
 
     def __init__(self, line: CallLine) -> None:
         self._line = line
@@ -69,13 +68,13 @@ class HostCalls:
         self._line.lost(error)
 
     def respond(self, number: int, response: InferResponse) -> None:
-        """A response to an inference came."""
+        """Take a response to an inference."""
         call = self._open.pop(number, None) if response.final else self._open.get(number)
         if call is not None:
             call.put(response, response.final)
 
     def reply(self, number: int, value: bool | float | None, error: ServingError | None) -> None:
-        """The one answer to any other call came, or a refusal."""
+        """Take the answer to any other call, or a refusal."""
         call = self._open.pop(number, None)
         if call is not None:
             call.put(value if error is None else error, True)
@@ -130,7 +129,7 @@ class OpenCall:
             self._line.expect(1)
 
     def put(self, answer: Answer | ServingError, last: bool) -> None:
-        """An answer came; `last` where nothing follows it."""
+        """Take an answer; `last` where nothing follows it."""
         with self._lock:
             if not _says_nothing(answer):
                 self._answers.append(answer)

@@ -1,4 +1,4 @@
-"""An instance as the event loop sees it: it takes one batch at a time and reports through a listener."""
+"""An instance for the event loop: it takes one batch at a time and reports to a listener."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -12,27 +12,27 @@ from argosy_runtime.messages import InferRequest, InferResponse
 
 
 class RunListener(Protocol):
-    """Who hears of one batch. Called on the event loop only.
+    """Listener to one batch. Called on the event loop only.
 
-    Either `answered` alone, or `free` and `done` once each, in this order, with responses before, between and (where a
-    model answers later) after them.
+    Either `answered` alone, or `free` and `done` once each, in this order, with responses before, between and
+    (where a model answers later) after them.
     """
 
     def answered(self, responses: list[InferResponse], times: ExecutionTimes) -> None:
-        """The instance is free, and every request of the batch has its one, final response, in order."""
+        """Take the final responses to all requests of the batch, in order; the instance is free."""
 
     def free(self) -> None:
-        """The instance can take another batch; answers to this one may follow."""
+        """Note that the instance can take another batch; answers to this one may follow."""
 
     def respond(self, index: int, response: InferResponse) -> None:
-        """A response to request `index`; nothing follows its final one."""
+        """Take a response to request `index`; nothing follows its final one."""
 
     def done(self, times: ExecutionTimes | None) -> None:
-        """The execution is over. Without times the model may go on responding."""
+        """Note that the execution has ended. Without times the model may go on responding."""
 
 
 class Run:
-    """One batch given to an instance, and which of its `count` requests still wait for their last response."""
+    """One batch at an instance, and its requests without a last response, out of `count`."""
 
     __slots__ = ("_open", "busy", "count", "freed", "id", "instance", "listener")
 
@@ -47,13 +47,13 @@ class Run:
 
     @property
     def open(self) -> set[int]:
-        """The requests that wait, by their place in the batch."""
+        """Requests without a last response, by their index in the batch."""
         if self._open is None:
             self._open = set(range(self.count))
         return self._open
 
     def free(self) -> None:
-        """Tell the listener, once, that the instance can take another batch."""
+        """Notify the listener, once, that the instance can take another batch."""
         if not self.freed:
             self.freed = True
             self.listener.free()
@@ -69,11 +69,11 @@ class Run:
 
 
 class Instance(ABC):
-    """Keeps the runs of one loaded copy of a model, whatever it runs on.
+    """The runs of one loaded instance of a model.
 
     Subclasses load it (`start`), hand over batches (`_execute`), pass cancellations on and release it (`stop`).
-    `on_death` is called once when an instance that had started is lost. Of free instances batches go to those of the
-    lowest `rank`. Of what is `on_cpu` no error is a GPU's.
+    `on_death` is called once when a started instance is lost. Of free instances batches go to those of the lowest
+    `rank`. An error of an instance `on_cpu` is never a GPU's.
     """
 
     def __init__(self, name: str, rank: int = 0, on_cpu: bool = False) -> None:
@@ -87,34 +87,37 @@ class Instance(ABC):
 
     @abstractmethod
     async def start(self) -> None:
-        """Load the model. Raises ServingError where it cannot."""
+        """Load the model. Raises ServingError."""
 
     @abstractmethod
     async def stop(self, grace: float) -> None:
-        """Release the model, within `grace` seconds; what it still owes then is answered with an error."""
+        """Release the model within `grace` seconds; requests still open then are answered with an error."""
 
     @abstractmethod
     def give_up(self, words: str) -> None:
-        """Lose the instance for a device error, given in `words`; more than one call is as one."""
+        """End the instance for a device error, described in `words`; further calls have no effect."""
 
     @abstractmethod
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
-        """Hand a batch over; what comes of it is told by `_respond` and `_done`."""
+        """Hand a batch over; its results come by `_respond` and `_done`."""
 
     @abstractmethod
     def cancel(self, run: Run, index: int) -> None:
-        """The client of one request has gone."""
+        """Cancel one request, whose client has gone."""
 
     @abstractmethod
     def pause(self, run: Run, index: int) -> None:
-        """The client of one request reads slower than it is answered: no response to it until `resume`."""
+        """Pause one request, whose client reads slowly: no response to it until `resume`."""
 
     @abstractmethod
     def resume(self, run: Run, index: int) -> None:
-        """It has caught up."""
+        """Resume one request."""
 
     def idle(self) -> "asyncio.Future[None]":
-        """Done once it owes no answer; of an instance that gets no more batches. To be asked for once."""
+        """Return a future that is done once all requests are answered, of an instance without further batches.
+
+        Called once.
+        """
         self._idle = asyncio.get_running_loop().create_future()
         self._note_idle()
         return self._idle
@@ -124,7 +127,7 @@ class Instance(ABC):
             self._idle.set_result(None)
 
     def run(self, requests: Sequence[InferRequest], listener: RunListener) -> Run:
-        """Start a batch. One that comes after the instance was lost is answered with why."""
+        """Start a batch. After the instance was lost, the batch is answered with the reason."""
         run = Run(next(self._ids), self, listener, len(requests))
         self._runs[run.id] = run
         if self._loss is not None:
@@ -138,7 +141,7 @@ class Instance(ABC):
         return run
 
     def _answered(self, run_id: int, responses: list[InferResponse], times: ExecutionTimes) -> None:
-        """The common case: all of a batch is answered at once; as many final responses as there were requests."""
+        """Take the responses to all of a batch at once, the common case: as many final ones as requests."""
         run = self._runs.get(run_id)
         if run is None:
             return
@@ -155,7 +158,7 @@ class Instance(ABC):
             self._note_idle()
 
     def _free(self, run_id: int) -> None:
-        """The model can take another batch; to be told before the answers to this one, if they come together."""
+        """Note that the model can take another batch; called before the answers to this one, if they come together."""
         run = self._runs.get(run_id)
         if run is not None:
             run.free()
@@ -188,7 +191,7 @@ class Instance(ABC):
         run.open.clear()
 
     def _fail_all(self, error: ServingError) -> None:
-        """The instance is gone: everything it owed is answered with the error."""
+        """Answer all open requests with an error: the instance is gone."""
         self._loss = error
         for run in list(self._runs.values()):
             run.free()

@@ -1,4 +1,4 @@
-"""The instances of one model version: loaded, warmed up, brought back when they are lost; more or fewer of them."""
+"""The instances of one model version: loaded, warmed up, restarted when they are lost, and changed in number."""
 
 import asyncio
 import logging
@@ -23,44 +23,44 @@ _STOP_SECONDS = 30.0
 
 
 class GroupListener(Protocol):
-    """Who hears of a group's instances, each known by a number of its own."""
+    """Listener to a group's instances, each with a number of its own."""
 
     def instance_added(self, number: int) -> None:
-        """An instance is loaded and warm."""
+        """Note that an instance is loaded and warm."""
 
     def instance_died(self, number: int) -> None:
-        """It is no more."""
+        """Note that an instance has ended."""
 
     def instance_retired(self, number: int) -> None:
-        """It takes no more batches; what it runs it finishes."""
+        """Note that an instance takes no more batches; it finishes what it runs."""
 
     def instances_lost(self) -> None:
-        """None is left, and an attempt to bring one back has failed, or none would live long."""
+        """Note that no instance is left, and that a restart has failed or is not worth an attempt now."""
 
 
-class _Nobody:
-    """Stands for the listener of a group that has stopped."""
+class _NoListener:
+    """Listener of a group that has stopped."""
 
     def instance_added(self, number: int) -> None:
-        """See `GroupListener`, as for all below."""
+        """Ignore an instance."""
 
     def instance_died(self, number: int) -> None:
-        """It has been told before."""
+        """Ignore an end that was reported before."""
 
     def instance_retired(self, number: int) -> None:
-        """Nothing is left to retire."""
+        """Ignore an instance."""
 
     def instances_lost(self) -> None:
-        """Nothing is left to lose."""
+        """Ignore the loss."""
 
 
-_NOBODY = _Nobody()
+_NO_LISTENER = _NoListener()
 
 
-class Place:
-    """A place in the group: its maker, and the instance that stands there. Its number is 0 until it is ready.
+class Slot:
+    """A slot of the group: the factory of its instances, and the present one. Its number is 0 until it is ready.
 
-    `row`: how many instances in a row ended here without an answer.
+    `row`: number of instances in a row that ended here without an answer.
     """
 
     __slots__ = ("death", "instance", "make", "number", "revival", "row")
@@ -75,35 +75,35 @@ class Place:
 
 
 class InstanceGroup:
-    """Instances, each made anew by its maker when it is lost, with a growing pause between attempts.
+    """Instances, each made again by its factory when it is lost, with a growing pause between attempts.
 
-    None is ready before it is warm. `lost` is why none is left, None while one is or may come soon. How many there are
-    changes while they serve: `load` some, then `exchange`. `on_trial`: by number those that came back and have not
-    answered yet.
+    None is ready before it is warm. `lost` is the reason why none is left, None while one is ready or may be soon.
+    Their number can change while they serve: `load` some, then `swap`. `on_trial`: by number, restarted instances
+    that have not answered yet.
     """
 
     def __init__(self, makers: Sequence[NewInstance], listener: GroupListener, clock: Clock) -> None:
-        self._places = [Place(make) for make in makers]
+        self._slots = [Slot(make) for make in makers]
         self._listener: GroupListener = listener
         self._clock = clock
         self._warm_up: WarmUp | None = None
         self._ready: dict[int, Instance] = {}
         self._numbers = 0
         self._revivals: set[asyncio.Task[None]] = set()
-        self._coming: list[Place] = []
+        self._coming: list[Slot] = []
         self._leaving: dict[asyncio.Task[None], asyncio.Future[None]] = {}
         self._grace = _STOP_SECONDS
         self._closing = False
         self.lost: ServingError | None = None
-        self.on_trial: dict[int, Place] = {}
+        self.on_trial: dict[int, Slot] = {}
 
     @property
     def names(self) -> list[str]:
-        """Those that are ready."""
+        """Names of the ready instances."""
         return [instance.name for instance in self._ready.values()]
 
     def has(self, number: int) -> bool:
-        """Return whether this instance is ready still."""
+        """Return whether an instance is ready."""
         return number in self._ready
 
     def instance(self, number: int) -> Instance:
@@ -111,28 +111,31 @@ class InstanceGroup:
         return self._ready[number]
 
     @property
-    def places(self) -> Sequence[Place]:
-        """Those that there are now: first those that it was made with, in their order, then what came."""
-        return tuple(self._places)
+    def slots(self) -> Sequence[Slot]:
+        """Present slots: the first ones in their order, then those that were added."""
+        return tuple(self._slots)
 
-    def ready(self, place: Place) -> bool:
-        """Return whether what stands there takes batches: it is not loading, lost or on its way back."""
-        return place.number in self._ready
+    def ready(self, slot: Slot) -> bool:
+        """Return whether the slot's instance takes batches: it is not loading, lost or being restarted."""
+        return slot.number in self._ready
 
     def answered(self, number: int, responses: Sequence[InferResponse]) -> None:
-        """Note what an instance has answered: but for errors, the row of ends at the place of one on trial is over.
+        """Note an instance's answers: any but errors end the row of failures of an instance on trial.
 
-        An error may be its last word.
+        An error may be the last message of a process.
         """
         if not any(response.error is None for response in responses):
             return
-        place = self.on_trial.pop(number, None)
-        if place is not None:
-            place.row = 0
+        slot = self.on_trial.pop(number, None)
+        if slot is not None:
+            slot.row = 0
 
     def failed(self, number: int, error: ServingError) -> None:
-        """Note an error that an instance has answered with: after one of its GPU nothing works there any more, so that
-        it is replaced once the answers are out.
+        """Note an error that an instance has answered with. A GPU is unusable after a device error.
+
+        The instance is replaced.
+
+        That happens once the answers are delivered.
         """
         instance = self._ready.get(number) if error.device_error else None
         if instance is not None and not instance.on_cpu:
@@ -140,20 +143,20 @@ class InstanceGroup:
 
     @property
     def caution(self) -> str:
-        """Why those that are ready may not last, "" where one of them has answered or no crash loop is known."""
+        """Reason why the ready instances may not last, "" where one of them has answered or no crash loop is known."""
         if not self.on_trial or len(self.on_trial) < len(self._ready):
             return ""
-        least = min([place.row for place in self.on_trial.values()])
+        least = min([slot.row for slot in self.on_trial.values()])
         return on_trial(least) if least >= LOOP_AFTER else ""
 
     async def start(self, warm_up: WarmUp) -> None:
         """Load and warm up every instance, all at once; the first failure ends all of them and is raised.
 
-        One that is lost while others still load comes back as it would later.
+        An instance that is lost while others still load is restarted like a later one.
         """
         self._warm_up = warm_up
         try:
-            results = await asyncio.gather(*[self._bring_up(place) for place in self._places], return_exceptions=True)
+            results = await asyncio.gather(*[self._bring_up(slot) for slot in self._slots], return_exceptions=True)
             for result in results:
                 if result is not None:
                     raise result
@@ -162,7 +165,7 @@ class InstanceGroup:
             raise
 
     async def stop(self, grace: float) -> None:
-        """Release every instance; those that take longer than `grace` seconds are ended."""
+        """Release every instance; those that take longer than `grace` seconds are killed."""
         self._closing = True
         self._grace = grace
         for task in self._revivals:
@@ -175,20 +178,20 @@ class InstanceGroup:
         self._let_go()
 
     def _let_go(self) -> None:
-        """What is released leads back here, and this to its listener: without the circles all of it goes at once."""
+        """Break the reference cycles of instances, group and listener, so that all of it is freed at once."""
         self._ready.clear()
-        for place in self._places:
-            place.instance = None
-        self._listener = _NOBODY
+        for slot in self._slots:
+            slot.instance = None
+        self._listener = _NO_LISTENER
 
-    async def load(self, makers: Sequence[NewInstance]) -> list[Place]:
-        """Load and warm up further instances, all at once, which take no batch yet: `exchange` or `discard` them.
+    async def load(self, makers: Sequence[NewInstance]) -> list[Slot]:
+        """Load and warm up further instances, all at once, which take no batch yet: `swap` or `discard` them.
 
-        The first failure ends all of them and is raised; those that serve go on.
+        The first failure ends all of them and is raised; the serving ones go on.
         """
-        places = [Place(make) for make in makers]
-        self._coming += places
-        tasks = [asyncio.get_running_loop().create_task(self._load(place)) for place in places]
+        slots = [Slot(make) for make in makers]
+        self._coming += slots
+        tasks = [asyncio.get_running_loop().create_task(self._load(slot)) for slot in slots]
         try:
             await asyncio.gather(*tasks, return_exceptions=True)
             for task in tasks:
@@ -197,42 +200,42 @@ class InstanceGroup:
             for task in tasks:
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
-            await self.discard([place for place, result in zip(places, results, strict=True) if result is None])
-            self._coming = [place for place in self._coming if place not in places]
+            await self.discard([slot for slot, result in zip(slots, results, strict=True) if result is None])
+            self._coming = [slot for slot in self._coming if slot not in slots]
             raise
-        return places
+        return slots
 
-    async def discard(self, places: Sequence[Place]) -> None:
-        """Release what was loaded and is not to serve."""
-        self._coming = [place for place in self._coming if place not in places]
-        stops = [place.instance.stop(_STOP_SECONDS) for place in places if place.instance is not None]
+    async def discard(self, slots: Sequence[Slot]) -> None:
+        """Release instances that were loaded and will not serve."""
+        self._coming = [slot for slot in self._coming if slot not in slots]
+        stops = [slot.instance.stop(_STOP_SECONDS) for slot in slots if slot.instance is not None]
         await asyncio.gather(*stops)
-        for place in places:
-            place.instance = None
+        for slot in slots:
+            slot.instance = None
 
-    def exchange(self, added: Sequence[Place], removed: Sequence[Place]) -> list[asyncio.Task[None]]:
-        """From now on batches go to these too, and no more to those, which finish what they run and are released.
+    def swap(self, added: Sequence[Slot], removed: Sequence[Slot]) -> list[asyncio.Task[None]]:
+        """Send batches to added slots, and none to removed ones, which finish what they run and are released.
 
-        Returns what is done when each of those is.
+        Return the tasks that are done when each of those is released.
         """
-        self._coming = [place for place in self._coming if place not in added]
-        for place in added:
-            self._places.append(place)
-            if place.death is None:
-                self._announce(place)
+        self._coming = [slot for slot in self._coming if slot not in added]
+        for slot in added:
+            self._slots.append(slot)
+            if slot.death is None:
+                self._announce(slot)
             else:
-                self._begin_revival(place)
-        return [task for place in removed if (task := self._retire(place)) is not None]
+                self._begin_revival(slot)
+        return [task for slot in removed if (task := self._retire(slot)) is not None]
 
-    def _retire(self, place: Place) -> asyncio.Task[None] | None:
-        self._places.remove(place)
-        if place.revival is not None:
-            place.revival.cancel()
-        instance = self._ready.pop(place.number, None)
-        self.on_trial.pop(place.number, None)
+    def _retire(self, slot: Slot) -> asyncio.Task[None] | None:
+        self._slots.remove(slot)
+        if slot.revival is not None:
+            slot.revival.cancel()
+        instance = self._ready.pop(slot.number, None)
+        self.on_trial.pop(slot.number, None)
         if instance is None:
             return None
-        self._listener.instance_retired(place.number)
+        self._listener.instance_retired(slot.number)
         idle = instance.idle()
         task = asyncio.get_running_loop().create_task(self._release(instance, idle))
         self._leaving[task] = idle
@@ -246,73 +249,73 @@ class InstanceGroup:
         except Exception:
             _log.exception("model instance '%s' could not be released", instance.name)
 
-    async def _bring_up(self, place: Place) -> None:
-        await self._load(place)
-        self._announce(place)
+    async def _bring_up(self, slot: Slot) -> None:
+        await self._load(slot)
+        self._announce(slot)
 
-    async def _load(self, place: Place) -> None:
-        place.number, place.death = 0, None
-        place.instance = instance = place.make(self._on_death)
+    async def _load(self, slot: Slot) -> None:
+        slot.number, slot.death = 0, None
+        slot.instance = instance = slot.make(self._on_death)
         try:
             await instance.start()
-            await self._make_warm(place, instance)
+            await self._make_warm(slot, instance)
         except ServingError as error:
             if not instance.on_cpu:
                 error.message = device_errors.signed(error.message, error.device_error)
             raise
 
-    async def _make_warm(self, place: Place, instance: Instance) -> None:
+    async def _make_warm(self, slot: Slot, instance: Instance) -> None:
         try:
             if self._warm_up is not None:
                 await self._warm_up.run(instance)
-            if place.death is not None:
-                raise place.death
+            if slot.death is not None:
+                raise slot.death
         except BaseException:
             await instance.stop(_STOP_SECONDS)
             raise
 
-    def _announce(self, place: Place) -> None:
-        assert place.instance is not None
+    def _announce(self, slot: Slot) -> None:
+        assert slot.instance is not None
         self._numbers += 1
-        place.number = self._numbers
-        self._ready[place.number] = place.instance
-        if place.row:
-            self.on_trial[place.number] = place
+        slot.number = self._numbers
+        self._ready[slot.number] = slot.instance
+        if slot.row:
+            self.on_trial[slot.number] = slot
         self.lost = None
-        self._listener.instance_added(place.number)
+        self._listener.instance_added(slot.number)
 
     def _on_death(self, instance: Instance, error: ServingError) -> None:
         _log.error("%s", error.message)
-        places = [place for place in [*self._places, *self._coming] if place.instance is instance]
-        place = places[0] if places else None
-        if place is None:
+        slots = [slot for slot in [*self._slots, *self._coming] if slot.instance is instance]
+        slot = slots[0] if slots else None
+        if slot is None:
             return
-        place.death = error
-        if self._ready.pop(place.number, None) is None:
-            return  # It was not ready yet: who brings it up will see.
-        self.on_trial.pop(place.number, None)
-        place.row += 1
-        self._listener.instance_died(place.number)
+        slot.death = error
+        if self._ready.pop(slot.number, None) is None:
+            return  # It was not ready yet: its load fails by itself.
+        self.on_trial.pop(slot.number, None)
+        slot.row += 1
+        self._listener.instance_died(slot.number)
         if not self._closing:
-            self._begin_revival(place)
-            if place.row >= LOOP_AFTER and not self._ready:
-                self._lose(unavailable(resting(place.row, device_errors.signed(error.message, error.device_error))))
+            self._begin_revival(slot)
+            if slot.row >= LOOP_AFTER and not self._ready:
+                self._lose(unavailable(resting(slot.row, device_errors.signed(error.message, error.device_error))))
 
     def _lose(self, error: ServingError) -> None:
         self.lost = error
         self._listener.instances_lost()
 
-    def _begin_revival(self, place: Place) -> None:
-        place.revival = task = asyncio.get_running_loop().create_task(self._revive(place))
+    def _begin_revival(self, slot: Slot) -> None:
+        slot.revival = task = asyncio.get_running_loop().create_task(self._revive(slot))
         self._revivals.add(task)
         task.add_done_callback(self._revivals.discard)
 
-    async def _revive(self, place: Place) -> None:
-        delay = pause_s(max(1, place.row))
+    async def _revive(self, slot: Slot) -> None:
+        delay = pause_s(max(1, slot.row))
         while True:
             await sleep(self._clock, delay)
             try:
-                await self._bring_up(place)
+                await self._bring_up(slot)
             except Exception as problem:
                 error = problem if isinstance(problem, ServingError) else internal(f"cannot restart: {problem!r}")
                 delay = min(2 * delay, LAST_PAUSE_S)

@@ -20,20 +20,23 @@ from .instance import Instance, Run
 
 _log = logging.getLogger("argosy.execution")
 
-# Loads that were given up and have not returned: what they load may be half there, and nothing can end their threads.
+# Loads that have timed out and not returned: they may be half done, and nothing can end their threads.
 _stuck: Final[set[tuple[Path, str]]] = set()
 
 
 class ThreadRun:
-    """One batch, and the `Responder` to it. What is sent before the batch ends reaches the event loop with its end;
-    responses of a decoupled model, and later ones, at once."""
+    """One batch, and the `Responder` to it.
+
+    Responses before the batch ends reach the event loop with its end; those of a decoupled model, and later ones,
+    at once.
+    """
 
     def __init__(self, number: int, requests: Sequence[InferRequest], instance: "ThreadInstance") -> None:
         self.number = number
         self.requests = requests
         self._instance = instance
         self._changed = instance.changed
-        self._held: list[tuple[int, InferResponse]] = []
+        self._deferred: list[tuple[int, InferResponse]] = []
         self._returned = False
         self._cancelled: set[int] = set()
         self._paused: set[int] = set()
@@ -43,7 +46,7 @@ class ThreadRun:
             if not response.final:
                 self._changed.wait_for(lambda: not self._holds_back(index))
             if not (self._returned or self._instance.decoupled):
-                self._held.append((index, response))
+                self._deferred.append((index, response))
                 return
         self._instance.post_response(self.number, index, response)
 
@@ -54,24 +57,24 @@ class ThreadRun:
         return self._holds_back(index)
 
     def end(self) -> list[tuple[int, InferResponse]]:
-        """The model's `execute` is over; what was held until then."""
+        """Note that the model's `execute` has ended. Return the deferred responses."""
         with self._changed:
             self._returned = True
-            return self._held
+            return self._deferred
 
     def cancel(self, index: int) -> None:
-        """The client of request `index` has gone."""
+        """Cancel request `index`, whose client has gone."""
         with self._changed:
             self._cancelled.add(index)
             self._changed.notify_all()
 
     def pause(self, index: int) -> None:
-        """The client of request `index` reads slowly."""
+        """Pause request `index`, whose client reads slowly."""
         with self._changed:
             self._paused.add(index)
 
     def resume(self, index: int) -> None:
-        """It has caught up."""
+        """Resume request `index`."""
         with self._changed:
             self._paused.discard(index)
             self._changed.notify_all()
@@ -81,11 +84,11 @@ class ThreadRun:
 
 
 def _nowhere(*_: object) -> None:
-    """Take what a model says that is gone."""
+    """Drop a message of a model that has ended."""
 
 
 class ThreadLine:
-    """`host.CallLine` to the event loop of this process."""
+    """A `CallLine` to the event loop of this process."""
 
     def __init__(self, post: Callable[..., None], calls: OpenCalls, lost: Callable[[ServingError], None]) -> None:
         self._post = post
@@ -108,23 +111,23 @@ class ThreadLine:
             self._changed.wait_for(ready)
 
     def expect(self, more: int) -> None:
-        """See `CallLine`: the event loop tells of answers by itself."""
+        """Do nothing: the event loop delivers answers by itself."""
 
     def lost(self, error: ServingError) -> None:
         self._post(self._lost, error)
 
     def close(self) -> None:
-        """Nothing goes to the server any more: without the way to it, which leads back here, all of it goes at once."""
+        """Send nothing to the server any more, and break the reference cycle with it."""
         self._post = self._lost = _nowhere
 
     def changed(self) -> None:
-        """An answer has come."""
+        """Wake the threads that wait for an answer."""
         with self._changed:
             self._changed.notify_all()
 
 
 class ThreadInstance(Instance):
-    """One model on one daemon thread. A crash of native code there takes the server with it; that is the price."""
+    """One model on one daemon thread. A crash of native code there ends the server with it."""
 
     def __init__(
         self,
@@ -136,22 +139,22 @@ class ThreadInstance(Instance):
         super().__init__(spec.name, spec.rank, spec.kind == "KIND_CPU")
         self._on_death = on_death
         self.decoupled = spec.config.model_transaction_policy.decoupled
-        # One for all of its runs: to make one costs more than a short batch's way through a thread.
+        # One for all of its runs: creating one costs more than a short batch's way through a thread.
         self.changed = threading.Condition()
         self._spec = spec
         self._load_timeout = load_timeout
         self._work: SimpleQueue[ThreadRun | None] = SimpleQueue()
-        self._given: dict[int, ThreadRun] = {}
+        self._thread_runs: dict[int, ThreadRun] = {}
         self._loop = asyncio.get_running_loop()
         self._calls = OpenCalls(calls, self)
         self._line = ThreadLine(self._post, self._calls, self._lost)
         self._host = HostCalls(self._line)
         self._runner: threading.Thread | None = None
-        self._given_up = threading.Event()
+        self._abandoned = threading.Event()
         self._ended = asyncio.Event()
 
     async def start(self) -> None:
-        """Load on the instance's own thread. One that takes too long is closed when it is loaded at last."""
+        """Load on the instance's own thread. A model that takes too long is closed once it is loaded."""
         if self._key in _stuck:
             raise unavailable(stuck_message(self._spec))
         loaded: asyncio.Future[ServingError | None] = self._loop.create_future()
@@ -163,7 +166,7 @@ class ThreadInstance(Instance):
             error = unavailable(load_timeout_message(self._spec, self._load_timeout))
         finally:
             if not loaded.done():
-                self._give_up()
+                self._abandon()
         if error is not None:
             self._calls.close()
             raise error
@@ -172,9 +175,9 @@ class ThreadInstance(Instance):
     def _key(self) -> tuple[Path, str]:
         return (self._spec.version_dir, self._spec.name)
 
-    def _give_up(self) -> None:
+    def _abandon(self) -> None:
         _stuck.add(self._key)
-        self._given_up.set()
+        self._abandoned.set()
         self._work.put(None)
 
     def _main(self, loaded: "asyncio.Future[ServingError | None]") -> None:
@@ -193,7 +196,7 @@ class ThreadInstance(Instance):
             self._post(self._ended.set)
 
     def _loaded(self, loaded: "asyncio.Future[ServingError | None]", error: ServingError | None) -> None:
-        if self._given_up.is_set():
+        if self._abandoned.is_set():
             _stuck.discard(self._key)
         if not loaded.done():
             loaded.set_result(error)
@@ -206,46 +209,46 @@ class ThreadInstance(Instance):
     def _finish(
         self,
         run: ThreadRun,
-        held: list[tuple[int, InferResponse]],
+        deferred: list[tuple[int, InferResponse]],
         times: ExecutionTimes | None,
         error: ServingError | None,
     ) -> None:
         if (
             times is not None
-            and len(held) == len(run.requests)
-            and all(index == at for at, (index, _) in enumerate(held))
+            and len(deferred) == len(run.requests)
+            and all(index == at for at, (index, _) in enumerate(deferred))
         ):
-            self._answered(run.number, [response for _, response in held], times)
+            self._answered(run.number, [response for _, response in deferred], times)
         else:
             self._free(run.number)
-            for index, response in held:
+            for index, response in deferred:
                 self._respond(run.number, index, response)
             self._done(run.number, times, error)
-        self._forget_given(run.number)
+        self._forget_run(run.number)
 
     def post_response(self, number: int, index: int, response: InferResponse) -> None:
-        """A response that does not wait for the end of its batch; from the model's threads."""
+        """Send a response that does not wait for the end of its batch, from the model's threads."""
         self._post(self._take, number, index, response)
 
     def _take(self, number: int, index: int, response: InferResponse) -> None:
         self._respond(number, index, response)
-        self._forget_given(number)
+        self._forget_run(number)
 
-    def _forget_given(self, number: int) -> None:
+    def _forget_run(self, number: int) -> None:
         if number not in self._runs:
-            self._given.pop(number, None)
+            self._thread_runs.pop(number, None)
 
     def _post(self, function: Callable[..., None], *args: object) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *args)
 
     def _lost(self, error: ServingError) -> None:
-        """The model has given itself up; its thread releases it while another instance takes its place."""
+        """End an instance that failed itself; its thread releases the model while another instance replaces it."""
         if self._loss is not None:
             return
         self._work.put(None)
         self._calls.close()
-        # First the dispatcher must know, lest it give the next batch to what is no longer there.
+        # First the dispatcher is notified, so that it sends no batch to an instance that has ended.
         self._on_death(self, error)
         self._fail_all(error)
 
@@ -254,20 +257,20 @@ class ThreadInstance(Instance):
         self._lost(internal(text, device_error=words))
 
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
-        given = self._given[run.id] = ThreadRun(run.id, requests, self)
-        self._work.put(given)
+        thread_run = self._thread_runs[run.id] = ThreadRun(run.id, requests, self)
+        self._work.put(thread_run)
 
     def cancel(self, run: Run, index: int) -> None:
-        if (given := self._given.get(run.id)) is not None:
-            given.cancel(index)
+        if (thread_run := self._thread_runs.get(run.id)) is not None:
+            thread_run.cancel(index)
 
     def pause(self, run: Run, index: int) -> None:
-        if (given := self._given.get(run.id)) is not None:
-            given.pause(index)
+        if (thread_run := self._thread_runs.get(run.id)) is not None:
+            thread_run.pause(index)
 
     def resume(self, run: Run, index: int) -> None:
-        if (given := self._given.get(run.id)) is not None:
-            given.resume(index)
+        if (thread_run := self._thread_runs.get(run.id)) is not None:
+            thread_run.resume(index)
 
     def respond(self, call: int, response: InferResponse) -> None:
         self._host.respond(call, response)
@@ -278,7 +281,7 @@ class ThreadInstance(Instance):
         self._line.changed()
 
     async def stop(self, grace: float) -> None:
-        """See `Instance`. A model that does not end in time is left to its daemon thread."""
+        """Release the model. One that does not end in time is left to its daemon thread."""
         if self._runner is None or not self._runner.is_alive():
             return
         self._work.put(None)
@@ -290,7 +293,7 @@ class ThreadInstance(Instance):
 
 
 def load_timeout_message(spec: InstanceSpec, seconds: float) -> str:
-    """Return what is said of a model that does not finish loading."""
+    """Return the error of a model that does not finish loading."""
     return (
         f"failed to load '{spec.config.name}' version {spec.version}: instance '{spec.name}' is still loading after "
         f"{seconds:g} s; if it needs longer, raise --model-load-timeout-secs or the parameter LOAD_TIMEOUT_SECONDS of "
@@ -299,7 +302,7 @@ def load_timeout_message(spec: InstanceSpec, seconds: float) -> str:
 
 
 def stuck_message(spec: InstanceSpec) -> str:
-    """Return what is said of a model whose last load was given up and goes on all the same."""
+    """Return the error of a model whose last load has timed out and still goes on."""
     return (
         f"failed to load '{spec.config.name}' version {spec.version}: an earlier load of instance '{spec.name}' took "
         "too long and still goes on in a thread of this server, which nothing can end; it can be loaded again when "

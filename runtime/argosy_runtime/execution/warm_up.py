@@ -1,4 +1,4 @@
-"""Warming an instance up: batches that it answers before any client's. They are counted like those."""
+"""Warm-up of an instance: batches that it answers before any client's. They are counted like those."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from .instance import Instance
 
 
 class WarmUp:
-    """The batches that each new instance of a model version runs, within `timeout` seconds together."""
+    """The warm-up batches of each new instance of a model version, run within `timeout` seconds together."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class WarmUp:
         self._timeout = timeout
 
     async def run(self, instance: Instance) -> None:
-        """Run them one after the other. Raises the first ServingError that one of them is answered with.
+        """Run the batches one after the other. Raises the first ServingError of an answer.
 
-        UNAVAILABLE where they are not over in time.
+        It is UNAVAILABLE where they take too long.
         """
         end = self._clock.now() + round(self._timeout * 1e9)
         for batch in self._batches:
@@ -54,7 +54,7 @@ class WarmUp:
 
 
 class _WarmUpBatch:
-    """Waits until a batch has run and every request of it has its last response."""
+    """A listener that waits until a batch has run and every request of it has its last response."""
 
     def __init__(self, batch: Sequence[InferRequest], statistics: ModelStatistics, clock: Clock) -> None:
         self.over: asyncio.Future[ServingError | None] = asyncio.get_running_loop().create_future()
@@ -74,25 +74,25 @@ class _WarmUpBatch:
         self.done(times)
 
     def free(self) -> None:
-        """See `RunListener`."""
+        """Do nothing: the next warm-up batch waits for the answers."""
 
     def respond(self, index: int, response: InferResponse) -> None:
         self._error = self._error or response.error
         if response.final:
             self._statistics.answered(self._batch[index], response, self._clock.now(), warm_up=True)
             self._unanswered -= 1
-            self._tell()
+            self._settle()
 
     def done(self, times: ExecutionTimes | None) -> None:
         self._statistics.executed(self._batch, times, self._clock.now())
         self._running = False
-        self._tell()
+        self._settle()
 
     def give_up(self, error: ServingError) -> None:
-        """It takes too long: what still comes of it is of no interest."""
+        """Fail a batch that takes too long; later responses to it are ignored."""
         if not self.over.done():
             self.over.set_result(error)
 
-    def _tell(self) -> None:
+    def _settle(self) -> None:
         if not (self._running or self._unanswered or self.over.done()):
             self.over.set_result(self._error)

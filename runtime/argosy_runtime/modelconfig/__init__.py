@@ -10,7 +10,7 @@ from .ensembles.fit import check_steps, is_decoupled
 from .ensembles.graph import EnsembleGraph, EnsembleStep
 from .errors import ConfigError, Violation
 from .instances import InstancePlacement, instances
-from .json_form import parse_json, to_json
+from .json_config import parse_json, to_json
 from .rules import check, check_model_name, check_placement, check_structure
 from .text import parse_text, to_text
 

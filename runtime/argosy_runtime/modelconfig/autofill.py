@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from .errors import ConfigError
-from .platforms import AUTOFILLED, ENSEMBLE, FORMATS, ModelFormat
+from .modelfiles import AUTOFILLED, ENSEMBLE, FORMATS, ModelFormat
 
 
 def guess_backend(files: Sequence[str]) -> ModelFormat | None:
-    """Return the format of a version folder's files, tried in Triton's order; None where nothing is recognised.
+    """Return the format of a version folder's files, tried in Triton's order; None where none matches.
 
     `files` are names relative to the version folder; a directory's ends with "/".
     """

@@ -54,7 +54,7 @@ def _row(v2: str) -> Datatype:
 
 
 def v2_name(config_type: int) -> str:
-    """Return the V2 name of a config enum value; ConfigError for TYPE_INVALID and for unknown numbers."""
+    """Return the V2 name of a config enum value. Raises ConfigError for TYPE_INVALID and for unknown numbers."""
     row = _BY_CONFIG.get(config_type)
     if row is None:
         raise ConfigError(f"unknown data_type {config_name(config_type)}")
@@ -62,7 +62,7 @@ def v2_name(config_type: int) -> str:
 
 
 def config_name(config_type: int) -> str:
-    """TYPE_FP32 and the like for an enum value; the number itself where it is unknown."""
+    """Return TYPE_FP32 and the like for an enum value; the number itself where it is unknown."""
     row = _BY_CONFIG.get(config_type)
     if row is not None:
         return row.config_name
@@ -70,16 +70,16 @@ def config_name(config_type: int) -> str:
 
 
 def config_type(v2: str) -> int:
-    """Return the config enum value of a V2 name; ConfigError where the name is unknown."""
+    """Return the config enum value of a V2 name. Raises ConfigError where the name is unknown."""
     value: int = pb.DataType.Value(_row(v2).config_name)
     return value
 
 
 def numpy_dtype(v2: str) -> np.dtype[np.generic]:
-    """Return the numpy dtype of a V2 name; ConfigError where it is unknown or BF16 without ml_dtypes."""
-    known = _NUMPY.get(v2)
-    if known is not None:
-        return known
+    """Return the numpy dtype of a V2 name. Raises ConfigError where it is unknown, or BF16 without ml_dtypes."""
+    dtype = _NUMPY.get(v2)
+    if dtype is not None:
+        return dtype
     _row(v2)
     return _bfloat16()
 
@@ -94,7 +94,7 @@ def _bfloat16() -> np.dtype[np.generic]:
 
 
 def v2_of(dtype: npt.DTypeLike) -> str:
-    """Return the V2 name of a numpy dtype (text and objects are BYTES); ConfigError where there is none."""
+    """Return the V2 name of a numpy dtype (text and objects are BYTES). Raises ConfigError where there is none."""
     resolved = np.dtype(dtype)
     if resolved.kind in _TEXT_KINDS:
         return "BYTES"
@@ -105,5 +105,5 @@ def v2_of(dtype: npt.DTypeLike) -> str:
 
 
 def element_size(v2: str) -> int | None:
-    """Return bytes of one element, None for BYTES; ConfigError where the name is unknown."""
+    """Return the bytes of one element, None for BYTES. Raises ConfigError where the name is unknown."""
     return _row(v2).element_size

@@ -15,9 +15,9 @@ def normalize(
 ) -> ModelConfig:
     """Return a copy with every default filled in; normalizing twice changes nothing.
 
-    `files` list the first version folder (a directory's name ends with "/"). `gpus` are the machine's
-    ordinals; None where it is not known yet, which leaves kind, count and GPUs of the instance groups open.
-    Raises ConfigError where no backend can be determined.
+    `files` list the first version folder (a directory's name ends with "/"). `gpus` are the machine's ordinals;
+    None where they are unknown, which leaves kind, count and GPUs of the instance groups open. Raises ConfigError
+    where no backend can be determined.
     """
     full = ModelConfig()
     full.CopyFrom(config)

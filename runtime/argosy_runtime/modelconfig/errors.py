@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be read or completed. `str(error)` is what the operator or client reads."""
+    """A configuration that cannot be read or completed. `str(error)` is the message for operator and client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken rule: where ("input[0].dims[1]"; "" is the whole) and what, in Triton's words if any."""
+    """One broken rule: the path ("input[0].dims[1]"; "" is all of it) and the message, in Triton's words if any."""
 
     path: str
     message: str

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-# Names of other frameworks that no likeness of letters would find.
+# Names of other frameworks that no similarity of letters would find.
 _FOREIGN = {
     "type_float": "TYPE_FP32",
     "type_float16": "TYPE_FP16",
@@ -23,9 +23,9 @@ _FOREIGN = {
 }
 
 
-def hint(unknown: str, known: Iterable[str]) -> str:
-    """' Did you mean "name"?' or '' where nothing is near."""
-    candidates = list(known)
+def hint(unknown: str, names: Iterable[str]) -> str:
+    """Return ' Did you mean "name"?' or '' where nothing is near."""
+    candidates = list(names)
     foreign = _FOREIGN.get(unknown.casefold())
     if foreign in candidates:
         return f' Did you mean "{foreign}"?'

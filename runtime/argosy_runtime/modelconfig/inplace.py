@@ -1,8 +1,8 @@
-"""What of a configuration may change under a model that serves, without loading it anew.
+"""Changes of a configuration that a serving model takes without another load.
 
-`instance_group`: instances are loaded beside the others, or finish what they run and go. `dynamic_batching`: the queue
-goes on under the new rules. `max_batch_size`: down, and up again to what the instances were loaded with.
-`version_policy` says which versions serve, not how. All else a model's instances have read while they loaded.
+`instance_group`: instances are loaded next to the others, or finish what they run and are released. `dynamic_batching`:
+the queue goes on under the new rules. `max_batch_size`: down, and up again to the loaded one. `version_policy` selects
+versions, and changes none. A model's instances have read all else while they loaded.
 """
 
 from collections import Counter
@@ -12,74 +12,74 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from .instances import InstancePlacement
 
-IN_PLACE = ("version_policy", "instance_group", "dynamic_batching", "max_batch_size")
+CHANGEABLE = ("version_policy", "instance_group", "dynamic_batching", "max_batch_size")
 
 
 def loaded_part(config: ModelConfig) -> ModelConfig:
-    """Return a copy without what may change in place."""
+    """Return a copy without the fields that may change in place."""
     part = ModelConfig()
     part.CopyFrom(config)
-    for name in IN_PLACE:
-        # Sequences lie in the batch's places, so its size is theirs.
+    for name in CHANGEABLE:
+        # Sequences have slots in the batch, so its size is theirs.
         if name != "max_batch_size" or not config.HasField("sequence_batching"):
             part.ClearField(name)
     return part
 
 
-def suits(loaded: ModelConfig, wanted: ModelConfig) -> bool:
+def suits(loaded: ModelConfig, desired: ModelConfig) -> bool:
     """Return whether instances that were loaded by one complete configuration can serve by another."""
-    most, size = loaded.max_batch_size, wanted.max_batch_size
-    return bool((size == most or 0 < size < most) and loaded_part(loaded) == loaded_part(wanted))
+    most, size = loaded.max_batch_size, desired.max_batch_size
+    return bool((size == most or 0 < size < most) and loaded_part(loaded) == loaded_part(desired))
 
 
-def completed_like(declared: ModelConfig, completed: ModelConfig, wanted: ModelConfig) -> ModelConfig | None:
-    """`wanted` completed as `declared` was, where they differ in no more than what may change in place.
+def completed_like(declared: ModelConfig, completed: ModelConfig, desired: ModelConfig) -> ModelConfig | None:
+    """Return `desired` completed as `declared` was, where they differ only in what may change in place.
 
-    None where only the model's files can tell: other fields differ, or one that was declared is to be found out.
+    None where only the model's files can tell: other fields differ, or a declared one is to be autofilled.
     """
-    same_batch = wanted.max_batch_size == declared.max_batch_size
-    if loaded_part(declared) != loaded_part(wanted):
+    same_batch = desired.max_batch_size == declared.max_batch_size
+    if loaded_part(declared) != loaded_part(desired):
         return None
-    if not same_batch and not 0 < wanted.max_batch_size <= completed.max_batch_size:
+    if not same_batch and not 0 < desired.max_batch_size <= completed.max_batch_size:
         return None
-    if declared.HasField("dynamic_batching") and not wanted.HasField("dynamic_batching"):
+    if declared.HasField("dynamic_batching") and not desired.HasField("dynamic_batching"):
         return None
     result = ModelConfig()
     result.CopyFrom(completed)
-    result.version_policy.CopyFrom(wanted.version_policy)
-    if wanted.instance_group != declared.instance_group:
+    result.version_policy.CopyFrom(desired.version_policy)
+    if desired.instance_group != declared.instance_group:
         del result.instance_group[:]
-        result.instance_group.extend(wanted.instance_group)
-    if wanted.HasField("dynamic_batching"):
-        result.dynamic_batching.CopyFrom(wanted.dynamic_batching)
+        result.instance_group.extend(desired.instance_group)
+    if desired.HasField("dynamic_batching"):
+        result.dynamic_batching.CopyFrom(desired.dynamic_batching)
     if not same_batch:
-        result.max_batch_size = wanted.max_batch_size
-        if result.HasField("dynamic_batching") and not wanted.HasField("dynamic_batching"):
+        result.max_batch_size = desired.max_batch_size
+        if result.HasField("dynamic_batching") and not desired.HasField("dynamic_batching"):
             result.dynamic_batching.ClearField("preferred_batch_size")  # it was the maximum, which is another now
     return result
 
 
-def exchanged(
-    held: Sequence[InstancePlacement], wanted: Sequence[InstancePlacement]
+def instance_changes(
+    loaded: Sequence[InstancePlacement], desired: Sequence[InstancePlacement]
 ) -> tuple[list[InstancePlacement], list[int]]:
-    """Return what is to be loaded beside the instances that are held, and which of these (by index) are to go.
+    """Return the instances to load next to the loaded ones, and which of these (by index) to remove.
 
-    An instance stays where the wanted ones have one on its device whose group is alike but for name and count; of too
-    many the last go. One that comes has a name that none has which stays.
+    An instance stays where a desired one is on its device and its group differs only in name and count; of too many
+    the last ones go. An added instance has a name that no remaining one has.
     """
-    room = Counter(place.alike for place in wanted)
+    missing = Counter(placement.alike for placement in desired)
     removed: list[int] = []
     names: set[str] = set()
-    for index, place in enumerate(held):
-        if room[place.alike]:
-            room[place.alike] -= 1
-            names.add(place.name)
+    for index, placement in enumerate(loaded):
+        if missing[placement.alike]:
+            missing[placement.alike] -= 1
+            names.add(placement.name)
         else:
             removed.append(index)
     added: list[InstancePlacement] = []
-    # First those with a name of their own, so that none is taken twice where there is another.
-    for place in sorted(wanted, key=lambda place: place.name in names):
-        if room[place.alike]:
-            room[place.alike] -= 1
-            added.append(place)
+    # First those with a name of their own, so that none is used twice while another is free.
+    for placement in sorted(desired, key=lambda placement: placement.name in names):
+        if missing[placement.alike]:
+            missing[placement.alike] -= 1
+            added.append(placement)
     return added, removed

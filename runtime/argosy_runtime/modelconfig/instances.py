@@ -13,8 +13,8 @@ _TWO_ON_CPU = frozenset({"onnxruntime", "tensorflow"})
 class InstancePlacement:
     """One instance. `device_id` is the GPU's ordinal, 0 off the GPU; `kind` KIND_CPU, KIND_GPU or KIND_MODEL.
 
-    Instances of one group on different GPUs share names, as in Triton: (name, device_id) tells them apart. `group` is
-    what its group says beside name, count and GPUs.
+    Instances of one group on different GPUs share names, as in Triton: (name, device_id) distinguishes them.
+    `group` is the group's configuration without name, count and GPUs.
     """
 
     name: str
@@ -27,14 +27,14 @@ class InstancePlacement:
 
     @property
     def alike(self) -> tuple[bytes, int]:
-        """Equal for instances that a server would load alike."""
+        """Key that is equal for instances that a server loads alike."""
         return self.group, self.device_id
 
 
 def fill_instance_groups(config: ModelConfig, gpus: Sequence[int] | None) -> None:
-    """Give every group its name, kind, count and GPUs, in place. Ensembles have no groups.
+    """Set every group's name, kind, count and GPUs, in place. Ensembles have no groups.
 
-    `gpus` are the machine's. None means that it is not known yet: then only names are filled in.
+    `gpus` are the machine's. Where they are None (unknown), only names are filled in.
     """
     if config.HasField("ensemble_scheduling"):
         return
@@ -58,7 +58,7 @@ def _resolve(group: ModelInstanceGroup, backend: str, gpus: Sequence[int]) -> No
 
 
 def instances(config: ModelConfig, gpus: Sequence[int]) -> list[InstancePlacement]:
-    """Return every instance a configuration asks for on a machine with these GPUs. `count` is per GPU.
+    """Return every instance of a configuration on a machine with these GPUs. `count` is per GPU.
 
     Groups that are not normalized yet are taken with their defaults; the configuration is not changed.
     """

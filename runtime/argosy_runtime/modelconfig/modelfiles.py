@@ -1,19 +1,20 @@
-"""Which file of a version an instance opens: `cc_model_filenames` by the GPU's compute capability, else the default."""
+"""Model files: the formats by backend and platform, and the file that an instance opens on its device."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInstanceGroup
 
 BY_COMPUTE_CAPABILITY: Final = frozenset({"onnxruntime", "pytorch", "libtorch", "tensorrt"})
-"""The backends that open what `cc_model_filenames` names. Those of Python code and of whole folders do not."""
+"""The backends that open the files of `cc_model_filenames`. Those of Python code and of full folders do not."""
 
 
 def for_device(config: ModelConfig, compute_capability: str | None) -> ModelConfig:
-    """`config` as an instance reads it on a GPU of that compute capability ("9.0"), or on none.
+    """Return `config` for an instance on a GPU of that compute capability ("9.0"), or on none.
 
-    A copy with the GPU's own file as `default_model_filename` where `cc_model_filenames` has exactly this key; Triton
-    takes no nearest one. `config` itself in every other case.
+    It is a copy with the GPU's own file as `default_model_filename` where `cc_model_filenames` has exactly this
+    key, since Triton takes no nearest one; otherwise `config` itself.
     """
     own = config.cc_model_filenames.get(compute_capability or "") if config.backend in BY_COMPUTE_CAPABILITY else None
     if own is None:
@@ -25,8 +26,7 @@ def for_device(config: ModelConfig, compute_capability: str | None) -> ModelConf
 
 
 def first_gpu(config: ModelConfig, gpus: Mapping[int, str]) -> int | None:
-    """Return the GPU whose file tells what the configuration leaves out: the first of the first group that may have
-    one.
+    """Return the GPU whose file completes the configuration: the first of the first group that may have one.
 
     `gpus` are the machine's, ordinal to compute capability. None where the instances run on none of them.
     """
@@ -38,3 +38,43 @@ def first_gpu(config: ModelConfig, gpus: Mapping[int, str]) -> int | None:
 
 
 __all__ = ["BY_COMPUTE_CAPABILITY", "first_gpu", "for_device"]
+
+ENSEMBLE = "ensemble"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFormat:
+    """One kind of model file. `platforms[0]` is filled in; some files may be directories."""
+
+    backend: str
+    platforms: tuple[str, ...]
+    filename: str
+    may_be_directory: bool
+
+    @property
+    def platform(self) -> str:
+        """Platform that is filled in where the configuration names none; "" where the backend has none."""
+        return self.platforms[0] if self.platforms else ""
+
+
+AUTOFILLED = (
+    ModelFormat("tensorrt", ("tensorrt_plan",), "model.plan", False),
+    ModelFormat("onnxruntime", ("onnxruntime_onnx",), "model.onnx", True),
+    ModelFormat("openvino", (), "model.xml", True),
+    ModelFormat("pytorch", ("pytorch_libtorch", "libtorch"), "model.pt", False),
+    ModelFormat("pytorch", ("torch_aoti",), "model.pt2", False),
+    ModelFormat("python", (), "model.py", True),
+)
+
+# Named by a configuration, never guessed from files: the backend is retired.
+NAMED_ONLY = (
+    ModelFormat("tensorflow", ("tensorflow_savedmodel",), "model.savedmodel", True),
+    ModelFormat("tensorflow", ("tensorflow_graphdef",), "model.graphdef", False),
+)
+
+FORMATS = (*NAMED_ONLY, *AUTOFILLED)
+
+
+def platforms_of(backend: str) -> frozenset[str]:
+    """Return the platforms that go with a backend; empty where any does."""
+    return frozenset(platform for row in FORMATS if row.backend == backend for platform in row.platforms)

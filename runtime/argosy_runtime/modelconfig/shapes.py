@@ -28,14 +28,12 @@ _BATCH_NOTE = (
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """[-1,16], as Triton writes shapes."""
+    """Return a shape as Triton writes it: [-1,16]."""
     return f"[{','.join(str(dim) for dim in shape)}]"
 
 
 def size_problem(shape: Sequence[int]) -> str | None:
-    """Return what is wrong with the size of a tensor of this shape, whatever its type; None where it may be that
-    large.
-    """
+    """Return why a tensor of this shape, of any type, is too large; None where it is not."""
     if len(shape) > MOST_DIMENSIONS:
         return f"shape {shape_text(shape)} has {len(shape)} dimensions, more than {MOST_DIMENSIONS}"
     count = 1
@@ -50,14 +48,14 @@ def size_problem(shape: Sequence[int]) -> str | None:
 
 
 def element_count(shape: Sequence[int]) -> int:
-    """Return how many elements a shape holds: -1 with a variable dimension; as Triton counts, 0 for an empty one."""
+    """Return the elements of a shape: -1 with a variable dimension; as Triton counts, 0 for an empty one."""
     if WILDCARD in shape:
         return WILDCARD
     return math.prod(shape) if shape else 0
 
 
 def segment_counts(shape: Sequence[int]) -> list[int]:
-    """Element counts of the runs of fixed dimensions between variable ones: [2,4,-1,6] is [8, 6]."""
+    """Return the element counts of the runs of fixed dimensions between variable ones: [2,4,-1,6] is [8, 6]."""
     counts = [1]
     for dim in shape:
         if dim == WILDCARD:
@@ -73,7 +71,7 @@ def full_shape(dims: Sequence[int], max_batch_size: int) -> tuple[int, ...]:
 
 
 def compatible(left: Sequence[int], right: Sequence[int]) -> bool:
-    """Same rank, and every pair of dimensions equal or one of them variable."""
+    """Return whether two shapes have the same rank, and each pair of dimensions is equal or has a variable one."""
     return len(left) == len(right) and all(a == b or WILDCARD in (a, b) for a, b in zip(left, right, strict=True))
 
 
@@ -94,7 +92,7 @@ def reshape(dims: Sequence[int], target: Sequence[int], shape: Sequence[int]) ->
 def check_input_shape(
     name: str, model: str, dims: Sequence[int], max_batch_size: int, shape: Sequence[int]
 ) -> str | None:
-    """Return what is wrong with a request's full `shape` for an input, in Triton's words; None where it fits."""
+    """Return the error of a request's full `shape` for an input, in Triton's words; None where it fits."""
     if max_batch_size > 0 and not shape:
         return f"input '{name}' has no shape but model requires batch dimension for '{model}'"
     inner = shape[1:] if max_batch_size > 0 else shape
@@ -112,38 +110,36 @@ def check_input_shape(
 
 
 def check_request(config: ModelConfig, inputs: Mapping[str, tuple[str, Sequence[int]]]) -> str | None:
-    """Return what is wrong with a request's inputs (name → V2 datatype and full shape); None where all fit.
+    """Return the error of a request's inputs (name → V2 datatype and full shape); None where all fit.
 
     The order of checks is Triton's: how many, which names, the batch, then datatype and shape of each.
     """
     wrong = _check_count(config, inputs) or unknown_input(config, inputs) or _check_required(config, inputs)
     if wrong:
         return wrong
-    known = {spec.name: spec for spec in config.input}
+    specs = {spec.name: spec for spec in config.input}
     batching = config.max_batch_size > 0
-    batched = {n: s for n, (_, s) in inputs.items() if not known[n].is_shape_tensor} if batching else {}
+    batched = {n: s for n, (_, s) in inputs.items() if not specs[n].is_shape_tensor} if batching else {}
     wrong = _check_batch(config, batched)
     if wrong:
         return wrong
     for name, (datatype, shape) in inputs.items():
         if problem := size_problem(shape):
             return f"invalid shape for input '{name}': {problem}"
-        expected = datatypes.v2_name(known[name].data_type)
+        expected = datatypes.v2_name(specs[name].data_type)
         if datatype != expected:
             return f"inference input '{name}' data-type is '{datatype}', but model '{config.name}' expects '{expected}'"
         batch = config.max_batch_size if name in batched else 0
-        wrong = check_input_shape(name, config.name, known[name].dims, batch, shape)
+        wrong = check_input_shape(name, config.name, specs[name].dims, batch, shape)
         if wrong:
             return wrong
     return None
 
 
 def unknown_input(config: ModelConfig, inputs: Mapping[str, object]) -> str | None:
-    """Return a request's input that the model does not declare; None also for too few or too many, which is told
-    first.
-    """
-    known = {spec.name for spec in config.input}
-    unknown = next((name for name in inputs if name not in known), None)
+    """Return the error of an input that the model does not declare; None also for a wrong number, which comes first."""
+    specs = {spec.name for spec in config.input}
+    unknown = next((name for name in inputs if name not in specs), None)
     if unknown is None or _check_count(config, inputs):
         return None
     return f"unexpected inference input '{unknown}' for model '{config.name}'"
@@ -160,7 +156,7 @@ def _check_count(config: ModelConfig, inputs: Mapping[str, object]) -> str | Non
 
 
 def _check_required(config: ModelConfig, inputs: Mapping[str, object]) -> str | None:
-    """An optional input does not stand in for a required one, though Triton, which only counts, takes it."""
+    """Return the error of a missing required input. An optional one is no substitute, though Triton only counts."""
     return None if all(name in inputs for name in _required(config)) else _wrong_inputs(config, inputs)
 
 

@@ -1,4 +1,4 @@
-"""config.pbtxt: protobuf text ⇄ ModelConfig. The JSON form stands in `json_form`."""
+"""config.pbtxt: protobuf text ⇄ ModelConfig. The JSON form is in `json_config`."""
 
 import re
 
@@ -7,7 +7,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from .errors import ConfigError
 from .fields import ENUMS, MESSAGES, field_names, hint, value_names
-from .json_form import parse_json, to_json
+from .json_config import parse_json, to_json
 
 _POSITION = re.compile(r"^\d+:\d+ : ")
 _NO_FIELD = re.compile(r'Message type "(?P<type>[^"]+)" has no field named "(?P<name>[^"]+)"')
@@ -34,16 +34,16 @@ def to_text(config: ModelConfig) -> str:
 
 
 def _explain(error: text_format.ParseError) -> str:
-    said = _POSITION.sub("", str(error)).strip()
+    message = _POSITION.sub("", str(error)).strip()
     where = f"line {error.GetLine()}, column {error.GetColumn()}: " if error.GetLine() is not None else ""
-    return f"{where}{said}{_suggestion(said)}"
+    return f"{where}{message}{_suggestion(message)}"
 
 
-def _suggestion(said: str) -> str:
-    field = _NO_FIELD.search(said)
+def _suggestion(message: str) -> str:
+    field = _NO_FIELD.search(message)
     if field and field["type"] in MESSAGES:
         return hint(field["name"], field_names(MESSAGES[field["type"]]))
-    value = _NO_VALUE.search(said)
+    value = _NO_VALUE.search(message)
     if value and value["type"] in ENUMS:
         return hint(value["name"], value_names(ENUMS[value["type"]]))
     return ""

@@ -1,4 +1,4 @@
-"""Versions: their numbers as text, and which of a model's version folders a policy serves."""
+"""Version numbers as text, and the version folders that a policy serves."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from .shapes import INT64_MAX
 
 
 def number_of(version: str) -> int | None:
-    """Return the number that a version's text is; None where it is none, or above 64 bits."""
+    """Return the number of a version's text; None where it is no number, or above 64 bits."""
     try:
         number = int(version)
     except ValueError:  # no number, or one of thousands of digits
@@ -18,7 +18,7 @@ def number_of(version: str) -> int | None:
 
 
 def select(policy: ModelVersionPolicy, available: Sequence[int]) -> list[int]:
-    """Return the versions to serve, ascending. A policy that makes no choice means all of them, as in Triton.
+    """Return the versions to serve, ascending. A policy without a choice means all of them, as in Triton.
 
     Versions that `specific` names and that do not exist are left out.
     """
@@ -28,8 +28,8 @@ def select(policy: ModelVersionPolicy, available: Sequence[int]) -> list[int]:
         count = policy.latest.num_versions
         return existing[-count:] if count else []
     if choice == "specific":
-        wanted = set(policy.specific.versions)
-        return [version for version in existing if version in wanted]
+        named = set(policy.specific.versions)
+        return [version for version in existing if version in named]
     return existing
 
 
@@ -40,12 +40,12 @@ def missing(policy: ModelVersionPolicy, available: Sequence[int]) -> list[int]:
 
 
 def none_available(model: str) -> str:
-    """Return what is said where a policy leaves nothing to serve."""
+    """Return the error of a policy that leaves nothing to serve."""
     return f"at least one version must be available under the version policy of model '{model}'"
 
 
 def require(config: ModelConfig, available: Sequence[int]) -> list[int]:
-    """As `select`, for a normalized configuration; ConfigError where nothing is left to serve."""
+    """Return the versions to serve of a normalized configuration. Raises ConfigError where there are none."""
     versions = select(config.version_policy, available)
     if not versions:
         raise ConfigError(none_available(config.name))

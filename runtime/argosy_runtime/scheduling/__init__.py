@@ -1,5 +1,5 @@
 """When and together with what a request runs, as pure state machines.
 
-Time is an argument, in nanoseconds; nothing here reads a clock, waits, or knows of threads, processes or sockets. A
-scheduler is told of arrivals (`submit`), asked what may run (`advance`), and says when it wants to be asked again.
+Time is an argument, in nanoseconds; nothing here reads a clock, waits, or depends on threads, processes or sockets. A
+scheduler takes arrivals (`submit`), decides what runs (`advance`), and returns when it wants to decide again.
 """

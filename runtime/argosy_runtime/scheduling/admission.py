@@ -24,8 +24,8 @@ TEMPLATES = 1024
 class Admitted:
     """The result of the check of a request, and of all others of its template.
 
-    `size` is its batch size (1 where the model does not batch), `key` decides with which it may share a batch.
-    `template` is that of the request as the model sees it, None where no input has a `reshape`.
+    `size` is its batch size (1 where the model does not batch), `key` decides with which requests it may share a
+    batch. `template` is that of the request as the model sees it, None where no input has a `reshape`.
     """
 
     __slots__ = ("key", "size", "template")
@@ -36,7 +36,7 @@ class Admitted:
         self.template = template
 
     def seen_by_model(self, request: InferRequest) -> InferRequest:
-        """Return the request with its inputs as the model sees them; itself where that is how they are."""
+        """Return the request with its inputs as the model sees them; itself where they are the same."""
         if self.template is None or request.raw is None:
             return request
         return self.template.request(request.id, request.raw)
@@ -46,7 +46,7 @@ class Admitted:
 class _Input:
     """One declared input. `dims` are without the batch, which `is_shape` inputs never have.
 
-    `varies` is whether its size decides who may share a batch; of an `is_shape` input the values do too.
+    `varies`: its size decides which requests may share a batch; of an `is_shape` input the values do too.
     """
 
     name: str
@@ -78,7 +78,7 @@ class _Input:
 
 
 class Admission:
-    """What one model's requests are checked against."""
+    """The check of one model's requests."""
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
@@ -94,7 +94,7 @@ class Admission:
         self._admitted = FifoCache[RequestTemplate, Admitted](TEMPLATES)
 
     def admit(self, request: InferRequest) -> Admitted:
-        """Let a request in; raises ServingError where it may not enter. What runs then is `Admitted.seen_by_model`."""
+        """Check a request. Raises ServingError. The model runs `Admitted.seen_by_model`."""
         template = request.template
         if template is None or not self._remembers:
             alone = Admitted(self.check(request), self.batch_key(request))
@@ -108,9 +108,7 @@ class Admission:
         return admitted
 
     def check(self, request: InferRequest) -> int:
-        """Return the request's batch size (1 where the model does not batch); raises ServingError where it may not
-        enter.
-        """
+        """Return the request's batch size (1 where the model does not batch). Raises ServingError."""
         rows = self.rows(request.inputs)
         if rows is None or not request.inputs.keys() >= self._required:
             raise self._refusal(request)
@@ -120,7 +118,10 @@ class Admission:
         return rows
 
     def batch_key(self, request: InferRequest) -> BatchKey | None:
-        """Return which requests this one can share a batch with: same sizes beyond the batch, same optional inputs."""
+        """Return the key of a request, equal for those that can share a batch.
+
+        Same inner sizes, same optional inputs.
+        """
         if not self._keyed:
             return None
         inputs = request.inputs
@@ -132,13 +133,13 @@ class Admission:
         return (rule.name, tensor.shape[1:] if self._most else tensor.shape, None)
 
     def reshape(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the inputs as the model itself sees them; the very same where no input has a `reshape`."""
+        """Return the inputs as the model sees them; the very same where no input has a `reshape`."""
         if not self._reshapes:
             return inputs
         return {name: self._reshape_one(self._inputs[name], tensor) for name, tensor in inputs.items()}
 
     def _reshaped(self, request: InferRequest) -> RequestTemplate | None:
-        """Return the template of the same request in the model's own shapes: the bytes are the same ones."""
+        """Return the template of the same request in the model's own shapes; the bytes are the same."""
         if not self._reshapes:
             return None
         assert request.raw is not None
@@ -148,9 +149,7 @@ class Admission:
         return RequestTemplate(alike)
 
     def rows(self, inputs: Mapping[str, Tensor]) -> int | None:
-        """Return the batch size all inputs agree on (1 without a batch); None where names, types or shapes are
-        wrong.
-        """
+        """Return the batch size of all inputs (1 without a batch); None where names, types or shapes are wrong."""
         rows = 0
         for name, tensor in inputs.items():
             rule = self._inputs.get(name)
@@ -168,7 +167,7 @@ class Admission:
     def _refusal(self, request: InferRequest) -> ServingError:
         unknown = self._unknown_output(request) or shapes.unknown_input(self._config, request.inputs)
         if unknown:
-            # Of names alone Triton tells without saying whose request it is.
+            # Triton's messages about names have no request's prefix.
             return invalid(unknown)
         inputs = {name: (tensor.datatype, tensor.shape) for name, tensor in request.inputs.items()}
         text = shapes.check_request(self._config, inputs)

@@ -23,12 +23,42 @@ from argosy_runtime.errors import ServingError
 from .queue import RequestQueue, timeout_error
 from .queue_policy import UNBOUNDED, QueuePolicies
 from .queued_request import QueuedRequest
-from .scheduler import Batch, Decision, Refusal
+
+
+class Batch:
+    """The requests that one instance runs now."""
+
+    __slots__ = ("instance", "requests")
+
+    def __init__(self, instance: int, requests: list[QueuedRequest]) -> None:
+        self.instance = instance
+        self.requests = requests
+
+
+class Decision:
+    """Batches to run now, requests to refuse, and when to decide again (None: at the next event)."""
+
+    __slots__ = ("batches", "refused", "wake_at")
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+        self.refused: list[Refusal] = []
+        self.wake_at: int | None = None
+
+
+class Refusal:
+    """An accepted request that will not run."""
+
+    __slots__ = ("queued", "why")
+
+    def __init__(self, queued: QueuedRequest, why: ServingError) -> None:
+        self.queued = queued
+        self.why = why
 
 
 @dataclass(frozen=True)
 class BatchingRules:
-    """What shapes a batch. Sizes in requests' rows, `delay_ns` in nanoseconds."""
+    """The rules of a batch. Sizes in requests' rows, `delay_ns` in nanoseconds."""
 
     max_batch_size: int = 1
     delay_ns: int = 0
@@ -39,7 +69,7 @@ class BatchingRules:
 
     @property
     def target(self) -> int:
-        """The most that is put together of several requests, at which waiting any longer makes nothing better."""
+        """Rows of a batch of several requests at which waiting any longer improves nothing."""
         return max(self.preferred, default=self.max_batch_size)
 
     @classmethod
@@ -59,7 +89,10 @@ class BatchingRules:
 
 
 class DynamicBatcher:
-    """The queue of one model version and the rules by which batches leave it. See `Scheduler`."""
+    """The queue of one model version and the rules by which batches leave it.
+
+    Every request that `submit` accepts leaves by exactly one of: a batch, `Decision.refused`, `cancel`, `drain`.
+    """
 
     def __init__(self, rules: BatchingRules) -> None:
         self._shape(rules)
@@ -72,36 +105,32 @@ class DynamicBatcher:
         self._preferred = rules.preferred
 
     def follow(self, rules: BatchingRules) -> None:
-        """Other rules from now on. What waits keeps its place and its timeout, and is refused for none of them."""
+        """Apply other rules. Waiting requests keep their order and timeouts, and are not refused by the new limits."""
         self._shape(rules)
         self._queue.follow(rules.policies)
 
     @property
     def pending(self) -> int:
+        """Number of requests that wait."""
         return len(self._queue)
 
     def submit(self, queued: QueuedRequest) -> ServingError | None:
+        """Queue a request. Return why it is refused, or None."""
         return self._queue.push(queued)
 
     def cancel(self, queued: QueuedRequest) -> bool:
+        """Remove a waiting request. Return False if it does not wait here any more."""
         return self._queue.remove(queued)
 
     def drain(self) -> list[QueuedRequest]:
+        """Remove and return all waiting requests."""
         return self._queue.take(len(self._queue))
 
-    def instance_added(self, instance: int) -> None:
-        """See `Scheduler`: one is as good as another."""
-
-    def instance_freed(self, instance: int) -> None:
-        """See `Scheduler`."""
-
-    def instance_died(self, instance: int) -> None:
-        """See `Scheduler`."""
-
-    def instance_retired(self, instance: int) -> None:
-        """See `Scheduler`."""
-
     def advance(self, now: int, free: Sequence[int]) -> Decision:
+        """Decide what runs at `now` (nanoseconds), at most one batch on each free instance, in their order.
+
+        The fastest instances come first, and of equal ones the one that has been free the longest.
+        """
         decision = Decision()
         for queued in self._queue.expire(now):
             decision.refused.append(Refusal(queued, timeout_error(queued)))
@@ -119,7 +148,7 @@ class DynamicBatcher:
         return decision
 
     def _next_batch(self, now: int) -> tuple[int, int]:
-        """Return how many queued requests form the next batch; 0, and when it goes, where it is better to wait."""
+        """Return how many queued requests form the next batch; 0, and when it goes, where waiting is better."""
         if not self._merge:
             return 1, 0
         size = count = best = oldest = 0

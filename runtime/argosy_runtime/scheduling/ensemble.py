@@ -20,10 +20,10 @@ from .ensemble_steps import NO_STREAM, EnsembleSteps, Step
 
 
 class Scope:
-    """What is known at one place of the tree of answers: tensors, and what is still missing, of the scopes above too.
+    """The tensors of one node in the tree of answers, and what is missing, with the scopes above.
 
-    `missing` is by step, `left` counts wanted outputs; `to_call` are the steps of this depth that have not been called,
-    `open` the calls that are not over.
+    `missing` is by step, `left` counts requested outputs; `to_call` are the steps of this depth that have not been
+    called, `open` the open calls.
     """
 
     __slots__ = ("children", "left", "missing", "open", "parent", "stream", "to_call", "values")
@@ -48,7 +48,7 @@ class Scope:
 
 
 class StepCall:
-    """A step to run now: its request, and where its answers belong. `made`: what its answers had, by output."""
+    """A step to run now: its request, and the scope of its answers. `made`: its last answer's tensors, by output."""
 
     __slots__ = ("made", "request", "scope", "step")
 
@@ -60,7 +60,7 @@ class StepCall:
 
 
 class Progress:
-    """What follows from an event: calls to make, responses to send. The last response of the ensemble is final."""
+    """The consequences of an event: calls to make, responses to send. The ensemble's last response is final."""
 
     __slots__ = ("calls", "responses")
 
@@ -70,24 +70,24 @@ class Progress:
 
 
 class EnsembleRun:
-    """One request on its way through an ensemble."""
+    """One request through an ensemble."""
 
-    __slots__ = ("_open", "_request", "_root", "_sent", "_steps", "_wanted", "done")
+    __slots__ = ("_open", "_request", "_requested", "_root", "_sent", "_steps", "done")
 
     def __init__(self, steps: EnsembleSteps, request: InferRequest) -> None:
         self._steps = steps
         self._request = request
-        self._wanted = steps.wanted(request.requested_outputs)
+        self._requested = steps.requested_outputs(request.requested_outputs)
         nothing: list[Tensor | None] = [None] * len(steps.slots)
-        wanted = self._wanted
-        self._root = Scope(None, NO_STREAM, nothing, steps.needs.copy(), wanted.count, wanted.at_depth(NO_STREAM))
+        requested = self._requested
+        self._root = Scope(None, NO_STREAM, nothing, steps.needs.copy(), requested.count, requested.at_depth(NO_STREAM))
         self._open = 0
-        # What stood in the last answer, by place: of a stream's answers some tensors are the same ones again.
-        self._sent: list[Tensor | None] = [None] * len(self._wanted.slots)
+        # The last answer's tensors, by position: a stream's answers repeat some of them.
+        self._sent: list[Tensor | None] = [None] * len(self._requested.slots)
         self.done = False
 
     def start(self) -> Progress:
-        """Begin with the request's own inputs. Return the steps that they allow."""
+        """Begin with the request's own inputs. Return the steps that can run."""
         progress = Progress()
         steps, root = self._steps, self._root
         inputs = self._request.inputs
@@ -97,15 +97,15 @@ class EnsembleRun:
                 self._write(root, slot, inputs[name], progress)
         for slot in steps.inputs:
             if root.values[slot] is None:
-                for step in self._wanted.may_lack[slot]:
+                for step in self._requested.may_lack[slot]:
                     self._one_less(root, step, progress)
-        for step in self._wanted.needing_nothing:
+        for step in self._requested.needing_nothing:
             self._call(root, step, progress)
         self._settle(progress)
         return progress
 
     def receive(self, call: StepCall, response: InferResponse) -> Progress:
-        """A step answered; `response.final` ends its call."""
+        """Take an answer of a step; `response.final` ends its call."""
         progress = Progress()
         if self.done:
             return progress
@@ -117,7 +117,7 @@ class EnsembleRun:
         outputs = response.outputs
         says_something = bool(outputs) or not call.step.decoupled
         if says_something and not self._receive_outputs(call, outputs, response.repeated, progress):
-            return self._fail(self._unwritten(call.step, self._wanted.lacks(call.step, outputs)))
+            return self._fail(self._unwritten(call.step, self._requested.lacks(call.step, outputs)))
         if response.final:
             self._forget(call.scope)
         self._settle(progress)
@@ -126,39 +126,41 @@ class EnsembleRun:
     def _receive_outputs(
         self, call: StepCall, outputs: list[Tensor], repeated: frozenset[str], progress: Progress
     ) -> bool:
-        """Put an answer where it belongs; False where an output of the step is missing that the request needs."""
+        """Write an answer's tensors to its scope. Return False where an output is missing that the request needs."""
         step, scope = call.step, call.scope
         if step.decoupled:
             scope = self._below(scope, step)
-        found = 0
+        count = 0
         for tensor in outputs:
             slot = step.outputs.get(tensor.name)
             if slot is None:
                 continue
-            found += 1
-            known = _known(call, tensor, tensor.name in repeated) if step.decoupled else tensor
-            self._write(scope, slot, known, progress)
+            count += 1
+            current = _unchanged(call, tensor, tensor.name in repeated) if step.decoupled else tensor
+            self._write(scope, slot, current, progress)
         if step.decoupled:
             self._forget(scope)
-        return found == len(step.outputs) or self._wanted.lacks(step, outputs) is None
+        return count == len(step.outputs) or self._requested.lacks(step, outputs) is None
 
     def _below(self, scope: Scope, step: Step) -> Scope:
-        """Return a scope for one answer of a decoupled step; it begins with what is known above."""
+        """Return a scope for one answer of a decoupled step; it begins with the tensors above."""
         depth = step.index
-        below = Scope(scope, depth, scope.values.copy(), scope.missing.copy(), scope.left, self._wanted.at_depth(depth))
+        below = Scope(
+            scope, depth, scope.values.copy(), scope.missing.copy(), scope.left, self._requested.at_depth(depth)
+        )
         scope.children.append(below)
         return below
 
     def _write(self, scope: Scope, slot: int, tensor: Tensor, progress: Progress) -> None:
-        """A tensor is known, here and in every scope below."""
+        """Write a tensor to a scope and every scope below."""
         if scope.values[slot] is not None:
             return
         scope.values[slot] = tensor
-        for step in self._wanted.readers[slot]:
+        for step in self._requested.readers[slot]:
             self._one_less(scope, step, progress)
-        if self._wanted.flags[slot]:
+        if self._requested.flags[slot]:
             scope.left -= 1
-            if not scope.left and scope.stream == self._wanted.stream:
+            if not scope.left and scope.stream == self._requested.stream:
                 self._answer(scope, progress)
         for below in scope.children:
             self._write(below, slot, tensor, progress)
@@ -176,8 +178,10 @@ class EnsembleRun:
         progress.calls.append(StepCall(step, scope, request))
 
     def _request_from_template(self, step: Step, values: list[Tensor | None]) -> InferRequest | None:
-        """Return a step's request made of a template; None where a tensor is not encoded yet, or where the ensemble's
-        request has no template and more than its tensors.
+        """Return a step's request made of a template.
+
+        None where a tensor is not encoded yet, or where the ensemble's request has no template and more than
+        its tensors.
         """
         own = self._request
         if own.template is None and not _says_no_more(own):
@@ -193,11 +197,11 @@ class EnsembleRun:
                 return None
             raw.append(data)
             key += (name, tensor.datatype, tensor.shape)
-        known = tuple(key)
-        template = self._steps.request_templates.get(known)
+        template_key = tuple(key)
+        template = self._steps.request_templates.get(template_key)
         if template is None:
             template = RequestTemplate(self._step_request(step, values))
-            self._steps.request_templates.put(known, template)
+            self._steps.request_templates.put(template_key, template)
         return template.request(own.id, raw)
 
     def _step_request(self, step: Step, values: list[Tensor | None]) -> InferRequest:
@@ -224,15 +228,15 @@ class EnsembleRun:
 
     def _answer(self, scope: Scope, progress: Progress) -> None:
         tensors: list[Tensor] = []
-        for slot in self._wanted.slots:
+        for slot in self._requested.slots:
             tensor = scope.values[slot]
             assert tensor is not None
             tensors.append(tensor)
         response = self._response_from_template(tensors)
         if response is None:
-            names = self._wanted.names
+            names = self._requested.names
             response = InferResponse(outputs=[tensors[i].renamed(names[i]) for i in range(len(names))])
-        if self._wanted.stream == NO_STREAM:
+        if self._requested.stream == NO_STREAM:
             self.done = True
         else:
             response.final = False
@@ -240,48 +244,48 @@ class EnsembleRun:
         progress.responses.append(response)
 
     def _response_from_template(self, tensors: list[Tensor]) -> InferResponse | None:
-        """Return the response made of the template of those like it; None where its tensors are not bytes already."""
+        """Return a response made of a template; None where a tensor is not encoded yet."""
         raw: list[Data] = []
-        key: list[object] = [self._wanted.names]
+        key: list[object] = [self._requested.names]
         for tensor in tensors:
             data = tensor.raw
             if data is None:
                 return None
             raw.append(data)
             key += (tensor.datatype, tensor.shape)
-        known = tuple(key)
-        template = self._steps.response_templates.get(known)
+        template_key = tuple(key)
+        template = self._steps.response_templates.get(template_key)
         if template is None:
-            names = self._wanted.names
+            names = self._requested.names
             template = ResponseTemplate([tensors[i].renamed(names[i]).spec() for i in range(len(names))], {})
-            self._steps.response_templates.put(known, template)
+            self._steps.response_templates.put(template_key, template)
         return template.response(raw)
 
     def _repeated(self, tensors: list[Tensor]) -> frozenset[str]:
-        names = self._wanted.names
+        names = self._requested.names
         again = frozenset([names[i] for i in range(len(names)) if tensors[i] is self._sent[i]])
         for i in range(len(names)):
             self._sent[i] = tensors[i]
         return again
 
     def _forget(self, scope: Scope) -> None:
-        """Let go of scopes of which nothing more will come, so that a long stream does not keep all it ever had."""
+        """Remove scopes that get nothing more, so that a long stream does not keep all of its answers."""
         above = scope.parent
         while above is not None and not (scope.open or scope.to_call or scope.children):
-            if scope.left and scope.stream == self._wanted.stream:
+            if scope.left and scope.stream == self._requested.stream:
                 return
             above.children.remove(scope)
             scope.parent = None
             scope, above = above, above.parent
 
     def _settle(self, progress: Progress) -> None:
-        """Mark the end: nothing runs any more."""
+        """Finish the request once no call is open."""
         if self._open or self.done:
             return
         self.done = True
         if progress.responses:
             progress.responses[-1].final = True
-        elif self._wanted.stream != NO_STREAM:
+        elif self._requested.stream != NO_STREAM:
             progress.responses.append(InferResponse())
         else:
             error = internal(f"in ensemble '{self._steps.name}', not all outputs were produced")
@@ -300,20 +304,21 @@ class EnsembleRun:
         )
 
 
-def _known(call: StepCall, tensor: Tensor, repeated: bool) -> Tensor:
-    """Return the one object for what an inner ensemble repeats, and another for all else: so it is known again by
-    identity.
+def _unchanged(call: StepCall, tensor: Tensor, repeated: bool) -> Tensor:
+    """Return the same object for a tensor that an inner ensemble repeats, and another one for any other.
+
+    So repetitions are recognized by identity.
     """
     before = call.made.get(tensor.name)
     if repeated and before is not None:
         return before
-    known = tensor.reshaped(tensor.shape) if tensor is before else tensor
-    call.made[tensor.name] = known
-    return known
+    current = tensor.reshaped(tensor.shape) if tensor is before else tensor
+    call.made[tensor.name] = current
+    return current
 
 
 def _says_no_more(request: InferRequest) -> bool:
-    """Return whether a request says nothing that steps' requests take over but its id and tensors."""
+    """Return whether a request has nothing for its steps' requests but its id and tensors."""
     return not (
         request.parameters
         or request.sequence_id

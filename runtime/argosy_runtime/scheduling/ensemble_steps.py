@@ -1,7 +1,7 @@
-"""An ensemble's graph made ready to run: tensors by number, and how many of them each step waits for.
+"""An ensemble's graph compiled to run: tensors by number, and the count of tensors that each step waits for.
 
 A step is driven by the innermost decoupled step (one that answers any number of times) among those that its inputs stem
-from: it runs once for each of its answers. Steps that none drives run once for each request.
+from: it runs once for each of its answers. Other steps run once for each request.
 """
 
 from collections.abc import Callable
@@ -11,21 +11,21 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import invalid
 from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import RequestTemplate, ResponseTemplate, Tensor
-from argosy_runtime.modelconfig.ensembles.graph import EnsembleGraph, EnsembleStep
-from argosy_runtime.modelconfig.ensembles.lineage import Lineage
+from argosy_runtime.modelconfig.ensembles.graph import EnsembleGraph, EnsembleStep, Lineage
 
 TemplateKey = tuple[object, ...]
 
 NO_STREAM = -1
-# So many templates of each kind are remembered, the latest.
+# Templates of each kind that are cached.
 _TEMPLATES = 1024
 
 
 class Step:
     """One step. `inputs` and `outputs` are the model's tensors with the numbers of the ensemble's.
 
-    `stream` is the index of the decoupled step that drives it, or NO_STREAM. `needs` is how many tensors it waits for.
-    `device_outputs` are the model's outputs that only steps read which can take them in a device's memory.
+    `stream` is the index of the decoupled step that drives it, or NO_STREAM. `needs` is the number of tensors it
+    waits for. `device_outputs` are the model's outputs that are read only by steps that can take them in a device's
+    memory.
     """
 
     __slots__ = (
@@ -61,16 +61,16 @@ class Step:
         self.needs = len({slot for _, slot in self.inputs})
 
     def reads(self, slot: int) -> bool:
-        """Return whether it waits for a tensor."""
+        """Return whether the step reads a tensor."""
         return slot in {read for _, read in self.inputs}
 
 
-class Wanted:
-    """The outputs that a request asks for, by name and number, and the steps that it takes to make them.
+class RequestedOutputs:
+    """The outputs of a request, by name and number, and the steps that produce them.
 
-    `flags` has all tensors, True for those outputs; `needed` those and what the steps read. `readers` are the steps
-    that wait for a tensor, by its number; `may_lack` those that run without it where the request does not bring it.
-    `stream` is the decoupled step at whose pace the ensemble answers, NO_STREAM for once.
+    `flags` has all tensors, True for those outputs; `needed` those and the inputs of the steps. `readers` are the
+    steps that wait for a tensor, by its number; `may_lack` those that run without it where the request does not
+    have it. `stream` is the decoupled step at whose pace the ensemble answers, NO_STREAM for once.
     """
 
     __slots__ = (
@@ -93,9 +93,9 @@ class Wanted:
         self.count = len(among)
         self.flags = [slot in among for slot in range(len(graph.slots))]
         steps = graph.needed_steps(among)
-        kept = {step.index for step in steps}
+        indexes = {step.index for step in steps}
         self.readers = [[step for step in steps if step.reads(slot)] for slot in range(len(graph.slots))]
-        self.may_lack = [[step for step in lacking if step.index in kept] for lacking in graph.may_lack]
+        self.may_lack = [[step for step in lacking if step.index in indexes] for lacking in graph.may_lack]
         self.needed = [self.flags[slot] or bool(readers) for slot, readers in enumerate(self.readers)]
         self.needing_nothing = [step for step in steps if not step.needs]
         self.stream = graph.stream_of(among)
@@ -104,7 +104,7 @@ class Wanted:
         }
 
     def at_depth(self, stream: int) -> int:
-        """Return how many of the steps a decoupled step drives."""
+        """Return the number of steps that a decoupled step drives."""
         return self._at_depth[stream]
 
     def lacks(self, step: Step, outputs: list[Tensor]) -> str | None:
@@ -115,10 +115,10 @@ class Wanted:
 
 
 class EnsembleSteps:
-    """The graph, and what is remembered of requests that went through it.
+    """The compiled graph, and caches of its requests.
 
-    `may_lack` are the steps, by tensor, that run without it where the request does not bring it. The templates are of
-    steps' requests and of the ensemble's responses, by all that decides them.
+    `may_lack` are the steps, by tensor, that run without it where the request does not have it. The templates are
+    of steps' requests and of the ensemble's responses, by all that decides them.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class EnsembleSteps:
         self.may_lack = may_lack
         self.needs = [step.needs for step in steps]
         self._outputs = graph.outputs
-        self._wanted = FifoCache[TemplateKey, Wanted](_TEMPLATES)
+        self._requested = FifoCache[TemplateKey, RequestedOutputs](_TEMPLATES)
         self.request_templates = FifoCache[TemplateKey, RequestTemplate](_TEMPLATES)
         self.response_templates = FifoCache[TemplateKey, ResponseTemplate](_TEMPLATES)
 
@@ -171,37 +171,37 @@ class EnsembleSteps:
         ]
         return cls(graph, slots, steps, _may_lack(steps, models, slots))
 
-    def needed_steps(self, wanted: set[int]) -> list[Step]:
-        """Return the steps without those that only make outputs, by number, that are not wanted, as Triton prunes."""
-        kept = self.steps
-        unwanted = {self.slots[name] for name in self._outputs} - wanted
+    def needed_steps(self, slots: set[int]) -> list[Step]:
+        """Return the steps that produce these tensors, directly or through others, as Triton prunes."""
+        indexes = self.steps
+        unwanted = {self.slots[name] for name in self._outputs} - slots
         while True:
-            unread = unwanted.difference(*[[slot for _, slot in step.inputs] for step in kept])
-            dropped = [step for step in kept if step.outputs and unread.issuperset(step.outputs.values())]
+            unread = unwanted.difference(*[[slot for _, slot in step.inputs] for step in indexes])
+            dropped = [step for step in indexes if step.outputs and unread.issuperset(step.outputs.values())]
             if not dropped:
-                return kept
-            kept = [step for step in kept if step not in dropped]
-            unwanted |= {slot for step in dropped for _, slot in step.inputs} - wanted
+                return indexes
+            indexes = [step for step in indexes if step not in dropped]
+            unwanted |= {slot for step in dropped for _, slot in step.inputs} - slots
 
-    def stream_of(self, wanted: set[int]) -> int:
-        """Return the innermost of the decoupled steps that wanted outputs stem from, NO_STREAM for none."""
+    def stream_of(self, slots: set[int]) -> int:
+        """Return the innermost of the decoupled steps that tensors stem from, NO_STREAM for none."""
         deepest, most = NO_STREAM, 0
         for step in self.steps:
             stream = step.index if step.decoupled else step.stream
-            if not wanted.isdisjoint(step.outputs.values()) and self._depth(stream) > most:
+            if not slots.isdisjoint(step.outputs.values()) and self._depth(stream) > most:
                 deepest, most = stream, self._depth(stream)
         return deepest
 
     def _depth(self, stream: int) -> int:
         return 0 if stream == NO_STREAM else 1 + self._depth(self.steps[stream].stream)
 
-    def wanted(self, requested: tuple[str, ...]) -> Wanted:
-        """Return what a request asks for; all outputs where it names none."""
-        found = self._wanted.get(requested)
-        if found is None:
-            found = Wanted(requested or self._outputs, self)
-            self._wanted.put(requested, found)
-        return found
+    def requested_outputs(self, requested: tuple[str, ...]) -> RequestedOutputs:
+        """Return the outputs of a request; all of them where it names none."""
+        result = self._requested.get(requested)
+        if result is None:
+            result = RequestedOutputs(requested or self._outputs, self)
+            self._requested.put(requested, result)
+        return result
 
 
 def _numbered(graph: EnsembleGraph) -> dict[str, int]:
@@ -212,7 +212,7 @@ def _numbered(graph: EnsembleGraph) -> dict[str, int]:
 
 
 def _may_lack(steps: list[Step], models: list[ModelConfig], slots: dict[str, int]) -> list[list[Step]]:
-    """By tensor, the steps all of whose inputs that read it are optional, where no step writes it."""
+    """Return the steps, by tensor, whose inputs that read it are all optional, where no step writes it."""
     written = {slot for step in steps for slot in step.outputs.values()}
     may_lack: list[list[Step]] = [[] for _ in slots]
     for step in steps:
@@ -224,7 +224,7 @@ def _may_lack(steps: list[Step], models: list[ModelConfig], slots: dict[str, int
 
 
 def _device_outputs(step: EnsembleStep, graph: EnsembleGraph, devices: frozenset[int]) -> frozenset[str]:
-    """Outputs that only steps read, all of which (by index in `devices`) can take them where they are."""
+    """Return the outputs that only steps read, all of which (by index in `devices`) take them in device memory."""
     readers = {output: [s.index for s in graph.consumers(tensor)] for output, tensor in step.outputs.items()}
     return frozenset(
         output

@@ -1,4 +1,4 @@
-"""preserve_ordering: responses leave in the order in which their requests came."""
+"""preserve_ordering: responses leave in the order of their requests."""
 
 from collections import deque
 
@@ -6,25 +6,25 @@ from argosy_runtime.messages import Deliver, InferResponse
 
 
 class Turn:
-    """One request's place in the order: what it was answered so far and may not leave yet."""
+    """One request's turn in the order: its responses that may not leave yet."""
 
-    __slots__ = ("_order", "deliver", "finished", "held")
+    __slots__ = ("_order", "deliver", "finished", "queued")
 
     def __init__(self, order: "ResponseOrder", deliver: Deliver) -> None:
         self._order = order
         self.deliver = deliver
-        self.held: deque[InferResponse] = deque()
+        self.queued: deque[InferResponse] = deque()
         self.finished = False
 
     def receive(self, response: InferResponse) -> None:
-        """A response: it leaves now, or when every earlier request has had its final one."""
-        self.held.append(response)
+        """Take a response: it leaves now, or when every earlier request has had its final one."""
+        self.queued.append(response)
         self.finished = response.final
         self._order.release()
 
 
 class ResponseOrder:
-    """Holds back the responses of a request until every earlier request has had its final one."""
+    """Responses in the order of their requests: each waits until every earlier request has had its final one."""
 
     __slots__ = ("_releasing", "_turns")
 
@@ -33,15 +33,15 @@ class ResponseOrder:
         self._releasing = False
 
     def expect(self, deliver: Deliver) -> Deliver:
-        """The next request's responses will go to `deliver`; returns where they are to be given."""
+        """Add the next request, whose responses go to `deliver`. Return the function that takes them."""
         turn = Turn(self, deliver)
         self._turns.append(turn)
         return turn.receive
 
     def release(self) -> None:
-        """Let out what may leave. Who takes a response may bring in others: they follow in the same loop.
+        """Deliver the responses that may leave. A delivery may bring further responses: they follow in the same loop.
 
-        What a delivery raises is raised once the others behind it have theirs: the first error where there are several.
+        An exception of a delivery is raised once the later ones are done: the first where there are several.
         """
         if self._releasing:
             return
@@ -57,9 +57,9 @@ class ResponseOrder:
         failure: Exception | None = None
         while self._turns:
             first = self._turns[0]
-            while first.held:
+            while first.queued:
                 try:
-                    first.deliver(first.held.popleft())
+                    first.deliver(first.queued.popleft())
                 except Exception as error:
                     failure = failure or error
             if not first.finished:

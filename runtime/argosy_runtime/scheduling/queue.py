@@ -1,6 +1,6 @@
-"""The queue before a model: priority levels, each first in first out, with limits and timeouts.
+"""The queue of a model: priority levels, each first in first out, with limits and timeouts.
 
-A request whose timeout strikes is either expired (REJECT) or sent behind its level's other requests (DELAY).
+A request whose timeout expires is either refused (REJECT) or moved behind its level's other requests (DELAY).
 """
 
 from collections import OrderedDict
@@ -14,7 +14,7 @@ from .queued_request import QueuedRequest
 
 
 class _Level:
-    """One priority level: those in time, then those delayed. Ordered dicts as sets, which forget any one at once."""
+    """One priority level: requests in time, then delayed ones. Ordered dicts as sets, to remove any one at once."""
 
     __slots__ = ("delayed", "policy", "waiting")
 
@@ -40,7 +40,7 @@ class _Level:
 
 
 class RequestQueue:
-    """Requests in the order in which they should run. What one request costs does not grow with how many wait."""
+    """Requests in the order in which they should run. The cost of a request does not grow with the queue's length."""
 
     def __init__(self, policies: QueuePolicies) -> None:
         self._policies = policies
@@ -53,7 +53,7 @@ class RequestQueue:
 
     @property
     def next_deadline(self) -> int | None:
-        """When the next timeout strikes; None where none will."""
+        """Time of the next timeout; None without one."""
         return self._deadlines.next
 
     def front(self) -> Iterable[QueuedRequest]:
@@ -70,7 +70,7 @@ class RequestQueue:
             yield from level.delayed
 
     def push(self, queued: QueuedRequest) -> ServingError | None:
-        """Let a request in, or say why not."""
+        """Add a request. Return the error where it is refused."""
         level = self._level_of(queued)
         policy = level.policy
         if policy.max_size and len(level) >= policy.max_size:
@@ -83,7 +83,7 @@ class RequestQueue:
         return None
 
     def follow(self, policies: QueuePolicies) -> None:
-        """Other policies from now on. Who waits keeps the order and the timeout, and goes to the level of its wish."""
+        """Apply other policies. Waiting requests keep their order and timeouts, and move to their new levels."""
         self._policies = policies
         former = list(self._levels.values())
         self._levels = {}
@@ -116,7 +116,7 @@ class RequestQueue:
         return taken
 
     def remove(self, queued: QueuedRequest) -> bool:
-        """Take a cancelled request out; False if it is not waiting here."""
+        """Remove a cancelled request. Return False if it is not waiting here."""
         level = self._levels.get(queued.priority)
         if level is None or not level.remove(queued):
             return False
@@ -126,7 +126,7 @@ class RequestQueue:
         return True
 
     def expire(self, now: int) -> list[QueuedRequest]:
-        """Apply the timeouts, in the order in which they struck: requests to refuse are removed and returned."""
+        """Apply the timeouts in their order: requests to refuse are removed and returned."""
         expired: list[QueuedRequest] = []
         for queued in self._deadlines.struck(now):
             level = self._levels[queued.priority]
@@ -141,5 +141,5 @@ class RequestQueue:
 
 
 def timeout_error(queued: QueuedRequest) -> ServingError:
-    """Return what the client of an expired request is told."""
+    """Return the error of an expired request."""
     return unavailable(f"{queued.request.log_prefix}Request timeout expired", FailureReason.TIMEOUT)

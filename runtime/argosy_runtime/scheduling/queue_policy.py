@@ -1,4 +1,4 @@
-"""How long a request may wait, and how many may wait with it (ModelQueuePolicy)."""
+"""Limits of a queue: how long a request may wait, and how many may wait with it (ModelQueuePolicy)."""
 
 from dataclasses import dataclass
 
@@ -29,11 +29,11 @@ class QueuePolicy:
         )
 
     def deadline(self, queued: QueuedRequest) -> int | None:
-        """When the request's wait ends. A request may shorten the default timeout, never lengthen it."""
+        """Return when the request's wait ends. A request may shorten the default timeout, never lengthen it."""
         timeout = self.timeout_ns
-        wanted = queued.request.timeout_us * _MICROSECOND
-        if self.allow_override and 0 < wanted < timeout:
-            timeout = wanted
+        requested = queued.request.timeout_us * _MICROSECOND
+        if self.allow_override and 0 < requested < timeout:
+            timeout = requested
         return queued.arrived + timeout if timeout else None
 
 
@@ -56,9 +56,9 @@ class QueuePolicies:
             default_level=batching.default_priority_level,
         )
 
-    def level(self, wanted: int) -> int:
-        """Return the level a request asks for; out of range (0 included) means the default, as Triton has it."""
-        return wanted if 0 < wanted <= self.levels else self.default_level
+    def level(self, requested: int) -> int:
+        """Return the level of a request; out of range (0 included) is the default, as in Triton."""
+        return requested if 0 < requested <= self.levels else self.default_level
 
     def policy(self, level: int) -> QueuePolicy:
         """Return the policy of one level."""

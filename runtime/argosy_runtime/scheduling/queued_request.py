@@ -5,39 +5,38 @@ from typing import Protocol
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse
 
 BatchKey = tuple[tuple[str, tuple[int, ...], bytes | None], ...]
-"""Which requests may share a batch: of each input that decides it the name, the shape without the batch and, where
+"""Equal for requests that may share a batch: of each deciding input the name, the shape without the batch and, where
 they decide it too, the values."""
 
 
 class Owner(Protocol):
-    """Who answers a queued request."""
+    """The dispatcher of a queued request."""
 
     def cancel(self, queued: "QueuedRequest") -> None:
-        """Its client has gone."""
+        """Cancel a request whose client has gone."""
 
 
 class RunningBatch(Protocol):
-    """The batch that a request runs in; `index` is its place there."""
+    """The batch that a request runs in, at `index`."""
 
     def pause(self, index: int) -> None:
-        """No response to it until `resume`."""
+        """Hold the responses to a request until `resume`."""
 
     def resume(self, index: int) -> None:
-        """It goes on."""
+        """Resume the responses to a request."""
 
     def cancel(self, index: int) -> None:
-        """Its client has gone."""
+        """Cancel a request whose client has gone."""
 
 
 class QueuedRequest:
     """One request from its arrival to its last response. Compared by identity; times are nanoseconds.
 
-    `size` is its batch size (1 where the model does not batch). `key` says which requests may share its batch: those
-    of equal key; None goes with every other None. `deadline` is when its timeout strikes, None for never; `ticket` its
-    number among those that have one. `run` is the
-    batch it runs in, and `index` its place there, from `started` on. `responded` is when a response came that was not
-    the last, 0 before. It is `over` when it has its last response, `executed` when its batch has run, `succeeded` when
-    it was answered without failure.
+    `size` is its batch size (1 where the model does not batch). Requests of equal `key` may share a batch; None is
+    equal to None. `deadline` is when its timeout expires, None for never; `ticket` its number among those that have
+    one. `run` is the batch it runs in, at `index`, from `started` on. `responded` is the time of its last non-final
+    response, 0 before. It is `over` when it has its last response, `executed` when its batch has run, `succeeded`
+    when it was answered without failure.
     """
 
     __slots__ = (
@@ -74,7 +73,7 @@ class QueuedRequest:
         self.arrived = arrived
         self.size = size
         self.key = key
-        self.deliver: Deliver = nobody if deliver is None else deliver
+        self.deliver: Deliver = discard if deliver is None else deliver
         self.owner = owner
         self.priority = 0
         self.deadline: int | None = None
@@ -104,5 +103,5 @@ class QueuedRequest:
             self.run.resume(self.index)
 
 
-def nobody(response: InferResponse) -> None:
-    """Takes the responses that nobody waits for."""
+def discard(response: InferResponse) -> None:
+    """Drop a response that nothing waits for."""

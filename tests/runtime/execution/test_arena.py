@@ -28,7 +28,7 @@ class AllocatorMachine(RuleBasedStateMachine):
     @rule(size=st.integers(0, SIZE + 1))
     def take(self, size: int) -> None:
         """Take a free piece, unless none is large enough."""
-        begin = self.allocator.take(size)
+        begin = self.allocator.allocate(size)
         if begin < 0:
             assert not any(self.is_free(at, max(1, size)) for at in range(0, SIZE, PAGE))
         else:
@@ -38,25 +38,25 @@ class AllocatorMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.taken)
     @rule(data=st.data())
-    def give_back(self, data: st.DataObject) -> None:
+    def free(self, data: st.DataObject) -> None:
         """Give back a taken piece."""
         begin = data.draw(st.sampled_from(sorted(self.taken)))
-        assert self.allocator.give_back(begin)
+        assert self.allocator.free(begin)
         del self.taken[begin]
 
     @rule(begin=st.integers(-1, SIZE + 1))
     def give_back_what_is_not_taken(self, begin: int) -> None:
         """Give back a piece that is not taken: it is refused."""
         if begin not in self.taken:
-            assert not self.allocator.give_back(begin)
+            assert not self.allocator.free(begin)
 
     @invariant()
     def all_of_it_can_be_had_again(self) -> None:
         """Check that where nothing is taken, the memory is one piece."""
         assert self.allocator.is_empty == (not self.taken)
         if not self.taken:
-            assert self.allocator.take(SIZE) == 0
-            assert self.allocator.give_back(0)
+            assert self.allocator.allocate(SIZE) == 0
+            assert self.allocator.free(0)
 
     def is_free(self, begin: int, size: int) -> bool:
         """Return whether all of it lies within the memory and in no piece that is taken."""
@@ -104,7 +104,7 @@ def test_a_piece_is_gone_with_the_last_array_over_it(sides):
     del row
     assert reader.incoming.take_gone() == [at]
     assert not reader.incoming.any_lent
-    assert writer.outgoing.give_back(at)
+    assert writer.outgoing.free(at)
     assert writer.outgoing.is_empty
 
 
@@ -115,14 +115,14 @@ def test_what_is_retained_is_never_written_over(sides):
         at = writer.outgoing.put(bytes([number]) * PAGE)
         assert bytes(reader.incoming.lend(at, PAGE)) == bytes([number]) * PAGE
         for gone in reader.incoming.take_gone():
-            assert writer.outgoing.give_back(gone)
+            assert writer.outgoing.free(gone)
     assert bytes(retained) == b"k" * PAGE
 
 
 def test_no_memory_is_free_where_nothing_was_returned(sides):
     outgoing = sides[0].outgoing
     assert [outgoing.put(b"x" * 8 * PAGE) for _ in range(3)] == [0, 8 * PAGE, -1]
-    assert outgoing.give_back(0)
+    assert outgoing.free(0)
     assert outgoing.put(b"x") == 0
 
 

@@ -134,16 +134,16 @@ class DispatcherMachine(RuleBasedStateMachine):
         async def change() -> None:
             group = self.dispatcher.group
             with suppress(ServingError):
-                group.exchange(await group.load([self.factory] * more), [])
+                group.swap(await group.load([self.factory] * more), [])
 
         self._run(lambda: self.changes.append(asyncio.get_running_loop().create_task(change())))
 
-    @precondition(lambda self: hasattr(self, "dispatcher") and len(self.dispatcher.group.places) > 1)
+    @precondition(lambda self: hasattr(self, "dispatcher") and len(self.dispatcher.group.slots) > 1)
     @rule(data=st.data())
     def shrink(self, data: st.DataObject) -> None:
         group = self.dispatcher.group
-        gone = data.draw(st.sampled_from(group.places))
-        self._run(lambda: group.exchange([], [gone]))
+        gone = data.draw(st.sampled_from(group.slots))
+        self._run(lambda: group.swap([], [gone]))
 
     @rule(most=st.sampled_from([1, 4, 8]), merge=st.booleans(), ordered=st.booleans(), policy=POLICIES)
     def follow(self, most: int, merge: bool, ordered: bool, policy: QueuePolicy) -> None:

@@ -74,7 +74,7 @@ def received(stream: bytes, size: int, writable: bool = True) -> list[Frame]:
     cutter = FrameCutter(writable)
     frames = []
     while stream:
-        window = cutter.room()
+        window = cutter.buffer()
         count = min(size, len(window), len(stream))
         window[:count] = stream[:count]
         stream = stream[count:]

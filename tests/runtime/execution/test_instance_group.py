@@ -7,7 +7,7 @@ import pytest
 from tests.runtime.execution.fakes import SECOND, Factory, FakeInstance, VirtualClock, ask, settle
 
 from argosy_runtime.errors import ServingError, invalid
-from argosy_runtime.execution.instance_group import InstanceGroup, Place
+from argosy_runtime.execution.instance_group import InstanceGroup, Slot
 from argosy_runtime.execution.warm_up import WarmUp
 from argosy_runtime.messages import InferResponse
 from argosy_runtime.telemetry.statistics import ModelStatistics
@@ -198,7 +198,7 @@ async def started(instances: int = 1, warm_up: int = 0) -> Bench:
     return bench
 
 
-async def one_more_of_two() -> tuple[Bench, asyncio.Task[list[Place]]]:
+async def one_more_of_two() -> tuple[Bench, asyncio.Task[list[Slot]]]:
     """Return a group that serves and loads two instances more, of which one is loaded."""
     bench = await started()
     await bench.starting
@@ -242,7 +242,7 @@ async def test_more_take_batches_only_once_all_are_warm_and_it_is_reported():
         instance.finish()
     slots = await loading
     assert bench.listener.told == ["1 added"]
-    assert bench.group.exchange(slots, []) == []
+    assert bench.group.swap(slots, []) == []
     assert bench.listener.told == ["1 added", "2 added", "3 added"]
 
 
@@ -284,7 +284,7 @@ async def test_one_that_died_before_it_was_to_serve_comes_back():
     bench.made[1].load()
     slots = await loading
     bench.made[1].die()
-    bench.group.exchange(slots, [])
+    bench.group.swap(slots, [])
     assert bench.listener.told == ["1 added"]
     await bench.clock.pass_time(SECOND)
     bench.made[2].load()
@@ -297,7 +297,7 @@ async def test_one_that_goes_finishes_what_it_runs():
     await bench.starting
     heard = Heard()
     bench.made[1].run([ask("a"), ask("b")], heard)
-    (gone,) = bench.group.exchange([], bench.group.places[1:])
+    (gone,) = bench.group.swap([], bench.group.slots[1:])
     assert bench.listener.told[-1] == "2 retired"
     assert not bench.group.has(2)
     await settle()
@@ -306,7 +306,7 @@ async def test_one_that_goes_finishes_what_it_runs():
     await gone
     assert heard.told == ["answered"]
     assert bench.made[1].stopped
-    assert len(bench.group.places) == 1
+    assert len(bench.group.slots) == 1
 
 
 async def test_one_that_goes_answers_to_the_last_response():
@@ -314,7 +314,7 @@ async def test_one_that_goes_answers_to_the_last_response():
     await bench.starting
     heard = Heard()
     bench.made[1].run([ask("a")], heard)
-    (gone,) = bench.group.exchange([], bench.group.places[1:])
+    (gone,) = bench.group.swap([], bench.group.slots[1:])
     bench.made[1].respond(final=False)
     bench.made[1].free()
     await settle()
@@ -325,7 +325,7 @@ async def test_one_that_goes_answers_to_the_last_response():
 async def test_an_idle_one_goes_at_once_and_does_not_come_back():
     bench = await started(2)
     await bench.starting
-    await asyncio.gather(*bench.group.exchange([], bench.group.places[1:]))
+    await asyncio.gather(*bench.group.swap([], bench.group.slots[1:]))
     assert bench.made[1].stopped
     bench.made[1].die()
     await bench.clock.pass_time(100 * SECOND)
@@ -337,8 +337,8 @@ async def test_one_that_was_lost_and_goes_does_not_come_back():
     bench = await started(2)
     await bench.starting
     bench.made[1].die()
-    assert [bench.group.ready(slot) for slot in bench.group.places] == [True, False]
-    assert bench.group.exchange([], bench.group.places[1:]) == []
+    assert [bench.group.ready(slot) for slot in bench.group.slots] == [True, False]
+    assert bench.group.swap([], bench.group.slots[1:]) == []
     await bench.clock.pass_time(100 * SECOND)
     assert len(bench.made) == 2
 
@@ -348,7 +348,7 @@ async def test_the_end_does_not_wait_for_one_that_goes_and_does_not_finish():
     await bench.starting
     heard = Heard()
     bench.made[1].run([ask("a")], heard)
-    (gone,) = bench.group.exchange([], bench.group.places[1:])
+    (gone,) = bench.group.swap([], bench.group.slots[1:])
     await bench.group.stop(1.0)
     assert gone.done()
     assert heard.told == ["final"], "it is answered all the same"

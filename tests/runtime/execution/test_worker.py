@@ -42,7 +42,7 @@ class Server:
 
     def received(self) -> Frame:
         """Return the one frame that comes next."""
-        (frame,) = self._cutter.came(self._sock.recv_into(self._cutter.room()))
+        (frame,) = self._cutter.came(self._sock.recv_into(self._cutter.buffer()))
         return frame
 
 

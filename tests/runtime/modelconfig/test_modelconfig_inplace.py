@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.modelconfig import instances, normalize
-from argosy_runtime.modelconfig.inplace import completed_like, exchanged, suits
+from argosy_runtime.modelconfig.inplace import completed_like, instance_changes, suits
 
 BASE = """
 backend: "python" max_batch_size: 8
@@ -105,14 +105,14 @@ def placements(*counts: int, extra: str = ""):
 
 def test_more_and_fewer():
     one, three = placements(1), placements(3)
-    added, removed = exchanged(one, three)
+    added, removed = instance_changes(one, three)
     assert [location.name for location in added] == ["m_0_1", "m_0_2"] or [p.name for p in added] == ["_0_1", "_0_2"]
     assert not removed
-    assert exchanged(three, one) == ([], [1, 2])
+    assert instance_changes(three, one) == ([], [1, 2])
 
 
 def test_other_instances_come_alongside_those_that_go():
-    added, removed = exchanged(placements(2), placements(2, extra='host_policy: "x"'))
+    added, removed = instance_changes(placements(2), placements(2, extra='host_policy: "x"'))
     assert len(added) == 2
     assert removed == [0, 1]
 
@@ -120,15 +120,15 @@ def test_other_instances_come_alongside_those_that_go():
 def test_gpus_have_their_own():
     on_one = instances(config("instance_group [ { count: 2 kind: KIND_GPU gpus: [ 0 ] } ]"), (0, 1))
     on_both = instances(config("instance_group [ { count: 2 kind: KIND_GPU gpus: [ 0, 1 ] } ]"), (0, 1))
-    added, removed = exchanged(on_one, on_both)
+    added, removed = instance_changes(on_one, on_both)
     assert [(location.device_id, location.kind) for location in added] == [(1, "KIND_GPU")] * 2
     assert not removed
-    assert [on_both[index].device_id for index in exchanged(on_both, on_one)[1]] == [1, 1]
+    assert [on_both[index].device_id for index in instance_changes(on_both, on_one)[1]] == [1, 1]
 
 
 def test_one_that_comes_has_a_name_of_its_own():
     first, second, third = placements(3)
-    added, removed = exchanged([second, third], placements(3))
+    added, removed = instance_changes([second, third], placements(3))
     assert [location.name for location in added] == [first.name]
     assert not removed
 
@@ -139,7 +139,7 @@ counts = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 @given(before=counts, after=counts)
 def test_afterwards_there_is_what_is_desired(before, after):
     reserved, desired = placements(*before), placements(*after)
-    added, removed = exchanged(reserved, desired)
+    added, removed = instance_changes(reserved, desired)
     left = [location for index, location in enumerate(reserved) if index not in removed]
     assert sorted(location.alike for location in [*left, *added]) == sorted(location.alike for location in desired)
     assert not (added and removed), "all are alike, so there are either too few or too many"

@@ -6,8 +6,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.modelconfig import EnsembleGraph
 from argosy_runtime.modelconfig.ensembles import nesting
-from argosy_runtime.modelconfig.ensembles.lineage import Lineage
-from argosy_runtime.modelconfig.ensembles.waves import waves
+from argosy_runtime.modelconfig.ensembles.graph import Lineage, waves
 
 names = st.sampled_from("abcdef")
 graphs = st.dictionaries(names, st.lists(st.sampled_from("abcdefxyz"), max_size=4), max_size=6)

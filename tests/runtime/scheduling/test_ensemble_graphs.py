@@ -139,5 +139,5 @@ def test_every_step_runs_for_every_answer_that_drives_it(graph: Graph, raw: bool
     assert sorted(reported) == sorted(answers)
     if not any(graph.streams):
         assert all(call in calls for call in called), "some may not have run: the answer needed them no more"
-    elif steps.wanted(tuple(requested)).stream >= 0:
+    elif steps.requested_outputs(tuple(requested)).stream >= 0:
         assert sorted(called) == sorted(calls)

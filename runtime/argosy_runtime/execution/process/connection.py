@@ -1,4 +1,4 @@
-"""A model's process as the server has it: started, spoken with over a socket, ended."""
+"""The server's end of a model's process: starting it, exchanging frames over a socket, ending it."""
 
 import asyncio
 import os
@@ -17,49 +17,49 @@ from .wire.arena import Arena, make_memory
 from .wire.frames import RELEASE, Frame, FrameCutter, FrameError, FrameWriter, read_release, release_frame
 
 _JOIN_BELOW: Final = 1 << 16
-# So long what the process has written is waited for when it is gone: what it started may have the socket too.
+# Time that the process's last frames are waited for: a child of it may have the socket too.
 _LAST_WORDS_SECONDS: Final = 1.0
-# So long the process may have to wait until it is told of shared memory that it can use again, if nothing else is said.
-_TELL_SECONDS: Final = 0.05
+# Time that releases of shared memory wait for another frame to carry them.
+_RELEASE_SECONDS: Final = 0.05
 
 
 class Peer(Protocol):
-    """Who the process speaks with. Called on the event loop."""
+    """Receiver of a process's frames. Called on the event loop."""
 
     def received(self, frame: Frame) -> None:
-        """A frame came. Raises FrameError where it says what cannot be."""
+        """Take a frame. Raises FrameError where its content is invalid."""
 
     def broken(self, error: FrameError) -> None:
-        """What came made no sense. Nothing more is read."""
+        """Note that the process sent invalid data. Nothing more is read."""
 
     def lost(self) -> None:
-        """The socket is closed."""
+        """Note that the socket is closed."""
 
     def blocked(self, full: bool) -> None:
-        """The process reads slower than it is written to; it does no longer, where not `full`."""
+        """Note that the process reads slower than it is written to, or (where not `full`) that it has caught up."""
 
 
-class _Nobody:
-    """Stands for the peer of a connection that is lost."""
+class _NoPeer:
+    """Peer of a connection that is lost."""
 
     def received(self, frame: Frame) -> None:
-        """See `Peer`, as for all below."""
+        """Ignore a frame."""
 
     def broken(self, error: FrameError) -> None:
-        """Nothing more is read."""
+        """Ignore invalid data."""
 
     def lost(self) -> None:
-        """It has been told."""
+        """Ignore a loss that was reported before."""
 
     def blocked(self, full: bool) -> None:
-        """Nothing more is written."""
+        """Ignore a full socket."""
 
 
-_NOBODY: Final = _Nobody()
+_NO_PEER: Final = _NoPeer()
 
 
 class WorkerConnection(asyncio.BufferedProtocol):
-    """A worker process and the socket to it. `out_of_memory`: the kernel ended it, for want of memory.
+    """A worker process and the socket to it. `out_of_memory`: the kernel killed it for want of memory.
 
     The end of the process is the end of all that it started, and then of the socket, whatever else has that open.
     """
@@ -79,9 +79,9 @@ class WorkerConnection(asyncio.BufferedProtocol):
         self._is_lost = False
 
     async def start(self, before: Mapping[str, str] | None = None) -> None:
-        """Start the process; it waits for messages. Raises OSError.
+        """Start the process, which then waits for messages. Raises OSError.
 
-        `before`: what it is to find before all else, by the variables that list folders.
+        `before`: folders that it searches first, by environment variable.
         """
         ours, theirs = socket.socketpair()
         memory = _memory()
@@ -101,7 +101,7 @@ class WorkerConnection(asyncio.BufferedProtocol):
         await asyncio.get_running_loop().create_connection(lambda: self, sock=ours)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio.BufferedProtocol."""
+        """Keep the transport."""
         self._transport = cast(asyncio.WriteTransport, transport)
 
     async def _watched(self, process: asyncio.subprocess.Process) -> int:
@@ -121,11 +121,11 @@ class WorkerConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """See asyncio.BufferedProtocol."""
-        return self._cutter.room()
+        """Return the buffer for the next bytes."""
+        return self._cutter.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """See asyncio.BufferedProtocol."""
+        """Pass the frames that have arrived to the peer."""
         if self._broken:
             return
         try:
@@ -139,10 +139,10 @@ class WorkerConnection(asyncio.BufferedProtocol):
             self._cutter = FrameCutter(writable=False)
             self._peer.broken(error)
         if self._timer is None and self._arena is not None and self._arena.incoming.any_lent:
-            self._timer = asyncio.get_running_loop().call_later(_TELL_SECONDS, self._tell_gone)
+            self._timer = asyncio.get_running_loop().call_later(_RELEASE_SECONDS, self._send_releases)
 
-    def _tell_gone(self) -> None:
-        """The process may wait for shared memory, and nothing else may go to it."""
+    def _send_releases(self) -> None:
+        """Send pending releases, which the process may wait for, while no other frame does."""
         self._timer = None
         if self._arena is None:
             return
@@ -150,35 +150,35 @@ class WorkerConnection(asyncio.BufferedProtocol):
         if incoming.any_gone:
             self.send([])
         if incoming.any_lent:
-            self._timer = asyncio.get_running_loop().call_later(_TELL_SECONDS, self._tell_gone)
+            self._timer = asyncio.get_running_loop().call_later(_RELEASE_SECONDS, self._send_releases)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.BufferedProtocol."""
+        """Release the shared memory, and notify the peer."""
         self._is_lost = True
         for timer in (self._timer, self._hanging_up):
             if timer is not None:
                 timer.cancel()
-        # Explicitly, and without the circle of peers: memory and its descriptor must not wait for the collector.
+        # Explicitly, and without the cycle of peers: memory and its descriptor must not wait for the garbage collector.
         if self._arena is not None:
             self._arena.close()
             self._arena = None
-        peer, self._peer = self._peer, _NOBODY
+        peer, self._peer = self._peer, _NO_PEER
         peer.lost()
 
     def pause_writing(self) -> None:
-        """See asyncio.BufferedProtocol."""
+        """Report a full socket."""
         self._peer.blocked(True)
 
     def resume_writing(self) -> None:
-        """See asyncio.BufferedProtocol."""
+        """Report that the socket has room again."""
         self._peer.blocked(False)
 
     def frame(self) -> FrameWriter:
-        """Return one to be filled and sent."""
+        """Return a frame to be filled and sent."""
         return FrameWriter(self._arena.outgoing if self._arena is not None else None)
 
     def send(self, chunks: list[Data]) -> None:
-        """One frame; dropped where the process is gone, whose loss the peer is told of."""
+        """Send one frame; it is dropped where the process is gone, which the peer learns from `lost`."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -190,7 +190,7 @@ class WorkerConnection(asyncio.BufferedProtocol):
             transport.writelines(chunks)
 
     async def end(self, grace: float) -> str:
-        """Wait for the process to go, kill it after `grace` seconds; how it ended, in words."""
+        """Wait for the process to end, and kill it after `grace` seconds. Return how it ended, in words."""
         if self._watch is None:
             return "never started"
         try:
@@ -207,14 +207,14 @@ class WorkerConnection(asyncio.BufferedProtocol):
         return f"exited with code {code}"
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill the process."""
         if self._process is not None and self._process.returncode is None:
             self._ended_by_us = True
             kill(self._process.pid)
 
 
 def _memory() -> int:
-    """Memory for large tensors; -1 where the system has none of that kind."""
+    """Return a file descriptor of memory for large tensors; -1 where the system has none of that kind."""
     try:
         return make_memory()
     except (OSError, AttributeError):
@@ -243,10 +243,10 @@ async def _spawn(theirs: socket.socket, memory: int, environment: dict[str, str]
 
 
 def _environment(before: Mapping[str, str]) -> dict[str, str]:
-    """The worker finds this package wherever the server did, and `before` it what a model brings along."""
+    """Return the worker's environment: this package's folder, and first the folders of the model's own environment."""
     package_root = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
-    found = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
+    variables = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
     for name, folder in before.items():
-        found[name] = os.pathsep.join(filter(None, [folder, found.get(name)]))
-    return found
+        variables[name] = os.pathsep.join(filter(None, [folder, variables.get(name)]))
+    return variables

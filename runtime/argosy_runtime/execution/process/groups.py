@@ -1,7 +1,7 @@
 """The process groups of this server's models: each model's process leads one, in a session of its own.
 
-What a model starts belongs to its group, unless it takes pains not to. The group is ended when the model's process is
-gone, and by the guard when this one is.
+A model's children belong to its group, unless they leave it on purpose. The group is killed when the model's process is
+gone, and by the guard when this process is.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _LOOK_SECONDS: Final = 0.01
 
 
 class Groups:
-    """The groups that there are, and the guard that knows of them. Methods may be called on any thread."""
+    """The process groups, and the guard that watches over them. Methods may be called on any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,16 +31,16 @@ class Groups:
         self._guard: subprocess.Popen[bytes] | None = None
 
     def add(self, leader: int) -> None:
-        """A model's process has started. Raises OSError where there can be no guard."""
+        """Add the group of a model's process that has started. Raises OSError where no guard can be started."""
         with self._lock:
             self._leaders.add(leader)
-            self._tell(leader)
+            self._notify_guard(leader)
 
     async def end(self, leader: int) -> None:
-        """End what is left of a group, whose leader has ended.
+        """End the rest of a group whose leader has ended.
 
-        It is asked before it is killed: what tidies up behind others, as Python's tracker of shared memory does, takes
-        a moment, and goes by itself.
+        It gets SIGTERM before it is killed: a cleaner such as Python's tracker of shared memory takes a moment,
+        and ends by itself.
         """
         send(leader, signal.SIGTERM)
         for _ in range(round(_ENDING_SECONDS / _LOOK_SECONDS)):
@@ -50,25 +50,25 @@ class Groups:
         self.kill(leader)
 
     def kill(self, leader: int) -> None:
-        """Kill what is left of a group."""
+        """Kill the rest of a group."""
         with self._lock:
             if leader not in self._leaders:
                 return
             kill(leader)
             self._leaders.discard(leader)
             with suppress(OSError):
-                self._tell(-leader)
+                self._notify_guard(-leader)
         if not _is_gone(leader):
             threading.Thread(target=_bury, args=(leader,), name=f"group {leader}", daemon=True).start()
 
     def close(self) -> None:
-        """End the guard, and with it all groups that are left."""
+        """End the guard, and with it all remaining groups."""
         with self._lock:
             guard, self._guard = self._guard, None
         if guard is not None:
             _end(guard)
 
-    def _tell(self, number: int) -> None:
+    def _notify_guard(self, number: int) -> None:
         if self._guard is not None:
             with suppress(BrokenPipeError):
                 _write(self._guard, number)
@@ -80,13 +80,15 @@ class Groups:
 
 
 def kill(leader: int) -> None:
-    """Kill a group, where there is one."""
+    """Kill a group, if it exists."""
     send(leader, signal.SIGKILL)
 
 
 def _is_gone(leader: int) -> bool:
-    """Return whether nothing is left of a group whose leader has ended. Takes leave of those of it that this process
-    inherits, as a container's first process inherits all orphans: else they would stay as zombies.
+    """Return whether nothing is left of a group whose leader has ended.
+
+    Its processes that this process inherits, as a container's first process inherits all orphans, are waited for:
+    they would stay as zombies.
     """
     with suppress(ChildProcessError):
         while os.waitpid(-leader, os.WNOHANG) != (0, 0):
@@ -95,7 +97,7 @@ def _is_gone(leader: int) -> bool:
 
 
 def _bury(leader: int) -> None:
-    """Wait for those of a killed group that this process inherits."""
+    """Wait for the processes of a killed group that this process inherits."""
     with suppress(ChildProcessError):
         while True:
             os.waitpid(-leader, 0)
@@ -124,6 +126,6 @@ def _end(guard: "subprocess.Popen[bytes]") -> None:
 
 
 GROUPS: Final = Groups()
-"""Those of this process."""
+"""The groups of this process."""
 
 atexit.register(GROUPS.close)

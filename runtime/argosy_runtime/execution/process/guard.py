@@ -1,8 +1,8 @@
-"""Ends what models leave behind when their server is gone: `python guard.py`, a process without any package.
+"""End of the models' processes whose server is gone: `python guard.py`, a process without any package.
 
-It reads from its standard input which process groups there are: the leader's id in four bytes, negative for a group
-that is over. That input ends with the server, however that ends, and so do then the groups that are left. They are
-asked first, because what tidies up behind others, as Python's tracker of shared memory does, takes a moment.
+It reads the process groups from its standard input: the leader's id in four bytes, negative for a group that has ended.
+That input ends with the server, however that ends, and then the remaining groups end too. They get SIGTERM first,
+because a cleaner such as Python's tracker of shared memory takes a moment.
 """
 
 import os
@@ -18,7 +18,7 @@ _LOOK_SECONDS = 0.01
 
 
 def watch(groups: BinaryIO) -> None:
-    """Read until the end of `groups`, then end what is left."""
+    """Read until the end of `groups`, then end the remaining ones."""
     left: set[int] = set()
     while len(data := groups.read(LEADER.size)) == LEADER.size:
         (leader,) = LEADER.unpack(data)
@@ -30,21 +30,21 @@ def watch(groups: BinaryIO) -> None:
 
 
 def end(leaders: set[int]) -> None:
-    """End groups: kill what does not go within _ENDING_SECONDS of being asked."""
-    asked = {leader for leader in leaders if send(leader, signal.SIGTERM)}
+    """End groups: kill those that are left _ENDING_SECONDS after SIGTERM."""
+    signalled = {leader for leader in leaders if send(leader, signal.SIGTERM)}
     for _ in range(round(_ENDING_SECONDS / _LOOK_SECONDS)):
-        if not any(send(leader, 0) for leader in asked):
+        if not any(send(leader, 0) for leader in signalled):
             return
         time.sleep(_LOOK_SECONDS)
-    for leader in asked:
+    for leader in signalled:
         send(leader, signal.SIGKILL)
 
 
 def send(leader: int, number: int) -> bool:
-    """Send a signal to a group, 0 for none. Return whether there is one."""
+    """Send a signal to a group, 0 for none. Return whether the group exists."""
     try:
         os.killpg(leader, number)
-    except (ProcessLookupError, PermissionError):  # the latter is what macOS says where only zombies are left
+    except (ProcessLookupError, PermissionError):  # macOS raises the latter where only zombies are left
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""The end of the socket in a model's process, for reading: whoever waits for something reads, for all others too.
+"""The reading end of the socket in a model's process: the thread that waits for something reads for all others too.
 
 One thread reads at a time. It is the main thread while that waits for work; while it runs the model, it is any thread
 that waits for the answer to a call or for a slow client. So there is no reader thread, and no hand-over from one.
@@ -14,15 +14,14 @@ from typing import Final
 from .wire.arena import IncomingTensors
 from .wire.frames import Frame, FrameCutter
 
-# So long nothing has to come before the server is told of what it could use again; mostly a frame of another kind, with
-# which that goes for nothing, follows sooner.
-_TELL_SECONDS: Final = 0.02
+# Idle time before a RELEASE frame of its own: mostly another frame, which carries the releases, follows sooner.
+_RELEASE_SECONDS: Final = 0.02
 
 
 class Inbox:
-    """Gives every frame that comes to `sort`, on the thread that happens to read. With the server ends the process.
+    """Reader of frames, which passes each to `sort` on the reading thread. The process ends with the server.
 
-    `tell_gone` is called before a long wait, where something of `incoming` is gone.
+    `send_releases` is called before a long wait, where memory of `incoming` is unused.
     """
 
     def __init__(
@@ -30,11 +29,11 @@ class Inbox:
         sock: socket.socket,
         sort: Callable[[Frame], None],
         incoming: IncomingTensors | None = None,
-        tell_gone: Callable[[], None] | None = None,
+        send_releases: Callable[[], None] | None = None,
     ) -> None:
         self._sock = sock
         self._sort = sort
-        self._tell_gone = tell_gone
+        self._send_releases = send_releases
         self._incoming = incoming
         self._cutter = FrameCutter(writable=True, incoming=incoming)
         self._turn = threading.Condition(threading.Lock())
@@ -44,30 +43,30 @@ class Inbox:
         self._attendant: threading.Thread | None = None
 
     def wait(self, ready: Callable[[], bool]) -> None:
-        """Until `ready`, which only a frame can make true."""
+        """Wait until `ready`, which only a frame can make true."""
         if not self._become_reader(ready):
             return
         try:
             while not ready():
-                self._tell_before_long_wait()
+                self._release_before_long_wait()
                 self._read(0)
                 if self._waiting:
                     self._wake()
         finally:
             self._leave()
 
-    def _tell_before_long_wait(self) -> None:
-        if self._incoming is None or self._tell_gone is None or not self._incoming.any_gone:
+    def _release_before_long_wait(self) -> None:
+        if self._incoming is None or self._send_releases is None or not self._incoming.any_gone:
             return
         poll = select.poll()
         poll.register(self._sock, select.POLLIN)
-        if not poll.poll(int(_TELL_SECONDS * 1000)):
-            self._tell_gone()
+        if not poll.poll(int(_RELEASE_SECONDS * 1000)):
+            self._send_releases()
 
     def _become_reader(self, ready: Callable[[], bool]) -> bool:
-        """Wait until nobody else reads, or `ready` is so. Return whether this thread must read."""
+        """Wait until no other thread reads, or `ready` is true. Return whether this thread must read."""
         with self._turn:
-            # First counted, then asked: whoever reads looks in the opposite order, so that one of them sees the other.
+            # First counted, then checked: the reader does it in the opposite order, so that one of them sees the other.
             self._waiting += 1
             try:
                 while self._reading:
@@ -80,7 +79,7 @@ class Inbox:
         return True
 
     def poll(self) -> None:
-        """Take in what has come already."""
+        """Read the frames that have arrived."""
         with self._turn:
             if self._reading:
                 return
@@ -92,7 +91,7 @@ class Inbox:
             self._leave()
 
     def expect(self, more: int) -> None:
-        """So many more things (fewer, where negative) will come that no thread waits for: one shall read meanwhile."""
+        """Add to the number of answers that no thread waits for (`more` may be negative): a thread reads meanwhile."""
         with self._turn:
             self._unattended += more
             if self._attendant is None:
@@ -121,9 +120,9 @@ class Inbox:
             self._turn.notify_all()
 
     def _read(self, flags: int) -> bool:
-        """Read once; whether anything came."""
+        """Read once. Return whether anything came."""
         try:
-            count = self._sock.recv_into(self._cutter.room(), 0, flags)
+            count = self._sock.recv_into(self._cutter.buffer(), 0, flags)
         except BlockingIOError:
             return False
         except OSError:

@@ -1,7 +1,7 @@
-"""An instance in a process of its own: its crash, its leak or its endless loop is its own.
+"""An instance in a process of its own, which confines its crash, its leak or its endless loop.
 
-What the process sends is data, whatever its model does: it is read by its lengths and its types, and what does not fit
-ends the process, not the server.
+The process's frames are data, whatever its model does: they are read by lengths and types, and invalid ones end the
+process, not the server.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ def _nothing() -> None:
 
 
 def _release(reading: "asyncio.Future[Any]") -> None:
-    """Release an environment that was waited for too long."""
+    """Release an environment whose reading has timed out."""
     if not reading.cancelled() and reading.exception() is None and reading.result() is not None:
         reading.result().release()
 
@@ -83,7 +83,7 @@ class ProcessInstance(Instance):
         self._calls = OpenCalls(calls, self)
         self._requests = RequestWriter()
         self._responses = ResponseReader()
-        self._asked = RequestReader()
+        self._call_requests = RequestReader()
         self._answers = ResponseWriter()
         self._answer: asyncio.Future[Loaded | Completed] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,7 +102,7 @@ class ProcessInstance(Instance):
         self._started = True
 
     async def complete(self) -> ModelConfig:
-        """Instead of loading: have the backend fill in the config, then end."""
+        """Complete the config by the backend instead of loading, then end."""
         answer = await self._ask(Complete(SpecBody.of(self._spec)))
         await self._quit()
         if answer.error is not None:
@@ -133,14 +133,14 @@ class ProcessInstance(Instance):
                 await self._end(_STOP_SECONDS)
 
     async def _brought(self) -> dict[str, str]:
-        """Hold the environment that the model brings along, until the process has ended, and return its variables.
+        """Lock the model's own environment until the process has ended, and return its variables.
 
         Raises ServingError, and TimeoutError where a file does not answer.
         """
         config = self._spec.config
         if not brings_environment(config):
             return {}
-        # What a backend knows of it is imported where it is there.
+        # Imported where it is used: it belongs to one backend.
         from argosy_runtime.backends.python.environment import environment_of
 
         reading = asyncio.ensure_future(asyncio.to_thread(environment_of, config, self._spec.model_dir))
@@ -156,7 +156,7 @@ class ProcessInstance(Instance):
         return brought.variables()
 
     async def _end(self, grace: float) -> str:
-        """Wait for the process to go, kill it after `grace` seconds, and let go of what it had; how it ended."""
+        """Wait for the process to end, kill it after `grace` seconds, and release what it used. Return how it ended."""
         how = await self._connection.end(grace)
         self._calls.close()
         self._release_environment()
@@ -168,7 +168,7 @@ class ProcessInstance(Instance):
             self._receive_responses(frame)
         elif kind == CALL:
             decoupled = bool(frame.number())
-            self._calls.infer(frame.subject, self._asked.read(frame), decoupled)
+            self._calls.infer(frame.subject, self._call_requests.read(frame), decoupled)
         elif kind == CONTROL:
             self._receive_message(frame)
         else:
@@ -179,26 +179,26 @@ class ProcessInstance(Instance):
         state = frame.number()
         times = ExecutionTimes(frame.number(), frame.number(), frame.number())
         responses: list[InferResponse] = []
-        places: list[int] = []
+        indexes: list[int] = []
         error: ServingError | None = None
         in_order = True
         while frame.has_more():
             number = frame.number()
-            place = number & EVERY
+            index = number & EVERY
             response = self._responses.read(frame, number >= FINAL)
-            if place == EVERY:
+            if index == EVERY:
                 error = response.error
             else:
-                in_order = in_order and number == len(places) | FINAL
-                places.append(place)
+                in_order = in_order and number == len(indexes) | FINAL
+                indexes.append(index)
                 responses.append(response)
         if state == ANSWERED and in_order and error is None:
             self._answered(run_id, responses, times)
             return
         if state != GOES_ON:
             self._free(run_id)
-        for place, response in zip(places, responses, strict=True):
-            self._respond(run_id, place, response)
+        for index, response in zip(indexes, responses, strict=True):
+            self._respond(run_id, index, response)
         if state != GOES_ON:
             self._done(run_id, times if state == ANSWERED else None, error)
 
@@ -243,7 +243,7 @@ class ProcessInstance(Instance):
         self._connection.kill()
 
     def give_up(self, words: str) -> None:
-        """See `Instance`. The next process has the device anew."""
+        """End the process: the next one initializes the device again."""
         if self._started and not self._stopping:
             self._device_error = words
             self._connection.kill()
@@ -277,12 +277,12 @@ class ProcessInstance(Instance):
                 FailureReason.OUT_OF_MEMORY if self._connection.out_of_memory else FailureReason.BACKEND,
                 self._device_error,
             )
-            # First the dispatcher must know, lest it give the next batch to what is no longer there.
+            # First the dispatcher is notified, so that it sends no batch to an instance that has ended.
             self._on_death(self, error)
             self._fail_all(error)
 
     def _stand_ins(self) -> str:
-        """Return what of the model's own environment may be why its process cannot start."""
+        """Return which packages of the model's own environment may keep its process from starting."""
         if not self._replaced:
             return ""
         return f"; EXECUTION_ENV_PATH brings along, in place of the server's packages: {', '.join(self._replaced)}"
@@ -294,20 +294,20 @@ class ProcessInstance(Instance):
                 self._requests.add(frame, request)
         except BaseException:
             frame.drop()
-            self._requests = RequestWriter()  # the old one counts on what was not sent
+            self._requests = RequestWriter()  # the old one counts on an unsent frame
             raise
         self._connection.send(frame.chunks(EXECUTE, run.id))
 
     def cancel(self, run: Run, index: int) -> None:
-        self._tell(CANCEL, run, index)
+        self._signal(CANCEL, run, index)
 
     def pause(self, run: Run, index: int) -> None:
-        self._tell(PAUSE, run, index)
+        self._signal(PAUSE, run, index)
 
     def resume(self, run: Run, index: int) -> None:
-        self._tell(RESUME, run, index)
+        self._signal(RESUME, run, index)
 
-    def _tell(self, kind: int, run: Run, index: int) -> None:
+    def _signal(self, kind: int, run: Run, index: int) -> None:
         frame = FrameWriter()
         frame.numbers.append(index)
         self._connection.send(frame.chunks(kind, run.id))

@@ -1,4 +1,4 @@
-"""The end of the socket in a model's process, for writing: one frame after the other, from any thread."""
+"""The writing end of the socket in a model's process: one frame after the other, from any thread."""
 
 import os
 import socket
@@ -16,12 +16,12 @@ from .wire.requests import RequestWriter
 from .wire.responses import FINAL, ResponseWriter
 
 _JOIN_BELOW: Final = 1 << 16
-# What one system call takes at the most (IOV_MAX is 1024).
+# Pieces that one system call takes at most (IOV_MAX is 1024).
 _MOST_PIECES: Final = 512
 
 
 class Outbox:
-    """Writes frames. They are made under the lock, because templates must leave in the order of their numbers."""
+    """Writer of frames. Templates must leave in the order of their numbers, so frames are made under the lock."""
 
     def __init__(self, sock: socket.socket, arena: Arena | None = None) -> None:
         self._sock = sock
@@ -32,13 +32,13 @@ class Outbox:
         self._requests = RequestWriter()
 
     def control(self, message: FromProcess) -> None:
-        """A message beside batches."""
+        """Send a message outside batches."""
         chunks = control_frame(message)
         with self._lock:
             self._write(chunks)
 
     def call(self, number: int, request: InferRequest, decoupled: bool) -> None:
-        """A request of the model's own. Raises what making its bytes raises."""
+        """Send a request of the model's own. Raises the exceptions of its serialization."""
         with self._lock:
             frame = FrameWriter(self._outgoing)
             frame.numbers.append(decoupled)
@@ -46,12 +46,12 @@ class Outbox:
                 self._requests.add(frame, request)
             except BaseException:
                 frame.drop()
-                self._requests = RequestWriter()  # the old one counts on what was not sent
+                self._requests = RequestWriter()  # the old one counts on an unsent frame
                 raise
             self._write(frame.chunks(CALL, number))
 
     def responses(self, run: int, state: Sequence[int], responses: Sequence[tuple[int, InferResponse]]) -> None:
-        """Responses to requests of a run, and how far that is."""
+        """Send responses to requests of a run, and the run's state."""
         with self._lock:
             frame = FrameWriter(self._outgoing)
             frame.numbers += state
@@ -61,12 +61,12 @@ class Outbox:
             self._write(frame.chunks(RESPONSES, run))
 
     def releases(self) -> None:
-        """What nobody here looks at any more of the server's tensors."""
+        """Release the server's tensors that nothing here uses any more."""
         with self._lock:
             self._write([])
 
     def _write(self, chunks: list[Data]) -> None:
-        """Where the server is gone there is nobody left to tell."""
+        """Write chunks, after pending releases. End the process where the server is gone."""
         if self._incoming is not None and self._incoming.any_gone:
             chunks = release_frame(self._incoming) + chunks
         try:

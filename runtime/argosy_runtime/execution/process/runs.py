@@ -1,4 +1,4 @@
-"""The batches that a model's process has on hand: what was answered, who has gone, who reads slowly."""
+"""The batches of a model's process: answers, cancelled requests, paused requests."""
 
 import threading
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from .inbox import Inbox
 from .outbox import Outbox
 from .wire.responses import EVERY
 
-# How far a run is: nothing is said of it; the model has taken it and may answer later; all of it is answered.
+# State of a run: unchanged; taken by the model, which may answer later; completely answered.
 GOES_ON: Final = 0
 RETURNED: Final = 1
 ANSWERED: Final = 2
@@ -22,15 +22,18 @@ _RETURNED: Final = [RETURNED, 0, 0, 0]
 
 
 class WorkerRun:
-    """One batch, and the `Responder` to it. What is sent before the batch ends leaves with its end, in one write;
-    responses of a decoupled model, and later ones, leave at once."""
+    """One batch, and the `Responder` to it.
+
+    Responses before the batch ends leave with its end, in one write; those of a decoupled model, and later ones, at
+    once.
+    """
 
     __slots__ = (
         "_cancelled",
         "_decoupled",
+        "_deferred",
         "_finals",
         "_forget",
-        "_held",
         "_inbox",
         "_lock",
         "_outbox",
@@ -56,7 +59,7 @@ class WorkerRun:
         self._outbox = outbox
         self._forget = forget
         self._lock = threading.Lock()
-        self._held: list[tuple[int, InferResponse]] = []
+        self._deferred: list[tuple[int, InferResponse]] = []
         self._finals: set[int] = set()
         self._returned = False
         self._cancelled: set[int] | None = None
@@ -73,7 +76,7 @@ class WorkerRun:
             if response.final:
                 self._finals.add(index)
             if not (self._returned or self._decoupled):
-                self._held.append((index, response))
+                self._deferred.append((index, response))
                 return
             over = self._returned and len(self._finals) == len(self.requests)
             self._outbox.responses(self.number, _GOES_ON, [(index, response)])
@@ -89,35 +92,35 @@ class WorkerRun:
         return self._holds_back(index)
 
     def end(self, times: ExecutionTimes | None, error: ServingError | None) -> None:
-        """The model's `execute` has returned or raised: tell the server, with all that was held for it."""
+        """Send the end of the model's `execute` to the server, with all deferred responses."""
         state = _RETURNED
         with self._lock:
-            held, self._held = self._held, []
+            deferred, self._deferred = self._deferred, []
             self._returned = True
             if error is not None:
-                held.append((EVERY, InferResponse("", "", error=error)))
+                deferred.append((EVERY, InferResponse("", "", error=error)))
                 self._finals.update(range(len(self.requests)))
             elif times is not None:
                 state = [ANSWERED, times.compute_input_ns, times.compute_infer_ns, times.compute_output_ns]
             over = times is not None or len(self._finals) == len(self.requests)
-            self._outbox.responses(self.number, state, held)
+            self._outbox.responses(self.number, state, deferred)
         if over:
             self._forget(self.number)
 
     def cancel(self, index: int) -> None:
-        """The client of request `index` has gone."""
+        """Cancel request `index`, whose client has gone."""
         if self._cancelled is None:
             self._cancelled = set()
         self._cancelled.add(index)
 
     def pause(self, index: int) -> None:
-        """The client of request `index` reads slowly."""
+        """Pause request `index`, whose client reads slowly."""
         if self._paused is None:
             self._paused = set()
         self._paused.add(index)
 
     def resume(self, index: int) -> None:
-        """It has caught up."""
+        """Resume request `index`."""
         if self._paused is not None:
             self._paused.discard(index)
 

@@ -1,7 +1,7 @@
 """The process of one model instance: `python -m argosy_runtime.execution.process.worker FD [MEMORY]`.
 
 Its main thread reads the socket, loads and runs the model: one read, one execute, one write a batch. When the server is
-gone (end of file), so is this process.
+gone (end of file), the process ends.
 """
 
 import gc
@@ -43,7 +43,7 @@ from .wire.responses import ResponseReader
 
 
 class SocketLine:
-    """`CallLine` over the socket."""
+    """A `CallLine` over the socket."""
 
     def __init__(self, inbox: Inbox, outbox: Outbox) -> None:
         self._inbox = inbox
@@ -65,13 +65,13 @@ class SocketLine:
         self._inbox.expect(more)
 
     def lost(self, error: ServingError) -> None:
-        """End this process, whose end the server takes for the instance's. What was sent before reaches the server."""
+        """End this process, which ends the instance for the server. Frames sent before reach the server."""
         self.do(UNANSWERED, Log("error", error.message), False)
         os._exit(1)
 
 
 class Worker:
-    """The process. Frames are read in the order in which they come, on whatever thread; work is the main thread's."""
+    """The process. Frames are read in their order, on whatever thread; work is the main thread's."""
 
     def __init__(self, sock: socket.socket, arena: Arena | None = None) -> None:
         self._arena = arena
@@ -88,7 +88,7 @@ class Worker:
         self._decoupled = False
 
     def main(self) -> None:
-        """Serve until told to stop."""
+        """Serve until a `Stop` comes."""
         while self._do(self._next()):
             pass
         if self._model is not None:
@@ -96,8 +96,9 @@ class Worker:
         _end_children()
 
     def _do(self, work: WorkerRun | ToProcess) -> bool:
-        """Do one piece of work. Return whether more is to follow. Nothing of a batch is kept while the next one is
-        waited for.
+        """Do one piece of work. Return whether more is to follow.
+
+        Nothing of a batch is kept while the next one is waited for.
         """
         if isinstance(work, WorkerRun):
             if self._model is not None:
@@ -153,7 +154,7 @@ class Worker:
         except ServingError as error:
             self._outbox.control(Loaded(ErrorBody.of(error)))
             return None
-        # What is loaded stays: the collector need not look at it again and again.
+        # The loaded objects stay: the garbage collector need not look at them again and again.
         gc.collect()
         gc.freeze()
         self._outbox.control(Loaded())
@@ -172,7 +173,7 @@ class Worker:
 
 
 def _end_children() -> None:
-    """What a model has started by multiprocessing and left, which Python would wait for."""
+    """Kill the children that a model has started by multiprocessing: Python would wait for them."""
     if (multiprocessing := sys.modules.get("multiprocessing")) is not None:
         for child in multiprocessing.active_children():
             child.kill()
@@ -188,7 +189,7 @@ def _change(run: WorkerRun, kind: int, index: int) -> None:
 
 
 def main() -> None:
-    """Entry point: the arguments are the file descriptors of the socket and, if there is any, of the shared memory."""
+    """Run the worker with its arguments: file descriptors of the socket and, if there is any, of the shared memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     arena = None
     if len(sys.argv) > 2:

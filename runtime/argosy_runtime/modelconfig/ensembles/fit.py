@@ -9,13 +9,12 @@ from argosy_runtime.modelconfig.datatypes import config_name
 from argosy_runtime.modelconfig.errors import Violation
 from argosy_runtime.modelconfig.shapes import full_shape, shape_text, tensors_fit
 
-from .graph import EnsembleGraph, EnsembleStep
-from .lineage import Lineage
+from .graph import EnsembleGraph, EnsembleStep, Lineage
 
 
 @dataclass(frozen=True, slots=True)
 class _Inferred:
-    """What is known of an ensemble tensor, and from which model."""
+    """Type and shape of an ensemble tensor, and the model that they come from."""
 
     model: str
     data_type: int
@@ -24,7 +23,7 @@ class _Inferred:
 
 
 def check_steps(config: ModelConfig, configs_of_steps: Mapping[str, ModelConfig]) -> list[Violation]:
-    """Return what is wrong between an ensemble and its models (complete configurations by name), in Triton's words.
+    """Return the contradictions of an ensemble and its models (complete configurations by name), in Triton's words.
 
     The path names the step and the tensor: `ensemble_scheduling.step[1].input_map["INPUT0"]`.
     """
@@ -39,19 +38,19 @@ def check_steps(config: ModelConfig, configs_of_steps: Mapping[str, ModelConfig]
             )
             for step in unknown
         ]
-    found: list[Violation] = []
+    violations: list[Violation] = []
     tensors = _declared(config)
     for step in graph.steps:
         model = configs_of_steps[step.model_name]
-        found += _check_batch(config, step, model)
-        found += _check_inputs(config, step, model, tensors)
-        found += _check_outputs(config, step, model, tensors)
-    found += _check_lineage(graph, configs_of_steps)
-    return found
+        violations += _check_batch(config, step, model)
+        violations += _check_inputs(config, step, model, tensors)
+        violations += _check_outputs(config, step, model, tensors)
+    violations += _check_lineage(graph, configs_of_steps)
+    return violations
 
 
 def is_decoupled(config: ModelConfig, configs_of_steps: Mapping[str, ModelConfig]) -> bool:
-    """Return whether an ensemble answers with any number of responses: one of its reachable steps does."""
+    """Return whether an ensemble answers any number of times: one of its reachable steps does."""
     graph = EnsembleGraph.parse(config)
     return any(
         configs_of_steps[step.model_name].model_transaction_policy.decoupled for wave in graph.waves() for step in wave
@@ -88,17 +87,17 @@ def _check_inputs(
     config: ModelConfig, step: EnsembleStep, model: ModelConfig, tensors: dict[str, _Inferred]
 ) -> Iterator[Violation]:
     begin = f"in ensemble {config.name}, "
-    known = {spec.name: spec for spec in model.input}
+    specs = {spec.name: spec for spec in model.input}
     for name, tensor in step.inputs.items():
         path = f'{_path(step)}.input_map["{name}"]'
-        if name in known:
-            yield from _check_tensor(config, path, tensor, _from_model(step, model, known[name]), tensors)
+        if name in specs:
+            yield from _check_tensor(config, path, tensor, _from_model(step, model, specs[name]), tensors)
         else:
             yield Violation(
                 path,
                 f"{begin}ensemble tensor {tensor} is mapping to non-existing input {name} in model {step.model_name}",
             )
-    for name, spec in known.items():
+    for name, spec in specs.items():
         if name not in step.inputs and not spec.optional:
             message = f"input {name} in model {step.model_name} is not mapped to any ensemble tensors"
             yield Violation(f'{_path(step)}.input_map["{name}"]', begin + message)
@@ -107,11 +106,11 @@ def _check_inputs(
 def _check_outputs(
     config: ModelConfig, step: EnsembleStep, model: ModelConfig, tensors: dict[str, _Inferred]
 ) -> Iterator[Violation]:
-    known = {spec.name: spec for spec in model.output}
+    specs = {spec.name: spec for spec in model.output}
     for name, tensor in step.outputs.items():
         path = f'{_path(step)}.output_map["{name}"]'
-        if name in known:
-            yield from _check_tensor(config, path, tensor, _from_model(step, model, known[name]), tensors)
+        if name in specs:
+            yield from _check_tensor(config, path, tensor, _from_model(step, model, specs[name]), tensors)
         else:
             yield Violation(
                 path,
@@ -127,20 +126,20 @@ def _from_model(step: EnsembleStep, model: ModelConfig, spec: ModelConfig) -> _I
 def _check_tensor(
     config: ModelConfig, path: str, tensor: str, inferred: _Inferred, tensors: dict[str, _Inferred]
 ) -> Iterator[Violation]:
-    """Compare with what an earlier step or the ensemble says of the tensor, or remember it for later ones."""
-    known = tensors.setdefault(tensor, inferred)
+    """Compare a tensor with earlier steps and the ensemble, and record it for later ones."""
+    first = tensors.setdefault(tensor, inferred)
     begin = f"in ensemble {config.name}, ensemble tensor {tensor}: inconsistent"
-    if known.data_type != inferred.data_type:
+    if first.data_type != inferred.data_type:
         yield Violation(
             path,
-            f"{begin} data type: {config_name(known.data_type)} is inferred from model {known.model} while "
+            f"{begin} data type: {config_name(first.data_type)} is inferred from model {first.model} while "
             f"{config_name(inferred.data_type)} is inferred from model {inferred.model}",
         )
-    elif not tensors_fit(known.dims, known.max_batch_size, inferred.dims, inferred.max_batch_size):
+    elif not tensors_fit(first.dims, first.max_batch_size, inferred.dims, inferred.max_batch_size):
         yield Violation(
             path,
-            f"{begin} shape: {shape_text(full_shape(known.dims, known.max_batch_size))} is inferred from "
-            f"model {known.model} while {shape_text(full_shape(inferred.dims, inferred.max_batch_size))} "
+            f"{begin} shape: {shape_text(full_shape(first.dims, first.max_batch_size))} is inferred from "
+            f"model {first.model} while {shape_text(full_shape(inferred.dims, inferred.max_batch_size))} "
             f"is inferred from model {inferred.model}",
         )
 

@@ -1,11 +1,37 @@
-"""The data flow of one ensemble: which step consumes and produces which ensemble tensor."""
+"""The data flow of one ensemble: which step consumes and produces which ensemble tensor, in which order steps can run.
 
-from collections.abc import Mapping
+A decoupled step answers any number of times, and the steps that depend on it run once for each of its answers: these
+are that step's *stream*.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from .waves import waves
+Item = TypeVar("Item")
+
+
+def waves(
+    items: Iterable[Item],
+    needs: Callable[[Item], Set[str]],
+    gives: Callable[[Item], Set[str]],
+    present: Collection[str],
+) -> tuple[tuple[Item, ...], ...]:
+    """Return the items by the wave in which they can go at the earliest, each in the order of `items`.
+
+    An item can go when all that it needs is `present` or was produced by earlier waves. Items that never can, for a
+    missing need or a cycle, are left out.
+    """
+    ready = set(present)
+    waiting = list(items)
+    result: list[tuple[Item, ...]] = []
+    while wave := tuple(item for item in waiting if needs(item) <= ready):
+        waiting = [item for item in waiting if not needs(item) <= ready]
+        result.append(wave)
+        ready.update(*map(gives, wave))
+    return tuple(result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +88,7 @@ class EnsembleGraph:
 
     @property
     def models(self) -> frozenset[str]:
-        """The models the steps run."""
+        """Models of the steps."""
         return frozenset(step.model_name for step in self.steps)
 
     def consumers(self, tensor: str) -> tuple[EnsembleStep, ...]:
@@ -74,10 +100,47 @@ class EnsembleGraph:
         return next((step for step in self.steps if tensor in step.produces), None)
 
     def reachable(self) -> frozenset[str]:
-        """Tensors that exist once every step that can run has run: a step needs all of its inputs."""
+        """Return the tensors that exist once every step that can run has run: a step needs all of its inputs."""
         produced = (step.produces for wave in self.waves() for step in wave)
         return frozenset(self.inputs).union(*produced)
 
     def waves(self) -> tuple[tuple[EnsembleStep, ...], ...]:
-        """Steps by the wave in which they can run at the earliest; steps that never can are left out."""
+        """Return the steps by the wave in which they can run at the earliest; steps that never can are left out."""
         return waves(self.steps, lambda step: step.consumes, lambda step: step.produces, self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The streams of an ensemble, each named by the index of its decoupled step; None is the request.
+
+    `streams` has the innermost stream of each step that can run, `output` that of the outputs. `mixed` are the
+    steps whose inputs (None: the outputs) come from two streams of which neither stems from the other: their
+    answers cannot be paired.
+    """
+
+    streams: Mapping[int, int | None]
+    output: int | None
+    mixed: tuple[EnsembleStep | None, ...]
+
+    @classmethod
+    def of(cls, graph: EnsembleGraph, is_decoupled: Callable[[EnsembleStep], bool]) -> "Lineage":
+        """Follow the tensors through the graph; steps that can never run are left out."""
+        lines: dict[int | None, tuple[int | None, ...]] = {None: (None,)}
+        stream_of: dict[str, int | None] = dict.fromkeys(graph.inputs)
+        streams: dict[int, int | None] = {}
+        mixed: list[EnsembleStep | None] = []
+
+        def innermost(reader: EnsembleStep | None, tensors: Collection[str]) -> int | None:
+            sources = {stream_of[tensor] for tensor in tensors if tensor in stream_of}
+            stream = max(sources, default=None, key=lambda source: len(lines[source]))
+            if not sources <= set(lines[stream]):
+                mixed.append(reader)
+            return stream
+
+        for step in (step for wave in graph.waves() for step in wave):
+            stream = streams[step.index] = innermost(step, step.consumes)
+            if is_decoupled(step):
+                lines[step.index] = (step.index, *lines[stream])
+                stream = step.index
+            stream_of.update(dict.fromkeys(step.produces, stream))
+        return cls(streams, innermost(None, graph.outputs), tuple(mixed))

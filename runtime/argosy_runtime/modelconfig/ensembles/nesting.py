@@ -1,19 +1,17 @@
-"""Ensembles within ensembles: in which order they stand, who follows whom, who holds itself.
+"""Ensembles within ensembles: their order, their dependents, and cycles.
 
 Everything here takes `steps`: the models that each ensemble runs, by the ensemble's name.
 """
 
 from collections.abc import Collection, Mapping
 
-from .waves import waves
+from .graph import waves
 
 Steps = Mapping[str, Collection[str]]
 
 
 def inner_first(steps: Steps) -> list[str]:
-    """Return the ensembles, each behind those that it holds; those that hold themselves, or hold one that does, come
-    last.
-    """
+    """Return the ensembles, each after those that it runs. Ensembles in a cycle, and those that run them, come last."""
     ordered = [
         name
         for wave in waves(steps, lambda name: steps.keys() & set(steps[name]), lambda name: frozenset({name}), ())
@@ -26,22 +24,20 @@ def dependents(steps: Steps, model: str) -> list[str]:
     """Return the ensembles that run a model, directly or through others, inner ones first."""
     users: dict[str, list[str]] = {}
     for name, models in steps.items():
-        for each in models:
-            users.setdefault(each, []).append(name)
-    found: set[str] = set()
+        for step in models:
+            users.setdefault(step, []).append(name)
+    users_of_model: set[str] = set()
     waiting = [model]
     while waiting:
         for user in users.get(waiting.pop(), ()):
-            if user not in found:
-                found.add(user)
+            if user not in users_of_model:
+                users_of_model.add(user)
                 waiting.append(user)
-    return inner_first({name: steps[name] for name in steps if name in found})
+    return inner_first({name: steps[name] for name in steps if name in users_of_model})
 
 
 def circle(name: str, steps: Steps) -> str | None:
-    """Return what is wrong with an ensemble that runs itself through others, in Triton's words; None where it
-    does not.
-    """
+    """Return the error of an ensemble that runs itself through others, in Triton's words; None where it does not."""
     seen, waiting = {name}, [name]
     while waiting:
         current = waiting.pop()

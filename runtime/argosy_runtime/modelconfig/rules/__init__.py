@@ -1,7 +1,7 @@
-"""Every rule a configuration must keep, a module for each part of it. All violations are reported, not just the first.
+"""Rules of a configuration, one module for each part of it. All violations are reported, not just the first.
 
-A rule is a generator `config → violations`. They stand in Triton's order, so the first violation is what
-Triton would say. Configurations are checked after `defaults.normalize`, which fills in what may be left out.
+A rule is a generator `config → violations`. The rules are in Triton's order, so the first violation is the one that
+Triton reports. Configurations are checked after `defaults.normalize`, which fills in what may be left out.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,20 +14,18 @@ from .batch_io import check_batch_io
 from .control_inputs import check_control_inputs
 from .dynamic_batching import check_dynamic_batching
 from .ensembles import check_ensemble
-from .implicit_state import check_states
 from .instance_groups import check_groups, check_placement, check_rate_limiter
-from .metrics import check_metrics
 from .model import (
     check_batch_size,
+    check_metrics,
     check_model_name,
     check_name,
     check_platform,
     check_response_cache,
     check_version_policy,
 )
-from .sequence_batching import check_sequence_batching
-from .tensors import check_tensors
-from .warmup import check_warmup
+from .sequence_batching import check_sequence_batching, check_states
+from .tensors import check_tensors, check_warmup
 
 Rule = Callable[[ModelConfig], Iterator[Violation]]
 
@@ -49,7 +47,7 @@ _INSTANCES: tuple[Rule, ...] = (check_groups, check_rate_limiter, check_states, 
 
 
 def check(config: ModelConfig, folder_name: str | None = None) -> list[Violation]:
-    """Return everything wrong with a complete configuration; with a folder, also that it bears the model's name."""
+    """Return all violations of a complete configuration; with a folder, also of the model's name in its folder."""
     return [
         *check_structure(config, folder_name),
         *_run((*_TENSORS, *_INSTANCES), config),
@@ -57,14 +55,14 @@ def check(config: ModelConfig, folder_name: str | None = None) -> list[Violation
 
 
 def check_structure(config: ModelConfig, folder_name: str | None = None) -> list[Violation]:
-    """Return what is wrong already before the backend has completed the inputs and outputs."""
-    found = _run(_STRUCTURE, config)
+    """Return the violations that are certain before the backend has completed the inputs and outputs."""
+    violations = _run(_STRUCTURE, config)
     if folder_name is not None and config.name and config.name != folder_name:
         message = (
             f"unexpected directory name '{folder_name}' for model '{config.name}', directory name must equal model name"
         )
-        found.append(Violation("name", message))
-    return found
+        violations.append(Violation("name", message))
+    return violations
 
 
 def _run(rules: Sequence[Rule], config: ModelConfig) -> list[Violation]:

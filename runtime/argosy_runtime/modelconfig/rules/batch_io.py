@@ -9,7 +9,7 @@ from argosy_runtime.modelconfig.errors import Violation
 
 
 def check_batch_io(config: ModelConfig) -> Iterator[Violation]:
-    """One known source each, a type the kinds can have, and targets named once."""
+    """Check that each has one existing source and a type of its kind, and that targets are unique."""
     for index, batch_input in enumerate(config.batch_input):
         path = f"batch_input[{index}]"
         kind = _kind_name(BatchInput.Kind, batch_input.kind)
@@ -32,19 +32,19 @@ def _check_sources(config: ModelConfig, path: str, kind: str, batch_io: BatchInp
     if len(batch_io.source_input) != 1:
         message = f"{kind} expects 1 source input, got {len(batch_io.source_input)} for {config.name}"
         yield Violation(f"{path}.source_input", message)
-    known = {spec.name for spec in config.input}
+    names = {spec.name for spec in config.input}
     for index, name in enumerate(batch_io.source_input):
-        if name not in known:
+        if name not in names:
             message = f"unknown source input name '{name}' for {config.name}"
             yield Violation(f"{path}.source_input[{index}]", message)
 
 
 def _check_targets(config: ModelConfig, path: str, batch_output: BatchOutput) -> Iterator[Violation]:
-    known = {spec.name for spec in config.output}
+    names = {spec.name for spec in config.output}
     seen: set[str] = set()
     for index, name in enumerate(batch_output.target_name):
         where = f"{path}.target_name[{index}]"
-        if name not in known:
+        if name not in names:
             yield Violation(where, f"unknown target output name '{name}' for {config.name}")
         elif name in seen:
             yield Violation(where, f"target output name '{name}' can only be specified once for {config.name}")

@@ -17,14 +17,14 @@ _CORRID_TYPES = (pb.TYPE_UINT64, pb.TYPE_INT64, pb.TYPE_UINT32, pb.TYPE_INT32, p
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """One control with the path at which it stands."""
+    """A control with its path."""
 
     path: str
     control: ModelSequenceBatching
 
 
 def check_control_inputs(config: ModelConfig) -> Iterator[Violation]:
-    """Every control tensor is named once, every kind is given once, and in its own way."""
+    """Check that control tensors have unique names, and kinds appear once with valid values."""
     if not config.HasField("sequence_batching"):
         return
     yield from _check_names(config)
@@ -71,23 +71,23 @@ def _check_single(config: ModelConfig, kind: str, placed: list[_Placed]) -> Iter
 
 
 def _check_values(config: ModelConfig, kind: str, one: _Placed) -> Iterator[Violation]:
-    given = [name for name in _VALUES if getattr(one.control, name)]
-    if not given:
+    present = [name for name in _VALUES if getattr(one.control, name)]
+    if not present:
         yield Violation(
             one.path,
             "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or "
             f"'bool_false_true' for {kind} for {config.name}",
         )
-    elif len(given) > 1:
+    elif len(present) > 1:
         yield Violation(
             one.path,
             "sequence batching specifies more than one from 'int32_false_true', 'fp32_false_true' and "
             f"'bool_false_true' for {kind} for {config.name}",
         )
-    elif len(getattr(one.control, given[0])) != 2:
+    elif len(getattr(one.control, present[0])) != 2:
         yield Violation(
-            f"{one.path}.{given[0]}",
-            f"sequence batching control '{given[0]}' must have exactly 2 entries for {kind} for {config.name}",
+            f"{one.path}.{present[0]}",
+            f"sequence batching control '{present[0]}' must have exactly 2 entries for {kind} for {config.name}",
         )
 
 

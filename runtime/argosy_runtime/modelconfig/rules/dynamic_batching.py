@@ -10,7 +10,7 @@ _PATH = "dynamic_batching"
 
 
 def check_dynamic_batching(config: ModelConfig) -> Iterator[Violation]:
-    """Yield what is wrong with `dynamic_batching`, where it is the scheduler."""
+    """Yield the violations of `dynamic_batching`, where it is the scheduler."""
     if config.HasField("dynamic_batching"):
         yield from _check_preferred(config)
         yield from _check_priorities(config)

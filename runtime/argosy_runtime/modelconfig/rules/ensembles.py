@@ -6,13 +6,13 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.modelconfig.ensembles.graph import EnsembleGraph
 from argosy_runtime.modelconfig.errors import Violation
-from argosy_runtime.modelconfig.platforms import ENSEMBLE
+from argosy_runtime.modelconfig.modelfiles import ENSEMBLE
 
 _PATH = "ensemble_scheduling"
 
 
 def check_ensemble(config: ModelConfig) -> Iterator[Violation]:
-    """Scheduling and platform belong together; then the steps and the flow between them."""
+    """Check that scheduling and platform go together; then the steps and the flow between them."""
     if config.HasField("ensemble_scheduling"):
         yield from _check_fields(config)
         broken = list(_check_steps(config))
@@ -43,8 +43,8 @@ def _check_steps(config: ModelConfig) -> Iterator[Violation]:
     written: set[str] = set()
     for step in EnsembleGraph.parse(config).steps:
         path = f"{_PATH}.step[{step.index}]"
-        given = {"model_name": step.model_name, "input_map": step.inputs, "output_map": step.outputs}
-        for field, value in given.items():
+        fields = {"model_name": step.model_name, "input_map": step.inputs, "output_map": step.outputs}
+        for field, value in fields.items():
             if not value:
                 message = f"must specify '{field}' in step {step.index} of ensemble '{config.name}'"
                 yield Violation(f"{path}.{field}", message)
@@ -80,7 +80,7 @@ def _check_flow(config: ModelConfig) -> Iterator[Violation]:
 
 
 def _unwritten(graph: EnsembleGraph, output: str, ready: frozenset[str]) -> str:
-    """Return what is said of an output that never appears: where its chain of tensors breaks or closes a cycle."""
+    """Return the error of an output that is never written: where its chain of tensors breaks or closes a cycle."""
     message = f"output '{output}' for ensemble '{graph.name}' is not written"
     source, seen = output, {output}
     while step := graph.producer(source):

@@ -11,7 +11,7 @@ _WITHOUT_GPUS = (ModelInstanceGroup.KIND_MODEL, ModelInstanceGroup.KIND_CPU)
 
 
 def check_groups(config: ModelConfig) -> Iterator[Violation]:
-    """Yield what can be said of the groups without knowing the machine."""
+    """Yield the violations of groups that do not depend on the machine."""
     if config.HasField("ensemble_scheduling"):
         return
     for index, group in enumerate(config.instance_group):
@@ -24,17 +24,17 @@ def check_groups(config: ModelConfig) -> Iterator[Violation]:
 
 
 def check_placement(config: ModelConfig, gpus: Sequence[int]) -> list[Violation]:
-    """Return what is wrong with normalized groups on a machine with these GPUs: their GPUs must be there."""
-    found: list[Violation] = []
+    """Return the violations of normalized groups on a machine with these GPUs."""
+    violations: list[Violation] = []
     if config.HasField("ensemble_scheduling"):
-        return found
+        return violations
     if not config.instance_group:
         message = f"must specify one or more 'instance group's for {config.name}"
-        found.append(Violation("instance_group", message))
+        violations.append(Violation("instance_group", message))
     for index, group in enumerate(config.instance_group):
         for where, message in _check_on_machine(group, gpus):
-            found.append(Violation(f"instance_group[{index}]{where}", f"{_label(config, group)} {message}"))
-    return found
+            violations.append(Violation(f"instance_group[{index}]{where}", f"{_label(config, group)} {message}"))
+    return violations
 
 
 def _label(config: ModelConfig, group: ModelInstanceGroup) -> str:
@@ -74,7 +74,7 @@ def _check_profiles(config: ModelConfig, path: str, group: ModelInstanceGroup) -
 
 
 def check_rate_limiter(config: ModelConfig) -> Iterator[Violation]:
-    """A resource is either the server's or each device's, the same in every group."""
+    """Check that a resource is either the server's or each device's, the same in every group."""
     scopes: dict[str, bool] = {}
     for index, group in enumerate(config.instance_group):
         for number, resource in enumerate(group.rate_limiter.resources):

@@ -1,22 +1,22 @@
-"""A model as a whole: its name, platform and backend, maximum batch size, versions, cached responses."""
+"""The model in general: its name, platform and backend, maximum batch size, versions, cached responses, metrics."""
 
 from collections.abc import Iterator
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.modelconfig.errors import Violation
-from argosy_runtime.modelconfig.platforms import ENSEMBLE, platforms_of
+from argosy_runtime.modelconfig.modelfiles import ENSEMBLE, platforms_of
 from argosy_runtime.modelconfig.versions import none_available
 
 
 def check_name(config: ModelConfig) -> Iterator[Violation]:
-    """A name is there; whether it may be a folder's is `check_model_name`."""
+    """Check that there is a name; `check_model_name` checks whether it may be a folder's."""
     if not config.name:
         yield Violation("name", "model configuration must specify 'name'")
 
 
 def check_model_name(name: str) -> str | None:
-    """Return what is wrong with a name a client asks to load: it becomes a folder's name. None where nothing is."""
+    """Return the error of a name that a client loads, which becomes a folder's name; None where it is valid."""
     trimmed = name.strip()
     if not trimmed:
         return "Model name cannot be empty. Please enter a valid name to deploy."
@@ -26,7 +26,7 @@ def check_model_name(name: str) -> str | None:
 
 
 def check_platform(config: ModelConfig) -> Iterator[Violation]:
-    """A backend is known, an ensemble has none, and a known backend goes with one of its platforms."""
+    """Check that a backend exists, an ensemble has none, and a known backend goes with one of its platforms."""
     if not config.backend and config.platform != ENSEMBLE:
         yield Violation("platform", f"unexpected platform type '{config.platform}' for {config.name}")
     if config.backend and config.platform == ENSEMBLE:
@@ -40,14 +40,14 @@ def check_platform(config: ModelConfig) -> Iterator[Violation]:
 
 
 def check_batch_size(config: ModelConfig) -> Iterator[Violation]:
-    """max_batch_size is 0 (no batching) or more."""
+    """Check that max_batch_size is 0 (no batching) or more."""
     if config.max_batch_size < 0:
         message = f"'max_batch_size' must be non-negative value for {config.name}"
         yield Violation("max_batch_size", message)
 
 
 def check_version_policy(config: ModelConfig) -> Iterator[Violation]:
-    """`latest` wants at least one version and `specific` names at least one."""
+    """Check that `latest` has at least one version and `specific` names at least one."""
     policy = config.version_policy
     choice = policy.WhichOneof("policy_choice")
     if choice == "latest" and policy.latest.num_versions == 0:
@@ -57,10 +57,26 @@ def check_version_policy(config: ModelConfig) -> Iterator[Violation]:
 
 
 def check_response_cache(config: ModelConfig) -> Iterator[Violation]:
-    """A decoupled model answers any number of times: its responses are not cached."""
+    """Check that no decoupled model caches responses: it answers any number of times."""
     if config.model_transaction_policy.decoupled and config.response_cache.enable:
         yield Violation(
             "response_cache.enable",
             f"Response Cache does not currently support model {config.name} with 'decoupled' transaction "
             "policy. Please disable the response cache.",
         )
+
+
+def check_metrics(config: ModelConfig) -> Iterator[Violation]:
+    """Check that every control names a family and has its buckets."""
+    for index, control in enumerate(config.model_metrics.metric_control):
+        path = f"model_metrics.metric_control[{index}]"
+        if not control.HasField("metric_identifier"):
+            yield Violation(path, "metric control must specify 'metric_identifier'")
+        elif not control.metric_identifier.family:
+            message = "metric identifier must specify non-empty 'family'"
+            yield Violation(f"{path}.metric_identifier.family", message)
+        if not control.HasField("histogram_options"):
+            yield Violation(path, "metric control must specify 'histogram_options'")
+        elif not control.histogram_options.buckets:
+            message = "histogram options must specify non-empty 'buckets'"
+            yield Violation(f"{path}.histogram_options.buckets", message)

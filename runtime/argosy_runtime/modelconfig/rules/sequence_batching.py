@@ -1,16 +1,18 @@
-"""Sequence batching: the strategies' own settings."""
+"""Sequence batching: the strategies' own settings, and implicit state with its initial values."""
 
 from collections.abc import Iterator
 
-from tritonclient.grpc.model_config_pb2 import ModelConfig
+from tritonclient.grpc import model_config_pb2 as pb
+from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelSequenceBatching
 
 from argosy_runtime.modelconfig.errors import Violation
+from argosy_runtime.modelconfig.shapes import WILDCARD
 
 _PATH = "sequence_batching"
 
 
 def check_sequence_batching(config: ModelConfig) -> Iterator[Violation]:
-    """No response cache beside it, `oldest` prefers possible sizes, `direct` a share of the slots up to 1."""
+    """Check the response cache, the preferred sizes of `oldest`, and the share of slots of `direct`."""
     if not config.HasField("sequence_batching"):
         return
     if config.response_cache.enable:
@@ -45,3 +47,71 @@ def _check_direct(config: ModelConfig) -> Iterator[Violation]:
             f"{_PATH}.direct.minimum_slot_utilization",
             f"sequence batching minimum slot utilization must be in range (0.0, 1.0] for {config.name}",
         )
+
+
+def check_states(config: ModelConfig) -> Iterator[Violation]:
+    """Check that every state has two names, a type and at most one initial value, which fits it."""
+    if not config.HasField("sequence_batching"):
+        return
+    started: set[str] = set()
+    for index, state in enumerate(config.sequence_batching.state):
+        path = f"sequence_batching.state[{index}]"
+        yield from _check_declared(config, path, state)
+        if len(state.initial_state) > 1:
+            yield Violation(
+                f"{path}.initial_state",
+                f"initial_state field for state input '{state.input_name}' must contain exactly one or zero "
+                f"element. Found '{len(state.initial_state)}' elements.",
+            )
+        elif state.initial_state:
+            if state.input_name in started:
+                message = f"State input name '{state.input_name}' specified more than once."
+                yield Violation(f"{path}.input_name", message)
+            started.add(state.input_name)
+            yield from _check_initial(f"{path}.initial_state[0]", state)
+
+
+def _check_declared(config: ModelConfig, path: str, state: ModelSequenceBatching) -> Iterator[Violation]:
+    for field in ("input_name", "output_name"):
+        if not getattr(state, field):
+            yield Violation(f"{path}.{field}", f"sequence batching state must specify '{field}' for {config.name}")
+    if state.data_type == pb.TYPE_INVALID:
+        message = f"sequence batching state '{state.input_name}' must specify 'data_type' for {config.name}"
+        yield Violation(f"{path}.data_type", message)
+
+
+def _check_initial(path: str, state: ModelSequenceBatching) -> Iterator[Violation]:
+    initial, name = state.initial_state[0], state.input_name
+    if initial.data_type != state.data_type:
+        yield Violation(
+            f"{path}.data_type",
+            f"The data type used for 'initial_state' field of state '{name}' does not match the state data type.",
+        )
+    if not initial.name:
+        message = f"Field 'name' must be set when using initial_state for state input '{name}'."
+        yield Violation(f"{path}.name", message)
+    yield from _check_dims(path, state)
+    if initial.WhichOneof("state_data") is None:
+        message = f"initial_state setting expects state'{name}' to have state_data set"
+        yield Violation(path, message)
+
+
+def _check_dims(path: str, state: ModelSequenceBatching) -> Iterator[Violation]:
+    initial, name = state.initial_state[0], state.input_name
+    if len(initial.dims) != len(state.dims):
+        yield Violation(
+            f"{path}.dims",
+            "Number of dimensions in 'initial_state' doesn't match the size of 'state' dimensions for state "
+            f"input '{name}'. {len(initial.dims)} != {len(state.dims)}",
+        )
+        return
+    for index, (initial_dim, declared) in enumerate(zip(initial.dims, state.dims, strict=True)):
+        if initial_dim == WILDCARD:
+            message = f"'initial_state' field for state input name '{name}' contains variable dimensions."
+            yield Violation(f"{path}.dims[{index}]", message)
+        elif declared not in (WILDCARD, initial_dim):
+            yield Violation(
+                f"{path}.dims[{index}]",
+                f"'initial_state' dim for input name '{name}' doesn't match 'state' dim description. "
+                f"{initial_dim} != {declared}",
+            )

@@ -1,12 +1,12 @@
-"""Inputs and outputs: names, types, dims, reshapes and what only some platforms allow."""
+"""Inputs and outputs: names, types, dims, reshapes and what only some platforms allow; warm-up samples."""
 
 from collections.abc import Iterator, Sequence
 
 from tritonclient.grpc import model_config_pb2 as pb
-from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput
+from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput, ModelWarmup
 
 from argosy_runtime.modelconfig.errors import Violation
-from argosy_runtime.modelconfig.shapes import INT64_MAX, WILDCARD, element_count, segment_counts
+from argosy_runtime.modelconfig.shapes import INT64_MAX, WILDCARD, element_count, segment_counts, shape_text
 
 _TENSORRT = "tensorrt_plan"
 _IMAGE_FORMATS = (ModelInput.FORMAT_NHWC, ModelInput.FORMAT_NCHW)
@@ -14,7 +14,7 @@ _WILDCARD_NOTE = f"must be integer >= 1, or {WILDCARD} to indicate a variable-si
 
 
 def check_tensors(config: ModelConfig) -> Iterator[Violation]:
-    """Yield what is wrong with `input` and `output`."""
+    """Yield the violations of `input` and `output`."""
     for kind, specs in (("input", config.input), ("output", config.output)):
         seen: set[str] = set()
         for index, spec in enumerate(specs):
@@ -101,3 +101,28 @@ def _reshape_mismatch(dims: Sequence[int], target: Sequence[int]) -> str | None:
     if len(parts) != len(new_parts):
         return "has different number of variable-size dimensions for dims and reshape"
     return None if parts == new_parts else "has different size for dims and reshape"
+
+
+def check_warmup(config: ModelConfig) -> Iterator[Violation]:
+    """Yield the violations of `model_warmup`. A sample of batch size 0 is skipped by the server, and here."""
+    for index, sample in enumerate(config.model_warmup):
+        if sample.batch_size == 0:
+            continue
+        for name in sorted(sample.inputs):
+            path = f'model_warmup[{index}].inputs["{name}"]'
+            yield from _check_input(config, path, name, sample.inputs[name])
+
+
+def _check_input(config: ModelConfig, path: str, name: str, sample: ModelWarmup) -> Iterator[Violation]:
+    if sample.data_type == pb.TYPE_INVALID:
+        message = f"warmup setting expects input '{name}' to have data_type set for {config.name}"
+        yield Violation(f"{path}.data_type", message)
+    if WILDCARD in sample.dims:
+        message = f"warmup setting expects all variable-size dimensions are specified for input '{name}'"
+        yield Violation(f"{path}.dims", message)
+    elif any(dim < 0 for dim in sample.dims):
+        message = f"tensor '{name}' contains an invalid dimension {shape_text(sample.dims)}"
+        yield Violation(f"{path}.dims", message)
+    if sample.WhichOneof("input_data_type") is None:
+        message = f"warmup setting expects input '{name}' to have input_data_type set"
+        yield Violation(path, message)

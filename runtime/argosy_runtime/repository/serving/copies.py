@@ -7,11 +7,11 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import InstanceSpec, Isolation
 from argosy_runtime.execution.calls import ServerCalls
-from argosy_runtime.execution.instance_group import InstanceGroup, NewInstance, Place
+from argosy_runtime.execution.instance_group import InstanceGroup, NewInstance, Slot
 from argosy_runtime.execution.process.instance import ProcessInstance
 from argosy_runtime.execution.thread import ThreadInstance
 from argosy_runtime.modelconfig import InstancePlacement, instances
-from argosy_runtime.modelconfig.inplace import exchanged
+from argosy_runtime.modelconfig.inplace import instance_changes
 from argosy_runtime.modelconfig.modelfiles import for_device
 from argosy_runtime.repository.folders.layout import ModelFolder
 from argosy_runtime.telemetry.engines import EngineStatistics
@@ -67,20 +67,20 @@ class Copies:
 
     def __init__(self, placements: Sequence[InstancePlacement], group: InstanceGroup) -> None:
         self._group = group
-        self._held = list(zip(placements, group.places, strict=True))
+        self._held = list(zip(placements, group.slots, strict=True))
 
     def difference(
         self, wanted: Sequence[InstancePlacement]
-    ) -> tuple[list[InstancePlacement], list[tuple[InstancePlacement, Place]]]:
+    ) -> tuple[list[InstancePlacement], list[tuple[InstancePlacement, Slot]]]:
         """Return what is to come and who is to go, that there be what is wanted. Who is lost goes before who serves."""
         by_use = sorted(self._held, key=lambda held: not self._group.ready(held[1]))
-        added, removed = exchanged([placement for placement, _ in by_use], wanted)
+        added, removed = instance_changes([placement for placement, _ in by_use], wanted)
         return added, [by_use[index] for index in removed]
 
-    def exchange(
+    def swap(
         self,
-        added: Sequence[tuple[InstancePlacement, Place]],
-        removed: Sequence[tuple[InstancePlacement, Place]],
+        added: Sequence[tuple[InstancePlacement, Slot]],
+        removed: Sequence[tuple[InstancePlacement, Slot]],
     ) -> None:
         """These are there now, and those no more."""
         self._held = [held for held in self._held if held not in removed] + list(added)

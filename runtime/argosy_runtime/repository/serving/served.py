@@ -12,7 +12,7 @@ from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.ensembles import EnsembleRunner
-from argosy_runtime.execution.instance_group import Place
+from argosy_runtime.execution.instance_group import Slot
 from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.modelconfig import InstancePlacement
 from argosy_runtime.repository.options import RepositoryOptions
@@ -141,7 +141,7 @@ class ServedModel:
             self.name,
             version,
             self._batcher,
-            [self._maker.maker(self.config, place) for place in placements],
+            [self._maker.maker(self.config, slot) for slot in placements],
             self.statistics,
             LoopClock(),
             self._order,
@@ -161,7 +161,7 @@ class ServedModel:
         # What waits may be as large as it was let in.
         config.max_batch_size = self._most
         added, removed = self._copies.difference(self._maker.placements(config))
-        places = await self._dispatcher.group.load([self._maker.maker(config, place) for place in added])
+        places = await self._dispatcher.group.load([self._maker.maker(config, slot) for slot in added])
         return PreparedChange(self, prepared, list(zip(added, places, strict=True)), removed)
 
     def follow(self, change: "PreparedChange") -> Awaitable[object]:
@@ -173,13 +173,13 @@ class ServedModel:
             self._order = ResponseOrder() if rules.preserve_ordering else None
         self._batcher.follow(rules)
         self._dispatcher.follow(self._order)
-        self._copies.exchange(change.added, change.removed)
+        self._copies.swap(change.added, change.removed)
         group = self._dispatcher.group
-        gone = group.exchange([place for _, place in change.added], [place for _, place in change.removed])
+        gone = group.swap([slot for _, slot in change.added], [slot for _, slot in change.removed])
         return asyncio.gather(*map(asyncio.shield, gone))
 
     async def forget(self, change: "PreparedChange") -> None:
-        await self._dispatcher.group.discard([place for _, place in change.added])
+        await self._dispatcher.group.discard([slot for _, slot in change.added])
 
     @property
     def ready(self) -> bool:
@@ -236,8 +236,8 @@ class PreparedChange:
         self,
         model: ServedModel,
         prepared: Prepared,
-        added: Sequence[tuple[InstancePlacement, Place]],
-        removed: Sequence[tuple[InstancePlacement, Place]],
+        added: Sequence[tuple[InstancePlacement, Slot]],
+        removed: Sequence[tuple[InstancePlacement, Slot]],
     ) -> None:
         self.prepared = prepared
         self.added = added

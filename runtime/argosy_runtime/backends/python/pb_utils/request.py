@@ -193,7 +193,7 @@ class InferenceRequest:
     def _outgoing(self) -> messages.InferRequest:
         return messages.InferRequest(
             model_name=self._model_name,
-            inputs={given.name(): tensor.to_message(given) for given in self._inputs},
+            inputs={item.name(): tensor.to_message(item) for item in self._inputs},
             model_version="" if self._model_version < 0 else str(self._model_version),
             id=self._id,
             requested_outputs=tuple(self._requested),

@@ -1,4 +1,4 @@
-"""Which parts of a piece of memory are taken."""
+"""Allocation of pieces of a block of memory."""
 
 from bisect import bisect_left
 from typing import Final
@@ -8,23 +8,21 @@ _GRAIN: Final = 4096
 
 
 class Allocator:
-    """Hands out pieces of `size` bytes of memory, the lowest that fits, so that what is used stays in the caches."""
+    """Allocator of pieces of `size` bytes of memory, the lowest that fits: so the used part stays in the caches."""
 
     __slots__ = ("_free", "_taken")
 
     def __init__(self, size: int) -> None:
-        self._free: list[tuple[int, int]] = [(0, size)]  # where each begins and ends, in order, never two adjacent
+        self._free: list[tuple[int, int]] = [(0, size)]  # begin and end of each, in order, never two adjacent
         self._taken: dict[int, int] = {}
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is taken."""
+        """True if nothing is allocated."""
         return not self._taken
 
-    def take(self, size: int) -> int:
-        """Take a piece of that many bytes, which is nobody else's until it is given back. Return where it begins; -1
-        where there is none.
-        """
+    def allocate(self, size: int) -> int:
+        """Allocate a piece. Return its offset; -1 where none is large enough."""
         need = max(1, size) + _GRAIN - 1 & -_GRAIN
         for index, (begin, end) in enumerate(self._free):
             if end - begin >= need:
@@ -36,8 +34,8 @@ class Allocator:
                 return begin
         return -1
 
-    def give_back(self, begin: int) -> bool:
-        """Take back the piece that begins there; whether there is one."""
+    def free(self, begin: int) -> bool:
+        """Free the piece at an offset. Return whether there was one."""
         end = self._taken.pop(begin, -1)
         if end < 0:
             return False

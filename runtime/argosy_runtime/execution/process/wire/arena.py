@@ -1,8 +1,10 @@
-"""Memory that the server and a model's process both have mapped: large tensors lie in it, and frames say where.
+"""Memory that the server and a model's process both map.
 
-Half of it is for each direction, and whoever writes into a half says what lies where. The reader has a piece until the
-last array or view over it is gone, and then says so in a RELEASE frame. Where a half is full, tensors go by the socket.
-The memory cannot change its size, so that no process can take it from under the other.
+Large tensors are written there, and frames have their offsets.
+
+Half of it is for each direction, and the writer of a half allocates there. The reader has a piece until the last array
+or view over it is gone, and then sends a RELEASE frame. Where a half is full, tensors go by the socket. The memory
+cannot change its size, so that no process can take it from the other.
 """
 
 import fcntl
@@ -19,18 +21,18 @@ from argosy_runtime.tensors import Data
 
 from .allocator import Allocator
 
-# Bytes for each direction. The system gives memory to what has been written to.
+# Bytes for each direction. The system allocates a page once it is written to.
 ARENA_SIZE: Final = 64 << 20
 
 
 class _Piece(npt.NDArray[np.uint8]):
-    """A piece that was lent; its end is noticed."""
+    """A lent piece, whose end is noted."""
 
     begin = -1
     gone: "deque[int] | None" = None
 
     def __del__(self) -> None:
-        # On whatever thread, in the midst of whatever it does.
+        # On any thread, in the midst of whatever it does.
         if self.gone is not None:
             self.gone.append(self.begin)
 
@@ -45,26 +47,26 @@ class OutgoingTensors:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the other side has given everything back."""
+        """True if the other side has released everything."""
         return self._allocator.is_empty
 
     def put(self, data: Data) -> int:
-        """Write the data, and return where it lies; -1 where there is no room."""
+        """Write the data. Return its offset; -1 where there is too little memory."""
         with self._lock:
-            begin = self._allocator.take(len(data))
+            begin = self._allocator.allocate(len(data))
         if begin >= 0:
             self._memory[begin : begin + len(data)] = data
         return begin
 
     def close(self) -> None:
-        """Nothing more is written; the memory is let go of."""
+        """Write nothing more, and release the memory."""
         self._memory = memoryview(b"")
         self._allocator = Allocator(0)
 
-    def give_back(self, begin: int) -> bool:
-        """The other side has let go of what lies there; whether anything does."""
+    def free(self, begin: int) -> bool:
+        """Free a piece that the other side has released. Return whether there was one."""
         with self._lock:
-            return self._allocator.give_back(begin)
+            return self._allocator.free(begin)
 
 
 class IncomingTensors:
@@ -76,8 +78,9 @@ class IncomingTensors:
         self._lent = 0
 
     def lend(self, begin: int, size: int) -> memoryview | None:
-        """Lend the bytes there, which stay as they are as long as a view of them is kept. Return None where not so many
-        are.
+        """Return the bytes at an offset, which stay as they are as long as a view of them lives.
+
+        None outside the memory.
         """
         if begin < 0 or size <= 0 or begin + size > len(self._memory):
             return None
@@ -87,28 +90,28 @@ class IncomingTensors:
         return piece.data
 
     def close(self) -> None:
-        """Nothing more is lent; the memory is let go of."""
+        """Lend nothing more, and release the memory."""
         self._memory = memoryview(b"")
 
     @property
     def any_lent(self) -> bool:
-        """Whether there is anything that the other side was not told the end of."""
+        """True if the other side has not learnt the end of every lent piece."""
         return self._lent > 0
 
     @property
     def any_gone(self) -> bool:
-        """Whether there is anything to tell."""
+        """True if there is a release to send."""
         return bool(self._gone)
 
     def take_gone(self) -> list[int]:
-        """Take where what is gone lay, to tell the other side."""
+        """Return the offsets of pieces that are unused now, to send their release."""
         gone = [self._gone.popleft() for _ in range(len(self._gone))]
         self._lent -= len(gone)
         return gone
 
 
 class Arena:
-    """Both halves, as one of the two processes has them: `server` is whether it is the server."""
+    """Both halves, as one of the two processes has them; `server`: this is the server."""
 
     def __init__(self, fd: int, server: bool) -> None:
         memory = memoryview(mmap.mmap(fd, 0))
@@ -118,13 +121,13 @@ class Arena:
         self.incoming = IncomingTensors(other)
 
     def close(self) -> None:
-        """Let go of the memory, which goes with the last tensor that lies in it."""
+        """Release the memory, which is freed with the last tensor in it."""
         self.outgoing.close()
         self.incoming.close()
 
 
 def make_memory(size: int = ARENA_SIZE) -> int:
-    """Memory for an arena of `size` bytes each way: its file descriptor. Raises OSError."""
+    """Create memory for an arena of `size` bytes each way. Return its file descriptor. Raises OSError."""
     fd = os.memfd_create("argosy-tensors", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.ftruncate(fd, 2 * size)

@@ -1,4 +1,4 @@
-"""What the server and a model's process say to each other beside batches: loading, ending, the model's own calls."""
+"""Messages of the server and a model's process outside batches: loading, ending, the model's own calls."""
 
 from pathlib import Path
 from typing import Final
@@ -26,12 +26,12 @@ class SpecBody(msgspec.Struct):
 
     @classmethod
     def of(cls, spec: InstanceSpec) -> "SpecBody":
-        """As it is sent."""
+        """Return the message of a spec."""
         folders = (str(spec.model_dir), str(spec.version_dir))
         return cls(spec.config.SerializeToString(), spec.version, *folders, spec.name, spec.kind, spec.device_id)
 
     def spec(self) -> InstanceSpec:
-        """As it is used."""
+        """Return the spec of a message."""
         folders = (Path(self.model_dir), Path(self.version_dir))
         config = ModelConfig.FromString(self.config)
         return InstanceSpec(config, self.version, *folders, self.name, self.kind, self.device_id)
@@ -54,7 +54,7 @@ class Stop(msgspec.Struct, tag=True):
 
 
 class Reply(msgspec.Struct, tag=True):
-    """To the process: what came of a call other than an inference, or why that one was refused."""
+    """To the process: the result of a call other than an inference, or the refusal of an inference."""
 
     call: int
     value: bool | float | None = None
@@ -62,13 +62,13 @@ class Reply(msgspec.Struct, tag=True):
 
 
 class Loaded(msgspec.Struct, tag=True):
-    """From the process: the model is loaded, or why it is not."""
+    """From the process: the model is loaded, or the error."""
 
     error: ErrorBody | None = None
 
 
 class Completed(msgspec.Struct, tag=True):
-    """From the process: the completed config, or why there is none."""
+    """From the process: the completed config, or the error."""
 
     config: bytes = b""
     error: ErrorBody | None = None
@@ -82,14 +82,14 @@ class Completed(msgspec.Struct, tag=True):
 
 
 class Called(msgspec.Struct, tag=True):
-    """From the process: the model asks for something; answered by `Reply`, unless `call` is `UNANSWERED`."""
+    """From the process: a call of the model; answered by `Reply`, unless `call` is `UNANSWERED`."""
 
     call: int
     what: ServerCall
 
 
 class CallChanged(msgspec.Struct, tag=True):
-    """From the process: an inference it asked for shall be cancelled, paused or resumed."""
+    """From the process: cancel, pause or resume an inference of the model."""
 
     call: int
     how: str

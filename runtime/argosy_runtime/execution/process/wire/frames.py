@@ -27,7 +27,7 @@ PAUSE: Final = 5  # likewise: its client reads slower than it is answered
 RESUME: Final = 6  # likewise: it has caught up
 CALL: Final = 7  # subject: call; a request of a model's own
 ANSWER: Final = 8  # subject: call; a response to it
-RELEASE: Final = 9  # where tensors lay in shared memory that nobody looks at any more
+RELEASE: Final = 9  # offsets of tensors in shared memory that are unused now
 
 SHARED: Final = 1 << 62
 
@@ -38,21 +38,21 @@ _HEADER_SIZE: Final = 32
 _PADS: Final = [b"\0" * size for size in range(16)]
 # Below this many bytes a copy is cheaper than a view.
 _COPY_BELOW: Final = 4096
-# Frames that are longer than this are read to where they stay.
+# Frames that are longer than this are read to memory of their own.
 _LONG: Final = 1 << 16
-_KEPT: Final = 1 << 18
-# Tensors that are longer than this go by shared memory, where there is any.
+_BUFFER_SIZE: Final = 1 << 18
+# Tensors that are longer than this go by shared memory, if there is any.
 SHARED_FROM: Final = 1 << 16
 
 Buffer = bytes | bytearray | memoryview
 
 
 class FrameError(Exception):
-    """What came is no frame, or says what cannot be."""
+    """Invalid bytes: no frame, or one with an impossible content."""
 
 
 class FrameWriter:
-    """One frame in the making. Tensors are not copied."""
+    """A frame to be sent. Tensors are not copied."""
 
     __slots__ = ("_outgoing", "_put", "_tensor_size", "_tensors", "_text_size", "_texts", "numbers")
 
@@ -66,7 +66,7 @@ class FrameWriter:
         self._tensor_size = 0
 
     def add_text(self, text: bytes) -> None:
-        """A text; its length becomes the next number."""
+        """Add a text; its length becomes the next number."""
         size = len(text)
         self.numbers.append(size)
         if size:
@@ -74,7 +74,7 @@ class FrameWriter:
             self._text_size += size
 
     def add_tensor(self, data: Data, may_share: bool) -> None:
-        """A tensor's bytes; their length becomes the next number. `may_share`: they may go by shared memory."""
+        """Add a tensor's bytes; their length becomes the next number. `may_share`: they may go by shared memory."""
         size = len(data)
         if size > SHARED_FROM and may_share and self._outgoing is not None and self._share(data, self._outgoing):
             return
@@ -95,13 +95,13 @@ class FrameWriter:
         return True
 
     def drop(self) -> None:
-        """The frame is not sent."""
+        """Free the shared memory of a frame that is not sent."""
         if self._outgoing is not None:
             for at in self._put:
-                self._outgoing.give_back(at)
+                self._outgoing.free(at)
 
     def chunks(self, kind: int, subject: int) -> list[Data]:
-        """Return the frame, to be written one chunk after the other."""
+        """Return the frame as chunks, to be written one after the other."""
         numbers = self.numbers
         count = len(numbers)
         begin = _HEADER_SIZE + 8 * count + self._text_size
@@ -117,7 +117,7 @@ class FrameWriter:
 
 
 class Frame:
-    """One whole frame, as `FrameCutter` makes it, read from its beginning to its end.
+    """One complete frame of `FrameCutter`, read from its beginning to its end.
 
     Every method raises FrameError where there is no more.
     """
@@ -164,7 +164,7 @@ class Frame:
         return value
 
     def text(self) -> bytes:
-        """Return the next text, as long as the next number says."""
+        """Return the next text, as long as the next number."""
         begin = self._text_at
         self._text_at = end = begin + self.number()
         if end > self._text_end:
@@ -172,10 +172,10 @@ class Frame:
         return bytes(self._data[begin:end])
 
     def tensor(self, may_share: bool) -> Data:
-        """Return the next tensor's bytes, as long as the next number says. Large ones, and those of a frame that may be
-        written to, are views of it.
+        """Return the next tensor's bytes, as long as the next number.
 
-        `may_share`: they may lie in shared memory, where the other process can change them while they are read.
+        Large ones, and those of a writable frame, are views of it. `may_share`: they may be in shared memory,
+        where the other process can change them while they are read.
         """
         begin = self._tensor_at
         size = self.number()
@@ -201,27 +201,30 @@ class Frame:
 
 
 class FrameCutter:
-    """Cuts a stream of bytes into frames.
+    """Splits a stream of bytes into frames.
 
-    `writable` gives each short frame memory that may be written to; `incoming` is where large tensors lie.
+    `writable` gives each short frame memory that may be written to; `incoming` has the large tensors.
     """
 
     def __init__(self, writable: bool, incoming: IncomingTensors | None = None) -> None:
         self._incoming = incoming
         self._writable = writable
-        self._kept = memoryview(bytearray(_KEPT))
+        self._buffer = memoryview(bytearray(_BUFFER_SIZE))
         self._end = 0
         self._long: memoryview | None = None
         self._at = 0
 
-    def room(self) -> memoryview:
-        """Return where the next bytes shall go."""
+    def buffer(self) -> memoryview:
+        """Return the buffer for the next bytes."""
         if self._long is not None:
             return self._long[self._at :]
-        return self._kept[self._end :] if self._end else self._kept
+        return self._buffer[self._end :] if self._end else self._buffer
 
     def came(self, count: int) -> list[Frame]:
-        """So many bytes did; every frame they complete. Raises FrameError."""
+        """Take `count` bytes that were written to the buffer. Return the frames that they complete.
+
+        Raises FrameError.
+        """
         if self._long is not None:
             return self._more_of_long(count)
         self._end += count
@@ -234,58 +237,61 @@ class FrameCutter:
                     self._begin_long(start, length)
                     return frames
                 break
-            part = self._kept[start : start + length]
+            part = self._buffer[start : start + length]
             frames.append(Frame(bytearray(part) if self._writable else bytes(part), self._incoming))
             start += length
         self._keep_rest(start)
         return frames
 
     def _length(self, start: int) -> int:
-        """Return how long the frame is that begins there; nothing is waited for that cannot be a frame."""
-        length, kind, count, _, texts = _HEADER.unpack_from(self._kept, start)
+        """Return the length of the frame that begins there.
+
+        Raises FrameError before anything impossible is waited for.
+        """
+        length, kind, count, _, texts = _HEADER.unpack_from(self._buffer, start)
         if not (length <= MAX_FRAME and CONTROL <= kind <= RELEASE and _HEADER_SIZE + 8 * count + texts <= length):
             raise FrameError(f"a frame of {length} bytes, kind {kind}, {count} numbers, {texts} bytes of text")
-        whole: int = length
-        return whole
+        size: int = length
+        return size
 
     def _keep_rest(self, start: int) -> None:
         rest = self._end - start
         if start and rest:
-            self._kept[:rest] = bytes(self._kept[start : self._end])
+            self._buffer[:rest] = bytes(self._buffer[start : self._end])
         self._end = rest
 
     def _begin_long(self, start: int, length: int) -> None:
         try:
-            whole = np.empty(length, np.uint8).data
+            long_frame = np.empty(length, np.uint8).data
         except MemoryError:
             raise FrameError(f"no memory for a frame of {length} bytes") from None
         self._at = self._end - start
-        whole[: self._at] = self._kept[start : self._end]
-        self._long = whole
+        long_frame[: self._at] = self._buffer[start : self._end]
+        self._long = long_frame
         self._end = 0
 
     def _more_of_long(self, count: int) -> list[Frame]:
-        whole = self._long
-        assert whole is not None
+        long_frame = self._long
+        assert long_frame is not None
         self._at += count
-        if self._at < len(whole):
+        if self._at < len(long_frame):
             return []
         self._long = None
-        return [Frame(whole, self._incoming)]
+        return [Frame(long_frame, self._incoming)]
 
 
 def release_frame(incoming: IncomingTensors) -> list[Data]:
-    """Tells the other side what nobody here looks at any more."""
+    """Return a frame that releases the other side's tensors that nothing here uses any more."""
     frame = FrameWriter()
     frame.numbers = incoming.take_gone()
     return frame.chunks(RELEASE, 0)
 
 
 def read_release(frame: Frame, arena: Arena | None) -> None:
-    """What the other side says in such a frame. Raises FrameError."""
+    """Free the tensors that a RELEASE frame names. Raises FrameError."""
     while frame.has_more():
         at = frame.number()
-        if arena is None or not arena.outgoing.give_back(at):
+        if arena is None or not arena.outgoing.free(at):
             raise FrameError(f"no tensor lies at {at} of shared memory")
 
 

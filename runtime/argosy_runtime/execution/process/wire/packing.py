@@ -46,11 +46,11 @@ class ErrorBody(msgspec.Struct, array_like=True):
 
     @classmethod
     def of(cls, error: ServingError) -> "ErrorBody":
-        """As it is sent."""
+        """Return the message of an error."""
         return cls(error.kind, plain_text(error.message), error.reason, plain_text(error.device_error))
 
     def error(self) -> ServingError:
-        """As it is raised."""
+        """Return the error of a message."""
         return ServingError(self.kind, self.message, self.reason, self.device_error)
 
 
@@ -130,7 +130,7 @@ def unpack_error(data: bytes) -> ServingError:
 
 
 def plain_text(text: str) -> str:
-    """Return text that UTF-8 can write: a model may put anything into a message."""
+    """Return text that UTF-8 can encode: a model may put anything into a message."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -152,7 +152,7 @@ def _checked(spec: _Spec) -> _Spec:
 
 
 def _plain(parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """As the wire can have them: integers that 64 bits do not hold become floats, as in Triton's own JSON."""
+    """Return parameters for the wire: integers beyond 64 bits become floats, as in Triton's own JSON."""
     return {plain_text(name): _plain_value(value) for name, value in parameters.items()}
 
 

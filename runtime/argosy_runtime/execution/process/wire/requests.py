@@ -25,7 +25,7 @@ class RequestWriter:
         self._templates = FifoCache[object, RequestTemplate](CAPACITY)
 
     def add(self, frame: FrameWriter, request: InferRequest) -> None:
-        """A request, as the next thing in the frame; all of it, or an exception and nothing."""
+        """Add a request to the frame: all of it, or an exception and nothing."""
         template, raw = request.template, request.raw
         if template is None or raw is None:
             template = self._template(request)

@@ -29,7 +29,7 @@ class ResponseWriter:
         self._sent = SentTemplates()
 
     def add(self, frame: FrameWriter, response: InferResponse) -> None:
-        """A response, as the next thing in the frame; one that cannot be sent becomes an error."""
+        """Add a response to the frame; one that cannot be serialized becomes an error."""
         if response.error is not None:
             self._add_error(frame, response.error)
             return
@@ -41,7 +41,7 @@ class ResponseWriter:
             self._add_error(frame, internal(f"a response cannot be sent: {type(fault).__name__}: {fault}"))
 
     def _add_outputs(self, frame: FrameWriter, response: InferResponse) -> None:
-        """All of it, or an exception and nothing."""
+        """Add the outputs: all of them, or an exception and nothing."""
         outputs = response.outputs
         raw = [tensor.data for tensor in outputs]
         shapes = tuple([(tensor.name, tensor.datatype, tensor.shape) for tensor in outputs])
@@ -58,7 +58,7 @@ class ResponseWriter:
             frame.add_tensor(data, tensor.datatype != "BYTES")
 
     def _add_error(self, frame: FrameWriter, error: ServingError) -> None:
-        """An error instead of a response."""
+        """Add an error instead of a response."""
         frame.numbers.append(ERROR)
         frame.add_text(pack_error(error))
 

@@ -1,7 +1,7 @@
-"""What requests or responses alike have in common is sent once, and is a number from then on.
+"""The common part of similar requests or responses, which is sent once and is a number from then on.
 
-Each side keeps what it has sent and what it has got, by number, up to `CAPACITY`; the number of the oldest is then used
-anew. A new template stands in the frame that needs it first, so both sides always mean the same by a number.
+Each side has the templates that it has sent and received, by number, up to `CAPACITY`; the number of the oldest is then
+used again. A new template is in the frame that needs it first, so both sides always mean the same by a number.
 """
 
 from math import prod
@@ -17,7 +17,7 @@ CAPACITY: Final = 1024
 
 
 class SentTemplates:
-    """Which number the other side knows a template by. A template is known by its key, equal for equal templates."""
+    """Numbers of the templates that the other side has, by their keys, which are equal for equal templates."""
 
     __slots__ = ("_numbers",)
 
@@ -25,12 +25,12 @@ class SentTemplates:
         self._numbers = FifoCache[object, int](CAPACITY)
 
     def find(self, key: object) -> int:
-        """Return the number of a template; -1 where the other side does not know it."""
+        """Return the number of a template; -1 where the other side does not have it."""
         number = self._numbers.get(key)
         return -1 if number is None else number
 
     def add(self, key: object) -> int:
-        """Number a template that the other side does not know, and return the number."""
+        """Assign a number to a template that the other side does not have, and return it."""
         number = len(self._numbers)
         evicted = self._numbers.put(key, number)
         if evicted is not None:

@@ -61,8 +61,8 @@ def _scalar_to_json(field: FieldDescriptor, value: Json) -> Json:
     if field.message_type is not None:
         return _message_to_json(value)
     if field.enum_type is not None:
-        known = field.enum_type.values_by_number.get(value)
-        return known.name if known is not None else value
+        number = field.enum_type.values_by_number.get(value)
+        return number.name if number is not None else value
     if isinstance(value, float):
         return _float_to_json(value, field.type == FieldDescriptor.TYPE_FLOAT)
     return value
