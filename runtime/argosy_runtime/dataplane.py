@@ -152,7 +152,7 @@ class DataPlane:
         return [
             name
             for name in self._startup_failures
-            if name not in records or (records[name].wanted and not any(True for _ in records[name].serving()))
+            if name not in records or (records[name].desired and not any(True for _ in records[name].serving()))
         ]
 
     def model_ready(self, name: str, version: str) -> bool:

@@ -14,8 +14,7 @@ from .frontends.grpc.tls import TlsFiles
 from .frontends.http.wire.timeouts import Timeouts
 from .frontends.restrictions import CONTROL_TOKEN_FLAG, Api, Restriction, Restrictions, control_restrictions
 from .http2 import KeepAliveRules
-from .repository.backend_settings import BackendSetting
-from .repository.options import ControlMode, RepositoryOptions
+from .repository.options import BackendSetting, ControlMode, RepositoryOptions
 from .telemetry.log_settings import DEFAULT_FORMAT, FORMATS, LogSettings
 
 # tritonserver's flags that are accepted and change nothing here; the server logs them when it starts.

@@ -1,4 +1,4 @@
-"""What is told of the models: metadata, statistics, the index, as the protocol's messages."""
+"""Descriptions of the models: metadata, statistics, the index, as the protocol's messages."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
@@ -20,7 +20,7 @@ _Row: TypeAlias = tuple[str, int, str, str]
 
 
 def metadata(served: ServedVersion, record: ModelRecord) -> pb.ModelMetadataResponse:
-    """Return a version's tensors, with the batch dimension where there is one; all versions that serve."""
+    """Return a version's tensors, with the batch dimension where there is one, and all serving versions."""
     config = served.config
     batch = config.max_batch_size > 0
     return pb.ModelMetadataResponse(
@@ -38,9 +38,7 @@ def _tensor(tensor: ModelInput | ModelOutput, batch: bool) -> TensorMetadata:
 
 
 def statistics(records: Iterable[ModelRecord], name: str, version: str) -> pb.ModelStatisticsResponse:
-    """Return the counters of what serves. `name` and `version` are what was asked for; ServingError where that does
-    not.
-    """
+    """Return the counters of the serving versions of `name` and `version`. Raises ServingError where none serves."""
     serving = [(record.name, str(number), served) for record in records for number, served in record.serving()]
     if name and not serving:
         raise invalid(f"requested model '{name}' is not available")
@@ -53,7 +51,7 @@ def statistics(records: Iterable[ModelRecord], name: str, version: str) -> pb.Mo
 
 
 class Index:
-    """The repository index: while it tells the same, the same message, so that whoever asks often costs little."""
+    """The repository index: the same message while nothing changes, so that frequent requests cost little."""
 
     def __init__(self) -> None:
         self._rows: dict[bool, list[_Row]] = {}
@@ -62,9 +60,9 @@ class Index:
     def message(
         self, records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: bool
     ) -> pb.RepositoryIndexResponse:
-        """Return the state of every version of these models; one that was never loaded is there by name alone.
+        """Return the state of every version of these models; a model that was never loaded is there by name alone.
 
-        The message is shared by all who asked: not to be changed.
+        The message is shared by all callers: not to be changed.
         """
         rows = _rows(records, names, ready_only)
         if rows != self._rows.get(ready_only):
@@ -81,29 +79,29 @@ def _rows(records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: 
     for name in sorted(names):
         record = records.get(name)
         if record is not None and record.versions:
-            for number, held in record.versions.items():
-                state = held.state
+            for number, version_record in record.versions.items():
+                state = version_record.state
                 if state is State.READY:
-                    rows.append((name, number, state, held.caution or record.without_effect))
+                    rows.append((name, number, state, version_record.caution or record.without_effect))
                 elif not ready_only:
-                    rows.append((name, number, state, held.reason))
+                    rows.append((name, number, state, version_record.reason))
         elif not ready_only:
             rows.append((name, -1, "", ""))
     return rows
 
 
 def series(records: Iterable[ModelRecord]) -> list[ModelSeries]:
-    """Return what is measured: every version in service, able to answer or not, and those that could not be loaded."""
+    """Return the metrics of every version in service, able to answer or not, and of those that could not be loaded."""
     return [
         ModelSeries(
-            _labels(record.name, number, held.served),
-            held.served.statistics if held.served is not None else ModelStatistics(),
-            held.failed_loads,
-            _in_service(held.served) if held.served is not None else None,
+            _labels(record.name, number, version_record.served),
+            version_record.served.statistics if version_record.served is not None else ModelStatistics(),
+            version_record.failed_loads,
+            _in_service(version_record.served) if version_record.served is not None else None,
         )
         for record in records
-        for number, held in sorted(record.versions.items())
-        if held.served is not None or held.failed_loads
+        for number, version_record in sorted(record.versions.items())
+        if version_record.served is not None or version_record.failed_loads
     ]
 
 

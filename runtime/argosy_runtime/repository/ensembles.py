@@ -23,9 +23,7 @@ _log = logging.getLogger("argosy.repository")
 
 
 def steps_of(folder: ModelFolder, override: str | None) -> list[str]:
-    """Return the models of an ensemble's steps, in order, each once; none where it is no ensemble, or cannot be
-    read.
-    """
+    """Return the models of an ensemble's steps, in order, each once; none for other models and unreadable configs."""
     # To parse thousands of configurations only to learn that they are none takes seconds.
     if "ensemble" not in (override or folder.config_text or "").lower():
         return []
@@ -37,13 +35,13 @@ def steps_of(folder: ModelFolder, override: str | None) -> list[str]:
 
 
 def needed(records: Iterable[ModelRecord]) -> set[str]:
-    """Return models that some wanted ensemble runs."""
-    return {step for record in records if record.wanted for step in record.steps}
+    """Return the models that a desired ensemble runs."""
+    return {step for record in records if record.desired for step in record.steps}
 
 
 def follow(records: Mapping[str, ModelRecord], name: str, retirement: Retirement) -> None:
-    """A model came, changed or went: every ensemble that runs it is put on what serves now, or taken down."""
-    steps = {each: record.steps for each, record in records.items() if record.steps and record.wanted}
+    """Put every ensemble that runs a changed model on the present versions, or take it down."""
+    steps = {model: record.steps for model, record in records.items() if record.steps and record.desired}
     for ensemble in nesting.dependents(steps, name):
         record = records[ensemble]
         assert record.prepared is not None
@@ -62,7 +60,7 @@ def _follow(
         served = compile_version(prepared, version, records)
     except Exception as cause:
         error = serving_error(cause)
-        lost = any(step in records and not records[step].wanted for step in record.steps)
+        lost = any(step in records and not records[step].desired for step in record.steps)
         retirement.retire(record, version, UNLOADED if lost else error.message)
         _log.warning("ensemble '%s' cannot serve: %s", record.name, error.message)
     else:
@@ -70,9 +68,9 @@ def _follow(
 
 
 def compile_version(prepared: Prepared, version: int, records: Mapping[str, ModelRecord]) -> ServedEnsemble:
-    """Return an ensemble's version on the models as they are served now. Raises ServingError where they do not fit.
+    """Return an ensemble's version on the models that serve now. Raises ServingError where they do not fit.
 
-    Its counters go on from those of what serves now, since a step's reload is no new ensemble.
+    Its counters go on from the version that serves now, since a step's reload is no new ensemble.
     """
     _refuse_circle(prepared, records)
     config = ModelConfig()
@@ -107,6 +105,6 @@ def _served(ensemble: str, records: Mapping[str, ModelRecord], name: str, versio
         served = record.answering.get("" if version < 0 else str(version))
         if served is not None:
             return served
-    wanted = f"'{name}' version {version}" if version >= 0 else f"'{name}'"
+    dependency = f"'{name}' version {version}" if version >= 0 else f"'{name}'"
     why = f": {record.failure}" if record is not None and record.failure else ""
-    raise unavailable(f"ensemble '{ensemble}' depends on {wanted} which has no loaded version{why}")
+    raise unavailable(f"ensemble '{ensemble}' depends on {dependency} which has no loaded version{why}")

@@ -1,8 +1,8 @@
 """One model from its folder into service.
 
-Every version that is new or has changed is loaded beside what serves. When all of them are ready they take over at
-once; where one is not, none does, what had loaded is released, and what served goes on. A version whose
-instances suit the new configuration is not loaded anew but changed where it serves, at the same moment.
+Every version that is new or has changed is loaded next to the serving ones. When all of them are ready they take over
+at once; where one is not, none does, the loaded ones are released, and the serving ones go on. A version whose
+instances suit the new configuration is not loaded again but changed in place, at the same moment.
 """
 
 import asyncio
@@ -30,8 +30,9 @@ NewVersion = Callable[[Prepared, int], LoadingVersion]
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Held while a version is `opening`, and while one that serves is `changing`: so many are at a time, of each kind.
-    What a model needs now is not to wait behind others that come.
+    """Limits of how many versions are `opening`, and how many serving ones are `changing`, at a time.
+
+    A change must not wait for versions that are being loaded.
     """
 
     opening: AbstractAsyncContextManager[object]
@@ -40,14 +41,14 @@ class Slots:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """What is to take over: versions that are loaded, and changes of versions that serve."""
+    """Loaded versions and changes of serving versions that are to take over."""
 
     fresh: dict[int, ServedVersion] = field(default_factory=dict)
     changes: dict[int, Change] = field(default_factory=dict)
 
 
 class Loader:
-    """Loads models; `records` are all of the server's."""
+    """Loader of models; `records` are all of the server's."""
 
     def __init__(
         self,
@@ -62,9 +63,9 @@ class Loader:
         self._retirement = retirement
 
     async def load(self, record: ModelRecord, folder: ModelFolder, override: str | None, slots: Slots) -> None:
-        """Have the folder's model serve. Raises ServingError; the record tells of it.
+        """Load the folder's model into service. Raises ServingError, which the record has too.
 
-        Instances that are too many have finished what they ran, where that takes no longer than an unload may.
+        Surplus instances have finished what they ran, where that takes no longer than an unload may.
         """
         polled = self._poll(record, folder, override)
         try:
@@ -74,7 +75,7 @@ class Loader:
         except _LoadError as failure:
             record.fail(failure.errors, polled.versions)
             await tidy(polled.config)
-            raise invalid(failure.told) from failure
+            raise invalid(failure.message) from failure
         except Exception as cause:
             error = serving_error(cause)
             record.fail(dict.fromkeys(polled.versions, error), polled.versions)
@@ -97,18 +98,18 @@ class Loader:
 
     async def _complete(self, polled: Prepared, record: ModelRecord, slots: Slots) -> Prepared:
         try:
-            known = polled.completed_like(record.prepared)
-            async with slots.opening if known is None else slots.changing:
-                return await self._preparer.complete(polled, known)
+            completed = polled.completed_like(record.prepared)
+            async with slots.opening if completed is None else slots.changing:
+                return await self._preparer.complete(polled, completed)
         except Exception as cause:
             raise _LoadError(polled.folder.name, dict.fromkeys(polled.versions, serving_error(cause))) from cause
 
     async def _ready(self, record: ModelRecord, prepared: Prepared, override: str | None, slots: Slots) -> _Ready:
-        """Return what is to take over: every version of an ensemble, of a model what is new or has changed."""
+        """Return what is to take over: every version of an ensemble, the new and changed versions of a model."""
         if not prepared.is_ensemble:
             return await self._started(record, prepared, slots)
         if not record.serves:
-            # Should its steps not be there yet, it serves once they are.
+            # Where its steps are not loaded yet, it serves once they are.
             _adopt(record, prepared, override)
         return _Ready({v: ensembles.compile_version(prepared, v, self._records) for v in prepared.versions})
 
@@ -131,7 +132,7 @@ class Loader:
                 raise _LoadError(record.name, errors)
         except BaseException:
             await asyncio.gather(
-                *(self._retirement.discard(each) for each in ready.fresh.values()),
+                *(self._retirement.discard(served) for served in ready.fresh.values()),
                 *(change.discard() for change in ready.changes.values()),
             )
             raise
@@ -154,7 +155,9 @@ class Loader:
         self, record: ModelRecord, prepared: Prepared, override: str | None, fresh: Mapping[int, ServedVersion]
     ) -> None:
         for version, served in fresh.items():
-            self._retirement.replace(record, version, served, None if prepared.is_ensemble else prepared.form(version))
+            self._retirement.replace(
+                record, version, served, None if prepared.is_ensemble else prepared.revision(version)
+            )
             _log.info("successfully loaded '%s' version %d", record.name, version)
         for version in [v for v in record.versions if v not in prepared.versions]:
             self._retirement.retire(record, version)
@@ -170,29 +173,29 @@ def _adopt(record: ModelRecord, prepared: Prepared, override: str | None) -> Non
 
 
 class _LoadError(Exception):
-    """Versions that did not load, and why."""
+    """Versions that did not load, with their errors."""
 
     def __init__(self, name: str, errors: Mapping[int, ServingError]) -> None:
         details = "".join(
             f"version {version} is at UNAVAILABLE state: {_label(error.kind)}: {error.message};\n"
             for version, error in sorted(errors.items())
         )
-        self.told = f"load failed for model '{name}': {details}"
+        self.message = f"load failed for model '{name}': {details}"
         self.errors = errors
-        super().__init__(self.told)
+        super().__init__(self.message)
 
 
 def _suitable(record: ModelRecord, prepared: Prepared, version: int) -> LoadingVersion | None:
-    """Return what serves a version and can go on as `prepared` says; None where it has to be loaded."""
-    held = record.versions.get(version)
-    if held is None or held.form is None or held.served is None or not held.served.ready:
+    """Return the serving version that can go on as `prepared`; None where it must be loaded."""
+    loaded = record.versions.get(version)
+    if loaded is None or loaded.revision is None or loaded.served is None or not loaded.served.ready:
         return None
-    # Only what has instances has a form.
-    return cast(LoadingVersion, held.served) if held.form.suits(prepared.form(version)) else None
+    # Only versions with instances have a revision.
+    return cast(LoadingVersion, loaded.served) if loaded.revision.suits(prepared.revision(version)) else None
 
 
 def _label(kind: ErrorKind) -> str:
-    """Return how Triton writes an error's kind before its message."""
+    """Return an error's kind as Triton writes it before the message."""
     return {
         ErrorKind.INVALID_ARG: "Invalid argument",
         ErrorKind.NOT_FOUND: "Not found",

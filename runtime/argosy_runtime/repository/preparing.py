@@ -20,28 +20,30 @@ from argosy_runtime.modelconfig.rules import check_placement
 from argosy_runtime.modelconfig.versions import require
 
 from . import unsupported
-from .backend_settings import with_settings, without_settings
 from .folders.layout import ModelFolder, inside
-from .options import RepositoryOptions
+from .options import RepositoryOptions, with_settings, without_settings
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedForm:
-    """What a version's instances have been loaded from: the configuration, and the files by their fingerprints."""
+class LoadedRevision:
+    """The revision that a version's instances were loaded from.
+
+    The configuration, and the files by their fingerprints.
+    """
 
     config: ModelConfig
     files: tuple[str, ...]
 
-    def suits(self, wanted: "LoadedForm") -> bool:
-        """Return whether they can serve as the other says, without being loaded anew."""
-        return self.files == wanted.files and inplace.suits(self.config, wanted.config)
+    def suits(self, desired: "LoadedRevision") -> bool:
+        """Return whether the instances can serve as another revision without another load."""
+        return self.files == desired.files and inplace.suits(self.config, desired.config)
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A folder understood: every default filled in, the versions to serve, ascending; class labels by output.
+    """A folder with every default filled in, the versions to serve, ascending, and class labels by output.
 
-    `declared` is the configuration before the backend and the machine had their say. `steps` are the models that an
+    `declared` is the configuration before the backend and the machine completed it. `steps` are the models that an
     ensemble runs; none where it is no ensemble.
     """
 
@@ -54,32 +56,30 @@ class Prepared:
 
     @property
     def is_ensemble(self) -> bool:
-        """Whether its steps are other models."""
+        """True if its steps are other models."""
         return bool(self.steps)
 
     def with_config(self, config: ModelConfig) -> "Prepared":
         """Return the same with another configuration."""
         return replace(self, config=config)
 
-    def form(self, version: int) -> LoadedForm:
-        """Return what a version is loaded from."""
+    def revision(self, version: int) -> LoadedRevision:
+        """Return the revision that a version is loaded from."""
         folder = self.folder
         own = folder.version_fingerprints.get(version, "")
-        return LoadedForm(self.config, (str(folder.path), folder.shared_fingerprint, own))
+        return LoadedRevision(self.config, (str(folder.path), folder.shared_fingerprint, own))
 
-    def completed_like(self, known: "Prepared | None") -> ModelConfig | None:
-        """Return the configuration, completed as that of the same files was; None where these have to be asked
-        again.
-        """
-        if known is None or known.is_ensemble or self.is_ensemble or known.versions[0] != self.versions[0]:
+    def completed_like(self, former: "Prepared | None") -> ModelConfig | None:
+        """Return the configuration, completed like that of the same files; None where these must be opened again."""
+        if former is None or former.is_ensemble or self.is_ensemble or former.versions[0] != self.versions[0]:
             return None
-        if known.form(self.versions[0]).files != self.form(self.versions[0]).files:
+        if former.revision(self.versions[0]).files != self.revision(self.versions[0]).files:
             return None
-        return inplace.completed_like(known.declared, known.config, self.config)
+        return inplace.completed_like(former.declared, former.config, self.config)
 
 
 class Preparer:
-    """Prepares models for one machine. `gpus` are those that may be used: ordinal to compute capability."""
+    """Preparation of models for one machine. `gpus` are the usable ones: ordinal to compute capability."""
 
     def __init__(self, options: RepositoryOptions, gpus: Mapping[int, str], calls: ServerCalls) -> None:
         self._options = options
@@ -88,7 +88,7 @@ class Preparer:
         self._calls = calls
 
     def poll(self, folder: ModelFolder, override: str | None = None) -> Prepared:
-        """Return what can be known without opening the model; raises ServingError where that is wrong already."""
+        """Return what is certain without opening the model. Raises ServingError."""
         if folder.problem is not None:
             raise invalid(folder.problem)
         try:
@@ -99,15 +99,16 @@ class Preparer:
         except ConfigError as error:
             raise invalid(str(error)) from error
 
-    async def complete(self, polled: Prepared, known: ModelConfig | None = None) -> Prepared:
-        """With all that the backend and this machine add; raises ServingError where it cannot be served so.
+    async def complete(self, polled: Prepared, completed: ModelConfig | None = None) -> Prepared:
+        """Complete the configuration by the backend and the machine. Raises ServingError where it cannot be served so.
 
-        `known`: what the backend says is known already (see `Prepared.completed_like`).
+        `completed`: the configuration as the backend would complete it (`Prepared.completed_like`), if that is
+        certain.
         """
         folder, config = polled.folder, polled.config
         try:
-            if known is not None:
-                config = known
+            if completed is not None:
+                config = completed
             elif not polled.is_ensemble:
                 config = await self._autofilled(folder, config, polled.versions[0])
             config = normalize(config, folder.name, folder.first_files, self._ordinals)
@@ -119,24 +120,24 @@ class Preparer:
         return replace(polled, config=config, labels=labels)
 
     async def _autofilled(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
-        """Completed from the file that the model's first GPU opens; the default file's name stays as it was."""
+        """Complete the configuration from the first GPU's file; the default file's name stays as it was."""
         gpu = first_gpu(config, self._gpus)
         own = for_device(config, None if gpu is None else self._gpus[gpu])
-        found = await self._autofill(folder, own, version)
+        autofilled = await self._autofill(folder, own, version)
         if own is config:
-            return found
+            return autofilled
         completed = ModelConfig()
-        completed.CopyFrom(found)
+        completed.CopyFrom(autofilled)
         completed.default_model_filename = config.default_model_filename
         return completed
 
     async def _autofill(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
-        """Let the backend add what the model file knows, where the model's own code may run: not in this process."""
+        """Let the backend complete the configuration where the model's own code may run: not in this process."""
         path = folder.version_path(version)
         if not self._options.autocomplete or not await asyncio.to_thread(_needs_completion, path, config):
             return config
-        given = with_settings(config, self._options.backend_settings)
-        return without_settings(await self._completed(folder, given, version), config)
+        with_parameters = with_settings(config, self._options.backend_settings)
+        return without_settings(await self._completed(folder, with_parameters, version), config)
 
     async def _completed(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
         path = folder.version_path(version)
@@ -150,7 +151,7 @@ class Preparer:
 
 
 def declared_config(folder: ModelFolder, override: str | None) -> ModelConfig:
-    """Return what the user wrote: the override (JSON) of a load request, else config.pbtxt, else nothing."""
+    """Return the user's configuration: the override (JSON) of a load request, or config.pbtxt, or an empty one."""
     if override is not None:
         return parse_json(override)
     if folder.config_text is None:
@@ -159,7 +160,10 @@ def declared_config(folder: ModelFolder, override: str | None) -> ModelConfig:
 
 
 def load_timeout(config: ModelConfig, options: RepositoryOptions) -> float:
-    """Return seconds an instance may take to load: the parameter LOAD_TIMEOUT_SECONDS, else the server's flag."""
+    """Return the seconds that an instance may take to load.
+
+    The parameter LOAD_TIMEOUT_SECONDS, or the server's flag.
+    """
     if "LOAD_TIMEOUT_SECONDS" not in config.parameters:
         return options.load_timeout
     text = config.parameters["LOAD_TIMEOUT_SECONDS"].string_value
@@ -173,7 +177,10 @@ def load_timeout(config: ModelConfig, options: RepositoryOptions) -> float:
 
 
 def _needs_completion(version_path: Path, config: ModelConfig) -> bool:
-    """Starting a process only to learn that a Python model completes nothing would double its load time."""
+    """Return whether a model may complete its configuration.
+
+    Starting a process only to learn that a Python model completes nothing would double its load time.
+    """
     if config.backend != "python":
         return True
     source = version_path / config.default_model_filename
@@ -181,8 +188,9 @@ def _needs_completion(version_path: Path, config: ModelConfig) -> bool:
 
 
 def _may_complete(source: bytes) -> bool:
-    """Return whether a model's class may have the method: not where the source is whole without it, and no import, no
-    base of the class and nothing that is done to it can bring it in.
+    """Return whether a model's class may have the method.
+
+    It does not where the source is complete without it, and no import, base class or decorator can add it.
     """
     if b"auto_complete_config" in source:
         return True
@@ -190,10 +198,10 @@ def _may_complete(source: bytes) -> bool:
         body = ast.parse(source).body
     except (SyntaxError, ValueError):
         return True
-    named = [each for each in body if isinstance(each, ast.ClassDef) and each.name == "TritonPythonModel"]
+    named = [node for node in body if isinstance(node, ast.ClassDef) and node.name == "TritonPythonModel"]
     if not named:
         return bool(body)
-    return any(each.bases or each.keywords or each.decorator_list for each in named)
+    return any(node.bases or node.keywords or node.decorator_list for node in named)
 
 
 def _raise_if_any(violations: Sequence[object]) -> None:

@@ -1,4 +1,4 @@
-"""What the registry knows of each model: its versions and their states, as the repository index tells them."""
+"""The registry's records of models: versions and their states, as in the repository index."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from argosy_runtime.errors import ServingError
+from argosy_runtime.errors import ServingError, invalid, not_found, unavailable
+from argosy_runtime.modelconfig.versions import number_of
 
 from .folders.layout import ModelFolder
-from .preparing import LoadedForm, Prepared
+from .preparing import LoadedRevision, Prepared
 from .serving.served import ServedVersion
 
 UNLOADED = "unloaded"
@@ -17,7 +18,7 @@ UNLOADED = "unloaded"
 
 
 class State(StrEnum):
-    """A version's state, in the words of the repository extension."""
+    """State of a version, with the values of the repository extension."""
 
     LOADING = "LOADING"
     READY = "READY"
@@ -27,7 +28,7 @@ class State(StrEnum):
 
 @dataclass(slots=True)
 class VersionRecord:
-    """One version of a model. Its state is not set but follows from what is there, so no way out can forget it:
+    """One version of a model. Its state is not set but follows from its fields, so no code path can forget it:
 
         served   loads   closings   state
         yes      any     any        READY while it can answer, else UNAVAILABLE
@@ -35,13 +36,13 @@ class VersionRecord:
         no       0       > 0        UNLOADING
         no       0       0          UNAVAILABLE
 
-    `loads` counts attempts to load it, `closings` what has left service and still answers or still holds something.
-    `why` is the reason while nothing serves. `form` is what the instances of what serves were loaded from; an ensemble
-    has none.
+    `loads` counts attempts to load it, `closings` versions that have left service and still answer or are being
+    released. `why` is the reason while nothing serves. `revision` is what the serving instances were loaded from;
+    an ensemble has none.
     """
 
     served: ServedVersion | None = None
-    form: LoadedForm | None = None
+    revision: LoadedRevision | None = None
     why: str = UNLOADED
     loads: int = 0
     closings: int = 0
@@ -49,7 +50,7 @@ class VersionRecord:
 
     @property
     def state(self) -> State:
-        """See above."""
+        """State by the table above."""
         if self.served is not None:
             return State.READY if self.served.ready else State.UNAVAILABLE
         if self.loads:
@@ -58,24 +59,24 @@ class VersionRecord:
 
     @property
     def reason(self) -> str:
-        """Why it is in this state, as the index tells it."""
+        """Reason of the state, as in the index."""
         if self.served is not None:
             return self.served.problem
         return "" if self.loads or self.closings else self.why
 
     @property
     def caution(self) -> str:
-        """Why it may not be READY for long."""
+        """Reason why it may not be READY for long."""
         return "" if self.served is None else self.served.caution
 
 
 @dataclass(slots=True)
 class ModelRecord:
-    """One model the server has been asked for; `asked_for` by its own name, not as a step of an ensemble.
+    """One model that was ever loaded; `requested`: by its own name, not as a step of an ensemble.
 
-    `prepared`, `folder` and `override` are those of what serves; of an ensemble that waits for its steps, of that.
-    Whoever loads or unloads it holds `lock`. `answering` has what serves by version as requests name it, "" the
-    latest. `without_effect` says which settings of what serves have none.
+    `prepared`, `folder` and `override` are those of the serving versions, or of an ensemble that waits for its
+    steps. A load or unload holds `lock`. `answering` has the serving versions by version as requests name it, ""
+    the latest. `without_effect` names settings without effect.
     """
 
     name: str
@@ -84,14 +85,14 @@ class ModelRecord:
     prepared: Prepared | None = None
     folder: ModelFolder | None = None
     override: str | None = None
-    wanted: bool = False
-    asked_for: bool = False
+    desired: bool = False
+    requested: bool = False
     failure: str = ""
     without_effect: str = ""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def serving(self) -> Iterator[tuple[int, ServedVersion]]:
-        """Versions that answer, ascending."""
+        """Yield the versions that answer, ascending."""
         for version in sorted(self.versions):
             served = self.versions[version].served
             if served is not None and served.ready:
@@ -99,58 +100,103 @@ class ModelRecord:
 
     @property
     def serves(self) -> bool:
-        """Whether any version is in service, able to answer or not."""
+        """True if any version is in service, able to answer or not."""
         return bool(self.answering)
 
     @property
     def steps(self) -> frozenset[str]:
-        """The models that it runs, where it is an ensemble."""
+        """Models that it runs, where it is an ensemble."""
         return frozenset() if self.prepared is None else self.prepared.steps
 
     @property
     def busy(self) -> bool:
-        """Whether a version is coming or going."""
-        return any(held.state in (State.LOADING, State.UNLOADING) for held in self.versions.values())
+        """True if a version is loading or unloading."""
+        return any(record.state in (State.LOADING, State.UNLOADING) for record in self.versions.values())
 
     @contextmanager
     def loading(self, versions: Iterable[int]) -> Iterator[None]:
-        """While these are being loaded."""
-        held = [self.versions.setdefault(version, VersionRecord()) for version in versions]
-        for each in held:
-            each.loads += 1
+        """Count a load of these versions while the context lasts."""
+        loading = [self.versions.setdefault(version, VersionRecord()) for version in versions]
+        for record in loading:
+            record.loads += 1
         try:
             yield
         finally:
-            for each in held:
-                each.loads -= 1
+            for record in loading:
+                record.loads -= 1
 
-    def put(self, version: int, served: ServedVersion, form: LoadedForm | None = None) -> ServedVersion | None:
-        """A version enters service; what it takes the place of."""
-        held = self.versions.setdefault(version, VersionRecord())
-        old, held.served, held.form = held.served, served, form
+    def put(self, version: int, served: ServedVersion, revision: LoadedRevision | None = None) -> ServedVersion | None:
+        """Put a version into service. Return the one that it replaces."""
+        record = self.versions.setdefault(version, VersionRecord())
+        old, record.served, record.revision = record.served, served, revision
         self._note_answering()
         return old
 
     def take(self, version: int, why: str) -> ServedVersion | None:
-        """A version leaves service; what served it."""
-        held = self.versions[version]
-        old, held.served, held.form, held.why = held.served, None, None, why
+        """Take a version out of service. Return what served it."""
+        record = self.versions[version]
+        old, record.served, record.revision, record.why = record.served, None, None, why
         self._note_answering()
         return old
 
     def fail(self, errors: Mapping[int, ServingError], versions: Collection[int]) -> None:
-        """A load of `versions` failed. Where nothing serves, the index tells of no others any more."""
+        """Record a failed load of `versions`. Where nothing serves, the index has no other versions any more."""
         self.failure = next(iter(errors.values())).message
         for version, error in errors.items():
-            held = self.versions.setdefault(version, VersionRecord())
-            held.why = error.message
-            held.failed_loads += 1
+            record = self.versions.setdefault(version, VersionRecord())
+            record.why = error.message
+            record.failed_loads += 1
         if not self.serves:
-            for version in [v for v, held in self.versions.items() if v not in versions and not held.closings]:
+            for version in [v for v, record in self.versions.items() if v not in versions and not record.closings]:
                 del self.versions[version]
 
     def _note_answering(self) -> None:
-        serving = {version: held.served for version, held in self.versions.items() if held.served is not None}
+        serving = {version: record.served for version, record in self.versions.items() if record.served is not None}
         self.answering = {str(version): served for version, served in serving.items()}
         if serving:
             self.answering[""] = serving[max(serving)]
+
+
+def find_version(records: Mapping[str, ModelRecord], name: str, version: str) -> ServedVersion:
+    """Return the version of a request; where `version` is "", the latest that is ready.
+
+    Raises ServingError in Triton's words.
+    """
+    record = records.get(name)
+    if record is None or not record.versions:
+        raise not_found(f"Request for unknown model: '{name}' is not found")
+    if not version:
+        return _latest(record)
+    version_record = record.versions.get(_number(version))
+    if version_record is None:
+        raise not_found(f"Request for unknown model: '{name}' version {version} is not found")
+    if version_record.served is None or not version_record.served.ready:
+        text = f"Request for unknown model: '{name}' version {version} is not at ready state"
+        raise unavailable("; ".join(filter(None, [text, _why_not(version_record)])))
+    return version_record.served
+
+
+def _latest(record: ModelRecord) -> ServedVersion:
+    latest = max(record.serving(), default=None, key=lambda pair: pair[0])
+    if latest is None:
+        reasons = [_why_not(version_record) for _, version_record in sorted(record.versions.items())]
+        text = f"Request for unknown model: '{record.name}' has no available versions"
+        # A version in service that cannot answer now is restarted by itself: a client may try again.
+        kind = unavailable if record.serves else not_found
+        raise kind("; ".join([text, *filter(None, reasons)]))
+    return latest[1]
+
+
+def _number(version: str) -> int:
+    number = number_of(version)
+    if number is None:
+        raise invalid(
+            f"failed to get model version from specified version string '{version}' "
+            "(details: not a 64-bit number), version should be an integral value > 0"
+        )
+    return number
+
+
+def _why_not(record: VersionRecord) -> str:
+    """Return why a version does not answer; "" where it just is not loaded."""
+    return "" if record.reason == UNLOADED else record.reason

@@ -1,6 +1,6 @@
-"""Every model of the server: what was asked of it, in which order that happens, what serves.
+"""Every model of the server: loads and unloads in order, and the versions that serve.
 
-Loads and unloads are the registry's own work: who asked for one may go, and it is done all the same.
+Loads and unloads are the registry's own work: the client of one may go, and it is done all the same.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.modelconfig.ensembles import nesting
 
-from . import ensembles, lookup
+from . import ensembles
 from .folders import layout
 from .folders.catalog import Catalog
 from .folders.layout import ModelFolder
@@ -20,7 +20,7 @@ from .folders.overrides import OverrideStore
 from .loading import Loader, NewVersion, Slots
 from .options import RepositoryOptions
 from .preparing import Preparer
-from .records import ModelRecord
+from .records import ModelRecord, find_version
 from .retirement import Retirement
 from .serving.served import ServedVersion
 from .work import OwnedWork
@@ -30,7 +30,7 @@ _log = logging.getLogger("argosy.repository")
 
 @dataclass(frozen=True, slots=True)
 class _Purpose:
-    """Who a load is for: ensembles that need it (a cycle ends there, and fails by its rule), or a model that waits."""
+    """Purpose of a load: ensembles that need it (a cycle ends there, and fails by its rule), or a waiting model."""
 
     within: frozenset[str] = frozenset()
     for_model: bool = False
@@ -50,16 +50,16 @@ class Registry:
         self._work = OwnedWork()
 
     def scan(self) -> dict[str, ModelFolder]:
-        """Return the repositories as they lie on disk now."""
+        """Read the repositories from the disk."""
         return layout.scan_all(self.options.paths, self.options.config_name)
 
     async def names(self) -> frozenset[str]:
-        """Return the models that lie in the repositories now, loaded or not. Raises ServingError."""
+        """Return the models in the repositories now, loaded or not. Raises ServingError."""
         return await asyncio.to_thread(self._catalog.names)
 
     @property
     def records(self) -> Mapping[str, ModelRecord]:
-        """Every model ever asked for."""
+        """Every model that was ever loaded."""
         return self._records
 
     def find(self, name: str, version: str = "") -> ServedVersion:
@@ -69,29 +69,31 @@ class Registry:
             served = record.answering.get(version)
             if served is not None and served.ready:
                 return served
-        return lookup.find(self._records, name, version)
+        return find_version(self._records, name, version)
 
     async def load_many(self, folders: Iterable[ModelFolder]) -> dict[str, ServingError]:
-        """Load models, ensembles after their steps; the errors of those that failed."""
+        """Load models, ensembles after their steps. Return the errors of those that failed."""
         return await self._work.run(self._load_many(list(folders)))
 
     async def load(self, name: str, override: str | None, files: Mapping[str, bytes], for_model: bool = False) -> None:
         """Load or reload one model, and an ensemble's steps before it. Raises ServingError.
 
-        `for_model`: a model asks, which may be on its way itself.
+        `for_model`: the caller is a model, which may be loading itself.
         """
         await self._work.run(self._load(name, override, files, _Purpose(for_model=for_model)))
 
     async def unload(self, name: str, unload_dependents: bool) -> None:
-        """Take a model out of service; with `unload_dependents` also an ensemble's steps that nothing else uses, and
-        nobody has asked for by name.
+        """Take a model out of service.
+
+        With `unload_dependents` also an ensemble's steps that nothing else uses and no client has loaded by
+        name.
         """
         await self._work.run(self._unload(name, unload_dependents))
 
     async def answered(self, grace: float) -> None:
-        """Wait until nothing that serves owes an answer, at most `grace` seconds.
+        """Wait until every serving version has answered its requests, at most `grace` seconds.
 
-        All stay in service meanwhile: who is to answer may have to call any of the others, and those again others.
+        All stay in service meanwhile: a version may have to call any other to answer.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
@@ -103,11 +105,11 @@ class Registry:
         return next((served for served in every if served is not None and served.owes), None)
 
     async def close(self, grace: float) -> None:
-        """End what is being loaded; answer what has been accepted, within `grace` seconds; release every model."""
+        """Cancel loads; answer the accepted requests, within `grace` seconds; release every model."""
         self._retirement.grace = grace
         await self._work.cancel()
         for record in self._records.values():
-            record.wanted = False
+            record.desired = False
             for version in list(record.versions):
                 self._retirement.retire(record, version)
         await self._retirement.finished()
@@ -155,7 +157,10 @@ class Registry:
         await self._load_folder(folder, override, purpose)
 
     def _slots_for(self, purpose: _Purpose) -> Slots:
-        """A model that is being opened holds a slot: what it waits for takes none, lest they wait for each other."""
+        """Return the slots of a load.
+
+        None for a model's, which holds one itself, so that they cannot wait for each other.
+        """
         return Slots(nullcontext(), nullcontext()) if purpose.for_model else self._slots
 
     def _is_loaded(self, name: str) -> bool:
@@ -163,10 +168,10 @@ class Registry:
         return record is not None and any(True for _ in record.serving())
 
     async def _folder(self, name: str) -> ModelFolder:
-        found = await asyncio.to_thread(self._look_for, name)
-        if found is None:
+        folder = await asyncio.to_thread(self._look_for, name)
+        if folder is None:
             raise _unknown(name)
-        return found
+        return folder
 
     def _look_for(self, name: str) -> ModelFolder | None:
         paths = [repository / name for repository in self.options.paths if (repository / name).is_dir()]
@@ -182,8 +187,8 @@ class Registry:
         async with record.lock:
             if override is None and record.folder == folder and record.prepared is not None:
                 override = record.override
-            record.wanted = True
-            record.asked_for = record.asked_for or not purpose.within
+            record.desired = True
+            record.requested = record.requested or not purpose.within
             try:
                 await self._loader.load(record, folder, override, self._slots_for(purpose))
             except ServingError as error:
@@ -198,16 +203,16 @@ class Registry:
             return
         async with record.lock:
             steps = record.steps
-            record.wanted = record.asked_for = False
+            record.desired = record.requested = False
             record.failure = ""
             record.prepared = record.folder = record.override = None
             for version in list(record.versions):
                 self._retirement.retire(record, version)
             ensembles.follow(self._records, name, self._retirement)
         if unload_dependents:
-            kept = ensembles.needed(self._records.values())
-            for step in sorted(steps - kept):
-                if step in self._records and not self._records[step].asked_for:
+            needed = ensembles.needed(self._records.values())
+            for step in sorted(steps - needed):
+                if step in self._records and not self._records[step].requested:
                     await self._unload(step, unload_dependents)
 
 

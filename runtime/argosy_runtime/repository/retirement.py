@@ -1,4 +1,4 @@
-"""Versions on their way out: each answers what it has accepted, then releases what it holds."""
+"""Versions that have left service: each answers its accepted requests, then releases its resources."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from argosy_runtime.backends import brings_environment
 from argosy_runtime.backends.unpacked import remove_unused
 
 from .folders.overrides import OverrideStore
-from .preparing import LoadedForm
+from .preparing import LoadedRevision
 from .records import UNLOADED, ModelRecord, VersionRecord
 from .serving.served import ServedVersion
 
@@ -17,17 +17,19 @@ _log = logging.getLogger("argosy.repository")
 
 
 class Retirement:
-    """Closes versions in the background. `grace` is how many seconds each may take to answer what it has accepted."""
+    """Closing of versions in the background. `grace`: seconds that each may take to answer its accepted requests."""
 
     def __init__(self, grace: float, overrides: OverrideStore) -> None:
         self.grace = grace
         self._overrides = overrides
         self._closings: set[asyncio.Task[None]] = set()
 
-    def replace(self, record: ModelRecord, version: int, served: ServedVersion, form: LoadedForm | None = None) -> None:
-        """Put a version into service; what it takes the place of is closed."""
+    def replace(
+        self, record: ModelRecord, version: int, served: ServedVersion, revision: LoadedRevision | None = None
+    ) -> None:
+        """Put a version into service, and close the one that it replaces."""
         self._overrides.hold(served.folder)
-        old = record.put(version, served, form)
+        old = record.put(version, served, revision)
         if old is not None:
             self._begin(old)
 
@@ -35,12 +37,12 @@ class Retirement:
         """Take one version out of service; no new request finds it from now on."""
         served = record.take(version, why)
         if served is not None:
-            held = record.versions[version]
-            held.closings += 1
-            self._begin(served).add_done_callback(lambda _: _closed(held))
+            version_record = record.versions[version]
+            version_record.closings += 1
+            self._begin(served).add_done_callback(lambda _: _closed(version_record))
 
     async def discard(self, served: ServedVersion) -> None:
-        """Close what never was in service."""
+        """Close a version that was never in service."""
         await _close(served, 0.0)
 
     async def finished(self) -> None:
@@ -70,10 +72,10 @@ async def _close(served: ServedVersion, grace: float) -> None:
 
 
 async def tidy(config: ModelConfig) -> None:
-    """Remove what a model of this configuration may have unpacked, unless something uses it still."""
+    """Remove the unpacked environment of a model of this configuration, unless it is still in use."""
     if brings_environment(config):
         await asyncio.to_thread(remove_unused)
 
 
-def _closed(held: VersionRecord) -> None:
-    held.closings -= 1
+def _closed(record: VersionRecord) -> None:
+    record.closings -= 1

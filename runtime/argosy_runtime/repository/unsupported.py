@@ -1,4 +1,4 @@
-"""Settings that this server does not act on: those that a model cannot do without are refused, the others are told."""
+"""Settings without effect on this server: those that a model cannot do without are refused, the others reported."""
 
 from collections.abc import Callable
 
@@ -34,15 +34,15 @@ _WITHOUT_EFFECT: dict[str, _Set] = {
 
 
 def refuse(config: ModelConfig) -> None:
-    """Raises ServingError (UNSUPPORTED) where a model would answer otherwise than its configuration says."""
+    """Raise ServingError (UNSUPPORTED) where a model would answer otherwise than its configuration says."""
     for setting, is_set in _REFUSED.items():
         if is_set(config):
             raise unsupported(f"model '{config.name}': {setting} not supported by this server yet")
 
 
 def without_effect(config: ModelConfig) -> str:
-    """Return what of a configuration has no effect here, in words; "" where all has."""
-    found = [setting for setting, is_set in _WITHOUT_EFFECT.items() if is_set(config)]
-    if not found:
+    """Return the settings of a configuration without effect here, in words; "" where all have one."""
+    settings = [setting for setting, is_set in _WITHOUT_EFFECT.items() if is_set(config)]
+    if not settings:
         return ""
-    return f"{', '.join(found)} {'has' if len(found) == 1 else 'have'} no effect on this server"
+    return f"{', '.join(settings)} {'has' if len(settings) == 1 else 'have'} no effect on this server"

@@ -1,4 +1,4 @@
-"""Work of the registry's own: it goes on when whoever asked for it has gone, and tells of whatever goes wrong."""
+"""Work of the registry's own: it goes on when its caller has gone, and errors are logged."""
 
 import asyncio
 import logging
@@ -12,14 +12,14 @@ _log = logging.getLogger("argosy.repository")
 
 
 class OwnedWork:
-    """Tasks that nobody outside can cancel. All methods run on the event loop."""
+    """Tasks that no caller can cancel. All methods run on the event loop."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
 
     async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Do it and return what it does; a caller who is cancelled leaves it running.
+        """Run the work and return its result; a caller who is cancelled leaves it running.
 
         Raises ServingError where the server stops before it is done.
         """
@@ -40,11 +40,11 @@ class OwnedWork:
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            # Whoever would have been told may have gone.
+            # Retrieved: the caller may have gone.
             task.exception()
 
     async def cancel(self) -> None:
-        """End all of it, and take nothing on any more; returns when everything has freed what it held."""
+        """Cancel all work, and accept none any more. Returns when all of it has released its resources."""
         self._closed = True
         tasks = list(self._tasks)
         for task in tasks:
@@ -53,7 +53,7 @@ class OwnedWork:
 
 
 def serving_error(cause: Exception) -> ServingError:
-    """Any exception as what a client is told; one that nobody foresaw goes to the log with where it came from."""
+    """Return any exception as a client's error; an unexpected one is logged with its traceback."""
     if isinstance(cause, ServingError):
         return cause
     _log.error("unexpected error", exc_info=cause)

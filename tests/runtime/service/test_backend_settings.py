@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto
 from tests.runtime.backends.onnxruntime.graphs import graph
 
-from argosy_runtime.repository.backend_settings import BackendSetting
+from argosy_runtime.repository.options import BackendSetting
 
 
 def write_model(folder: Path, config: str = "") -> None:

@@ -1,7 +1,7 @@
-"""The names of the models that lie in the repositories, for whoever asks often.
+"""Names of the models in the repositories, for frequent requests.
 
-A folder is listed again only when it has changed, so that asking costs a `stat` a repository. Whether an entry is a
-folder may change behind a link without a trace in the repository, so links are looked at each time.
+A folder is listed again only when it has changed, so that a request costs a `stat` for each repository. Whether an
+entry is a folder may change behind a link without a trace in the repository, so links are checked each time.
 """
 
 import os
@@ -19,7 +19,7 @@ _SETTLED_NS = 2_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """A repository as it was when listed. `signature` is None where it may have changed unseen since."""
+    """A repository at the time of its listing. `signature` is None where it may have changed unseen since."""
 
     signature: tuple[int, int, int] | None
     folders: frozenset[str]
@@ -27,27 +27,27 @@ class _Listing:
 
 
 class Catalog:
-    """Names by repository. Blocks on the disk: to be asked from a thread; any number may ask at once."""
+    """Names by repository. Blocks on the disk: called from a thread; any number of callers at once."""
 
     def __init__(self, repositories: Sequence[Path]) -> None:
         self._repositories = tuple(dict.fromkeys(repositories))
         self._listings: dict[Path, _Listing] = {}
 
     def names(self) -> frozenset[str]:
-        """Return every model's. Raises ServingError (INTERNAL) where a repository cannot be read."""
+        """Return the names of all models. Raises ServingError (INTERNAL) where a repository cannot be read."""
         return frozenset().union(*(self._names(repository) for repository in self._repositories))
 
     def _names(self, repository: Path) -> frozenset[str]:
         try:
             status = os.stat(repository)
-            held = self._listings.get(repository)
+            listing = self._listings.get(repository)
             signature = (status.st_dev, status.st_ino, status.st_mtime_ns)
-            if held is None or held.signature != signature:
+            if listing is None or listing.signature != signature:
                 settled = time_ns() - status.st_mtime_ns > _SETTLED_NS
-                held = self._listings[repository] = _listing(repository, signature if settled else None)
+                listing = self._listings[repository] = _listing(repository, signature if settled else None)
         except OSError as error:
             raise internal(f"failed to open directory {repository}: {error.strerror}") from error
-        return held.folders.union(name for name in held.links if _is_folder(repository / name))
+        return listing.folders.union(name for name in listing.links if _is_folder(repository / name))
 
 
 def _listing(repository: Path, signature: tuple[int, int, int] | None) -> _Listing:

@@ -1,11 +1,11 @@
-"""A model repository on disk: which models, versions and files lie in it. Reads folders; parses nothing.
+"""A model repository on disk: its models, versions and files. Reads folders; parses nothing.
 
-    <repository>/<model>/config.pbtxt                what the model is (optional where autofill knows)
+    <repository>/<model>/config.pbtxt                the model's configuration (optional with autofill)
     <repository>/<model>/configs/<name>.pbtxt        alternatives to it, chosen by --model-config-name
     <repository>/<model>/<version>/…                 the files of a version: 0, 1, 2 …, without leading zeros
     <repository>/<model>/{warmup,initial_state}/…    data that a configuration names
 
-Hidden entries are no models: a mounted ConfigMap holds `..data` beside the real ones.
+Hidden entries are no models: a mounted ConfigMap has `..data` next to the real ones.
 """
 
 import hashlib
@@ -30,14 +30,13 @@ _IGNORED_ENDINGS = ("~", ".swp", ".swx", ".swo", ".tmp", ".pyc")
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """One model's folder as it was when read.
+    """One model's folder at the time of reading.
 
-    `config_text` is None where there is no configuration file. `versions` ascend. `files` lists the direct
-    entries of each version folder; a directory's name ends with "/". `fingerprint` changes with any file,
+    `config_text` is None where there is no configuration file. `versions` ascend. `files` lists the direct entries
+    of each version folder; a directory's name ends with "/". `fingerprint` changes with any file,
     `content_fingerprint` with any but the configuration, `shared_fingerprint` with those of no version, each of
-    `version_fingerprints` with those of one.
-    `problem` says why the model cannot be loaded, None where nothing stands against it. `also_in` are further
-    folders of the same name.
+    `version_fingerprints` with those of one. `problem` is the reason why the model cannot be loaded, None without
+    one. `also_in` are further folders of the same name.
     """
 
     name: str
@@ -55,19 +54,19 @@ class ModelFolder:
 
     @property
     def first_files(self) -> tuple[str, ...]:
-        """The files by which autofill recognises the model: those of the first version, as names sort."""
+        """Files by which autofill recognises the model: those of the first version, as names sort."""
         return self.files[min(self.versions, key=str)] if self.versions else ()
 
     def version_path(self, version: int) -> Path:
-        """Return where a version's files lie."""
+        """Return the folder of a version."""
         return self.path / str(version)
 
 
 def scan(repository: Path, config_name: str = "") -> dict[str, ModelFolder]:
     """Return every model folder of one repository, by name, sorted. `config_name` is --model-config-name.
 
-    Raises ServingError (INTERNAL) where the repository itself cannot be read; a model that cannot be read is
-    there with its `problem`.
+    Raises ServingError (INTERNAL) where the repository itself cannot be read; a model that cannot be read is there
+    with its `problem`.
     """
     try:
         with os.scandir(repository) as entries:
@@ -79,12 +78,12 @@ def scan(repository: Path, config_name: str = "") -> dict[str, ModelFolder]:
 
 def scan_all(repositories: Sequence[Path], config_name: str = "") -> dict[str, ModelFolder]:
     """Return the models of several repositories. A name found in more than one gets a `problem`: none is served."""
-    found: dict[str, ModelFolder] = {}
+    folders: dict[str, ModelFolder] = {}
     for repository in dict.fromkeys(repositories):
         for name, folder in scan(repository, config_name).items():
-            first = found.get(name)
-            found[name] = folder if first is None else _duplicated(first, folder)
-    return dict(sorted(found.items()))
+            first = folders.get(name)
+            folders[name] = folder if first is None else _duplicated(first, folder)
+    return dict(sorted(folders.items()))
 
 
 def _duplicated(first: ModelFolder, other: ModelFolder) -> ModelFolder:
@@ -97,7 +96,7 @@ def is_model_name(name: str) -> bool:
 
 
 def read_folder(path: Path, config_name: str = "") -> ModelFolder:
-    """Return one model folder. Whatever cannot be read becomes its `problem`."""
+    """Return one model folder. An error of reading becomes its `problem`."""
     try:
         entries = list(_walk(path))
         versions = _versions(path)
@@ -122,7 +121,7 @@ def read_folder(path: Path, config_name: str = "") -> ModelFolder:
 
 
 def inside(folder: Path, relative: str) -> Path:
-    """Return a file that a configuration names, which must lie in the model's own folder. Raises ServingError."""
+    """Return a file that a configuration names, which must be in the model's own folder. Raises ServingError."""
     path = folder / relative
     if not path.resolve().is_relative_to(folder.resolve()):
         raise invalid(f"'{relative}' must be a path inside the model's folder")
@@ -134,7 +133,7 @@ def _unreadable(path: Path, problem: str) -> ModelFolder:
 
 
 def _config_path(path: Path, config_name: str) -> Path | None:
-    """Return the alternative where one is named and exists, else config.pbtxt where that exists."""
+    """Return the alternative where one is named and exists, or config.pbtxt where that exists."""
     candidates = [path / CONFIG_FILE]
     if config_name:
         candidates.insert(0, path / CONFIGS_FOLDER / f"{config_name}.pbtxt")
@@ -231,7 +230,7 @@ def _first(relative: str) -> str:
 
 
 def _digest(entries: Sequence[_Entry]) -> str:
-    """Names, times, sizes and inodes as one text. What `_walk` passes over does not count."""
+    """Return names, times, sizes and inodes as one text. Entries that `_walk` skips do not count."""
     digest = hashlib.sha256()
     for entry in sorted(entries, key=lambda entry: entry.relative):
         digest.update(repr((entry.relative, entry.mtime_ns, entry.size, entry.inode)).encode())

@@ -13,7 +13,7 @@ _PREFIX = "file:"
 
 
 class OverrideStore:
-    """The files of `load` requests, below one temporary folder. A model's folder goes when nobody holds it any more."""
+    """The files of `load` requests, below one temporary folder. A model's folder is removed with its last holder."""
 
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -21,10 +21,10 @@ class OverrideStore:
         self._removals: set[asyncio.Future[None]] = set()
 
     async def write(self, name: str, override: str | None, files: Mapping[str, bytes]) -> Path:
-        """Write the files of a load request to a new folder of the model, and return that, held by the caller. `files`
-        maps "file:<version>/<name>" to content. `name` is one that `layout.is_model_name` accepts.
+        """Write the files of a load request to a new folder of the model. Return the folder, held by the caller.
 
-        Raises ServingError, or OSError where the disk does, and then leaves nothing behind.
+        `files` maps "file:<version>/<name>" to content. `name` is one that `layout.is_model_name` accepts.
+        Raises ServingError, or OSError of the disk, and then leaves nothing behind.
         """
         if override is None:
             raise invalid(
@@ -39,12 +39,12 @@ class OverrideStore:
         return path
 
     def hold(self, path: Path) -> None:
-        """One more needs a model's folder; folders of the repositories are nobody's to remove."""
+        """Add a holder of a model's folder; folders of the repositories are never removed."""
         if path in self._holders:
             self._holders[path] += 1
 
     def release(self, path: Path) -> None:
-        """One needs it no more; after the last it is removed, in a thread."""
+        """Remove a holder; after the last one the folder is removed, in a thread."""
         if path not in self._holders:
             return
         self._holders[path] -= 1

@@ -1,4 +1,4 @@
-"""Poll mode: what changed between two scans. Pure; whoever polls keeps the last scan."""
+"""Poll mode: the changes between two scans. Pure; the caller keeps the last scan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ class OutputShapes:
         self._reshaped = {output.name: output for output in config.output if output.HasField("reshape")}
 
     def before(self, deliver: Deliver) -> Deliver:
-        """`deliver`, which sees the declared shapes; itself where no output is reshaped."""
+        """Return `deliver` preceded by the reshape of outputs; `deliver` itself where no output is reshaped."""
         if not self._reshaped:
             return deliver
 

@@ -24,13 +24,40 @@ from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from . import warmup
-from .copies import Copies, CopyMaker
-from .holds import Holds
+from .instances import InstanceFactory, VersionInstances
 from .reshaping import OutputShapes
 
 
+class Holds:
+    """A count of open ensembles' requests that need a version, also after it has left service."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._none: asyncio.Event | None = None
+
+    def add(self) -> None:
+        """Count a request that begins."""
+        self._count += 1
+
+    def remove(self) -> None:
+        """Count a request that has ended."""
+        self._count -= 1
+        if not self._count and self._none is not None:
+            self._none.set()
+
+    async def wait_for_none(self, seconds: float) -> None:
+        """Wait until no request is left, or the time is over."""
+        if not self._count:
+            return
+        self._none = asyncio.Event()
+        try:
+            await asyncio.wait_for(self._none.wait(), seconds)
+        except TimeoutError:
+            return
+
+
 class ServedVersion(Protocol):
-    """What requests are given to."""
+    """A version that takes requests."""
 
     name: str
     version: int
@@ -42,70 +69,74 @@ class ServedVersion(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether it can answer."""
+        """True if it can answer."""
 
     @property
     def problem(self) -> str:
-        """Why it cannot, "" where it can."""
+        """Reason why it cannot answer, "" if it can."""
 
     @property
     def caution(self) -> str:
-        """Why it may not be able to for long, "" where nothing speaks for that."""
+        """Reason why it may not be able to answer for long, "" without one."""
 
     @property
     def running(self) -> int:
-        """Requests that are being executed."""
+        """Number of requests that are being executed."""
 
     @property
     def instances(self) -> int | None:
-        """How many are loaded; None for an ensemble, which has none."""
+        """Number of loaded instances; None for an ensemble, which has none."""
 
     @property
     def instance_names(self) -> Collection[str]:
-        """Their names."""
+        """Names of the instances."""
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
-        """Start a request. Raises ServingError where it may not enter; all else is delivered."""
+        """Start a request. Raises ServingError where it is refused at once; other errors are delivered."""
 
     @property
     def owes(self) -> bool:
-        """Whether a request waits for an answer of its own; an ensemble's are told by its steps."""
+        """True while a request waits for an answer of its own; an ensemble's wait at its steps."""
 
     async def answered(self) -> None:
-        """Wait until it owes none."""
+        """Wait until all requests are answered."""
 
     def hold(self) -> None:
-        """A request of an ensemble has begun that will need this version: it stays until `release`."""
+        """Keep the version until `release`, for an ensemble's request that will need it."""
 
     def release(self) -> None:
-        """That request is over."""
+        """Release a hold: that request has ended."""
 
     async def close(self, grace: float) -> None:
-        """Answer what has been accepted, then release everything."""
+        """Answer the accepted requests, then release everything."""
 
 
 class Change(Protocol):
-    """Another configuration on its way into a version that serves: what is new of it is loaded, and that is all.
+    """A configuration prepared for a serving version: its additional instances are loaded.
 
     Either `commit` or `discard`, once.
     """
 
     def commit(self) -> Awaitable[object]:
-        """Put it into force. What is returned is done when what had to go has finished what it ran, and is gone."""
+        """Apply the configuration.
+
+        The result is done when the removed instances have finished their work and are released.
+        """
 
     async def discard(self) -> None:
-        """Release what was loaded for it; the version goes on as it was."""
+        """Release the additional instances; the version goes on as it was."""
 
 
 class LoadingVersion(ServedVersion, Protocol):
-    """A version that has instances to load."""
+    """A version with instances to load."""
 
     async def start(self) -> None:
-        """Load and warm up. However that ends without success, nothing of it is left."""
+        """Load and warm up. Releases everything where that fails."""
 
     async def change(self, prepared: Prepared) -> Change:
-        """Get ready to serve by another configuration, which its instances suit. Raises ServingError, and then goes on
-        as it was.
+        """Prepare to serve by another configuration that the instances suit.
+
+        Raises ServingError, and changes nothing then.
         """
 
 
@@ -129,7 +160,7 @@ class ServedModel:
         self.folder = prepared.folder.path
         self._most = prepared.config.max_batch_size
         self._timeout = load_timeout(self.config, options)
-        self._maker = CopyMaker(prepared.folder, version, gpus, calls, self.statistics.engines, self._timeout)
+        self._maker = InstanceFactory(prepared.folder, version, gpus, calls, self.statistics.engines, self._timeout)
         self._admission = Admission(self.config)
         self._output_shapes = OutputShapes(self.config)
         self._holds = Holds()
@@ -146,10 +177,10 @@ class ServedModel:
             LoopClock(),
             self._order,
         )
-        self._copies = Copies(placements, self._dispatcher.group)
+        self._instances = VersionInstances(placements, self._dispatcher.group)
 
     async def start(self) -> None:
-        """Load every instance and warm it up; however that ends without success, nothing of it is left."""
+        """Load every instance and warm it up. Releases everything where that fails."""
         begun = monotonic()
         warm_up = await asyncio.to_thread(warmup.batches, self.config, self.folder, self._admission)
         await self._dispatcher.start(warm_up, self._timeout)
@@ -158,11 +189,11 @@ class ServedModel:
     async def change(self, prepared: Prepared) -> "PreparedChange":
         config = ModelConfig()
         config.CopyFrom(prepared.config)
-        # What waits may be as large as it was let in.
+        # Queued requests may be as large as the former limit.
         config.max_batch_size = self._most
-        added, removed = self._copies.difference(self._maker.placements(config))
-        places = await self._dispatcher.group.load([self._maker.maker(config, slot) for slot in added])
-        return PreparedChange(self, prepared, list(zip(added, places, strict=True)), removed)
+        added, removed = self._instances.difference(self._maker.placements(config))
+        slots = await self._dispatcher.group.load([self._maker.maker(config, slot) for slot in added])
+        return PreparedChange(self, prepared, list(zip(added, slots, strict=True)), removed)
 
     def follow(self, change: "PreparedChange") -> Awaitable[object]:
         if change.prepared.config.max_batch_size != self.config.max_batch_size:
@@ -173,7 +204,7 @@ class ServedModel:
             self._order = ResponseOrder() if rules.preserve_ordering else None
         self._batcher.follow(rules)
         self._dispatcher.follow(self._order)
-        self._copies.swap(change.added, change.removed)
+        self._instances.swap(change.added, change.removed)
         group = self._dispatcher.group
         gone = group.swap([slot for _, slot in change.added], [slot for _, slot in change.removed])
         return asyncio.gather(*map(asyncio.shield, gone))
@@ -230,7 +261,7 @@ class ServedModel:
 
 
 class PreparedChange:
-    """See `Change`. `added` are loaded, by their places in the configuration; `removed` still serve."""
+    """A `Change`. `added` are loaded, with their placements; `removed` still serve."""
 
     def __init__(
         self,
@@ -254,7 +285,7 @@ class PreparedChange:
 class ServedEnsemble:
     """A version of an ensemble. It has no resources of its own: its steps are versions of other models of the server.
 
-    `models` are those, by name and version as the steps name them. A request goes through the ones it began with.
+    `models` are those, by name and version as the steps name them. A request uses the ones that it began with.
     """
 
     def __init__(
@@ -281,7 +312,7 @@ class ServedEnsemble:
 
     @property
     def ready(self) -> bool:
-        # Asked with every request: a loop costs half of what a generator does.
+        # Called with every request: a loop costs half of what a generator does.
         for model in self._models.values():  # noqa: SIM110
             if not model.ready:
                 return False
@@ -320,10 +351,10 @@ class ServedEnsemble:
         return False
 
     async def answered(self) -> None:
-        """See `ServedVersion`."""
+        """Return at once: its requests wait at the steps."""
 
     def hold(self) -> None:
-        """See `ServedVersion`: whoever needs the ensemble needs its steps. The first of them holds those for all."""
+        """Hold the steps, once for all holders of the ensemble."""
         if not self._holding:
             for model in self._models.values():
                 model.hold()
@@ -336,4 +367,4 @@ class ServedEnsemble:
                 model.release()
 
     async def close(self, grace: float) -> None:
-        """See `ServedVersion`. Requests on their way hold the steps they need."""
+        """Release nothing: requests on their way hold the steps they need."""

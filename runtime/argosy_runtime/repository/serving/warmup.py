@@ -16,8 +16,8 @@ from argosy_runtime.tensors import StringsError, split_strings, string_array
 def batches(config: ModelConfig, model_dir: Path, admission: Admission) -> list[list[InferRequest]]:
     """Return the warm-up executions, in order: a sample of batch size n is n requests in one batch.
 
-    A sample is what a client would send: it is checked, and made what the model sees. One of batch size 0 is
-    left out, as Triton does. Reads files, so not on the event loop. Raises ServingError.
+    A sample is checked like a client's request, and converted to what the model sees. One of batch size 0 is
+    skipped, as in Triton. Reads files, so not on the event loop. Raises ServingError.
     """
     result: list[list[InferRequest]] = []
     for sample in config.model_warmup:

@@ -1,0 +1,110 @@
+"""Instances of a version: how each is created, and which slot of the group belongs to which placement."""
+
+from collections.abc import Mapping, Sequence
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.backends import isolation
+from argosy_runtime.backends.contract import EngineState, InstanceSpec, Isolation, ServerCall
+from argosy_runtime.execution.calls import ServerCalls, Value
+from argosy_runtime.execution.instance_group import InstanceGroup, NewInstance, Slot
+from argosy_runtime.execution.process.instance import ProcessInstance
+from argosy_runtime.execution.thread import ThreadInstance
+from argosy_runtime.messages import Deliver, InferRequest, Submission
+from argosy_runtime.modelconfig import InstancePlacement, instances
+from argosy_runtime.modelconfig.inplace import instance_changes
+from argosy_runtime.modelconfig.modelfiles import for_device
+from argosy_runtime.repository.folders.layout import ModelFolder
+from argosy_runtime.telemetry.engines import EngineStatistics
+
+
+class InstanceCalls:
+    """`ServerCalls` of one instance, whose engine's state goes to the version's statistics."""
+
+    def __init__(self, calls: ServerCalls, instance: str, engines: EngineStatistics) -> None:
+        self._calls = calls
+        self._instance = instance
+        self._engines = engines
+
+    def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> Submission:
+        return self._calls.infer(request, decoupled, deliver)
+
+    async def do(self, what: ServerCall, owner: int) -> Value:
+        if isinstance(what, EngineState):
+            self._engines.told(self._instance, what)
+            return None
+        return await self._calls.do(what, owner)
+
+    def forget(self, owner: int) -> None:
+        self._calls.forget(owner)
+
+
+class InstanceFactory:
+    """Factory of one version's instances. `timeout`: seconds that one may load.
+
+    `engines` has the states of their engines.
+    """
+
+    def __init__(
+        self,
+        folder: ModelFolder,
+        version: int,
+        gpus: Mapping[int, str],
+        calls: ServerCalls,
+        engines: EngineStatistics,
+        timeout: float,
+    ) -> None:
+        self._folder = folder
+        self._version = version
+        self._gpus = gpus
+        self._calls = calls
+        self._engines = engines
+        self._timeout = timeout
+
+    def placements(self, config: ModelConfig) -> list[InstancePlacement]:
+        """Return the instances of a complete configuration."""
+        return [placement for placement in instances(config, tuple(self._gpus)) if not placement.passive]
+
+    def maker(self, config: ModelConfig, placement: InstancePlacement) -> NewInstance:
+        """Return the function that creates a placement's instance, again after each loss."""
+        capability = self._gpus.get(placement.device_id) if placement.kind == "KIND_GPU" else None
+        spec = InstanceSpec(
+            config=for_device(config, capability),
+            version=self._version,
+            model_dir=self._folder.path,
+            version_dir=self._folder.version_path(self._version),
+            name=placement.name,
+            kind=placement.kind,
+            device_id=placement.device_id,
+        )
+        calls = InstanceCalls(self._calls, placement.name, self._engines)
+        if isolation(config) is Isolation.PROCESS:
+            return lambda on_death: ProcessInstance(spec, calls, self._timeout, on_death)
+        return lambda on_death: ThreadInstance(spec, calls, self._timeout, on_death)
+
+
+class VersionInstances:
+    """A version's slots by their placements. `placements` are the ones of `group`, in its order."""
+
+    def __init__(self, placements: Sequence[InstancePlacement], group: InstanceGroup) -> None:
+        self._group = group
+        self._slots = list(zip(placements, group.slots, strict=True))
+
+    def difference(
+        self, desired: Sequence[InstancePlacement]
+    ) -> tuple[list[InstancePlacement], list[tuple[InstancePlacement, Slot]]]:
+        """Return the placements to add and the slots to remove for the desired ones.
+
+        Lost instances are removed first.
+        """
+        by_use = sorted(self._slots, key=lambda slot: not self._group.ready(slot[1]))
+        added, removed = instance_changes([placement for placement, _ in by_use], desired)
+        return added, [by_use[index] for index in removed]
+
+    def swap(
+        self,
+        added: Sequence[tuple[InstancePlacement, Slot]],
+        removed: Sequence[tuple[InstancePlacement, Slot]],
+    ) -> None:
+        """Record added and removed slots."""
+        self._slots = [slot for slot in self._slots if slot not in removed] + list(added)
