@@ -31,7 +31,7 @@ class InstanceCalls:
 
     async def do(self, what: ServerCall, owner: int) -> Value:
         if isinstance(what, EngineState):
-            self._engines.told(self._instance, what)
+            self._engines.update(self._instance, what)
             return None
         return await self._calls.do(what, owner)
 

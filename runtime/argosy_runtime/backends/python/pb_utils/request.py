@@ -282,7 +282,7 @@ class ReceivedRequest(InferenceRequest):
         like = self.message
         return messages.InferRequest(
             model_name=like.model_name,
-            inputs={given.name(): tensor.to_message(given) for given in self.inputs()},
+            inputs={item.name(): tensor.to_message(item) for item in self.inputs()},
             id=like.id,
             requested_outputs=tuple(self.outputs),
             parameters=dict(like.parameters),
