@@ -14,7 +14,7 @@ from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.execution.process import worker
 from argosy_runtime.execution.process.wire.control import Load, SpecBody, Stop, control_frame
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
-from argosy_runtime.repository.serving import copies
+from argosy_runtime.repository.serving import instances
 
 from .clients import Clients, Loop, clients
 from .seams import Execute, LocalInstance, TracedPlane
@@ -115,7 +115,7 @@ async def serving(trace: Trace) -> tuple[DataPlane, LocalInstance]:
         return made[-1]
 
     plane = DataPlane(RepositoryOptions((MODELS,), ControlMode.EXPLICIT, ("identity",)), {})
-    with patch.object(copies, "ProcessInstance", instance):
+    with patch.object(instances, "ProcessInstance", instance):
         failures = await plane.start()
     if failures:
         raise RuntimeError(str(failures))

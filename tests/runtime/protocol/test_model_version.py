@@ -4,9 +4,8 @@ import pytest
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.protocol.grpc.request import canonical_version
-from argosy_runtime.repository import lookup
 from argosy_runtime.repository.folders.layout import is_version
-from argosy_runtime.repository.records import ModelRecord, VersionRecord
+from argosy_runtime.repository.records import ModelRecord, VersionRecord, find_version
 
 LARGEST = str(2**63 - 1)
 TOO_LARGE = [str(2**63), "9" * 4000, "9" * 5000]
@@ -28,7 +27,7 @@ def test_no_model_is_queried_for_such_a_version(version):
     record = ModelRecord("m")
     record.versions[1] = VersionRecord()
     with pytest.raises(ServingError, match="version should be an integral value > 0") as caught:
-        lookup.find({"m": record}, "m", version)
+        find_version({"m": record}, "m", version)
     assert caught.value.kind is ErrorKind.INVALID_ARG
 
 
