@@ -14,7 +14,7 @@ from types import MappingProxyType
 from msgspec import Struct, structs
 
 from argosy.api.conditions import Reason
-from argosy.autoscaling.decision import Allocation, Change, Decision, Ejection, Room
+from argosy.autoscaling.decision import Allocation, Change, Decision, Ejection, Headroom
 from argosy.autoscaling.ejection import ejection_of
 from argosy.autoscaling.estimate import estimated, unusable
 from argosy.autoscaling.explain import joined, sentence, service_times, withheld
@@ -27,7 +27,7 @@ from argosy.autoscaling.stage import Part, Stage, bounded, part_of
 
 NO_QUERIES: Mapping[str, float] = MappingProxyType({})
 NO_STAGES: Mapping[str, Stage] = MappingProxyType({})
-_NOTHING_SAID = "nothing that was measured says how many replicas it needs"
+_NOTHING_MEASURED = "nothing that was measured says how many replicas it needs"
 _NEW = Memory()
 
 
@@ -45,7 +45,7 @@ def decide(
     policy: Policy,
     allocation: Allocation,
     signals: Signals | None,
-    room: Room,
+    headroom: Headroom,
     memory: MemberMemory,
     now: datetime,
     *,
@@ -68,28 +68,28 @@ def decide(
         }
         parts = {name: part.recommending({}, now) for name, part in _shared(policy, parts).items()}
     else:
-        part = part_of(policy, allocation, usable, unusable(signals, now), room, own, queued, now)
+        part = part_of(policy, allocation, usable, unusable(signals, now), headroom, own, queued, now)
         parts = {"": part.recommending(queries, now)}
         own, present = parts[""].memory, parts[""].present
-    asked = {name: part.recommended for name, part in parts.items() if part.recommended is not None}
+    recommendations = {name: part.recommended for name, part in parts.items() if part.recommended is not None}
     if stages and usable is not None:
-        whole = part_of(policy, allocation, usable, "", room, own, queued, now).recommending(queries, now)
-        if whole.recommended is not None:
-            asked[""] = whole.recommended
-    member = _Member(policy, allocation, present, room, parts, asked, queued, now)
+        own_part = part_of(policy, allocation, usable, "", headroom, own, queued, now).recommending(queries, now)
+        if own_part.recommended is not None:
+            recommendations[""] = own_part.recommended
+    member = _Member(policy, allocation, present, headroom, parts, recommendations, queued, now)
     return member.decided(own, usable, unusable(signals, now))
 
 
-def _stage_part(policy: Policy, stage: Stage, memory: Memory, whole: Allocation, queued: int, now: datetime) -> Part:
+def _stage_part(policy: Policy, stage: Stage, memory: Memory, own_part: Allocation, queued: int, now: datetime) -> Part:
     """Return a stage with the ensemble's bounds of replicas, and its startup time."""
     own = stage.policy.bounds
     bounds = replace(policy.bounds, devices=own.devices, min_instances=own.min_instances,
         max_instances=own.max_instances, max_window_s=own.max_window_s, max_batch=own.max_batch,
         smaller_batches=own.smaller_batches)  # fmt: skip
     mine = Policy(bounds, stage.policy.targets, policy.pace, policy.startup_s, stage.policy.served)
-    before = structs.replace(stage.allocation, replicas=whole.replicas)
+    before = structs.replace(stage.allocation, replicas=own_part.replicas)
     memory, usable = estimated(mine, stage.signals, memory, now, queued)
-    return part_of(mine, before, usable, unusable(stage.signals, now), stage.room, memory, queued, now)
+    return part_of(mine, before, usable, unusable(stage.signals, now), stage.headroom, memory, queued, now)
 
 
 def _shared(policy: Policy, parts: Mapping[str, Part]) -> dict[str, Part]:
@@ -116,55 +116,60 @@ class _Member(Struct, frozen=True):
     policy: Policy
     before: Allocation
     present: Allocation
-    room: Room
+    headroom: Headroom
     parts: Mapping[str, Part]
-    asked: Mapping[str, Recommended]
+    recommendations: Mapping[str, Recommended]
     queued: int
     now: datetime
 
-    def decided(self, own: Memory, signals: Signals | None, trouble: str) -> tuple[MemberDecision, MemberMemory]:
+    def decided(self, own: Memory, signals: Signals | None, error: str) -> tuple[MemberDecision, MemberMemory]:
         """Return the decision, and what is to be known of it."""
         limiting, most = self._most(signals)
         if most is not None:
             rate = self.parts[limiting].load.rate if limiting in self.parts else 0.0
             own = recorded(self.policy, own, most.down, rate, self.now)
-        found = from_or_to_zero(self.policy, self.before.replicas, own, self.queued, most.up if most is not None else 0)
-        if found is not None:
-            because, found, most = found.why, structs.replace(found, why=""), None
+        stabilized_to = from_or_to_zero(
+            self.policy, self.before.replicas, own, self.queued, most.up if most is not None else 0
+        )
+        if stabilized_to is not None:
+            because, stabilized_to, most = stabilized_to.why, structs.replace(stabilized_to, why=""), None
         elif most is None:
-            found, because = self._undecided(trouble)
+            stabilized_to, because = self._undecided(error)
         else:
-            found = stabilized(self.policy, self.present.replicas, self.room, own, most, self.now)
+            stabilized_to = stabilized(self.policy, self.present.replicas, self.headroom, own, most, self.now)
             because = f"{limiting}: {most.need.because}" if limiting else most.need.because
-        down = most is not None and self._may_shrink(own, signals, found, most)
+        down = most is not None and self._may_shrink(own, signals, stabilized_to, most)
         if list(self.parts) == [""]:
-            return self._model(own, signals, found, most, because, down=down)
-        return self._ensemble(own, found, most, because, limiting, down=down)
+            return self._model(own, signals, stabilized_to, most, because, down=down)
+        return self._ensemble(own, stabilized_to, most, because, limiting, down=down)
 
     def _most(self, signals: Signals | None) -> tuple[str, Recommended | None]:
         """Return the recommendation that asks for most, and of which stage; with the largest that any asks to keep."""
-        if not self.asked:
+        if not self.recommendations:
             return "", None
-        limiting = max(self.asked, key=lambda name: (self.asked[name].up, self._use(name), self.asked[name].down))
+        limiting = max(
+            self.recommendations,
+            key=lambda name: (self.recommendations[name].up, self._use(name), self.recommendations[name].down),
+        )
         blind = signals is None or any(part.signals is None for part in self.parts.values())
-        down = max(recommended.down for recommended in self.asked.values())
+        down = max(recommended.down for recommended in self.recommendations.values())
         down = max(down, self.present.replicas if blind else 0)
-        return limiting, structs.replace(self.asked[limiting], down=down)
+        return limiting, structs.replace(self.recommendations[limiting], down=down)
 
     def _use(self, name: str) -> float:
         """Return the share in use of what one replica holds at its best."""
         part = self.parts.get(name)
         return part.load.rate / part.options[-1].rate if part is not None and part.options else 0.0
 
-    def _undecided(self, trouble: str) -> tuple[Stabilized, str]:
+    def _undecided(self, error: str) -> tuple[Stabilized, str]:
         lowered = "; ".join(part.lowered.why for part in self.parts.values() if part.lowered.why)
         reason = Reason.STEADY if lowered else Reason.NO_SIGNALS
         replicas = self.present.replicas
-        return Stabilized(replicas, replicas, reason), lowered or trouble or _NOTHING_SAID
+        return Stabilized(replicas, replicas, reason), lowered or error or _NOTHING_MEASURED
 
-    def _may_shrink(self, own: Memory, signals: Signals | None, found: Stabilized, most: Recommended) -> bool:
+    def _may_shrink(self, own: Memory, signals: Signals | None, stabilized_to: Stabilized, most: Recommended) -> bool:
         """Return whether instances may go: no replica is to, and a whole window was measured."""
-        settled = found.replicas <= max(1, self.policy.bounds.min_replicas, most.up, ceiling(most.down))
+        settled = stabilized_to.replicas <= max(1, self.policy.bounds.min_replicas, most.up, ceiling(most.down))
         seen = own.measured.is_new and unseen_s(self.policy, own, self.now) <= 0
         return settled and seen and signals is not None and not signals.unmeasured
 
@@ -172,14 +177,14 @@ class _Member(Struct, frozen=True):
         self,
         memory: Memory,
         signals: Signals | None,
-        found: Stabilized,
+        stabilized_to: Stabilized,
         most: Recommended | None,
         because: str,
         *,
         down: bool,
     ) -> tuple[MemberDecision, MemberMemory]:
         part = self.parts[""]
-        after = part.set(found.replicas, memory, down=down)
+        after = part.set(stabilized_to.replicas, memory, down=down)
         if most is not None:
             because = part.lowered.before(because)
         ejection = Ejection()
@@ -187,61 +192,74 @@ class _Member(Struct, frozen=True):
             ejection = ejection_of(self.policy, self.present, signals, memory)
         servers = [queue.server for queue in signals.queues] if signals is not None else []
         memory = structs.replace(memory, ejection=ejection, expected=part.expected, holds=part.holds)
-        words = joined(sentence(self.before, after, because, found.why), withheld(ejection.among(servers)))
-        decision, memory = _decision(self, self.before, after, found, words, most, memory)
+        words = joined(sentence(self.before, after, because, stabilized_to.why), withheld(ejection.among(servers)))
+        decision, memory = _decision(self, self.before, after, stabilized_to, words, most, memory)
         return MemberDecision(decision, {}), MemberMemory(memory)
 
     def _ensemble(
-        self, memory: Memory, found: Stabilized, most: Recommended | None, because: str, limiting: str, *, down: bool
+        self,
+        memory: Memory,
+        stabilized_to: Stabilized,
+        most: Recommended | None,
+        because: str,
+        limiting: str,
+        *,
+        down: bool,
     ) -> tuple[MemberDecision, MemberMemory]:
-        after = structs.replace(self.present, replicas=found.replicas)
-        words = joined(sentence(self.before, after, because, found.why))
+        after = structs.replace(self.present, replicas=stabilized_to.replicas)
+        words = joined(sentence(self.before, after, because, stabilized_to.why))
         if limiting in self.parts:
             part = self.parts[limiting]
             memory = structs.replace(memory, expected=part.expected, holds=part.holds)
-        own, memory = _decision(self, self.before, after, found, words, most, memory)
+        own, memory = _decision(self, self.before, after, stabilized_to, words, most, memory)
         decisions, memories = {}, {}
         for name, part in self.parts.items():
-            decisions[name], memories[name] = self._stage(part, found.replicas, down=down)
+            decisions[name], memories[name] = self._stage(part, stabilized_to.replicas, down=down)
         return MemberDecision(own, decisions, limiting), MemberMemory(memory, memories)
 
     def _stage(self, part: Part, replicas: int, *, down: bool) -> tuple[Decision, Memory]:
         """Return a stage's decision, once the ensemble's replicas are known."""
-        memory, asked = part.memory, part.recommended
-        if asked is None:
+        memory, recommendations = part.memory, part.recommended
+        if recommendations is None:
             reason = Reason.STEADY if part.lowered.why else Reason.NO_SIGNALS
-            found, because = Stabilized(replicas, replicas, reason), part.lowered.why or part.trouble or _NOTHING_SAID
+            stabilized_to, because = (
+                Stabilized(replicas, replicas, reason),
+                part.lowered.why or part.error or _NOTHING_MEASURED,
+            )
         else:
-            memory = recorded(part.policy, memory, asked.down, part.load.rate, self.now)
+            memory = recorded(part.policy, memory, recommendations.down, part.load.rate, self.now)
             memory = structs.replace(memory, expected=part.expected, holds=part.holds)
-            found, because = Stabilized(replicas, asked.up), part.lowered.before(asked.need.because)
+            stabilized_to, because = (
+                Stabilized(replicas, recommendations.up),
+                part.lowered.before(recommendations.need.because),
+            )
         after = part.set(replicas, memory, down=down and memory.measured.is_new)
         words = joined(sentence(part.before, after, because, ""))
-        return _decision(self, part.before, after, found, words, asked, memory)
+        return _decision(self, part.before, after, stabilized_to, words, recommendations, memory)
 
 
 def _decision(
     member: _Member,
     before: Allocation,
     after: Allocation,
-    found: Stabilized,
+    stabilized_to: Stabilized,
     message: str,
     most: Recommended | None,
     memory: Memory,
 ) -> tuple[Decision, Memory]:
     """Return the decision; a change is kept as the newest."""
-    reason, need = _reason(member.policy, before, after, found), most.need if most is not None else None
+    reason, need = _reason(member.policy, before, after, stabilized_to), most.need if most is not None else None
     change = memory.change if after == before else Change(member.now, before, after, reason, message)
     service = memory.estimates.service
     decision = Decision(
         after,
-        found.desired,
+        stabilized_to.desired,
         reason,
         message,
         need.metric if need is not None else "",
         need.observed if need is not None else None,
         need.target if need is not None else None,
-        _limited_by(found, need.limited_by if need is not None else ""),
+        _limited_by(stabilized_to, need.limited_by if need is not None else ""),
         change,
         memory.lowering,
         service_times(service, of_engine=memory.estimates.engine is not None) if service is not None else "",
@@ -250,21 +268,21 @@ def _decision(
     return decision, structs.replace(memory, change=change, at=member.now)
 
 
-def _limited_by(found: Stabilized, unreachable: str) -> str:
+def _limited_by(stabilized_to: Stabilized, unreachable: str) -> str:
     """Return what keeps it from the target: one that nothing reaches says more than that fewer would be as good."""
-    if found.reason not in (Reason.AT_MAXIMUM, Reason.LIMITED_BY_CAPACITY):
-        return unreachable or found.limited_by
-    return found.limited_by
+    if stabilized_to.reason not in (Reason.AT_MAXIMUM, Reason.LIMITED_BY_CAPACITY):
+        return unreachable or stabilized_to.limited_by
+    return stabilized_to.limited_by
 
 
-def _reason(policy: Policy, before: Allocation, after: Allocation, found: Stabilized) -> Reason:
+def _reason(policy: Policy, before: Allocation, after: Allocation, stabilized_to: Stabilized) -> Reason:
     """Return the reason: what limits comes before what changed; a field that decides the replicas, before both."""
     if policy.bounds.fixed_by:
         return Reason.FIXED_REPLICAS
-    if found.reason in (Reason.NO_SIGNALS, Reason.AT_MAXIMUM, Reason.LIMITED_BY_CAPACITY):
-        return found.reason
+    if stabilized_to.reason in (Reason.NO_SIGNALS, Reason.AT_MAXIMUM, Reason.LIMITED_BY_CAPACITY):
+        return stabilized_to.reason
     if (after.replicas, after.instances) > (before.replicas, before.instances):
         return Reason.SCALED_UP
     if (after.replicas, after.instances) < (before.replicas, before.instances):
         return Reason.SCALED_DOWN
-    return found.reason
+    return stabilized_to.reason

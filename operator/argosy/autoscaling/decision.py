@@ -20,7 +20,7 @@ class Allocation(Struct, frozen=True):
     max_batch: int | None = None
 
 
-class Room(Struct, frozen=True):
+class Headroom(Struct, frozen=True):
     """What there is to be had beyond what it has: `instances` on each device where it sits, `replicas` on servers that
     run or on others. None: not known, which is no limit. `missing`: what the replica after those lacks, in words with
     numbers.
@@ -63,7 +63,7 @@ class Ejection(Struct, frozen=True):
     def among(self, reachable: Collection[str]) -> tuple[str, ...]:
         """Of the servers that requests could reach now, new ones among them, those that get none: never all of them."""
         spare = max(0, len(reachable) - self.keep)
-        return tuple([each for each in self.servers if each in reachable][:spare])
+        return tuple([server for server in self.servers if server in reachable][:spare])
 
 
 NO_EJECTION = Ejection()

@@ -62,5 +62,5 @@ def bound(field: str, replicas: int) -> str:
 
 
 def _allocation(allocation: Allocation) -> str:
-    each = f" with {quantity(allocation.instances, 'instance')}" if allocation.instances > 1 else ""
-    return f"{quantity(allocation.replicas, 'replica')}{each}"
+    instances = f" with {quantity(allocation.instances, 'instance')}" if allocation.instances > 1 else ""
+    return f"{quantity(allocation.replicas, 'replica')}{instances}"

@@ -11,7 +11,7 @@ from math import inf, sqrt
 
 from msgspec import Struct
 
-from argosy.autoscaling.settings import CONFIDENCE, GROWTH_S, KEPT_S, MOST_GROWTH
+from argosy.autoscaling.settings import CONFIDENCE, GROWTH_S, MEMORY_S, MOST_GROWTH
 
 _RISES = 3
 _FEW = 1e-9
@@ -32,7 +32,7 @@ class Forecast(Struct, frozen=True):
         """Return the forecast once another rate was measured over so many seconds."""
         if seconds <= 0:
             return self
-        readings = _kept(((rate * seconds, seconds), *self.readings))
+        readings = _recent(((rate * seconds, seconds), *self.readings))
         excess = _excess(readings)
         level, error = _level(readings, excess)
         return Forecast(readings, level, error, _growth(readings, excess))
@@ -42,11 +42,11 @@ class Forecast(Struct, frozen=True):
         return self.level + min(self.growth * (ahead_s + GROWTH_S / 2), MOST_GROWTH * self.level)
 
 
-def _kept(readings: Readings) -> Readings:
+def _recent(readings: Readings) -> Readings:
     seconds = 0.0
     for index, (_, lasted) in enumerate(readings):
         seconds += lasted
-        if seconds >= KEPT_S:
+        if seconds >= MEMORY_S:
             return readings[: index + 1]
     return readings
 

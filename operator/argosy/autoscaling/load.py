@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from argosy.autoscaling.capacity.engine import Engine
 from argosy.autoscaling.capacity.options import SHARES, Limits, Option, options, strictest
-from argosy.autoscaling.decision import Allocation, Room
+from argosy.autoscaling.decision import Allocation, Headroom
 from argosy.autoscaling.estimate import overdue
 from argosy.autoscaling.memory import Memory
 from argosy.autoscaling.metrics.signals import Signals
@@ -38,12 +38,12 @@ def load_of(policy: Policy, signals: Signals | None, memory: Memory, queued: int
     if not forecast.readings or (signals is None and not queued):
         return Load(waiting=queued / DRAIN_S * rows, rows=rows)
     expected = forecast.expected(policy.startup_s)
-    late = 0.0
+    overdue_requests = 0.0
     if signals is not None:
-        late = overdue(
+        overdue_requests = overdue(
             policy, signals, forecast.level, _without_slot(policy, signals, memory) - _ejected(signals, memory)
         )
-    waiting = min((late + queued) / DRAIN_S, forecast.level)
+    waiting = min((overdue_requests + queued) / DRAIN_S, forecast.level)
     return Load(expected * rows, forecast.error * rows if expected > 0 else 0.0, waiting * rows, rows)
 
 
@@ -75,7 +75,7 @@ def engine_of(memory: Memory) -> Engine | None:
     return engine.engine(memory.estimates.service) if engine is not None else None
 
 
-def options_of(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> tuple[Option, ...]:
+def options_of(policy: Policy, allocation: Allocation, headroom: Headroom, memory: Memory) -> tuple[Option, ...]:
     """Return settings with the rows a second that each holds, the cheapest first; none before service is known."""
     service, engine = memory.estimates.service, engine_of(memory)
     if service is None:
@@ -87,12 +87,12 @@ def options_of(policy: Policy, allocation: Allocation, room: Room, memory: Memor
         if memory.holds is not None and abs(rate - memory.holds) <= SAME * memory.holds:
             rate = memory.holds
         return (Option(allocation.instances, allocation.window_s, rate),)
-    most, batch = most_instances(policy, allocation, room, memory), largest_batch(policy, allocation)
+    most, batch = most_instances(policy, allocation, headroom, memory), largest_batch(policy, allocation)
     measured = min(most, max(policy.bounds.min_instances, memory.estimates.experience.busiest))
     limits_of = Limits.of(policy.targets, service)
-    found = options(service, limits_of, policy.bounds, measured, batch)
-    if found[-1].rate > 0:
-        return found
+    within_limits = options(service, limits_of, policy.bounds, measured, batch)
+    if within_limits[-1].rate > 0:
+        return within_limits
     return options(service, Limits((), (), None, limits_of.busy), policy.bounds, measured, batch)
 
 
@@ -102,13 +102,13 @@ def largest_batch(policy: Policy, allocation: Allocation) -> int:
     return max(1, min(allocation.max_batch or most, most))
 
 
-def most_instances(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> int:
+def most_instances(policy: Policy, allocation: Allocation, headroom: Headroom, memory: Memory) -> int:
     """Return the most instances of one device that the spec, the memory and the room leave."""
     most = policy.bounds.max_instances
     if memory.most_instances is not None:
         most = min(most, memory.most_instances)
-    if room.instances is not None:
-        most = min(most, allocation.instances + room.instances)
+    if headroom.instances is not None:
+        most = min(most, allocation.instances + headroom.instances)
     return max(policy.bounds.min_instances, most)
 
 

@@ -70,8 +70,8 @@ def _smaller(policy: Policy, allocation: Allocation, signals: Signals, memory: M
 
 def _even(failed: str, *least: str) -> str:
     """That it failed with the least that there is of these, which say something."""
-    said = " and ".join(filter(None, least))
-    return f"{failed} with {said}" if said else failed
+    parts = " and ".join(filter(None, least))
+    return f"{failed} with {parts}" if parts else failed
 
 
 def _failed(served: Served) -> Served:

@@ -5,7 +5,7 @@ STALE_S = 60.0
 """Seconds after which a measurement says nothing of now; without a new one for so long the window begins again."""
 
 # Forecast.
-KEPT_S = 180.0
+MEMORY_S = 180.0
 """Seconds of arrivals that the level is estimated from, at most."""
 CONFIDENCE = 3.0
 """Standard errors beyond which a difference is no chance: 99.7 % for a normal distribution. Also the dead band of a
@@ -29,7 +29,7 @@ CHANGED = 0.5
 """The share by which an execution differs from others of its size if the model or the device is another."""
 CHANGES = 8
 """Measurements in a row that differ so much before what was known is forgotten."""
-PLANNED_LATE = 0.03
+PLANNED_OVERDUE = 0.03
 """Of the requests that a percentile lets be late, the share that is planned for: the rest is for what no plan knows."""
 WORTH = 1.25
 """How many times as much a dearer setting of a replica must hold to be of use."""

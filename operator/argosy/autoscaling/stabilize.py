@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct, structs
 
 from argosy.api.conditions import Reason
-from argosy.autoscaling.decision import Room
+from argosy.autoscaling.decision import Headroom
 from argosy.autoscaling.explain import bound
 from argosy.autoscaling.memory import Memory, Recommendation
 from argosy.autoscaling.policy import Policy
@@ -35,41 +35,41 @@ class Stabilized(Struct, frozen=True):
 def recorded(policy: Policy, memory: Memory, down: float, rate: float, now: datetime) -> Memory:
     """Return the memory with what is recommended now, without what is older than the window."""
     window = timedelta(seconds=policy.pace.stabilization_s)
-    kept = [past for past in memory.recommendations if now - past.at <= window]
+    recent = [past for past in memory.recommendations if now - past.at <= window]
     new = Recommendation(now, down, rate)
-    if kept and now - kept[-1].at < window / BUCKETS:
-        last = kept.pop()
+    if recent and now - recent[-1].at < window / BUCKETS:
+        last = recent.pop()
         new = Recommendation(last.at, max(last.replicas, new.replicas), max(last.rate, new.rate))
-    return structs.replace(memory, recommendations=(*kept, new))
+    return structs.replace(memory, recommendations=(*recent, new))
 
 
 def stabilized(
-    policy: Policy, replicas: int, room: Room, memory: Memory, recommended: Recommended, now: datetime
+    policy: Policy, replicas: int, headroom: Headroom, memory: Memory, recommended: Recommended, now: datetime
 ) -> Stabilized:
     """Return what becomes of `replicas`. `memory` has what is recommended now, too."""
     if recommended.up > replicas:
-        return _up(policy, replicas, room, memory, recommended.up, now)
+        return _up(policy, replicas, headroom, memory, recommended.up, now)
     window = ceiling(max(past.replicas for past in memory.recommendations))
-    found = _down(policy, replicas, memory, recommended.up, min(replicas, max(recommended.up, window)), now)
-    if found.why or window <= recommended.up or recommended.up == replicas:
-        return found
-    asked = f"the last {policy.pace.stabilization_s:.0f} s asked for {min(replicas, window)}"
-    return structs.replace(found, why=asked)
+    result = _down(policy, replicas, memory, recommended.up, min(replicas, max(recommended.up, window)), now)
+    if result.why or window <= recommended.up or recommended.up == replicas:
+        return result
+    because = f"the last {policy.pace.stabilization_s:.0f} s asked for {min(replicas, window)}"
+    return structs.replace(result, why=because)
 
 
-def _up(policy: Policy, now_are: int, room: Room, memory: Memory, desired: int, now: datetime) -> Stabilized:
+def _up(policy: Policy, now_are: int, headroom: Headroom, memory: Memory, desired: int, now: datetime) -> Stabilized:
     bounds, pace = policy.bounds, policy.pace
-    replicas, found = desired, Stabilized(desired, desired)
+    replicas, result = desired, Stabilized(desired, desired)
     if replicas > bounds.max_replicas:
         replicas = bounds.max_replicas
-        found = Stabilized(replicas, desired, Reason.AT_MAXIMUM, bounds.max_by, bound(bounds.max_by, replicas))
-    if room.replicas is not None and replicas > now_are + room.replicas:
-        why = _little_room(room.replicas, replicas - now_are)
-        missing = room.missing.removesuffix(".")
-        replicas, why = now_are + room.replicas, f"{why}; {missing}" if missing else why
-        found = Stabilized(replicas, desired, Reason.LIMITED_BY_CAPACITY, missing or why, why)
+        result = Stabilized(replicas, desired, Reason.AT_MAXIMUM, bounds.max_by, bound(bounds.max_by, replicas))
+    if headroom.replicas is not None and replicas > now_are + headroom.replicas:
+        why = _little_headroom(headroom.replicas, replicas - now_are)
+        missing = headroom.missing.removesuffix(".")
+        replicas, why = now_are + headroom.replicas, f"{why}; {missing}" if missing else why
+        result = Stabilized(replicas, desired, Reason.LIMITED_BY_CAPACITY, missing or why, why)
     if replicas <= now_are:
-        return structs.replace(found, replicas=replicas)
+        return structs.replace(result, replicas=replicas)
     last = memory.change
     if last is not None and last.after.replicas > last.before.replicas:
         left = pace.cooldown_up_s - (now - last.at).total_seconds()
@@ -78,19 +78,19 @@ def _up(policy: Policy, now_are: int, room: Room, memory: Memory, desired: int, 
     if pace.step_up is not None and replicas > now_are + pace.step_up:
         why = f"{pace.step_up} at once"
         return Stabilized(now_are + pace.step_up, desired, limited_by=f"{_UP}.maxStep", why=why)
-    return structs.replace(found, replicas=replicas)
+    return structs.replace(result, replicas=replicas)
 
 
-def _little_room(more: int, needed: int) -> str:
+def _little_headroom(more: int, needed: int) -> str:
     verb = "is" if needed == 1 else "are"
     return f"room for {more} more, {needed} {verb} wanted" if more else f"no room for {needed} more"
 
 
 def _down(policy: Policy, now_are: int, memory: Memory, desired: int, lowest: int, now: datetime) -> Stabilized:
     pace = policy.pace
-    found = _least(policy, now_are, desired, lowest)
-    if found.replicas >= now_are:
-        return found
+    result = _least(policy, now_are, desired, lowest)
+    if result.replicas >= now_are:
+        return result
     unseen = unseen_s(policy, memory, now)
     if unseen > 0:
         why = f"down at {clock(now, unseen)} at the earliest"
@@ -100,10 +100,10 @@ def _down(policy: Policy, now_are: int, memory: Memory, desired: int, lowest: in
     left = pace.cooldown_down_s - (now - memory.change.at).total_seconds() if memory.change is not None else 0.0
     if left > 0:
         return Stabilized(now_are, desired, limited_by=f"{_DOWN}.cooldown", why=f"not before {clock(now, left)}")
-    if pace.step_down is not None and found.replicas < now_are - pace.step_down:
+    if pace.step_down is not None and result.replicas < now_are - pace.step_down:
         why = f"{pace.step_down} at once"
         return Stabilized(now_are - pace.step_down, desired, limited_by=f"{_DOWN}.maxStep", why=why)
-    return found
+    return result
 
 
 def _least(policy: Policy, now_are: int, desired: int, lowest: int) -> Stabilized:
@@ -113,13 +113,13 @@ def _least(policy: Policy, now_are: int, desired: int, lowest: int) -> Stabilize
     if lowest >= fewest and now_are > fewest:
         return Stabilized(lowest, desired)
     least = Reason.AT_MINIMUM if desired <= fewest and bounds.min_replicas < bounds.max_replicas else Reason.STEADY
-    found = Stabilized(max(fewest, lowest), max(desired, 0), least)
+    result = Stabilized(max(fewest, lowest), max(desired, 0), least)
     if lowest >= fewest or (bounds.min_replicas and not bounds.min_by):
-        return found
+        return result
     if bounds.min_replicas:
-        return structs.replace(found, limited_by=bounds.min_by, why=bound(bounds.min_by, fewest))
+        return structs.replace(result, limited_by=bounds.min_by, why=bound(bounds.min_by, fewest))
     why = f"to zero once no request came for {policy.pace.idle_s:g} s"
-    return structs.replace(found, limited_by="spec.scaling.idleTimeout", why=why)
+    return structs.replace(result, limited_by="spec.scaling.idleTimeout", why=why)
 
 
 def unseen_s(policy: Policy, memory: Memory, now: datetime) -> float:

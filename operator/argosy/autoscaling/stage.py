@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct, structs
 
 from argosy.autoscaling.capacity.options import Option
-from argosy.autoscaling.decision import Allocation, Room
+from argosy.autoscaling.decision import Allocation, Headroom
 from argosy.autoscaling.load import Load, load_of, most_instances, options_of
 from argosy.autoscaling.memory import Memory
 from argosy.autoscaling.metrics.signals import Signals
@@ -15,30 +15,30 @@ from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.recommend import Recommended, recommended, unserved
 from argosy.autoscaling.settings import MARGIN
 
-ANYWHERE = Room()
+ANYWHERE = Headroom()
 
 
 class Stage(Struct, frozen=True):
     """One model of an ensemble. Of its policy the instances, the window and the targets other than latency count; its
-    allocation's replicas are the ensemble's. `room`: its own instances.
+    allocation's replicas are the ensemble's. `headroom`: its own instances.
     """
 
     policy: Policy
     allocation: Allocation
     signals: Signals | None
-    room: Room = ANYWHERE
+    headroom: Headroom = ANYWHERE
 
 
 class Part(Struct, frozen=True):
     """A stage with what was estimated: its `load`, the `options` of a replica, and what is `recommended`. `signals` are
-    None where they are of no use, which `trouble` explains.
+    None where they are of no use, which `error` explains.
     """
 
     policy: Policy
     before: Allocation
     signals: Signals | None
-    trouble: str
-    room: Room
+    error: str
+    headroom: Headroom
     lowered: Lowered
     load: Load
     options: tuple[Option, ...] = ()
@@ -66,12 +66,14 @@ class Part(Struct, frozen=True):
 
     def recommending(self, queries: Mapping[str, float], now: datetime) -> "Part":
         """Return the part with what it asks for."""
-        options = options_of(self.policy, self.present, self.room, self.memory)
+        options = options_of(self.policy, self.present, self.headroom, self.memory)
         if self.signals is None:
-            asked = unserved(self.present, self.memory, self.load, options)
-            return structs.replace(self, options=options, recommended=asked)
-        asked = recommended(self.policy, self.present, self.signals, self.memory, self.load, options, queries, now)
-        return structs.replace(self, options=options, recommended=asked)
+            recommendation = unserved(self.present, self.memory, self.load, options)
+            return structs.replace(self, options=options, recommended=recommendation)
+        recommendation = recommended(
+            self.policy, self.present, self.signals, self.memory, self.load, options, queries, now
+        )
+        return structs.replace(self, options=options, recommended=recommendation)
 
     def set(self, replicas: int, memory: Memory, *, down: bool) -> Allocation:
         """Return the allocation with so many replicas, of which only those that were measured take requests now.
@@ -120,7 +122,7 @@ class Part(Struct, frozen=True):
         best, measured = self.options[-1], memory.estimates.experience.busiest
         if memory.estimates.engine is not None or best.instances < measured or self.present.instances > measured:
             return None
-        if measured + 1 > most_instances(self.policy, self.present, self.room, memory):
+        if measured + 1 > most_instances(self.policy, self.present, self.headroom, memory):
             return None
         return Option(measured + 1, best.window_s, best.rate)
 
@@ -129,8 +131,8 @@ def part_of(
     policy: Policy,
     allocation: Allocation,
     signals: Signals | None,
-    trouble: str,
-    room: Room,
+    error: str,
+    headroom: Headroom,
     memory: Memory,
     queued: int,
     now: datetime,
@@ -139,7 +141,7 @@ def part_of(
     present = bounded(policy, allocation)
     less = lowered(policy, present, signals, memory, now) if signals is not None else Lowered(present, memory)
     load = load_of(policy, signals, less.memory, queued)
-    return Part(policy, allocation, signals, trouble, room, less, load)
+    return Part(policy, allocation, signals, error, headroom, less, load)
 
 
 def bounded(policy: Policy, allocation: Allocation) -> Allocation:

@@ -70,7 +70,7 @@ class PrometheusSource:
         trouble = answers.trouble or _unmeasured(pool, self._windows, clock)
         unasked = {(query.member, query.name): trouble for query in pool.queries}
         wrong = {key: why for key, why in {**unasked, **answers.wrong}.items() if key not in answers.values}
-        return replace(known, queries=answers.values, query_troubles=wrong, trouble=trouble)
+        return replace(known, queries=answers.values, query_errors=wrong, trouble=trouble)
 
     async def close(self) -> None:
         """See `SignalSource`."""

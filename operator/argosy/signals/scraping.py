@@ -62,7 +62,7 @@ class Scraper:
         # In a thread: of a thousand models it takes a tenth of a second.
         self._windows, known = await asyncio.to_thread(understood)
         unanswerable = {(query.member, query.name): NO_PROMETHEUS for query in pool.queries}
-        return replace(known, trouble=_summary(troubles, len(pool.targets)), query_troubles=unanswerable)
+        return replace(known, trouble=_summary(troubles, len(pool.targets)), query_errors=unanswerable)
 
     async def close(self) -> None:
         """See `SignalSource`."""

@@ -153,7 +153,7 @@ class Recorder:
         )
 
     def _of_engines(self, whole: Signals, found: list[Sample]) -> Signals:
-        room, tokens = whole.servers * self._max_running, sum(each.tokens for each in found)
+        headroom, tokens = whole.servers * self._max_running, sum(each.tokens for each in found)
         between = Distribution(sum(each.between_s for each in found) / tokens) if tokens else UNMEASURED
         return replace(
             whole,
@@ -163,7 +163,7 @@ class Recorder:
             tokens=tokens / whole.window_s,
             engine_waiting=float(found[-1].pending),
             engine_running=float(found[-1].running),
-            kv_cache=min(1.0, found[-1].running / room) if room else None,
+            kv_cache=min(1.0, found[-1].running / headroom) if headroom else None,
         )
 
 

@@ -113,7 +113,7 @@ def test_what_another_try_may_bring(job: Job) -> None:
 
 
 def test_a_timeout_is_final_and_names_its_field(job: Job) -> None:
-    code, report = job.run("--timeout=0.01")
+    code, report = job.run("--timeout=0.001")
 
     assert (code, report.failure) == (FINAL_EXIT_CODE, BuildFailure.DEADLINE_EXCEEDED)
     assert "spec.engine.timeout" in report.message

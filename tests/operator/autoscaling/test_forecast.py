@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from argosy.autoscaling.forecast import Forecast
-from argosy.autoscaling.settings import CONFIDENCE, KEPT_S, MOST_GROWTH
+from argosy.autoscaling.settings import CONFIDENCE, MEMORY_S, MOST_GROWTH
 
 EVERY_S, AHEAD_S = 5.0, 30.0
 
@@ -28,7 +28,7 @@ def test_a_constant_load_is_within_the_stated_confidence(rate: float) -> None:
     off = np.array([(forecast.level - rate) / forecast.error for forecast in late])
     assert np.mean(np.abs(off) <= CONFIDENCE) > 0.99
     errors = np.array([forecast.error for forecast in late])
-    assert np.median(errors) < 1.3 * np.sqrt(rate / KEPT_S)
+    assert np.median(errors) < 1.3 * np.sqrt(rate / MEMORY_S)
 
 
 def test_a_constant_load_is_not_expected_to_grow() -> None:

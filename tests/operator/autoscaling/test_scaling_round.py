@@ -8,7 +8,7 @@ from tests.operator.autoscaling.loads import START, measured
 from tests.operator.planning import declared
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.autoscaling.decision import Allocation, Room
+from argosy.autoscaling.decision import Allocation, Headroom
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.pool.grants import Grant
 from argosy.autoscaling.pool.inputs import PoolInputs, PoolMemory
@@ -47,7 +47,7 @@ def test_each_follows_its_own_queries_and_tells_its_own_troubles() -> None:
     signals = PoolSignals(
         {name: measured(1, ONE, START) for name in "abc"},
         queries={("a", "jobs"): 45.0, ("b", "jobs"): 25.0},
-        query_troubles={("c", "jobs"): "it has no value"},
+        query_errors={("c", "jobs"): "it has no value"},
     )
     memory = decide_pool(scene("a", "b", "c"), signals, PoolMemory(), START)
     replicas = {name: told(memory, name)[0] for name in "abc"}
@@ -59,7 +59,9 @@ def test_each_follows_its_own_queries_and_tells_its_own_troubles() -> None:
 def test_room_that_was_taken_is_not_there_again_until_the_next_plan() -> None:
     few = scene("a")
     (name,) = few.policies
-    short = replace(few, grants={name: Grant(requested=1, placed=1, room=Room(replicas=2, missing="no GPU is free"))})
+    short = replace(
+        few, grants={name: Grant(requested=1, placed=1, headroom=Headroom(replicas=2, missing="no GPU is free"))}
+    )
     memory, now = PoolMemory(), START
     for expected in (3, 3, 3):
         signals = PoolSignals({"a": measured(1, ONE, now)}, queries={("a", "jobs"): 85.0})
@@ -67,7 +69,9 @@ def test_room_that_was_taken_is_not_there_again_until_the_next_plan() -> None:
         assert told(memory, "a")[0] == expected
         now += timedelta(seconds=5)
     assert told(memory, "a")[1].endswith("no room for 6 more; no GPU is free.")
-    planned = replace(few, grants={name: Grant(requested=3, placed=3, room=Room(replicas=1, missing="no GPU is free"))})
+    planned = replace(
+        few, grants={name: Grant(requested=3, placed=3, headroom=Headroom(replicas=1, missing="no GPU is free"))}
+    )
     memory = decide_pool(planned, PoolSignals({"a": measured(1, ONE, now)}, queries={("a", "jobs"): 85.0}), memory, now)
     assert told(memory, "a")[0] == 4
 

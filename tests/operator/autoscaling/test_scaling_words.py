@@ -12,7 +12,7 @@ from tests.operator.planning import declared
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.crd.schema import structural_schema
-from argosy.autoscaling.decision import Allocation, Room
+from argosy.autoscaling.decision import Allocation, Headroom
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.policy import Bounds, Pace, Policy, Targets
 from argosy.autoscaling.pool.from_spec import policy_of
@@ -20,7 +20,7 @@ from argosy.autoscaling.pool.inputs import PoolInputs, PoolMemory
 from argosy.autoscaling.pool.pool_round import decide_pool
 from argosy.autoscaling.pool.scaled_resources import policies
 
-FULL = Room(replicas=0, missing="m needs 1 GPU; none is free. Add 1 GPU.")
+FULL = Headroom(replicas=0, missing="m needs 1 GPU; none is free. Add 1 GPU.")
 OFFICE = {"name": "office", "minReplicas": 3, "maxReplicas": 4}
 
 
@@ -40,7 +40,7 @@ def busy(**spec: Any) -> str:
 
 def test_a_sentence_ends_once_whatever_is_missing_ends_with() -> None:
     found = member(Allocation())
-    found.room = FULL
+    found.headroom = FULL
     message = found.under(900, 5).message
     assert message.endswith("none is free. Add 1 GPU.")
 
@@ -50,7 +50,7 @@ def test_what_could_not_be_had_beside_it_is_told_before_its_end() -> None:
     assert isinstance(declaration, InferenceModel)
     one = {declaration.identity: Allocation()}
     scene = PoolInputs((declaration,), policies([declared.pool(), declaration], START), one, unheld="no Pod is ready.")
-    signals = PoolSignals({"m": measured(1, Allocation(), START)}, query_troubles={("m", "jobs"): "it is empty."})
+    signals = PoolSignals({"m": measured(1, Allocation(), START)}, query_errors={("m", "jobs"): "it is empty."})
     (told,) = decide_pool(scene, signals, PoolMemory(), START).reports.values()
     assert told.decision.message.endswith("cannot be used: it is empty; it does not go to zero: no Pod is ready.")
     assert "minReplicas" not in told.decision.message

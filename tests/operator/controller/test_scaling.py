@@ -159,7 +159,7 @@ def test_a_query_that_cannot_be_had_is_reported() -> None:
     operator = Operator((model("m", maxReplicas=4, scaling={"targets": {"queries": [query]}}),))
     operator.now += timedelta(seconds=5)
     error = {("m", "backlog"): "Prometheus has no value for it"}
-    operator.scaling.measured(KEY, PoolSignals({"m": operator.measured("m", 1.0)}, query_troubles=error))
+    operator.scaling.measured(KEY, PoolSignals({"m": operator.measured("m", 1.0)}, query_errors=error))
     operator.reconciled()
     assert "query backlog cannot be used: Prometheus has no value for it" in operator.status("m").message
 

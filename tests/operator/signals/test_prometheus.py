@@ -150,7 +150,7 @@ async def test_queries_have_one_value_or_say_why_not(prometheus: Prometheus) -> 
     finally:
         await source.close()
     assert result.queries == {("scaler", "good"): 1.0, ("scaler", "scalar"): 7.0}
-    troubles = {name: why for (_, name), why in result.query_troubles.items()}
+    troubles = {name: why for (_, name), why in result.query_errors.items()}
     assert "the answer is empty" in troubles["unknown"]
     assert "aggregate them" in troubles["many"]
     assert "is nan" in troubles["nan"]
@@ -213,7 +213,7 @@ async def test_it_dies_and_comes_back(server: Server, tmp_path: Path) -> None:
             mortal.stop(kill=True)
             dead = await source.read(pool(("q", "vector(1)")), now())
             assert dead.trouble == f"Prometheus {mortal.url} cannot be reached: Connection refused"
-            assert dead.query_troubles["scaler", "q"] == dead.trouble
+            assert dead.query_errors["scaler", "q"] == dead.trouble
             assert dead.members["scaler"].at <= now()
             assert (await source.read(pool(), now() + timedelta(minutes=5))).members == {}
             mortal.start()
@@ -292,7 +292,7 @@ async def test_without_its_credentials_no_one_is_queried() -> None:
         result = await source.read(pool(("q", "vector(1)")), now())
         await source.close()
     assert result.trouble == "Secret team/login is not there"
-    assert result.query_troubles["scaler", "q"] == result.trouble
+    assert result.query_errors["scaler", "q"] == result.trouble
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from argosy.autoscaling.metrics.metricnames import SAMPLE_NAMES
 from argosy.autoscaling.metrics.samples import Buckets, Sample, exposed
-from argosy.autoscaling.metrics.series import Counted, Exposed, Gauged, GpuSeries, Spread
+from argosy.autoscaling.metrics.series import CounterName, Exposed, GaugeName, GpuSeries, HistogramName
 from argosy.signals.exposition import ExpositionError, samples
 
 HISTOGRAM = """
@@ -35,26 +35,26 @@ def test_tritons_counters_are_read_in_seconds() -> None:
         'nv_inference_request_failure{model="m",reason="OTHER",version="1"} 0\n'
         'nv_something_else{model="m",version="1"} 7\n'
     ).models["m", 1]
-    assert result.counted == {Counted.QUEUE_S: 2.5, Counted.REJECTED: 3.0, Counted.OTHER_FAILED: 0.0}
+    assert result.counters == {CounterName.QUEUE_S: 2.5, CounterName.REJECTED: 3.0, CounterName.OTHER_FAILED: 0.0}
 
 
 def test_a_histogram_is_read_in_full() -> None:
-    histogram = read(HISTOGRAM % 5).models["m", 1].spread[Spread.LATENCY]
+    histogram = read(HISTOGRAM % 5).models["m", 1].histograms[HistogramName.LATENCY]
     assert (histogram.bounds, histogram.counts, histogram.total_s) == ((0.1, 1.0, inf), (4, 5, 6), 2.5)
 
 
 @pytest.mark.parametrize("count", [3, 7, "NaN", -1])
 def test_a_histogram_that_cannot_be_so_is_left_out(count: object) -> None:
-    assert read(HISTOGRAM % count).models["m", 1].spread == {}
+    assert read(HISTOGRAM % count).models["m", 1].histograms == {}
 
 
 def test_vllm_is_read_by_its_own_names_and_by_older_ones() -> None:
     old = read('vllm:gpu_cache_usage_perc{model_name="m"} 0.25\nvllm:num_requests_waiting{model_name="m"} 3\n')
-    assert old.models["m", 1].gauged == {Gauged.KV_CACHE: 0.25, Gauged.ENGINE_WAITING: 3.0}
+    assert old.models["m", 1].gauges == {GaugeName.KV_CACHE: 0.25, GaugeName.ENGINE_WAITING: 3.0}
     new = read(
         'vllm:kv_cache_usage_perc{model_name="m",engine="0"} 0.5\nvllm:gpu_cache_usage_perc{model_name="m"} 0.1\n'
     )
-    assert new.models["m", 1].gauged == {Gauged.KV_CACHE: 0.5}
+    assert new.models["m", 1].gauges == {GaugeName.KV_CACHE: 0.5}
 
 
 def test_engines_requests_are_added_and_the_fullest_cache_counts() -> None:
@@ -64,7 +64,7 @@ def test_engines_requests_are_added_and_the_fullest_cache_counts() -> None:
         'vllm:kv_cache_usage_perc{model="m",version="2",engine="0"} 0.3\n'
         'vllm:kv_cache_usage_perc{model="m",version="2",engine="1"} 0.9\n'
     )
-    assert result.models["m", 2].gauged == {Gauged.ENGINE_RUNNING: 7.0, Gauged.KV_CACHE: 0.9}
+    assert result.models["m", 2].gauges == {GaugeName.ENGINE_RUNNING: 7.0, GaugeName.KV_CACHE: 0.9}
 
 
 def test_tensorrt_llm_is_read_by_tritons_names() -> None:
@@ -74,10 +74,10 @@ def test_tensorrt_llm_is_read_by_tritons_names() -> None:
         'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction",model="m",version="1"} 0.75\n'
         'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="used",model="m",version="1"} 900\n'
     )
-    assert result.models["m", 1].gauged == {
-        Gauged.ENGINE_WAITING: 2.0,
-        Gauged.ENGINE_RUNNING: 5.0,
-        Gauged.KV_CACHE: 0.75,
+    assert result.models["m", 1].gauges == {
+        GaugeName.ENGINE_WAITING: 2.0,
+        GaugeName.ENGINE_RUNNING: 5.0,
+        GaugeName.KV_CACHE: 0.75,
     }
 
 

@@ -155,4 +155,4 @@ async def test_an_address_where_nothing_is_says_so(scraper: Scraper, url: str) -
 
 async def test_queries_need_a_prometheus(scraper: Scraper) -> None:
     result = await scraper.read(pool(queries=(Query("one", "depth", "vector(1)"),)), NOW)
-    assert result.query_troubles == {("one", "depth"): NO_PROMETHEUS}
+    assert result.query_errors == {("one", "depth"): NO_PROMETHEUS}

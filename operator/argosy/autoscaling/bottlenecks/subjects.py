@@ -24,13 +24,13 @@ def subjects(
     `members` are a pool's, as they are served: with the instances and the window that were decided. `servers`: where
     they sit. `levers`: what Argosy decides of each by itself.
     """
-    places, gpus = _places(servers), {(gpu.server, gpu.index): gpu for gpu in signals.gpus}
-    scene = _Scene({member.name: member for member in members}, signals, places, gpus, levers or {})
-    found = ((name, scene.subject(member)) for name, member in scene.members.items())
+    placements, gpus = _placements(servers), {(gpu.server, gpu.index): gpu for gpu in signals.gpus}
+    inputs = _Inputs({member.name: member for member in members}, signals, placements, gpus, levers or {})
+    found = ((name, inputs.subject(member)) for name, member in inputs.members.items())
     return {name: subject for name, subject in found if subject is not None}
 
 
-def _places(servers: Iterable[CurrentServer]) -> dict[str, list[tuple[str, list[int]]]]:
+def _placements(servers: Iterable[CurrentServer]) -> dict[str, list[tuple[str, list[int]]]]:
     """By model, its servers, and which GPUs of each it sits on: a server counts its own from 0, the plan the node's."""
     found: dict[str, list[tuple[str, list[int]]]] = {}
     for server in servers:
@@ -42,10 +42,10 @@ def _places(servers: Iterable[CurrentServer]) -> dict[str, list[tuple[str, list[
 
 
 @dataclass(frozen=True, slots=True)
-class _Scene:
+class _Inputs:
     members: Mapping[str, Member]
     signals: PoolSignals
-    places: Mapping[str, list[tuple[str, list[int]]]]
+    placements: Mapping[str, list[tuple[str, list[int]]]]
     gpus: Mapping[tuple[str, int], GpuSignals]
     levers: Mapping[str, Collection[Lever]]
 
@@ -86,14 +86,14 @@ class _Scene:
             window_s=None if batching is None else batching.max_queue_delay_microseconds / _US,
             joins=model.spec.sequence is None,
             instances=model.spec.instances or sum(group.count for group in model.spec.instance_groups) or 1,
-            replicas=len(self.places.get(model.name, ())),
+            replicas=len(self.placements.get(model.name, ())),
             gpus=tuple(self._gpus(model.name)),
             levers=frozenset(self.levers.get(model.name, ())),
         )
 
     def _gpus(self, model: str) -> Iterator[GpuSignals]:
         """What was measured of the GPUs that it sits on."""
-        for server, indexes in self.places.get(model, ()):
+        for server, indexes in self.placements.get(model, ()):
             for index in indexes:
                 if (gpu := self.gpus.get((server, index))) is not None:
                     yield gpu

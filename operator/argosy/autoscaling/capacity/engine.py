@@ -77,7 +77,7 @@ class EngineUse(Struct, frozen=True):
     `slots`: the most sequences at once, by the share of the KV cache in use; 0 before that is known. `sampled`: running
     sequences as of the middle of the window, `inside`: now.
     `answered`: the latest requests, and their `tokens`. `prompt_s`: seconds of a prompt, from so many `prompts`.
-    `known_s`: seconds for which all this has been known.
+    `measured_s`: seconds for which all this has been known.
     """
 
     running: float
@@ -93,7 +93,7 @@ class EngineUse(Struct, frozen=True):
     prompts: float = 0.0
     answered: float = 0.0
     tokens: float = 0.0
-    known_s: float = 0.0
+    measured_s: float = 0.0
 
     def after(self, signals: Signals, elapsed_s: float, *, queued: bool) -> "EngineUse":
         """Return the use once more was measured. `queued`: requests waited for a slot of late, so that times to the
@@ -102,9 +102,9 @@ class EngineUse(Struct, frozen=True):
         new = engine_use(signals)
         if new is None:
             return self
-        known_s = self.known_s + elapsed_s
-        slowly = max(1 - exp(-elapsed_s / ENGINE_S), elapsed_s / known_s)
-        follow = 1.0 if known_s <= signals.window_s else slowly
+        measured_s = self.measured_s + elapsed_s
+        slowly = max(1 - exp(-elapsed_s / ENGINE_S), elapsed_s / measured_s)
+        follow = 1.0 if measured_s <= signals.window_s else slowly
         delay = 1 - exp(-elapsed_s / (signals.window_s / 2)) if signals.between_tokens.mean is None else 1.0
         sampled = self.sampled + delay * (new.sampled - self.sampled)
         growth = (new.inside - self.inside) / elapsed_s
@@ -119,7 +119,7 @@ class EngineUse(Struct, frozen=True):
             sampled=sampled,
             inside=new.inside,
             growth=self.growth + slowly * (growth - self.growth),
-            known_s=known_s,
+            measured_s=measured_s,
         )
         if signals.first_token.mean is not None and not use.prompts and use.admitted > 0:
             # Until anything else says what prompts take, they are taken to be all that keeps the engine busy: steps
@@ -156,7 +156,7 @@ class EngineUse(Struct, frozen=True):
         Of `r` sequences each prompt keeps `r - 1` waiting: a token waits for `λ·(r - 1)/g` prompts, with `g` tokens and
         `λ` prompts a second.
         """
-        if self.known_s < window_s / 2 or min(self.running, self.generated, self.busy) <= 0:
+        if self.measured_s < window_s / 2 or min(self.running, self.generated, self.busy) <= 0:
             return None
         seconds, prompts = self.running / self.generated, self.admitted * (self.rows - 1) / self.generated
         return Batches(self.rows, 1.0, seconds, self.busy * elapsed_s / seconds * STEP_WEIGHT, prompts)

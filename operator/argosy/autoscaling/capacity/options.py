@@ -8,7 +8,7 @@ from msgspec import Struct
 from argosy.autoscaling.capacity.queueing import Replica
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.policy import Bounds, Targets
-from argosy.autoscaling.settings import PLANNED_LATE, WORTH
+from argosy.autoscaling.settings import PLANNED_OVERDUE, WORTH
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
@@ -38,7 +38,7 @@ def strictest(percentiles: Iterable[str]) -> str:
 
 def planned(percentile: str) -> float:
     """Return the share of requests that is planned to hold what the percentile is the target of."""
-    return 1 - PLANNED_LATE * (1 - SHARES[percentile])
+    return 1 - PLANNED_OVERDUE * (1 - SHARES[percentile])
 
 
 class Option(Struct, frozen=True):

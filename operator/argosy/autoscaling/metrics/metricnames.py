@@ -6,7 +6,7 @@ Where several names tell the same, the first that a server has is taken.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .series import Counted, Gauged, Spread
+from .series import CounterName, GaugeName, HistogramName
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +30,26 @@ def _failed(reason: str) -> tuple[Source, ...]:
     return tuple(Source(name, label="reason", value=reason) for name in _FAILURES)
 
 
-COUNTERS: Mapping[Counted, tuple[Source, ...]] = {
-    Counted.ANSWERED: (Source("nv_inference_request_success"),),
-    Counted.REQUEST_S: (Source("nv_inference_request_duration_us", _US),),
-    Counted.QUEUE_S: (Source("nv_inference_queue_duration_us", _US),),
-    Counted.INPUT_S: (Source("nv_inference_compute_input_duration_us", _US),),
-    Counted.INFER_S: (Source("nv_inference_compute_infer_duration_us", _US),),
-    Counted.OUTPUT_S: (Source("nv_inference_compute_output_duration_us", _US),),
-    Counted.ROWS: (Source("nv_inference_count"),),
-    Counted.EXECUTIONS: (Source("nv_inference_exec_count"),),
-    Counted.EXECUTING_S: (Source("argosy_execution_seconds_total"),),
-    Counted.BUSY_S: (Source("argosy_instance_busy_seconds_total"),),
-    Counted.CACHE_HITS: (Source("nv_cache_num_hits_per_model"),),
-    Counted.CACHE_MISSES: (Source("nv_cache_num_misses_per_model"),),
-    Counted.TOKENS: (Source("argosy_tokens_total"), Source("vllm:generation_tokens_total")),
-    Counted.REJECTED: _failed("REJECTED"),
-    Counted.TIMED_OUT: _failed("TIMEOUT"),
-    Counted.OUT_OF_MEMORY: _failed("OUT_OF_MEMORY"),
-    Counted.CANCELED: _failed("CANCELED"),
-    Counted.BACKEND_FAILED: _failed("BACKEND"),
-    Counted.OTHER_FAILED: _failed("OTHER"),
+COUNTERS: Mapping[CounterName, tuple[Source, ...]] = {
+    CounterName.ANSWERED: (Source("nv_inference_request_success"),),
+    CounterName.REQUEST_S: (Source("nv_inference_request_duration_us", _US),),
+    CounterName.QUEUE_S: (Source("nv_inference_queue_duration_us", _US),),
+    CounterName.INPUT_S: (Source("nv_inference_compute_input_duration_us", _US),),
+    CounterName.INFER_S: (Source("nv_inference_compute_infer_duration_us", _US),),
+    CounterName.OUTPUT_S: (Source("nv_inference_compute_output_duration_us", _US),),
+    CounterName.ROWS: (Source("nv_inference_count"),),
+    CounterName.EXECUTIONS: (Source("nv_inference_exec_count"),),
+    CounterName.EXECUTING_S: (Source("argosy_execution_seconds_total"),),
+    CounterName.BUSY_S: (Source("argosy_instance_busy_seconds_total"),),
+    CounterName.CACHE_HITS: (Source("nv_cache_num_hits_per_model"),),
+    CounterName.CACHE_MISSES: (Source("nv_cache_num_misses_per_model"),),
+    CounterName.TOKENS: (Source("argosy_tokens_total"), Source("vllm:generation_tokens_total")),
+    CounterName.REJECTED: _failed("REJECTED"),
+    CounterName.TIMED_OUT: _failed("TIMEOUT"),
+    CounterName.OUT_OF_MEMORY: _failed("OUT_OF_MEMORY"),
+    CounterName.CANCELED: _failed("CANCELED"),
+    CounterName.BACKEND_FAILED: _failed("BACKEND"),
+    CounterName.OTHER_FAILED: _failed("OTHER"),
 }
 _SUMMARY, _QUEUE_SUMMARY = "nv_inference_request_summary_us", "nv_inference_queue_summary_us"
 _TRTLLM, _TRTLLM_CACHE = "nv_trt_llm_request_metrics", "nv_trt_llm_kv_cache_block_metrics"
@@ -60,47 +60,47 @@ def _quantile(name: str, quantile: str) -> tuple[Source, ...]:
     return (Source(name, _US, "quantile", quantile),)
 
 
-GAUGES: Mapping[Gauged, tuple[Source, ...]] = {
-    Gauged.PENDING: (Source("nv_inference_pending_request_count"),),
-    Gauged.RUNNING: (Source("argosy_running_requests"),),
-    Gauged.INSTANCES: (Source("argosy_instances"),),
-    Gauged.MAX_BATCH: (Source("argosy_max_batch_size"),),
-    Gauged.ENGINE_WAITING: (
+GAUGES: Mapping[GaugeName, tuple[Source, ...]] = {
+    GaugeName.PENDING: (Source("nv_inference_pending_request_count"),),
+    GaugeName.RUNNING: (Source("argosy_running_requests"),),
+    GaugeName.INSTANCES: (Source("argosy_instances"),),
+    GaugeName.MAX_BATCH: (Source("argosy_max_batch_size"),),
+    GaugeName.ENGINE_WAITING: (
         Source("argosy_engine_waiting_requests"),
         Source("vllm:num_requests_waiting"),
         Source(_TRTLLM, label="request_type", value="waiting"),
     ),
-    Gauged.ENGINE_RUNNING: (
+    GaugeName.ENGINE_RUNNING: (
         Source("argosy_engine_running_requests"),
         Source("vllm:num_requests_running"),
         Source(_TRTLLM, label="request_type", value="active"),
     ),
-    Gauged.KV_CACHE: (
+    GaugeName.KV_CACHE: (
         Source("argosy_kv_cache_utilization"),
         Source("vllm:kv_cache_usage_perc"),
         Source("vllm:gpu_cache_usage_perc"),
         Source(_TRTLLM_CACHE, label="kv_cache_block_type", value="fraction"),
     ),
-    Gauged.LATENCY_P50: _quantile(_SUMMARY, "0.5"),
-    Gauged.LATENCY_P90: _quantile(_SUMMARY, "0.9"),
-    Gauged.LATENCY_P95: _quantile(_SUMMARY, "0.95"),
-    Gauged.LATENCY_P99: _quantile(_SUMMARY, "0.99"),
-    Gauged.LATENCY_P999: _quantile(_SUMMARY, "0.999"),
-    Gauged.QUEUE_P50: _quantile(_QUEUE_SUMMARY, "0.5"),
-    Gauged.QUEUE_P90: _quantile(_QUEUE_SUMMARY, "0.9"),
-    Gauged.QUEUE_P95: _quantile(_QUEUE_SUMMARY, "0.95"),
-    Gauged.QUEUE_P99: _quantile(_QUEUE_SUMMARY, "0.99"),
-    Gauged.QUEUE_P999: _quantile(_QUEUE_SUMMARY, "0.999"),
+    GaugeName.LATENCY_P50: _quantile(_SUMMARY, "0.5"),
+    GaugeName.LATENCY_P90: _quantile(_SUMMARY, "0.9"),
+    GaugeName.LATENCY_P95: _quantile(_SUMMARY, "0.95"),
+    GaugeName.LATENCY_P99: _quantile(_SUMMARY, "0.99"),
+    GaugeName.LATENCY_P999: _quantile(_SUMMARY, "0.999"),
+    GaugeName.QUEUE_P50: _quantile(_QUEUE_SUMMARY, "0.5"),
+    GaugeName.QUEUE_P90: _quantile(_QUEUE_SUMMARY, "0.9"),
+    GaugeName.QUEUE_P95: _quantile(_QUEUE_SUMMARY, "0.95"),
+    GaugeName.QUEUE_P99: _quantile(_QUEUE_SUMMARY, "0.99"),
+    GaugeName.QUEUE_P999: _quantile(_QUEUE_SUMMARY, "0.999"),
 }
-HISTOGRAMS: Mapping[Spread, tuple[Source, ...]] = {
-    Spread.LATENCY: (Source("argosy_request_duration_seconds"),),
-    Spread.QUEUE: (Source("argosy_queue_duration_seconds"),),
-    Spread.FIRST_TOKEN: (
+HISTOGRAMS: Mapping[HistogramName, tuple[Source, ...]] = {
+    HistogramName.LATENCY: (Source("argosy_request_duration_seconds"),),
+    HistogramName.QUEUE: (Source("argosy_queue_duration_seconds"),),
+    HistogramName.FIRST_TOKEN: (
         Source("vllm:time_to_first_token_seconds"),
         Source("argosy_first_response_duration_seconds"),
         Source("nv_inference_first_response_histogram_ms", _MS),
     ),
-    Spread.BETWEEN_TOKENS: (
+    HistogramName.BETWEEN_TOKENS: (
         Source("vllm:inter_token_latency_seconds"),
         Source("vllm:time_per_output_token_seconds"),
         Source("argosy_between_responses_duration_seconds"),
@@ -119,9 +119,9 @@ def _plain() -> frozenset[str]:
     return frozenset(source.name for source in sources) | {GPU_UTILIZATION, GPU_USED, GPU_TOTAL}
 
 
-def _spread() -> frozenset[str]:
+def _histogram() -> frozenset[str]:
     return frozenset(f"{source.name}{part}" for found in HISTOGRAMS.values() for source in found for part in _PARTS)
 
 
-SAMPLE_NAMES = _plain() | _spread()
+SAMPLE_NAMES = _plain() | _histogram()
 """The names of all samples that are read."""

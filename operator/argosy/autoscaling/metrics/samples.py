@@ -11,10 +11,10 @@ from math import inf, isfinite, isnan, nan
 
 from .histograms import is_sound
 from .metricnames import COUNTERS, GAUGES, GPU_TOTAL, GPU_USED, GPU_UTILIZATION, HISTOGRAMS
-from .series import Counted, Exposed, Gauged, GpuSeries, Histogram, ModelKey, ModelSeries, Spread
+from .series import CounterName, Exposed, GaugeName, GpuSeries, Histogram, HistogramName, ModelKey, ModelSeries
 
-_SHARES = frozenset({Gauged.KV_CACHE})
-_HIGHEST = frozenset(each for each in Gauged if each.name[-2:].isdecimal()) | _SHARES | {Gauged.MAX_BATCH}
+_SHARES = frozenset({GaugeName.KV_CACHE})
+_HIGHEST = frozenset(each for each in GaugeName if each.name[-2:].isdecimal()) | _SHARES | {GaugeName.MAX_BATCH}
 """Of these the highest counts where there are several, such as of engines; the rest are added."""
 
 
@@ -41,14 +41,14 @@ class Buckets:
 class _Sums:
     """What one version of a model has so far, by what it is and by which of its sources told it."""
 
-    values: dict[tuple[Counted | Gauged, int], float] = field(default_factory=dict)
-    buckets: dict[tuple[Spread, int], dict[float, float]] = field(default_factory=dict)
-    totals: dict[tuple[Spread, int], float] = field(default_factory=dict)
+    values: dict[tuple[CounterName | GaugeName, int], float] = field(default_factory=dict)
+    buckets: dict[tuple[HistogramName, int], dict[float, float]] = field(default_factory=dict)
+    totals: dict[tuple[HistogramName, int], float] = field(default_factory=dict)
 
 
-def _by_name() -> dict[tuple[str, str], list[tuple[Counted | Gauged, int, float]]]:
+def _by_name() -> dict[tuple[str, str], list[tuple[CounterName | GaugeName, int, float]]]:
     """For what a sample counts, and times what, by its name and by what it has for the label that its name needs."""
-    found: dict[tuple[str, str], list[tuple[Counted | Gauged, int, float]]] = {}
+    found: dict[tuple[str, str], list[tuple[CounterName | GaugeName, int, float]]] = {}
     for table in (COUNTERS, GAUGES):
         for what, sources in table.items():
             for rank, source in enumerate(sources):
@@ -128,12 +128,12 @@ def _add(sums: _Sums, sample: Sample) -> None:
         sums.values[what, rank] = _joined(what, before, _possible(what, value) * scale)
 
 
-def _possible(what: Counted | Gauged, value: float) -> float:
+def _possible(what: CounterName | GaugeName, value: float) -> float:
     """NaN where it cannot be so, which no sum turns into a number."""
     return value if 0 <= value < inf and (what not in _SHARES or value <= 1) else nan
 
 
-def _joined(what: Counted | Gauged, before: float, value: float) -> float:
+def _joined(what: CounterName | GaugeName, before: float, value: float) -> float:
     if what not in _HIGHEST:
         return before + value
     return nan if isnan(before) or isnan(value) else max(before, value)
@@ -141,19 +141,19 @@ def _joined(what: Counted | Gauged, before: float, value: float) -> float:
 
 def _series(sums: _Sums, bounds: dict[tuple[float, ...], tuple[float, ...]]) -> ModelSeries:
     """Of each the first source that tells it. Histograms that have the same `bounds` share them."""
-    counted: dict[Counted, float] = {}
-    gauged: dict[Gauged, float] = {}
-    spread: dict[Spread, Histogram] = {}
+    counters: dict[CounterName, float] = {}
+    gauges: dict[GaugeName, float] = {}
+    distributions: dict[HistogramName, Histogram] = {}
     for (what, _), value in sorted(sums.values.items(), key=lambda item: item[0][1]):
         if isfinite(value):
-            counted.setdefault(what, value) if isinstance(what, Counted) else gauged.setdefault(what, value)
+            counters.setdefault(what, value) if isinstance(what, CounterName) else gauges.setdefault(what, value)
     for (which, rank), counts in sorted(sums.buckets.items(), key=lambda item: item[0][1]):
         of = tuple(sorted(counts))
         total = sums.totals.get((which, rank), 0.0)
         histogram = Histogram(bounds.setdefault(of, of), tuple(counts[bound] for bound in of), total)
         if is_sound(histogram):
-            spread.setdefault(which, histogram)
-    return ModelSeries(counted, gauged, spread)
+            distributions.setdefault(which, histogram)
+    return ModelSeries(counters, gauges, distributions)
 
 
 def _bound(text: str) -> float:

@@ -8,7 +8,7 @@ ModelKey = tuple[str, int]
 """A model's name, as the server knows it, and its version."""
 
 
-class Counted(StrEnum):
+class CounterName(StrEnum):
     """What only grows, until a model or its server starts anew. Durations are in seconds."""
 
     ANSWERED = "answered"
@@ -32,7 +32,7 @@ class Counted(StrEnum):
     OTHER_FAILED = "failed for other reasons"
 
 
-class Gauged(StrEnum):
+class GaugeName(StrEnum):
     """What is so at one time."""
 
     PENDING = "pending requests"
@@ -54,7 +54,7 @@ class Gauged(StrEnum):
     QUEUE_P999 = "queue p999"
 
 
-class Spread(StrEnum):
+class HistogramName(StrEnum):
     """What is counted by how long it took."""
 
     LATENCY = "latency"
@@ -81,9 +81,9 @@ class Histogram:
 class ModelSeries:
     """One version of a model on one server. What is missing was not exposed, or cannot be so."""
 
-    counted: Mapping[Counted, float] = field(default_factory=dict)
-    gauged: Mapping[Gauged, float] = field(default_factory=dict)
-    spread: Mapping[Spread, Histogram] = field(default_factory=dict)
+    counters: Mapping[CounterName, float] = field(default_factory=dict)
+    gauges: Mapping[GaugeName, float] = field(default_factory=dict)
+    histograms: Mapping[HistogramName, Histogram] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

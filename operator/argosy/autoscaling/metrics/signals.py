@@ -110,7 +110,7 @@ class PoolSignals:
 
     `members` by resource name, `versions` by resource name and version. `held`: requests that wait for a model of
     which no server has anything, by resource name. `queries`: values of the PromQL that a resource names, by resource
-    name and the query's own; one that cannot be had is missing here and has its reason in `query_troubles`. `source`:
+    name and the query's own; one that cannot be had is missing here and has its reason in `query_errors`. `source`:
     who was asked. `trouble`: why nothing, or nothing new, could be had; what is known is then as old as it says.
     """
 
@@ -119,6 +119,6 @@ class PoolSignals:
     gpus: tuple[GpuSignals, ...] = ()
     held: Mapping[str, int] = field(default_factory=dict)
     queries: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    query_troubles: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    query_errors: Mapping[tuple[str, str], str] = field(default_factory=dict)
     source: str = ""
     trouble: str = ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import nan
 
 from . import histograms
-from .series import Counted, Exposed, Gauged, Histogram, ModelKey, ModelSeries, Spread
+from .series import CounterName, Exposed, GaugeName, Histogram, HistogramName, ModelKey, ModelSeries
 
 WINDOW_S = 30.0
 """What rates are over, at least: the time between two readings where that is more."""
@@ -24,8 +24,8 @@ class Increase:
     than then where it is negative.
     """
 
-    counted: Mapping[Counted, float] = field(default_factory=dict)
-    spread: Mapping[Spread, Histogram] = field(default_factory=dict)
+    counters: Mapping[CounterName, float] = field(default_factory=dict)
+    histograms: Mapping[HistogramName, Histogram] = field(default_factory=dict)
     backlog: float = 0.0
 
 
@@ -69,15 +69,19 @@ class ServerWindow:
         found = [step.increases[key] for step in self.steps if key in step.increases]
         now = self.latest.models[key]
         return Increase(
-            {each: sum(one.counted.get(each, 0.0) for one in found) for each in now.counted},
-            {each: grown for each in now.spread if (grown := _spread(each, found, now.spread[each])) is not None},
+            {each: sum(one.counters.get(each, 0.0) for one in found) for each in now.counters},
+            {
+                each: grown
+                for each in now.histograms
+                if (grown := _histogram(each, found, now.histograms[each])) is not None
+            },
             sum(one.backlog for one in found),
         )
 
 
-def _spread(which: Spread, found: Iterable[Increase], now: Histogram) -> Histogram | None:
+def _histogram(which: HistogramName, found: Iterable[Increase], now: Histogram) -> Histogram | None:
     """Of the steps those whose bounds are today's; None where none has any."""
-    parts = (one.spread[which] for one in found if which in one.spread)
+    parts = (one.histograms[which] for one in found if which in one.histograms)
     return histograms.together(part for part in parts if part.bounds == now.bounds)
 
 
@@ -100,23 +104,23 @@ def _increases(before: Exposed, after: Exposed) -> dict[ModelKey, Increase]:
 
 
 def _shrank(then: ModelSeries, now: ModelSeries) -> bool:
-    return any(value < then.counted.get(each, value) for each, value in now.counted.items())
+    return any(value < then.counters.get(each, value) for each, value in now.counters.items())
 
 
 def _anew(now: ModelSeries) -> Increase:
-    return Increase(now.counted, now.spread, backlog(now))
+    return Increase(now.counters, now.histograms, backlog(now))
 
 
 def _grown(then: ModelSeries, now: ModelSeries) -> Increase:
-    either = then.counted.keys() | now.counted.keys()
-    both = then.spread.keys() & now.spread.keys()
+    either = then.counters.keys() | now.counters.keys()
+    both = then.histograms.keys() & now.histograms.keys()
     return Increase(
-        {each: now.counted.get(each, nan) - then.counted.get(each, nan) for each in either},
-        {each: histograms.increase(then.spread[each], now.spread[each]) for each in both},
+        {each: now.counters.get(each, nan) - then.counters.get(each, nan) for each in either},
+        {each: histograms.increase(then.histograms[each], now.histograms[each]) for each in both},
         backlog(now) - backlog(then),
     )
 
 
 def backlog(series: ModelSeries) -> float:
     """Return the requests that wait or run; NaN where nobody says how many wait."""
-    return series.gauged.get(Gauged.PENDING, nan) + series.gauged.get(Gauged.RUNNING, 0.0)
+    return series.gauges.get(GaugeName.PENDING, nan) + series.gauges.get(GaugeName.RUNNING, 0.0)

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from argosy.api.conditions import Reason
 from argosy.api.values.identity import PoolKey
-from argosy.autoscaling.decision import Decision, Room
+from argosy.autoscaling.decision import Decision, Headroom
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.devices import Devices, replicas_of
 from argosy.planning.demand.members import Members
@@ -25,7 +25,7 @@ class Grant:
 
     requested: int
     placed: int
-    room: Room
+    headroom: Headroom
     gpu_memory: int = 0
 
 
@@ -91,24 +91,24 @@ class _View:
 
     def grants(self, members: Members) -> dict[str, Grant]:
         found: dict[str, Grant] = {}
-        rooms: dict[str, Room] = {}
+        rooms: dict[str, Headroom] = {}
         for group in self.facts.groups:
             for demand in group.demands:
-                room = rooms[demand.model] = self._room(group.name, demand)
+                headroom = rooms[demand.model] = self._headroom(group.name, demand)
                 model, memory = members.models[demand.model], self.devices.smallest(demand.model)
-                found[model.identity] = Grant(model.spec.fewest_replicas, self._placed(demand.model), room, memory)
+                found[model.identity] = Grant(model.spec.fewest_replicas, self._placed(demand.model), headroom, memory)
         for name, ensemble in members.ensembles.items():
             runs = [model for model in members.runs[name] if model in rooms]
             placed = min((self._placed(model) for model in members.runs[name]), default=0)
-            room = structs.replace(rooms[runs[0]], instances=None) if runs else Room()
-            found[ensemble.identity] = Grant(ensemble.spec.fewest_replicas, placed, room)
+            headroom = structs.replace(rooms[runs[0]], instances=None) if runs else Headroom()
+            found[ensemble.identity] = Grant(ensemble.spec.fewest_replicas, placed, headroom)
         return found
 
-    def _room(self, group: str, demand: Demand) -> Room:
+    def _headroom(self, group: str, demand: Demand) -> Headroom:
         """The hoped plan says what is missing also of what made room for another."""
         instances, missing = self.devices.instances(demand), self.hopes.get(group) or self.lacks.get(group, "")
         more = max(0, self.hoped.get(demand.model, 0) - self._placed(demand.model))
-        return Room(instances, more, missing) if missing else Room(instances)
+        return Headroom(instances, more, missing) if missing else Headroom(instances)
 
     def _placed(self, model: str) -> int:
         return self.devices.replicas.get(model, 0)

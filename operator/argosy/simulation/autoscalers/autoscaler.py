@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from argosy.autoscaling.decision import NO_EJECTION, Allocation, Ejection, Room
+from argosy.autoscaling.decision import NO_EJECTION, Allocation, Ejection, Headroom
 from argosy.simulation.recorder import Recorder
 
 
@@ -25,12 +25,12 @@ class Seen:
     allocation: Allocation
     ready: int
     held: int
-    room: Room
+    headroom: Headroom
 
-    def within_room(self, replicas: int) -> Allocation:
+    def within_headroom(self, replicas: int) -> Allocation:
         """So many replicas, or as many as there is room for."""
-        if self.room.replicas is not None:
-            replicas = min(replicas, max(self.allocation.replicas, self.allocation.replicas + self.room.replicas))
+        if self.headroom.replicas is not None:
+            replicas = min(replicas, max(self.allocation.replicas, self.allocation.replicas + self.headroom.replicas))
         return structs.replace(self.allocation, replicas=replicas)
 
 

@@ -67,7 +67,7 @@ class Hpa:
         wanted = self._paced(seen.now, current, self._stabilized(seen.now, current, recommended))
         if wanted != current:
             self._changes.append((seen.now, wanted - current))
-        return seen.within_room(wanted)
+        return seen.within_headroom(wanted)
 
     def total(self, seen: Seen) -> float | None:
         """Return its metric, of all Pods together."""

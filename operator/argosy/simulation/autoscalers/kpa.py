@@ -89,4 +89,4 @@ class Kpa:
 
     def _sized(self, seen: Seen, wanted: int) -> Allocation:
         bounded = max(self._settings.min_replicas, min(self._settings.max_replicas, wanted))
-        return seen.within_room(bounded)
+        return seen.within_headroom(bounded)

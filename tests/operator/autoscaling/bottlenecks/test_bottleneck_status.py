@@ -1,6 +1,6 @@
 """What a status tells, and what a new operator knows from it."""
 
-from tests.operator.autoscaling.bottlenecks.scene import at
+from tests.operator.autoscaling.bottlenecks.inputs import at
 from tests.operator.autoscaling.bottlenecks.test_diagnose import kind, starved, well
 from tests.operator.planning.declared import gpu_node, model, pool
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.operator.autoscaling.bottlenecks.scene import FULL, IDLE, at, gpu, measured, model
+from tests.operator.autoscaling.bottlenecks.inputs import FULL, IDLE, at, gpu, measured, model
 
 from argosy.autoscaling.bottlenecks.bottleneck import BottleneckKind
 from argosy.autoscaling.bottlenecks.diagnose import Memory, diagnose

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.operator.autoscaling.bottlenecks.scene import FULL, IDLE, START, USED, ensemble, gpu, measured, model, stage
+from tests.operator.autoscaling.bottlenecks.inputs import FULL, IDLE, START, USED, ensemble, gpu, measured, model, stage
 
 from argosy.autoscaling.bottlenecks.bottleneck import BottleneckKind
 from argosy.autoscaling.bottlenecks.limiting import limiting_stage

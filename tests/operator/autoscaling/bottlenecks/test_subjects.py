@@ -1,6 +1,6 @@
 """From declared resources and measurements to subjects."""
 
-from tests.operator.autoscaling.bottlenecks.scene import measured
+from tests.operator.autoscaling.bottlenecks.inputs import measured
 from tests.operator.planning.declared import TENSOR, ensemble, model
 
 from argosy.autoscaling.bottlenecks.subject import Lever
