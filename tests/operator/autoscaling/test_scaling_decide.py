@@ -40,10 +40,11 @@ def test_down_comes_after_a_whole_stabilisation_window_only() -> None:
     assert member.allocation.replicas == 1
 
 
-def test_instances_come_before_replicas() -> None:
+def test_instances_replace_replicas_once_they_are_measured() -> None:
+    """They are tried with the replicas that are needed meanwhile, and cost no GPU."""
     member = bounded(max_instances=4)
-    for rate, instances in ((120, 1), (160, 2), (345, 3)):
-        member.under(rate, 60)
+    for rate, instances in ((120, 1), (160, 2), (400, 3)):
+        member.under(rate, 200)
         assert (member.allocation.replicas, member.allocation.instances) == (1, instances)
 
 
