@@ -14,7 +14,7 @@ _DEFAULT_EXAMPLES = 100
 
 def load_profiles() -> None:
     """Register the profiles and load the default one. Deadlines are off: they measure how busy the machine is."""
-    settings.register_profile("dev", deadline=None, max_examples=_DEFAULT_EXAMPLES)
+    settings.register_profile("dev", derandomize=False, deadline=None, max_examples=_DEFAULT_EXAMPLES)
     settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
     settings.register_profile("thorough", settings.get_profile("dev"), max_examples=10 * _DEFAULT_EXAMPLES)
     settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")

@@ -13,7 +13,6 @@ from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.out_of_memory import Lowered, lowered
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.recommend import Recommended, recommended, unserved
-from argosy.autoscaling.settings import MARGIN
 
 ANYWHERE = Headroom()
 
@@ -97,16 +96,19 @@ class Part(Struct, frozen=True):
         if self.load.rate > serving * self.options[-1].rate and (more := self._untried(memory)) is not None:
             return more
         if here is None:
-            needed_still = MARGIN * most > replicas * self.options[-1].rate
-            return self.options[enough] if down and not (self._is_on_trial(memory) and needed_still) else None
+            return self.options[enough] if down and not self._is_on_trial(memory) else None
         fewer = replicas < self.present.replicas and here < enough
         if here < needed or fewer or (down and here > enough):
             return self.options[enough]
         return None
 
     def _is_on_trial(self, memory: Memory) -> bool:
-        """Return whether it has more instances than were ever measured at work."""
-        return memory.estimates.engine is None and self.present.instances > memory.estimates.experience.busiest
+        """Return whether it has more instances than were ever measured at work, and not for a whole window yet."""
+        change, measured = memory.change, memory.measured.at
+        if memory.estimates.engine is not None or self.present.instances <= memory.estimates.experience.busiest:
+            return False
+        tried_s = (measured - change.at).total_seconds() if change is not None and measured is not None else 0.0
+        return tried_s <= self.policy.pace.stabilization_s
 
     def _here(self) -> int | None:
         """Return the present setting's index; None where it is not among those of use."""
