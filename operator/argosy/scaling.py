@@ -76,7 +76,7 @@ class Scaling:
         self._pools: dict[PoolKey, _Pool] = {}
 
     def measured(self, key: PoolKey, signals: PoolSignals) -> None:
-        """A pool was measured, or could not be."""
+        """Decide on what was measured of a pool, or on that it could not be."""
         pool = self._pools.get(key)
         if pool is not None and self._decide(pool, replace(signals, held=self._holding(key).held)):
             self._changed(key)
@@ -111,7 +111,7 @@ class Scaling:
         return Decided(pool.memory.decisions, pool.memory.reported_bottlenecks)
 
     def after(self, key: PoolKey, outcome: Outcome) -> None:
-        """A reconcile decided on this: what the next scaling rounds start from."""
+        """Take what a reconcile decided: what the next scaling rounds start from."""
         pool = self._pools.setdefault(key, _Pool())
         members = [each for each in outcome.valid.values() if isinstance(each, InferenceModel | Ensemble)]
         holding, pool.resources = self._holding(key), tuple(outcome.valid.values())
@@ -133,11 +133,11 @@ class Scaling:
         return [each for members, memory in pools for each in memory.estimated(members)]
 
     def forget(self, key: PoolKey) -> None:
-        """The pool is no more."""
+        """Forget a pool that was deleted."""
         self._pools.pop(key, None)
 
     def _decide(self, pool: _Pool, signals: PoolSignals) -> bool:
-        """Decide anew, once there is something to decide on. Whether anything material came of it."""
+        """Decide again, once there is something to decide on. Whether anything material came of it."""
         if pool.inputs is None:
             return False
         pool.signals = signals

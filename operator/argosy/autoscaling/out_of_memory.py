@@ -69,7 +69,7 @@ def _smaller(policy: Policy, allocation: Allocation, signals: Signals, memory: M
 
 
 def _even(failed: str, *least: str) -> str:
-    """That it failed with the least that there is of these, which say something."""
+    """Say that it failed with the least that there is of these, which say something."""
     parts = " and ".join(filter(None, least))
     return f"{failed} with {parts}" if parts else failed
 
@@ -80,8 +80,8 @@ def _failed(served: Served) -> Served:
 
 
 def _other(failed: Served, served: Served) -> str:
-    """What is other than it was when memory ran out, in words; nothing while any of that is still served, or where it
-    is not known.
+    """Return what is other than it was when memory ran out, in words; an empty text while any of that is still served, or
+    where it is not known.
     """
     if failed.versions and served.versions and not set(failed.versions) & set(served.versions):
         return f"version {_numbers(served.versions)} is served instead of {_numbers(failed.versions)}"

@@ -155,7 +155,7 @@ class Member:
             self.gpu_s += each.gone_s - each.asked_s
 
     def become_ready(self, replica: Replica) -> None:
-        """It takes requests from now on, those first that were held."""
+        """Let a replica take requests from now on, those first that were held."""
         if replica not in self.starting:
             return
         self.starting.remove(replica)

@@ -71,7 +71,7 @@ class _Simulation:
         heapq.heappush(self._events, (when, next(self._order), action))
 
     def _tick(self, looked: _Looked, when: float) -> None:
-        """It is measured, and once that is known, looked at."""
+        """Schedule the next measurement, and the look at it once it is known."""
         self._at(when - self._fleet.metrics_delay_s, partial(looked.member.advance, when - self._fleet.metrics_delay_s))
         self._at(when, partial(self._ticked, looked, when))
 

@@ -56,7 +56,7 @@ def diagnose(subject: Subject | None, memory: Memory, now: datetime) -> Memory:
 
 
 def _go_on(memory: Memory, still: Bottleneck | None, measured_at: datetime, now: datetime) -> Memory:
-    """What is told, while it is found, and a while after."""
+    """Return the report of a bottleneck, while it is found, and a while after."""
     assert memory.told is not None
     if still is None:
         gone = memory.last_found is None or now - memory.last_found >= GOES_AFTER

@@ -37,7 +37,7 @@ class Measure:
     detail: Callable[[Subject, Stage], str] = lambda *_: ""
 
     def sentence(self, value: float, subject: Subject, stage: Stage) -> str:
-        """`requests wait 64 % of their time for an instance`."""
+        """Return the finding in words: `requests wait 64 % of their time for an instance`."""
         return self.says.format(value=self.written(value)) + self.detail(subject, stage)
 
 
@@ -66,7 +66,7 @@ def _time_in_words(subject: Subject, stage: Stage) -> str:
 
 
 def _whole(subject: Subject) -> float | None:
-    """A request's time: as measured of the ensemble, else by the longest way through its stages."""
+    """Return a request's time: as measured of the ensemble, else by the longest way through its stages."""
     if subject.signals.latency.mean is not None:
         return subject.signals.latency.mean
     return longest_way(subject, [stage_time(stage) for stage in subject.stages])
@@ -119,13 +119,13 @@ def _largest_batch(_: Subject, stage: Stage) -> float | None:
 
 
 def _window_share(subject: Subject, stage: Stage) -> float | None:
-    """The window against what the SLO's longest percentile allows."""
+    """Return the window against what the SLO's longest percentile allows."""
     budget = _longest(subject)
     return None if budget is None else _ratio(stage.window_s, budget[1])
 
 
 def _over_budget(subject: Subject, _: Stage) -> float | None:
-    """The worst percentile's latency against what the SLO allows."""
+    """Return the worst percentile's latency against what the SLO allows."""
     worst = _worst_percentile(subject)
     return None if worst is None else worst[0]
 
@@ -142,7 +142,7 @@ def _worst_percentile(subject: Subject) -> tuple[float, str, float, float] | Non
 
 
 def _compute_against_budget(subject: Subject, _: Stage) -> float | None:
-    """Executing alone, of an ensemble on its longest way, against what the SLO's longest percentile allows."""
+    """Return the time of executing alone, of an ensemble on its longest way, against the SLO's longest percentile."""
     budget, compute = _longest(subject), _compute(subject)
     return None if budget is None else _ratio(compute, budget[1])
 
@@ -186,7 +186,7 @@ def _generates(stage: Stage) -> bool:
 
 
 def _engine_share(subject: Subject, stage: Stage) -> float | None:
-    """The engine's share of a request's time, seen from another stage."""
+    """Return the engine's share of a request's time, seen from another stage."""
     found = engine(subject)
     return None if found is None or found is stage else stage_share(subject, found)
 

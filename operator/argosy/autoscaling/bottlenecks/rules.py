@@ -58,12 +58,12 @@ class Rule:
 
 
 def over(measure: Measure, threshold: float) -> Test:
-    """It is more than this."""
+    """Return the test that a number is more than this."""
     return Test(measure, threshold, above=True)
 
 
 def under(measure: Measure, threshold: float) -> Test:
-    """It is less than this."""
+    """Return the test that a number is less than this."""
     return Test(measure, threshold, above=False)
 
 
@@ -164,7 +164,7 @@ def findings(subject: Subject, held: Key | None = None) -> tuple[Bottleneck, ...
 
 def _worst(rule: Rule, subject: Subject, held: Key | None) -> Bottleneck | None:
     def lost(stage: Stage) -> float:
-        """The time there, and more of it for the stage that was found before, so that two do not alternate."""
+        """Return the time there, and more of it for the stage that was found before, so that two do not alternate."""
         return (m.stage_time(stage) or 0.0) * (STAYS if held == (rule.kind, stage.name) else 1.0)
 
     found = max(_held_by(rule, subject, held), key=lost, default=None)

@@ -92,7 +92,7 @@ class _Inputs:
         )
 
     def _gpus(self, model: str) -> Iterator[GpuSignals]:
-        """What was measured of the GPUs that it sits on."""
+        """Return what was measured of the GPUs that it is on."""
         for server, indexes in self.placements.get(model, ()):
             for index in indexes:
                 if (gpu := self.gpus.get((server, index))) is not None:
@@ -105,7 +105,7 @@ def _latency(member: Member) -> dict[str, float]:
 
 
 def _in_order(ensemble: Ensemble) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Steps by index, each after those that write what it reads, with these."""
+    """Return steps by index, each after those that write what it reads, with these."""
     steps, done = ensemble.spec.steps, set[int]()
     writer = {tensor: index for index, step in enumerate(steps) for tensor in step.outputs.values()}
     reads = [{writer[name] for name in step.inputs.values() if name in writer} for step in steps]
@@ -119,12 +119,12 @@ def _in_order(ensemble: Ensemble) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 
 def _last(stages: tuple[Stage, ...]) -> tuple[int, ...]:
-    """The stages that no other reads."""
+    """Return the stages that no other reads."""
     read = {index for stage in stages for index in stage.reads}
     return tuple(index for index in range(len(stages)) if index not in read)
 
 
 def _shifted(stages: tuple[Stage, ...], by: int, reads: tuple[int, ...]) -> Iterator[Stage]:
-    """An ensemble's stages behind `by` others; its first ones read what the step reads."""
+    """Return an ensemble's stages behind `by` others; its first ones read what the step reads."""
     for stage in stages:
         yield replace(stage, reads=tuple(by + index for index in stage.reads) or reads)

@@ -57,7 +57,7 @@ def is_fresh(window: ServerWindow, clock: float) -> bool:
 
 
 def _parts(server: str, window: ServerWindow | None, clock: float) -> dict[str, list[tuple[int, Part]]]:
-    """The versions of each model that the server has been measured with twice, by the model's name."""
+    """Return the versions of each model that the server has been measured with twice, by the model's name."""
     found: dict[str, list[tuple[int, Part]]] = {}
     if window is None or not window.steps:
         return found

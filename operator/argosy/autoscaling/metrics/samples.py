@@ -157,7 +157,7 @@ def _series(sums: _Sums, bounds: dict[tuple[float, ...], tuple[float, ...]]) -> 
 
 
 def _bound(text: str) -> float:
-    """A bucket's bound; one that is no number is below all others, with which no histogram is sound."""
+    """Return a bucket's bound; one that is no number is below all others, with which no histogram is sound."""
     try:
         return inf if text == "+Inf" else float(text)
     except ValueError:

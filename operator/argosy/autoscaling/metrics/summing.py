@@ -115,7 +115,7 @@ def _failures(parts: Sequence[Part], reasons: Iterable[CounterName]) -> float | 
 
 
 def _arrivals(parts: Sequence[Part]) -> float | None:
-    """What ended, and what there is more of in queues and instances than when the window began."""
+    """Return what ended, and what there is more of in queues and instances than when the window began."""
     ended = (_rate(parts, CounterName.ANSWERED), _failures(parts, (*FAILURES, CounterName.CANCELED)))
     if ended[0] is None:
         return None

@@ -86,7 +86,7 @@ def _histogram(which: HistogramName, found: Iterable[Increase], now: Histogram) 
 
 
 def _within(steps: tuple[Step, ...], since: float) -> tuple[Step, ...]:
-    """The newest steps that together reach back to `since`."""
+    """Return the newest steps that together reach back to `since`."""
     first = next((index for index in reversed(range(len(steps))) if steps[index].since <= since), 0)
     return steps[first:]
 

@@ -61,7 +61,7 @@ def _bounds(member: Member, now: datetime, windows: bool, follows: bool) -> Boun
 
 
 def _replicas(member: Member, now: datetime) -> Bounds:
-    """The bounds of replicas alone: those of a person, or of the first schedule that holds now, or the spec's own."""
+    """Return the bounds of replicas: those of a person, of the first schedule that holds now, or the spec's own."""
     spec = member.spec
     if spec.replicas is not None:
         field = "spec.replicas"
@@ -101,7 +101,7 @@ def _devices(model: InferenceModel) -> int:
 
 
 def _longest_window(model: InferenceModel) -> float | None:
-    """The longest batching window that may be decided, in seconds; None where the spec decides."""
+    """Return the longest batching window that may be decided, in seconds; None where the spec decides."""
     spec = model.spec
     if spec.batching is None or spec.batching.max_queue_delay_microseconds:
         return None

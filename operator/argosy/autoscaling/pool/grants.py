@@ -105,7 +105,7 @@ class _View:
         return found
 
     def _headroom(self, group: str, demand: Demand) -> Headroom:
-        """The hoped plan says what is missing also of what made room for another."""
+        """Return the headroom; the plan with more says what is missing also where one made way for another."""
         instances, missing = self.devices.instances(demand), self.hopes.get(group) or self.lacks.get(group, "")
         more = max(0, self.hoped.get(demand.model, 0) - self._placed(demand.model))
         return Headroom(instances, more, missing) if missing else Headroom(instances)

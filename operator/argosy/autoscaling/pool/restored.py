@@ -51,7 +51,7 @@ def _lowering(status: OutOfMemoryStatus | None) -> Lowering | None:
 
 
 def _last_change(status: ScalingStatus | None) -> Change | None:
-    """The newest change that a status tells of."""
+    """Return the newest change that a status tells of."""
     newest = status.history[0] if status is not None and status.history else None
     at = _time(newest.time) if newest is not None else None
     if newest is None or at is None:

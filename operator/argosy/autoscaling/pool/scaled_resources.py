@@ -36,7 +36,7 @@ def policies(resources: Iterable[Resource], now: datetime) -> dict[str, Policy]:
 
 
 def _staged(ensembles: Iterable[Ensemble]) -> set[tuple[PoolKey, str]]:
-    """The models, by pool and name, that ensembles run which scale."""
+    """Return the models, by pool and name, that ensembles run which scale."""
     pools: dict[PoolKey, list[Ensemble]] = {}
     for each in ensembles:
         pools.setdefault(each.pool_key, []).append(each)

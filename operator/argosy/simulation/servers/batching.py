@@ -35,7 +35,7 @@ class BatchingServer:
         self.served = Served()
 
     def offer(self, arrivals: list[float], numbers: range) -> None:
-        """Requests by when they arrive; which they are makes no difference here."""
+        """Queue requests by when they arrive; which they are makes no difference here."""
         self._queue += arrivals
 
     def change(self, allocation: Allocation, now: float) -> None:

@@ -48,14 +48,14 @@ class EngineServer:
         self.served = Served()
 
     def offer(self, arrivals: list[float], numbers: range) -> None:
-        """Requests by when they arrive, and their places in the trace, which has their sizes."""
+        """Queue requests by when they arrive, and their places in the trace, which has their sizes."""
         self._waiting += zip(arrivals, numbers, strict=True)
 
     def change(self, allocation: Allocation, now: float) -> None:
-        """An engine has one instance and batches by itself."""
+        """Change nothing: an engine has one instance and batches by itself."""
 
     def unfinished(self, until: float) -> float:
-        """What it is busy with is counted as time passes."""
+        """Return nothing more: its work is counted as time passes."""
         return 0.0
 
     @property

@@ -33,7 +33,7 @@ class Server(Protocol):
     served: Served
 
     def offer(self, arrivals: list[float], numbers: range) -> None:
-        """Requests by when they arrive; `numbers` are their places in the trace."""
+        """Queue requests by when they arrive; `numbers` are their places in the trace."""
 
     def advance(self, until: float) -> None:
         """Start everything that starts up to then."""

@@ -9,7 +9,7 @@ from argosy.autoscaling.bottlenecks.bottleneck import Bottleneck, BottleneckKind
 from argosy.autoscaling.bottlenecks.diagnose import Memory, Told, diagnose
 from argosy.reconcile import reconcile
 from argosy.snapshot import FleetSnapshot
-from argosy.status.findings.bottleneck import bottleneck_status, remembered
+from argosy.status.findings.bottleneck import bottleneck_status, restored
 
 FOUND = Bottleneck("bert", BottleneckKind.STARVED_STAGE, "requests wait", "more instances", share=725)
 TOLD = Told(FOUND, since=at(0), measured_at=at(60))
@@ -36,7 +36,7 @@ def test_the_status_has_what_is_told() -> None:
 
 
 def test_another_operator_goes_on_from_the_status() -> None:
-    memory = remembered(bottleneck_status(TOLD), at(70))
+    memory = restored(bottleneck_status(TOLD), at(70))
     assert memory.told == TOLD
     assert kind(diagnose(starved(71), memory, at(71))) is BottleneckKind.STARVED_STAGE
     assert kind(diagnose(well(71), memory, at(71))) is BottleneckKind.STARVED_STAGE
@@ -47,5 +47,5 @@ def test_what_another_release_wrote_is_forgotten() -> None:
     written = bottleneck_status(TOLD)
     assert written is not None
     for change in ({"kind": "Unheard"}, {"since": "yesterday"}, {"since": None}):
-        assert remembered(written.model_copy(update=change), at(70)) == Memory()
-    assert remembered(None, at(70)) == Memory()
+        assert restored(written.model_copy(update=change), at(70)) == Memory()
+    assert restored(None, at(70)) == Memory()
