@@ -16,7 +16,7 @@ from tests.operator.planning import declared
 
 from argosy.api import ServingPool
 from argosy.cli.cluster.operator import operator
-from argosy.controller.metrics import Metrics
+from argosy.controller.metrics.metrics import Metrics
 from argosy.render.workloads import metadata
 from argosy.render.workloads.services import PORTS
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.chart.monitoring.files import ALERTS
 
 from argosy.autoscaling.bottlenecks.rules import RULES
-from argosy.controller.metrics import Metrics
+from argosy.controller.metrics.metrics import Metrics
 
 PAGES = ("explanation/bottlenecks.md", "monitoring.md")
 TEXT = "\n".join((Path(__file__).parents[2] / "docs" / page).read_text() for page in PAGES)
@@ -39,7 +39,7 @@ def test_all_alerts_are_reported_and_no_other() -> None:
 
 def test_what_the_operator_tells_of_scaling_is_reported() -> None:
     metrics = Metrics()
-    metrics.tell_of(list)
+    metrics.collect(list)
     names = {line.split()[2] for line in metrics.text().decode().splitlines() if line.startswith("# TYPE ")}
     ours = {name for name in names if re.match("argosy_(scaling_|bottleneck|ensemble_step)", name)}
     assert {name for row in rows("argosy_") for name in re.findall(r"`(\w+)`", row[0])} == ours

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from aiohttp import web
 
-from argosy.controller.metrics import Metrics
+from argosy.controller.metrics.metrics import Metrics
 
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -13,16 +13,16 @@ PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 class Health:
     """Answers the kubelet and Prometheus.
 
-    `trouble` says why this replica is of no use now; empty: it is. `notes` are what people should know although it is:
-    what it may not read, which nodes it cannot use.
+    `error` returns why this replica cannot work now, or the empty text. `notes` returns what people should know
+    although it works: what it may not read, which nodes it cannot use.
     """
 
-    def __init__(self, metrics: Metrics, trouble: Callable[[], str], notes: Callable[[], Iterable[str]]) -> None:
-        self._metrics, self._trouble, self._notes = metrics, trouble, notes
+    def __init__(self, metrics: Metrics, error: Callable[[], str], notes: Callable[[], Iterable[str]]) -> None:
+        self._metrics, self._error, self._notes = metrics, error, notes
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; port 0 takes a free one. The port. Raises OSError where it cannot be had."""
+        """Listen, and return the port; 0 takes a free one. Raises OSError where it cannot be used."""
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
@@ -35,18 +35,18 @@ class Health:
         return int(address[1])
 
     async def stop(self) -> None:
-        """Close it."""
+        """Stop listening."""
         if self._runner is not None:
             await self._runner.cleanup()
 
     async def _healthz(self, _: web.Request) -> web.Response:
-        """That the event loop turns."""
+        """Answer ok: the event loop turns."""
         return web.Response(text="ok\n")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        trouble = self._trouble()
-        lines = [trouble or "ok", *self._notes()]
-        return web.Response(text="\n".join(lines) + "\n", status=503 if trouble else 200)
+        error = self._error()
+        lines = [error or "ok", *self._notes()]
+        return web.Response(text="\n".join(lines) + "\n", status=503 if error else 200)
 
     async def _text(self, _: web.Request) -> web.Response:
         return web.Response(body=await asyncio.to_thread(self._metrics.text), headers={"Content-Type": PLAIN})

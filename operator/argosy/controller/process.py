@@ -23,11 +23,11 @@ from argosy.controller.events.announcer import Announcer, Recorder
 from argosy.controller.health import Health
 from argosy.controller.measuring.gatherer import Gatherer
 from argosy.controller.measuring.logins import Logins
-from argosy.controller.metrics import Metrics
-from argosy.controller.reconciler import Reconciler, holding
+from argosy.controller.metrics.metrics import Metrics
 from argosy.controller.resources.feed import ResourceFeed
 from argosy.controller.resources.parsed_body import ParsedBody, parsed_body
 from argosy.controller.resources.store import Store
+from argosy.controller.rounds.reconciler import Reconciler, holding
 from argosy.controller.workqueue import Workqueue
 from argosy.render.workloads import Images, LatestRevisions, managed_selector
 from argosy.scaling import Scaling
@@ -73,17 +73,17 @@ class Operator:
         self._metrics = Metrics()
         self._store = Store()
         self._scaling: Scaling | None = None
-        self._metrics.tell_of(self._store.members, lambda: self._scaling.learnt() if self._scaling is not None else [])
+        self._metrics.collect(self._store.members, lambda: self._scaling.learnt() if self._scaling is not None else [])
         self._workqueue: Workqueue | None = None
         self._stop = asyncio.Event()
         self._cache: ClusterCache | None = None
         self._feed: ResourceFeed | None = None
-        self._trouble, self._admission_error = "starting", ""
+        self._error, self._admission_error = "starting", ""
 
     async def run(self) -> int:
-        """Act until a signal comes or leadership is lost. The exit code. Raises StartError, CredentialsError."""
+        """Act until stopped, or the lease is lost. Return the exit status. Raises StartError, CredentialsError."""
         self._listen_to_signals()
-        health = Health(self._metrics, lambda: self._trouble, self._notes)
+        health = Health(self._metrics, lambda: self._error, self._notes)
         try:
             log.info("listening on port %d: /healthz /readyz /metrics", await self._listen(health))
             async with Connection.open(self._options.kubeconfig, on_request=self._metrics.request) as connection:
@@ -123,7 +123,7 @@ class Operator:
             await elector.release()
 
     def _failed(self, ended: asyncio.Task[Any], lost: bool) -> int:
-        """Nobody stopped it: say why it ends."""
+        """Log why it ends though it was not stopped. Return the exit status."""
         if lost:
             log.error("the lease %s/%s is lost: another replica acts now; this one starts again", *self._options.lease)
         for error in _leaves(ended.exception()):
@@ -133,11 +133,11 @@ class Operator:
 
     async def _await_crds(self, connection: Connection) -> None:
         while problems := await _crd_problems(connection):
-            if "; ".join(problems) != self._trouble:
-                self._trouble = "; ".join(problems)
-                log.error("%s", self._trouble)
+            if "; ".join(problems) != self._error:
+                self._error = "; ".join(problems)
+                log.error("%s", self._error)
             await asyncio.sleep(CRDS_AGAIN_S)
-        self._trouble = ""
+        self._error = ""
 
     async def _admission(self, connection: Connection) -> None:
         """Answer reviews in every replica, whether it leads or stands by."""
@@ -153,8 +153,8 @@ class Operator:
         log.info("leading")
 
     async def _act(self, connection: Connection) -> None:
-        found = await answered(lambda: offered(connection), "what the API server offers")
-        cluster = replace(found, build_priority_class=self._options.build_priority_class)
+        supported = await answered(lambda: offered(connection), "what the API server offers")
+        cluster = replace(supported, build_priority_class=self._options.build_priority_class)
         cache = self._cache = ClusterCache(connection, cluster, self._options.namespaces, self._mark)
         feed = self._feed = ResourceFeed(connection, self._options.namespaces, self._seen, self._ended)
         announcer, applier = Announcer(Recorder(connection)), Applier(connection, cache)
@@ -171,7 +171,7 @@ class Operator:
         self._workqueue = Workqueue(reconciler.reconcile, pools, self._metrics, self._options.resync_s)
         async with asyncio.TaskGroup() as tasks:
             for body in await answered(lambda: self._former(connection), "the ControllerRevisions"):
-                self._store.recall(parsed_body(body))
+                self._store.restore(parsed_body(body))
             tasks.create_task(cache.run())
             tasks.create_task(feed.run())
             await cache.synced()
@@ -181,7 +181,7 @@ class Operator:
             tasks.create_task(gatherer.run())
 
     async def _former(self, connection: Connection) -> list[dict[str, Any]]:
-        """The form of each resource that was last acted upon."""
+        """Return the revision of each resource that was last acted upon."""
         selectors = {"labelSelector": managed_selector()}
         latest = LatestRevisions()
         for namespace in self._options.namespaces or ("",):
@@ -200,7 +200,7 @@ class Operator:
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
 
     def _notes(self) -> list[str]:
-        """What cannot be read or used, for people who ask /readyz."""
+        """Return what cannot be read or used, for people who read /readyz."""
         errors = {**(self._cache.troubles if self._cache else {}), **(self._feed.errors if self._feed else {})}
         if self._admission_error:
             errors["admission"] = self._admission_error
@@ -224,10 +224,10 @@ async def _crd_problems(connection: Connection) -> list[str]:
 
 
 def _leaves(error: BaseException | None) -> Iterator[BaseException]:
-    """What went wrong, out of the groups that it was put into."""
+    """Yield the errors that groups of errors contain."""
     if isinstance(error, BaseExceptionGroup):
-        for each in error.exceptions:
-            yield from _leaves(each)
+        for inner in error.exceptions:
+            yield from _leaves(inner)
     elif error is not None:
         yield error
 
@@ -244,11 +244,11 @@ async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> bool:
-    """Do `work` unless `stop` comes first. Whether it was done."""
+    """Do `work` unless `stop` comes first. Return whether it was done."""
     task, stopping = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
     done, _ = await asyncio.wait((task, stopping), return_when=asyncio.FIRST_COMPLETED)
-    for each in (task, stopping):
-        each.cancel()
+    for pending in (task, stopping):
+        pending.cancel()
     await asyncio.gather(task, stopping, return_exceptions=True)
     if task in done:
         task.result()
@@ -256,5 +256,5 @@ async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> bool:
 
 
 def _identity() -> str:
-    """This replica's name on the lease: in a Pod its name, with the process's id against namesakes."""
+    """Return this replica's name on the lease: the Pod's or the machine's, with the process's id to make it unique."""
     return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.getpid()}"

@@ -25,16 +25,16 @@ RETRY_FIRST_S, RETRY_MOST_S = 0.5, 30.0
 
 
 class Meter(Protocol):
-    """What is told of rounds; `metrics.Metrics` counts them."""
+    """Counts rounds; `Metrics` does."""
 
     def began(self, waited_s: float) -> None:
-        """A round began, this long after its first mark."""
+        """Observe how long a round waited after its first mark."""
 
     def ended(self, took_s: float, failed: bool) -> None:
-        """A round ended."""
+        """Count a round that ended."""
 
     def waiting(self, pools: int) -> None:
-        """So many pools are marked."""
+        """Set how many pools are marked."""
 
 
 Round = Callable[[PoolKey], Awaitable[datetime | None]]
@@ -50,7 +50,7 @@ class Workqueue:
         self._tasks: asyncio.TaskGroup | None = None
 
     def add(self, pool: PoolKey | None) -> None:
-        """Something changed that concerns a pool, by its key; None concerns every pool."""
+        """Mark a pool, by its key, for a round; None marks every pool."""
         for key in self._pools() if pool is None else {pool}:
             item = self._items.get(key)
             if item is None:
@@ -72,7 +72,7 @@ class Workqueue:
                 self.add(None)
 
     async def _serve(self, item: "_Item") -> None:
-        """Rounds of one pool, until it is neither declared nor has anything left."""
+        """Run rounds of one pool, until it is neither declared nor has objects left."""
         pause = 0.0
         while item.marked or item.key in self._pools():
             await item.wait()
@@ -83,7 +83,7 @@ class Workqueue:
             took = time.monotonic() - began
             item.come_back(wake)
             self._meter.ended(took, item.failures > 0)
-            self._meter.waiting(sum(each.marked for each in self._items.values()))
+            self._meter.waiting(sum(other.marked for other in self._items.values()))
             pause = min(took / 4, PAUSE_MOST_S)  # a pool in a storm of events leaves some time to others
         del self._items[item.key]
 
@@ -115,13 +115,13 @@ class _Item:
         return self._event.is_set()
 
     def mark(self) -> None:
-        """A round is due."""
+        """Mark the pool: a round is due."""
         if not self._event.is_set():
             self._since = time.monotonic()
             self._event.set()
 
     def taken(self) -> float:
-        """The round begins: when its first mark came."""
+        """Clear the mark as a round begins. Return when it was set."""
         self._event.clear()
         return self._since
 
@@ -147,11 +147,14 @@ class _Item:
         self._wake = None if after is None else time.monotonic() + after
 
     def failed(self, error: Exception) -> None:
-        """A round failed."""
+        """Count a failed round, and choose the pause before the next one."""
         self.failures += 1
-        asked = error.retry_after_s if isinstance(error, ApiError) else None
+        requested_pause = error.retry_after_s if isinstance(error, ApiError) else None
         pause = backoff_s(self.failures, RETRY_FIRST_S, RETRY_MOST_S) * random.uniform(0.8, 1.2)
-        self.pause_s, self.goes_on = pause if asked is None else min(asked, RETRY_MOST_S), asked is not None
+        self.pause_s, self.goes_on = (
+            pause if requested_pause is None else min(requested_pause, RETRY_MOST_S),
+            requested_pause is not None,
+        )
 
 
 def _bug(error: Exception) -> bool:

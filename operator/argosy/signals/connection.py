@@ -119,7 +119,7 @@ def _deepest(error: BaseException) -> str:
     """What the system said, such as `Connection refused`; around it stand the question's whole URL and addresses in
     memory.
     """
-    said, cause = "", error
+    reason, cause = "", error
     while (cause := cause.__cause__ or cause.__context__) is not None:  # type: ignore[assignment]
-        said = getattr(cause, "strerror", None) or said
-    return shortened(said or str(error), _LONGEST_REASON)
+        reason = getattr(cause, "strerror", None) or reason
+    return shortened(reason or str(error), _LONGEST_REASON)

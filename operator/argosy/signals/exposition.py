@@ -2,7 +2,7 @@
 
 prometheus-client has a parser too, and tests hold this one to it. That one looks at each character, which takes
 seconds for what a thousand models expose; this one takes the buckets of a histogram together, looks once at labels that
-many lines have, and passes over metrics that nobody asks for. What is not as usual it takes line by line.
+many lines have, and skips metrics that are not read. What is not as usual it takes line by line.
 """
 
 import re
@@ -30,39 +30,39 @@ class ExpositionError(Exception):
 
 def samples(text: str) -> Iterator[Sample | Buckets]:
     """Yield those that are read of a server. Raises ExpositionError."""
-    known: dict[str, Mapping[str, str] | None] = {}
+    cached: dict[str, Mapping[str, str] | None] = {}
     at = 0
     while at < len(text):
         end = _line_end(text, at)
         line = text[at:end]
         name, _, rest = line.partition("{")
-        found: Sample | Buckets | None = None
+        sample: Sample | Buckets | None = None
         if name in _BUCKETS:
-            found, end = _buckets(text, at, end, known)
+            sample, end = _buckets(text, at, end, cached)
         elif name in SAMPLE_NAMES:
-            found = _usual(name, rest, known)
-        if found is None:
-            found = _sample(text, line, at)
-        if found is not None:
-            yield found
+            sample = _usual(name, rest, cached)
+        if sample is None:
+            sample = _sample(text, line, at)
+        if sample is not None:
+            yield sample
         at = end + 1
 
 
-def _usual(name: str, rest: str, known: dict[str, Mapping[str, str] | None]) -> Sample | None:
-    """A line as nearly all are, where it is one: its labels are those of many others, and only its value follows."""
+def _usual(name: str, rest: str, cached: dict[str, Mapping[str, str] | None]) -> Sample | None:
+    """Return the sample of a usual line: labels that many lines have, and a value. None for any other line."""
     text, _, value = rest.rpartition("} ")
-    labels, found = _known(text, known), _number(value)
-    return Sample(name, labels, found) if labels is not None and found is not None else None
+    labels, number = _cached_labels(text, cached), _number(value)
+    return Sample(name, labels, number) if labels is not None and number is not None else None
 
 
-def _buckets(text: str, at: int, end: int, known: dict[str, Mapping[str, str] | None]) -> tuple[Buckets | None, int]:
+def _buckets(text: str, at: int, end: int, cached: dict[str, Mapping[str, str] | None]) -> tuple[Buckets | None, int]:
     """Those of one histogram, whose first line is from `at` to `end`, and where their last line ends. None where they
     have to be looked at one by one: where the bound is not the last label, there is a time behind a value, or a line
     between them.
     """
     name, _, rest = text[at:end].partition("{")
     inner, le, _ = rest.rpartition(_LE)
-    labels = _known(inner, known) if le else None
+    labels = _cached_labels(inner, cached) if le else None
     before = f"{name}{{{inner}{le}"
     last = text.find(f'{before}+Inf"}} ', at, at + _FAR) if labels is not None else -1
     if labels is None or last < 0:
@@ -94,38 +94,38 @@ def _sample(text: str, line: str, at: int) -> Sample | None:
     name = _NAME.match(line)
     if name is None or name[0] not in SAMPLE_NAMES:
         return None
-    found = _LINE.fullmatch(line)
-    value = _number(found[2]) if found is not None else None
-    labels = _labels(found[1] or "") if found is not None else None
+    match = _LINE.fullmatch(line)
+    value = _number(match[2]) if match is not None else None
+    labels = _labels(match[1] or "") if match is not None else None
     if value is None or labels is None:
         number = text.count("\n", 0, at) + 1
         raise ExpositionError(f"its metrics cannot be read: line {number} is {line[:200]!r}")
     return Sample(name[0], labels, value)
 
 
-def _known(text: str, known: dict[str, Mapping[str, str] | None]) -> Mapping[str, str] | None:
-    """The labels of a text, looked at once."""
-    if text not in known:
-        known[text] = _labels(text)
-    return known[text]
+def _cached_labels(text: str, cached: dict[str, Mapping[str, str] | None]) -> Mapping[str, str] | None:
+    """Return the labels of a text, parsed once."""
+    if text not in cached:
+        cached[text] = _labels(text)
+    return cached[text]
 
 
 def _labels(text: str) -> Mapping[str, str] | None:
     """None where that is not what labels are."""
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     end = 0
     while end < len(text):
         label = _LABEL.match(text, end)
         if label is None:
-            return found if not text[end:].strip() else None
+            return labels if not text[end:].strip() else None
         value = label[2]
-        found[label[1]] = _ESCAPE.sub(_unescaped, value) if "\\" in value else value
+        labels[label[1]] = _ESCAPE.sub(_unescaped, value) if "\\" in value else value
         end = label.end()
-    return found
+    return labels
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    """What no escape is known for stays as it is."""
+    """Return the escaped character; what is no escape stays as it is."""
     return _ESCAPED.get(match[1], match[0])
 
 

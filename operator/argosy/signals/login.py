@@ -11,24 +11,24 @@ KEYS = ("token", "username", "password")
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A token, or a username and a password, or nothing. `trouble`: why it is not known, and the way out."""
+    """A token, or a username and a password, or nothing. `error`: why it is not known, and the way out."""
 
     token: str = field(default="", repr=False)
     username: str = ""
     password: str = field(default="", repr=False)
-    trouble: str = ""
+    error: str = ""
 
 
 def login_of(name: str, secret: Mapping[str, Any]) -> Login:
     """Return what the Secret of this name (`namespace/name`) holds; `secret` is its body."""
     data = secret.get("data") or {}
     try:
-        found = {key: base64.b64decode(data[key], validate=True).decode().strip() for key in KEYS if data.get(key)}
+        values = {key: base64.b64decode(data[key], validate=True).decode().strip() for key in KEYS if data.get(key)}
     except (Error, ValueError, TypeError) as error:
-        return Login(trouble=f"Secret {name} cannot be read: {error}")
-    if "token" in found:
-        return Login(token=found["token"])
-    if "username" in found and "password" in found:
-        return Login(username=found["username"], password=found["password"])
+        return Login(error=f"Secret {name} cannot be read: {error}")
+    if "token" in values:
+        return Login(token=values["token"])
+    if "username" in values and "password" in values:
+        return Login(username=values["username"], password=values["password"])
     there = ", ".join(sorted(data)) or "nothing"
-    return Login(trouble=f"Secret {name} has neither token nor username and password, but {there}")
+    return Login(error=f"Secret {name} has neither token nor username and password, but {there}")

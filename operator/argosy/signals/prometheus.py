@@ -35,12 +35,12 @@ QueryKey = tuple[str, str]
 
 @dataclass(slots=True)
 class _Answers:
-    """What was answered, Pod by Pod and query by query; `trouble` is why not all of it."""
+    """What was answered, Pod by Pod and query by query; `error` is why not all of it."""
 
     exposed: dict[str, list[Exposed]] = field(default_factory=dict)
     values: dict[QueryKey, float] = field(default_factory=dict)
     wrong: dict[QueryKey, str] = field(default_factory=dict)
-    trouble: str = ""
+    error: str = ""
 
 
 class PrometheusSource:
@@ -50,71 +50,69 @@ class PrometheusSource:
         self._url, self._login, self._all_s = url, login or Login(), all_s
         self._connection = PrometheusConnection(url, self._login, timeout_s)
         self._windows: dict[str, ServerWindow] = {}
-        self._asked: datetime | None = None
+        self._answered_at: datetime | None = None
         self._running: asyncio.Future[_Answers] | None = None
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
-        """See `SignalSource`."""
         answers = await self._answers(pool, now)
         servers = {target.pod: target.server for target in pool.targets}
-        kept = {server: self._windows[server] for server in servers.values() if server in self._windows}
-        came = {servers[pod]: each for pod, each in answers.exposed.items() if pod in servers}
+        retained = {server: self._windows[server] for server in servers.values() if server in self._windows}
+        came = {servers[pod]: exposed for pod, exposed in answers.exposed.items() if pod in servers}
         clock = now.timestamp()
 
         def understood() -> tuple[dict[str, ServerWindow], PoolSignals]:
-            windows = _with(kept, came)
+            windows = _with(retained, came)
             return windows, pool_signals(pool, windows, clock, now, f"Prometheus {self._url}")
 
         # In a thread, as of a thousand models it takes a tenth of a second.
-        self._windows, known = await asyncio.to_thread(understood)
-        trouble = answers.trouble or _unmeasured(pool, self._windows, clock)
-        unasked = {(query.member, query.name): trouble for query in pool.queries}
+        self._windows, signals = await asyncio.to_thread(understood)
+        error = answers.error or _unmeasured(pool, self._windows, clock)
+        unasked = {(query.member, query.name): error for query in pool.queries}
         wrong = {key: why for key, why in {**unasked, **answers.wrong}.items() if key not in answers.values}
-        return replace(known, queries=answers.values, query_errors=wrong, trouble=trouble)
+        return replace(signals, queries=answers.values, query_errors=wrong, trouble=error)
 
     async def close(self) -> None:
-        """See `SignalSource`."""
         self._connection.close()
 
     async def _answers(self, pool: PoolTargets, now: datetime) -> _Answers:
-        """Those that come in time; a question that is under way is not asked a second time."""
-        if self._login.trouble:
-            return _Answers(trouble=self._login.trouble)
+        """Return the answers that come in time; a query that is under way is not sent a second time."""
+        if self._login.error:
+            return _Answers(error=self._login.error)
         if self._running is None or self._running.done():
-            known = {t.pod: self._windows[t.server].latest.at for t in pool.targets if t.server in self._windows}
-            questions = list(self._questions(pool, known, now))
-            nothing = all(now.timestamp() - at > STALE_S for at in known.values())
-            self._running = self._connection.submit(lambda ask: _asked(ask, pool, questions, nothing))
+            newest = {t.pod: self._windows[t.server].latest.at for t in pool.targets if t.server in self._windows}
+            questions = list(self._questions(pool, newest, now))
+            nothing = all(now.timestamp() - at > STALE_S for at in newest.values())
+            self._running = self._connection.submit(lambda ask: _send(ask, pool, questions, nothing))
         done, _ = await asyncio.wait({self._running}, timeout=self._all_s)
         if not done:
-            return _Answers(trouble=f"{self._url} has not answered all questions within {self._all_s:g} s")
+            return _Answers(error=f"{self._url} has not answered all questions within {self._all_s:g} s")
         answers, self._running = self._running.result(), None
-        if not answers.trouble:
-            self._asked = now
+        if not answers.error:
+            self._answered_at = now
         return answers
 
-    def _questions(self, pool: PoolTargets, known: Mapping[str, float], now: datetime) -> Iterator[str]:
+    def _questions(self, pool: PoolTargets, newest: Mapping[str, float], now: datetime) -> Iterator[str]:
         """For the samples of all Pods since the newest that is known of each, or since the last question."""
         pods = sorted(target.pod for target in pool.targets if target.pod)
-        since_asked = FIRST_S if self._asked is None else (now - self._asked).total_seconds()
-        for some in batches([pod for pod in pods if pod in known], PODS_AT_ONCE):
-            oldest = now.timestamp() - min(known[pod] for pod in some)
-            yield series_query(pool.pool.namespace, some, min(FIRST_S, max(oldest, since_asked, 0.0) + SLACK_S))
-        for some in batches([pod for pod in pods if pod not in known], PODS_AT_ONCE):
+        since_answer = FIRST_S if self._answered_at is None else (now - self._answered_at).total_seconds()
+        for some in batches([pod for pod in pods if pod in newest], PODS_AT_ONCE):
+            oldest = now.timestamp() - min(newest[pod] for pod in some)
+            yield series_query(pool.pool.namespace, some, min(FIRST_S, max(oldest, since_answer, 0.0) + SLACK_S))
+        for some in batches([pod for pod in pods if pod not in newest], PODS_AT_ONCE):
             yield series_query(pool.pool.namespace, some, FIRST_S)
 
 
-def _asked(ask: Ask, pool: PoolTargets, questions: Sequence[str], nothing_known: bool) -> _Answers:
-    """All questions, one after the other, until none is answered any more."""
+def _send(ask: Ask, pool: PoolTargets, questions: Sequence[str], nothing_fresh: bool) -> _Answers:
+    """Send all queries, one after the other, until one is not answered."""
     answers = _Answers()
     try:
         for question in questions:
             answers.exposed |= readings(_series(ask(question)))
-        if questions and nothing_known and not answers.exposed:
-            answers.trouble = _why_nothing(ask, pool.pool.namespace)
+        if questions and nothing_fresh and not answers.exposed:
+            answers.error = _why_nothing(ask, pool.pool.namespace)
         _ask_queries(ask, pool, answers)
     except (PrometheusError, AnswerError) as error:
-        answers.trouble = str(error)
+        answers.error = str(error)
     return answers
 
 
@@ -125,21 +123,21 @@ def _series(answer: object) -> Sequence[Mapping[str, object]]:
 
 
 def _ask_queries(ask: Ask, pool: PoolTargets, answers: _Answers) -> None:
-    """Each text once, however many members name it."""
-    told: dict[str, float | str] = {}
+    """Send each text once, however many members name it."""
+    results: dict[str, float | str] = {}
     for query in pool.queries:
         text = filled_in(query, pool)
-        if text not in told:
-            told[text] = _value(ask, text)
-        found = told[text]
-        if isinstance(found, str):
-            answers.wrong[query.member, query.name] = found
+        if text not in results:
+            results[text] = _value(ask, text)
+        result = results[text]
+        if isinstance(result, str):
+            answers.wrong[query.member, query.name] = result
         else:
-            answers.values[query.member, query.name] = found
+            answers.values[query.member, query.name] = result
 
 
 def _value(ask: Ask, text: str) -> float | str:
-    """The query's value, or why it has none. Raises PrometheusError where no other would be answered either."""
+    """Return the query's value, or why it has none. Raises PrometheusError where no other would be answered either."""
     try:
         return only_value(ask(text))
     except AnswerError as error:
@@ -151,7 +149,7 @@ def _value(ask: Ask, text: str) -> float | str:
 
 
 def _why_nothing(ask: Ask, namespace: str) -> str:
-    """It has nothing of the pool's Pods: whether it scrapes other things, or did so before."""
+    """Return why Prometheus has nothing of the pool's Pods: whether it scrapes others, or did so before."""
     missing = f"it has nothing of the pool's Pods (labels namespace={namespace!r} and pod) in the last minutes"
     try:
         newest = only_value(ask(newest_query(namespace)))
@@ -167,13 +165,13 @@ def _why_nothing(ask: Ask, namespace: str) -> str:
 
 
 def _with(windows: Mapping[str, ServerWindow], exposed: Mapping[str, Sequence[Exposed]]) -> dict[str, ServerWindow]:
-    """With the readings, oldest first; of the clock of Prometheus, which may have been set back, the newest counts."""
-    found = dict(windows)
+    """Add the readings, oldest first; Prometheus's clock may have been set back, so the newest counts."""
+    updated = dict(windows)
     for server, readings_ in exposed.items():
         for reading in readings_:
-            before = found.get(server)
-            found[server] = ServerWindow(reading) if before is None else before.after(reading)
-    return found
+            before = updated.get(server)
+            updated[server] = ServerWindow(reading) if before is None else before.after(reading)
+    return updated
 
 
 def _unmeasured(pool: PoolTargets, windows: Mapping[str, ServerWindow], clock: float) -> str:
@@ -184,5 +182,5 @@ def _unmeasured(pool: PoolTargets, windows: Mapping[str, ServerWindow], clock: f
     if first.server not in windows:
         return f"{len(missing)} of {len(pool.targets)} servers are not known to it, {first.server} (Pod {first.pod})"
     age = clock - windows[first.server].latest.at
-    said = f"{age:.0f} s old" if age > 0 else f"{-age:.0f} s in the future; do the clocks agree?"
-    return f"of {len(missing)} of {len(pool.targets)} servers the newest values are {said} ({first.server})"
+    age_text = f"{age:.0f} s old" if age > 0 else f"{-age:.0f} s in the future; do the clocks agree?"
+    return f"of {len(missing)} of {len(pool.targets)} servers the newest values are {age_text} ({first.server})"

@@ -51,18 +51,18 @@ def readings(answer: Sequence[Mapping[str, Any]]) -> dict[str, list[Exposed]]:
     All samples of one scrape have its time, by which they come together again. Where two jobs scrape one Pod, the one
     that reads more of it is taken.
     """
-    found: dict[str, dict[tuple[str, ...], dict[float, list[Sample]]]] = {}
+    scraped: dict[str, dict[tuple[str, ...], dict[float, list[Sample]]]] = {}
     try:
         for series in answer:
             labels, values = series["metric"], series["values"]
-            target = tuple(labels.get(each, "") for each in _TARGET_LABELS)
-            scrapes = found.setdefault(labels["pod"], {}).setdefault(target, {})
+            target = tuple(labels.get(label, "") for label in _TARGET_LABELS)
+            scrapes = scraped.setdefault(labels["pod"], {}).setdefault(target, {})
             name = labels["__name__"]
             for at, value in values:
                 scrapes.setdefault(float(at), []).append(Sample(name, labels, float(value)))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise AnswerError(f"what it answers is no range of samples ({type(error).__name__}: {error})") from error
-    return {pod: [exposed(of, at) for at, of in sorted(_fullest(targets).items())] for pod, targets in found.items()}
+    return {pod: [exposed(of, at) for at, of in sorted(_fullest(targets).items())] for pod, targets in scraped.items()}
 
 
 def _fullest(targets: Mapping[tuple[str, ...], dict[float, list[Sample]]]) -> dict[float, list[Sample]]:
@@ -74,7 +74,7 @@ def only_value(answer: Any) -> float:
     is.
     """
     try:
-        values = [answer] if _is_pair(answer) else [each["value"] for each in answer]
+        values = [answer] if _is_pair(answer) else [element["value"] for element in answer]
         numbers = [float(value) for _, value in values]
     except (KeyError, TypeError, ValueError) as error:
         raise AnswerError("it answers no number; ask for a scalar or an instant vector") from error

@@ -47,32 +47,34 @@ class Scraper:
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
         """See `SignalSource`."""
-        places, began = asyncio.Semaphore(AT_ONCE), self._clock()
-        found = await asyncio.gather(*(self._measured(target, places) for target in pool.targets))
+        slots, began = asyncio.Semaphore(AT_ONCE), self._clock()
+        results = await asyncio.gather(*(self._measured(target, slots) for target in pool.targets))
         troubles = {
-            target.server: result for target, result in zip(pool.targets, found, strict=True) if isinstance(result, str)
+            target.server: result
+            for target, result in zip(pool.targets, results, strict=True)
+            if isinstance(result, str)
         }
         clock = self._clock()
         now += timedelta(seconds=clock - began)  # both clocks of one moment: what is not new is told with its old time
 
         def understood() -> tuple[dict[str, ServerWindow], PoolSignals]:
-            windows = self._after(pool, found)
+            windows = self._after(pool, results)
             return windows, pool_signals(pool, windows, clock, now, "the servers' own metrics")
 
         # In a thread: of a thousand models it takes a tenth of a second.
-        self._windows, known = await asyncio.to_thread(understood)
+        self._windows, signals = await asyncio.to_thread(understood)
         unanswerable = {(query.member, query.name): NO_PROMETHEUS for query in pool.queries}
-        return replace(known, trouble=_summary(troubles, len(pool.targets)), query_errors=unanswerable)
+        return replace(signals, trouble=_summary(troubles, len(pool.targets)), query_errors=unanswerable)
 
     async def close(self) -> None:
         """See `SignalSource`."""
         await self._client.aclose()
 
-    def _after(self, pool: PoolTargets, found: Sequence[Exposed | str]) -> dict[str, ServerWindow]:
-        """The windows of the pool's servers, with what was found now."""
+    def _after(self, pool: PoolTargets, results: Sequence[Exposed | str]) -> dict[str, ServerWindow]:
+        """Return the windows of the pool's servers, with the results of this reading."""
         return {
             target.server: window
-            for target, result in zip(pool.targets, found, strict=True)
+            for target, result in zip(pool.targets, results, strict=True)
             if (window := self._window(target, result)) is not None
         }
 
@@ -82,12 +84,12 @@ class Scraper:
             return before
         return ServerWindow(result) if before is None else before.after(result)
 
-    async def _measured(self, target: Target, places: asyncio.Semaphore) -> Exposed | str:
-        """What a server exposes, or why that is not known."""
+    async def _measured(self, target: Target, slots: asyncio.Semaphore) -> Exposed | str:
+        """Return what a server exposes, or why it cannot be read."""
         if not target.url:
             return "it has no address yet"
         try:
-            async with places, asyncio.timeout(self._timeout_s):
+            async with slots, asyncio.timeout(self._timeout_s):
                 at = self._clock()
                 text = await self._text(target.url)
             return await _parsed(text, at)

@@ -1,4 +1,4 @@
-"""Who tells what was measured."""
+"""The source of measurements."""
 
 from datetime import datetime
 from typing import Protocol
@@ -10,11 +10,11 @@ from argosy.autoscaling.metrics.targets import PoolTargets
 class SignalSource(Protocol):
     """Reads one pool, again and again: rates are over the time between readings, which it remembers.
 
-    What activators hold is not measured: whoever knows their words adds it.
+    Requests that activators hold are not measured: they are added from the activators' reports.
     """
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
-        """Return what is known now. It never raises for what it is told or not told: `trouble` says what is wrong."""
+        """Return what is known now. It never raises for what it reads or cannot read: `trouble` says what is wrong."""
 
     async def close(self) -> None:
         """Let connections go."""

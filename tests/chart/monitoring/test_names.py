@@ -12,7 +12,7 @@ import pytest
 from tests.chart.monitoring.files import DASHBOARDS, EVERY_RULE, RECORDS, expressions, variables
 
 from argosy.autoscaling.metrics.metricnames import SAMPLE_NAMES
-from argosy.controller.metrics import Metrics
+from argosy.controller.metrics.metrics import Metrics
 from argosy_agent.activator.metrics import Metrics as ActivatorMetrics
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
@@ -41,7 +41,7 @@ def of_servers() -> dict[str, str]:
 def of_the_operator() -> dict[str, str]:
     """Return the metrics of an operator without resources."""
     metrics = Metrics()
-    metrics.tell_of(list)
+    metrics.collect(list)
     lines = metrics.text().decode().splitlines()
     return {line.split()[2]: line.split()[3] for line in lines if line.startswith("# TYPE ")}
 

@@ -7,7 +7,7 @@ from tests.operator.cluster.scene import Declared, Requests
 
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
-from argosy.controller.events.announcer import QUIET_S, Recorder
+from argosy.controller.events.announcer import REPEAT_S, Recorder
 
 
 class Clock:
@@ -31,7 +31,7 @@ async def test_the_same_thing_is_reported_once_with_a_count(
     assert event["involvedObject"]["uid"] == model.metadata.uid
     assert event["source"]["component"] == "argosy"
 
-    clock.now += timedelta(seconds=QUIET_S)
+    clock.now += timedelta(seconds=REPEAT_S)
     await recorder.record(model, "Warning", "LoadFailed", "its file is no model")
     (event,) = cluster.read("events", "-n", namespace)["items"]
     assert event["count"] == 6
@@ -51,7 +51,7 @@ async def test_the_same_thing_with_other_numbers_is_one_event_with_the_newest(
     for wait in (60, 70, 80):
         await recorder.record(model, "Warning", "StarvedStage", f"requests wait {wait} %", "bert")
     assert requests.writes() == [("create", "events", 201)]
-    clock.now += timedelta(seconds=QUIET_S)
+    clock.now += timedelta(seconds=REPEAT_S)
     await recorder.record(model, "Warning", "StarvedStage", "requests wait 90 %", "bert")
     (event,) = cluster.read("events", "-n", namespace)["items"]
     assert (event["message"], event["count"]) == ("requests wait 90 %", 4)
@@ -64,7 +64,7 @@ async def test_an_event_that_the_api_server_forgot_is_recreated(
     recorder = Recorder(connection, clock)
     await recorder.record(declared.pool, "Normal", "Ready", "all servers are ready")
     cluster.kubectl("-n", namespace, "delete", "events", "--all")
-    clock.now += timedelta(seconds=QUIET_S)
+    clock.now += timedelta(seconds=REPEAT_S)
     await recorder.record(declared.pool, "Normal", "Ready", "all servers are ready")
     (event,) = cluster.read("events", "-n", namespace)["items"]
     assert event["count"] == 2

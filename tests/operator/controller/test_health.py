@@ -4,7 +4,7 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
 from argosy.controller.health import Health
-from argosy.controller.metrics import Metrics
+from argosy.controller.metrics.metrics import Metrics
 
 
 async def test_health_readiness_and_metrics() -> None:

@@ -17,10 +17,10 @@ from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError, ForbiddenError, NotFoundError, UnreachableError
 from argosy.cluster.client.kinds import Key, Kind
-from argosy.controller.measuring.gatherer import Asked, Gatherer, open_source
+from argosy.controller.measuring.gatherer import Gatherer, MetricsEndpoint, open_source
 from argosy.controller.measuring.logins import AGAIN_S, FORGET_S, Logins
 from argosy.controller.measuring.measured import pool_targets
-from argosy.controller.metrics import Metrics
+from argosy.controller.metrics.metrics import Metrics
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
 from argosy.signals.login import Login
@@ -131,7 +131,7 @@ async def test_a_secret_is_read_again_after_a_while() -> None:
 )
 async def test_a_secret_that_cannot_be_read_says_so_and_is_tried_again(error: ApiError, says: str) -> None:
     logins = Logins(Secrets(error, secret("one")), lambda: 0.0)
-    assert says in (await logins.of("n", "login")).trouble
+    assert says in (await logins.of("n", "login")).error
     assert (await logins.of("n", "login")).token == "one"
 
 
@@ -156,7 +156,7 @@ async def test_logins_that_are_not_used_are_forgotten() -> None:
 class FakeSource:
     """Tells what it was asked, as its `source`; breaks where a test says so."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: MetricsEndpoint) -> None:
         self.asked, self.closed, self.broken = asked, False, False
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
@@ -181,7 +181,7 @@ class Readings:
         logins = Logins(Secrets(*secrets))
         self.gatherer = Gatherer(store, cache, logins, self._told, self.metrics, 0.01, self._open)
 
-    def _open(self, asked: Asked) -> SignalSource:
+    def _open(self, asked: MetricsEndpoint) -> SignalSource:
         self.sources.append(FakeSource(asked))
         return self.sources[-1]
 
@@ -258,14 +258,14 @@ async def test_a_pool_that_is_gone_is_measured_no_more() -> None:
 
 
 async def test_without_a_prometheus_servers_are_scraped() -> None:
-    source = open_source(Asked())
+    source = open_source(MetricsEndpoint())
     assert isinstance(source, Scraper)
     await source.close()
 
 
 @pytest.mark.parametrize("url", ["http://[", "http://:x", "http://\u00e9..\u00e9", "https://a:99999999"])
 async def test_a_url_that_leads_nowhere_is_an_error(url: str) -> None:
-    source = open_source(Asked(url))
+    source = open_source(MetricsEndpoint(url))
     targets = PoolTargets(KEY, (Target("p-0", pod="p-0-00"),))
     result = await source.read(targets, NOW)
     await source.close()

@@ -23,11 +23,11 @@ from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ForbiddenError, UnreachableError
-from argosy.controller import reconciler as module
-from argosy.controller.reconciler import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Reconciler
-from argosy.controller.report_ages import EXPIRY
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
+from argosy.controller.rounds import reconciler as module
+from argosy.controller.rounds.reconciler import MOVED_RETRY_S, REFUSED_RETRY_S, Reconciler
+from argosy.controller.rounds.report_expiry import EXPIRY
 from argosy.planning.facts import CurrentServer, Node, Refusal, ServerReport
 from argosy.planning.migration.migrate import DRAIN_PERIOD
 from argosy.planning.plan import Placement, ServerPlan
@@ -129,15 +129,13 @@ async def test_a_pool_serves_what_asks_for_another_until_it_is_reached_there() -
         resources.put(parsed_body(body))
     run = rounds(writes, resources, cache, lambda: now)
     cache.views["n/q"] = serving("q-0")
-    assert await run.reconcile(KEY) == NOW + timedelta(
-        seconds=ELSEWHERE_AGAIN_S
-    )  # its status is not of this generation
+    assert await run.reconcile(KEY) == NOW + timedelta(seconds=MOVED_RETRY_S)  # its status is not of this generation
     assert "Deployment n/p-0" in writes.objects
     assert (writes.routes, writes.keep) == ({}, {"Service n/m"})
     status = STATUS.model_copy(update={"observed_generation": 2})
     resources.wrote("InferenceModel n/m", status)
     cache.views["n/q"] = PoolView()
-    assert await run.reconcile(KEY) == NOW + timedelta(seconds=ELSEWHERE_AGAIN_S)
+    assert await run.reconcile(KEY) == NOW + timedelta(seconds=MOVED_RETRY_S)
     cache.views["n/q"] = serving("q-0")
     wake = await run.reconcile(KEY)
     assert (wake, writes.routes) == (NOW + DRAIN_PERIOD / 2, {})
@@ -292,7 +290,7 @@ async def test_a_refusal_in_other_words_is_no_new_one() -> None:
     first = await run.reconcile(KEY)
     writes.applied = refused("read tcp 10.0.0.5:48999: connection reset")
     second = await run.reconcile(KEY)
-    assert (first, second) == (NOW, NOW + timedelta(seconds=REFUSED_AGAIN_S))
+    assert (first, second) == (NOW, NOW + timedelta(seconds=REFUSED_RETRY_S))
 
 
 @pytest.mark.parametrize("fails", ["decide", "conclude"])

@@ -13,9 +13,9 @@ from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.builds.build_objects import of_job
 from argosy.cluster.cache.builds.build_view import BuildView
 from argosy.cluster.cache.pool_view import PoolView
-from argosy.controller.reconciler import Reconciler
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
+from argosy.controller.rounds.reconciler import Reconciler
 from argosy.planning.facts import Node, Refusal
 from argosy.render.workloads import Cluster, Images
 from argosy_agent.contract.builddocuments import REQUEST_KEY, parse_request

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from argosy.controller.report_ages import EXPIRY, ReportAges
+from argosy.controller.rounds.report_expiry import EXPIRY, ReportExpiry
 from argosy.planning.facts import ServerReport
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -12,13 +12,13 @@ def report(written_at: int) -> ServerReport:
     return ServerReport("p-0", True, written_at=written_at)
 
 
-def expired(ages: ReportAges, written_at: int, now: datetime) -> bool:
+def expired(ages: ReportExpiry, written_at: int, now: datetime) -> bool:
     (result,) = ages.marked([report(written_at)], now)
     return result.expired
 
 
 def test_a_report_expires_when_nothing_newer_has_come_for_long() -> None:
-    ages = ReportAges().after([report(5)], NOON)
+    ages = ReportExpiry().after([report(5)], NOON)
     assert ages.next_expiry(NOON) == NOON + EXPIRY
     overdue = NOON + EXPIRY
     again = ages.after([report(5)], overdue)
@@ -29,7 +29,7 @@ def test_a_report_expires_when_nothing_newer_has_come_for_long() -> None:
 
 def test_every_write_makes_it_young_again_whatever_its_clock_says() -> None:
     now = NOON
-    ages = ReportAges()
+    ages = ReportExpiry()
     for written_at in (9_000_000_000, 5, 7):
         ages = ages.after([report(written_at)], now)
         assert not expired(ages, written_at, now)
@@ -38,6 +38,6 @@ def test_every_write_makes_it_young_again_whatever_its_clock_says() -> None:
 
 
 def test_an_agent_that_says_no_time_and_one_that_is_gone_have_no_age() -> None:
-    ages = ReportAges().after([report(0)], NOON)
+    ages = ReportExpiry().after([report(0)], NOON)
     assert not expired(ages.after([report(0)], NOON + 9 * EXPIRY), 0, NOON + 9 * EXPIRY)
     assert ages.after([report(5)], NOON).after([], NOON).seen == {}

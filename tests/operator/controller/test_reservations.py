@@ -19,9 +19,9 @@ from argosy.cluster.cache.builds.build_objects import BuildJob
 from argosy.cluster.cache.builds.build_view import BuildView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import UnreachableError
-from argosy.controller.reconciler import Reconciler
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
+from argosy.controller.rounds.reconciler import Reconciler
 from argosy.planning.builds.observed import JobState
 from argosy.planning.facts import CurrentServer, Refusal, ServerReport
 from argosy.planning.nodes.concessions import PATIENCE

@@ -11,10 +11,10 @@ from tests.operator.controller.test_reconciler import KEY, NOW, observed
 
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.apply.applier import Applied
-from argosy.controller.reconciler import Reconciler
 from argosy.controller.rendering.revisions import RevisionNames
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
+from argosy.controller.rounds.reconciler import Reconciler
 from argosy.planning.history import Revision
 from argosy.render.workloads import Cluster, Images, KubernetesObject, object_identity
 

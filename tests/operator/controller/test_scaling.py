@@ -14,7 +14,7 @@ from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.metrics.signals import PoolSignals, Signals
-from argosy.controller.learnt_metrics import LearntMetrics
+from argosy.controller.metrics.estimates import EstimateMetrics
 from argosy.planning.facts import Gpu, Node
 from argosy.reconcile import Outcome, reconcile
 from argosy.scaling import Holding, Scaling
@@ -283,7 +283,7 @@ def test_what_is_not_measured_any_more_is_not_reckoned_with() -> None:
 
 def gauges(operator: Operator) -> dict[tuple[str, str], float]:
     """Return what scaling exports of its estimates, by the gauge and the resource."""
-    samples = (sample for family in LearntMetrics(operator.scaling.learnt).collect() for sample in family.samples)
+    samples = (sample for family in EstimateMetrics(operator.scaling.learnt).collect() for sample in family.samples)
     return {(sample.name, sample.labels["name"]): sample.value for sample in samples}
 
 

@@ -5,7 +5,7 @@ from tests.operator.planning.declared import ensemble, model, pool
 
 from argosy.api import Condition, ConditionStatus, ConditionType, Ensemble, InferenceModel, Reason, Resource
 from argosy.api.status import BottleneckStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus
-from argosy.controller.metrics import Metrics
+from argosy.controller.metrics.metrics import Metrics
 from argosy.controller.resources.parsed_body import ParsedBody
 from argosy.controller.resources.store import Store
 
@@ -26,7 +26,7 @@ def without_signals() -> Condition:
 def told(*resources: Resource) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     """Return, by name and labels, what an operator with these resources exports of scaling."""
     store, metrics = Store(), Metrics()
-    metrics.tell_of(store.members)
+    metrics.collect(store.members)
     for resource in resources:
         store.put(ParsedBody(resource, valid=True))
     families = text_string_to_metric_families(metrics.text().decode())
@@ -87,7 +87,7 @@ def test_an_ensembles_models_are_identified_by_what_clients_call_them() -> None:
 
 def test_what_is_gone_is_reported_no_longer() -> None:
     store, metrics = Store(), Metrics()
-    metrics.tell_of(store.members)
+    metrics.collect(store.members)
     resource = bert(scaling=ScalingStatus(replicas=1))
     resource = resource.model_copy(update={"metadata": resource.metadata.model_copy(update={"uid": "u"})})
     store.put(ParsedBody(resource, valid=True))

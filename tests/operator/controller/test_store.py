@@ -186,7 +186,7 @@ def recalled(*bodies: dict[str, Any]) -> Store:
         latest = LatestRevisions()
         latest.add([controller_revision(owner, resource, Revision("r", 1))])
         for revision in latest.bodies():
-            result.recall(parsed_body(revision))
+            result.restore(parsed_body(revision))
     return result
 
 
@@ -200,7 +200,7 @@ def test_the_last_valid_revision_outlives_the_process() -> None:
     first = Store()
     first.put(parsed_body(model()))
     assert member.spec == first.of_pool(PoolKey("n/p")).members[0].spec
-    assert second.of_pool(PoolKey("n/p")).recalled["InferenceModel n/m"].spec == member.spec
+    assert second.of_pool(PoolKey("n/p")).restored["InferenceModel n/m"].spec == member.spec
 
 
 def test_a_valid_revision_leaves_the_former_one_restorable() -> None:
@@ -208,7 +208,7 @@ def test_a_valid_revision_leaves_the_former_one_restorable() -> None:
     resources.put(parsed_body(model(generation=2, version=2)))
     (member,) = resources.of_pool(PoolKey("n/p")).members
     assert member.spec.version == 2
-    (former,) = resources.of_pool(PoolKey("n/p")).recalled.values()
+    (former,) = resources.of_pool(PoolKey("n/p")).restored.values()
     assert isinstance(former, InferenceModel)
     assert former.spec.version == 1
 
@@ -216,7 +216,7 @@ def test_a_valid_revision_leaves_the_former_one_restorable() -> None:
 def test_the_revision_that_is_declared_is_not_retained_twice() -> None:
     resources = recalled(model())
     resources.put(parsed_body(model(generation=2, revisionHistoryLimit=3)))
-    assert resources.of_pool(PoolKey("n/p")).recalled == {}
+    assert resources.of_pool(PoolKey("n/p")).restored == {}
 
 
 def test_a_restored_revision_replaces_no_namesake_or_valid_one() -> None:
@@ -230,7 +230,7 @@ def test_a_restored_revision_replaces_no_namesake_or_valid_one() -> None:
 
 def test_a_former_revision_that_is_valid_no_more_is_none() -> None:
     resources = Store()
-    resources.recall(parsed_body(model(version=0)))
+    resources.restore(parsed_body(model(version=0)))
     resources.put(parsed_body(model(generation=2, version=-1)))
     assert resources.of_pool(PoolKey("n/p")).members == ()
     assert [item.name for item in resources.of_pool(PoolKey("n/p")).faulty] == ["m"]

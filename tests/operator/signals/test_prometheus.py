@@ -288,7 +288,7 @@ async def test_without_its_credentials_no_one_is_queried() -> None:
         raise AssertionError
 
     with answering(asked) as url:
-        source = PrometheusSource(url, Login(trouble="Secret team/login is not there"))
+        source = PrometheusSource(url, Login(error="Secret team/login is not there"))
         result = await source.read(pool(("q", "vector(1)")), now())
         await source.close()
     assert result.trouble == "Secret team/login is not there"

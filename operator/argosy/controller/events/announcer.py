@@ -24,16 +24,16 @@ from argosy_common.shortening import shortened
 log = logging.getLogger(__name__)
 
 COMPONENT = "argosy"
-QUIET_S = 300.0
-"""How long the same thing is not said again of the same resource; when it is, the Event counts how often it was so."""
-KEPT = 2000
-"""How many Events are remembered."""
+REPEAT_S = 300.0
+"""How long an Event of a resource is not repeated; when it is, it counts how often it occurred."""
+MOST_EVENTS = 2000
+"""How many Events are stored, to count their repetitions."""
 _MESSAGE, _NAME = 1024, 253
 
 
 @dataclass(slots=True)
-class _Said:
-    """One Event. `count`: how often it was so; `at`: when that was last written, seconds."""
+class _Posted:
+    """A posted Event. `count`: how often it occurred; `at`: when that was last written, in seconds."""
 
     name: str
     count: int
@@ -46,40 +46,40 @@ class Recorder:
     def __init__(self, connection: Connection, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._connection, self._clock = connection, clock
         self._instance = os.environ.get("POD_NAME") or socket.gethostname()
-        self._said: dict[tuple[str, str, str], _Said] = {}
+        self._posted: dict[tuple[str, str, str], _Posted] = {}
 
     async def record(self, resource: Resource, type_: str, reason: str, message: str, subject: str = "") -> None:
-        """Say something of a resource; `type_` is Normal or Warning. What cannot be posted is logged.
+        """Post an Event of a resource; `type_` is Normal or Warning. What cannot be posted is logged.
 
-        The same thing is what has the same reason and subject, or the same message where no subject is named.
+        An Event repeats another one with the same reason and subject, or the same message where it has no subject.
         """
         key, now = (resource.metadata.uid or resource.identity, reason, subject or message), self._clock()
-        said = self._said.get(key)
-        if said is not None:
-            said.count += 1
-            if now.timestamp() - said.at < QUIET_S:
+        posted = self._posted.get(key)
+        if posted is not None:
+            posted.count += 1
+            if now.timestamp() - posted.at < REPEAT_S:
                 return
         try:
-            if said is None or not await self._again(resource, message, said, now):
-                count = said.count if said else 1
-                self._said[key] = _Said(_name(resource, key, now), count, now.timestamp())
-                await self._post(resource, type_, reason, message, self._said[key], now)
+            if posted is None or not await self._again(resource, message, posted, now):
+                count = posted.count if posted else 1
+                self._posted[key] = _Posted(_name(resource, key, now), count, now.timestamp())
+                await self._post(resource, type_, reason, message, self._posted[key], now)
         except ApiError as error:
             log.warning("the Event %s of %s cannot be posted: %s", reason, resource.identity, error)
         self._forget()
 
-    async def _again(self, resource: Resource, message: str, said: _Said, now: datetime) -> bool:
-        """Count the Event up. Whether it was still there: the API server keeps Events for an hour or so."""
-        said.at = now.timestamp()
-        change = {"count": said.count, "lastTimestamp": timestamp(now), "message": shortened(message, _MESSAGE)}
+    async def _again(self, resource: Resource, message: str, posted: _Posted, now: datetime) -> bool:
+        """Increase the count of an Event. Return whether it still exists: Events are deleted after an hour or so."""
+        posted.at = now.timestamp()
+        change = {"count": posted.count, "lastTimestamp": timestamp(now), "message": shortened(message, _MESSAGE)}
         try:
-            await self._connection.merge(EVENT, (resource.namespace, said.name), change, manager=COMPONENT)
+            await self._connection.merge(EVENT, (resource.namespace, posted.name), change, manager=COMPONENT)
         except NotFoundError:
             return False
         return True
 
     async def _post(
-        self, resource: Resource, type_: str, reason: str, message: str, said: _Said, now: datetime
+        self, resource: Resource, type_: str, reason: str, message: str, posted: _Posted, now: datetime
     ) -> None:
         metadata = resource.metadata
         about = {
@@ -93,7 +93,7 @@ class Recorder:
         body: dict[str, Any] = {
             "apiVersion": EVENT.api_version,
             "kind": EVENT.name,
-            "metadata": {"namespace": resource.namespace, "name": said.name},
+            "metadata": {"namespace": resource.namespace, "name": posted.name},
             "involvedObject": {name: value for name, value in about.items() if value},
             "type": type_,
             "reason": reason,
@@ -103,27 +103,29 @@ class Recorder:
             "reportingInstance": self._instance,
             "firstTimestamp": timestamp(now),
             "lastTimestamp": timestamp(now),
-            "count": said.count,
+            "count": posted.count,
         }
         await self._connection.create(EVENT, body, manager=COMPONENT)
 
     def _forget(self) -> None:
-        """The oldest, once there are too many."""
-        while len(self._said) > KEPT:
-            del self._said[next(iter(self._said))]
+        """Forget the oldest Events, once there are too many."""
+        while len(self._posted) > MOST_EVENTS:
+            del self._posted[next(iter(self._posted))]
 
 
 class Announcer:
-    """Says on a resource, as an Event, what changed in its status."""
+    """Posts an Event for each change of a resource's status that people should notice."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
     async def changed(self, resource: Resource, before: Status | None, now: Status) -> None:
-        """`now` was written in place of `before`."""
-        told = (build_events, scaling_events, bottleneck_events, cordon_events)
-        for each in (event for events in told for event in events(before, now)):
-            await self._recorder.record(resource, each.type, each.reason, each.message, each.subject)
+        """Post what changed when the status `now` was written in place of `before`."""
+        sources = (build_events, scaling_events, bottleneck_events, cordon_events)
+        for announcement in (event for events in sources for event in events(before, now)):
+            await self._recorder.record(
+                resource, announcement.type, announcement.reason, announcement.message, announcement.subject
+            )
         ready = now.condition(ConditionType.READY)
         former = before.condition(ConditionType.READY) if before else None
         if ready is None or (former is not None and (former.status, former.reason) == (ready.status, ready.reason)):
@@ -135,7 +137,7 @@ class Announcer:
 
 
 def _name(resource: Resource, key: tuple[str, str, str], now: datetime) -> str:
-    """A name that no other Event has, and that begins with the resource's."""
+    """Return a name that no other Event has, and that begins with the resource's."""
     digits = hashlib.sha256("\0".join((*key, now.isoformat())).encode()).hexdigest()[:16]
     return f"{resource.name[: _NAME - len(digits) - 1].rstrip('.-')}.{digits}"
 

@@ -18,10 +18,12 @@ def bottleneck_events(before: ResourceStatus | None, now: ResourceStatus) -> Ite
     """Yield what became of the bottleneck of a model or an ensemble whose status `now` was written in place of
     `before`.
     """
-    former, found = _of(before), _of(now)
-    if found is not None and (former is None or _key(former) != _key(found)):
-        yield Announcement(NORMAL if found.kind in _HARMLESS else WARNING, found.kind, _message(found), found.stage)
-    if found is None and former is not None:
+    former, present = _of(before), _of(now)
+    if present is not None and (former is None or _key(former) != _key(present)):
+        yield Announcement(
+            NORMAL if present.kind in _HARMLESS else WARNING, present.kind, _message(present), present.stage
+        )
+    if present is None and former is not None:
         lasted = f" since {former.since}" if former.since else ""
         yield Announcement(
             NORMAL, ENDED, f"{former.kind} of {former.stage}, which was so{lasted}, is over", former.stage
@@ -32,9 +34,9 @@ def _of(status: ResourceStatus | None) -> BottleneckStatus | None:
     return status.bottleneck if isinstance(status, InferenceModelStatus | EnsembleStatus) else None
 
 
-def _key(found: BottleneckStatus) -> tuple[str, str]:
-    return found.kind, found.stage
+def _key(bottleneck: BottleneckStatus) -> tuple[str, str]:
+    return bottleneck.kind, bottleneck.stage
 
 
-def _message(found: BottleneckStatus) -> str:
-    return f"{found.stage}: {found.evidence}. {found.advice[:1].upper()}{found.advice[1:]}"
+def _message(bottleneck: BottleneckStatus) -> str:
+    return f"{bottleneck.stage}: {bottleneck.evidence}. {bottleneck.advice[:1].upper()}{bottleneck.advice[1:]}"

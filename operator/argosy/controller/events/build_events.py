@@ -27,8 +27,8 @@ def build_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterator
         return
     former = _states(before)
     for engine in now.engines:
-        if former.get(_key(engine)) != _stage(engine) and (found := _announcement(engine)) is not None:
-            yield found
+        if former.get(_key(engine)) != _stage(engine) and (announcement := _announcement(engine)) is not None:
+            yield announcement
 
 
 def _states(status: ResourceStatus | None) -> dict[tuple[str, ...], str]:

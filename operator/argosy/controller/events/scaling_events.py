@@ -14,16 +14,16 @@ def scaling_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterat
     """Yield what became of the scaling of a model or an ensemble whose status `now` was written in place of
     `before`.
     """
-    former, found = _of(before), _of(now)
-    if found is None or former is None:
+    former, present = _of(before), _of(now)
+    if present is None or former is None:
         return
-    newest = found.history[0] if found.history else None
+    newest = present.history[0] if present.history else None
     if newest is not None and (not former.history or former.history[0].time != newest.time):
         grew = (newest.replicas, newest.instances) >= (newest.former_replicas, newest.former_instances)
         reason = Reason.SCALED_UP if grew else Reason.SCALED_DOWN
         yield Announcement(NORMAL, reason, newest.message)
-    if found.reason in _TROUBLES and former.reason != found.reason and former.metric:
-        yield Announcement(WARNING, found.reason, found.message, found.reason)
+    if present.reason in _TROUBLES and former.reason != present.reason and former.metric:
+        yield Announcement(WARNING, present.reason, present.message, present.reason)
 
 
 def _of(status: ResourceStatus | None) -> ScalingStatus | None:

@@ -26,48 +26,48 @@ MOST_S = 60.0
 SHARE = 20
 """A reading of many servers may take no more than this part of the time, up to `MOST_S` between two."""
 
-Told = Callable[[PoolKey, PoolSignals], Awaitable[None]]
-"""What is told of each reading of a pool."""
+Report = Callable[[PoolKey, PoolSignals], Awaitable[None]]
+"""Receives each reading of a pool."""
 
 
 class Meter(Protocol):
-    """What is told of readings; `metrics.Metrics` counts them."""
+    """Counts readings; `Metrics` does."""
 
     def measured(self, took_s: float, failed: bool) -> None:
-        """A pool was measured; `failed`: not all of it could be."""
+        """Count a reading of a pool; `failed`: not all of it could be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Who is asked about a pool: a Prometheus and what it is asked with, or (empty) its servers."""
+class MetricsEndpoint:
+    """Where a pool is measured: a Prometheus with its login, or its servers where the URL is empty."""
 
     url: str = ""
     login: Login = field(default_factory=Login)
 
 
-def open_source(asked: Asked) -> SignalSource:
-    """Return a source that remembers nothing yet."""
-    if not asked.url:
+def open_source(endpoint: MetricsEndpoint) -> SignalSource:
+    """Return a new source."""
+    if not endpoint.url:
         return Scraper()
     from argosy.signals.prometheus import PrometheusSource  # requests is loaded only where a pool needs it
 
-    return PrometheusSource(asked.url, asked.login)
+    return PrometheusSource(endpoint.url, endpoint.login)
 
 
 class Gatherer:
-    """One task a pool. `told` hears of each reading, in time order for each pool."""
+    """One task a pool. `report` receives each reading, in time order for each pool."""
 
     def __init__(
         self,
         store: Store,
         cache: Cache,
         logins: Logins,
-        told: Told,
+        report: Report,
         meter: Meter,
         interval_s: float = INTERVAL_S,
-        open_: Callable[[Asked], SignalSource] = open_source,
+        open_: Callable[[MetricsEndpoint], SignalSource] = open_source,
     ) -> None:
-        self._store, self._cache, self._logins, self._told, self._meter = store, cache, logins, told, meter
+        self._store, self._cache, self._logins, self._report, self._meter = store, cache, logins, report, meter
         self._interval_s, self._open = interval_s, open_
         self._tasks: dict[PoolKey, asyncio.Task[None]] = {}
 
@@ -83,7 +83,7 @@ class Gatherer:
         return {key for key in self._store.pools if self._store.pool(key) is not None}
 
     async def _measure(self, key: PoolKey) -> None:
-        """Until the pool is declared no more."""
+        """Measure until the pool is no longer declared."""
         current = _Current(self._open)
         try:
             while (pool := self._store.pool(key)) is not None:
@@ -91,41 +91,41 @@ class Gatherer:
                 signals = await self._read(pool, current)
                 took = time.monotonic() - began
                 self._meter.measured(took, bool(signals.trouble))
-                await self._told(key, signals)
+                await self._report(key, signals)
                 await asyncio.sleep(max(self._interval_s, min(SHARE * took, MOST_S)) - took)
         finally:
             await current.close()
             del self._tasks[key]
 
     async def _read(self, pool: ServingPool, current: "_Current") -> PoolSignals:
-        """A fault of ours ends no pool's measuring, and is told as what it is."""
+        """Read a pool's metrics. A fault of ours is reported as the error of this reading, and measuring goes on."""
         try:
-            source = await current.of(await self._asked(pool))
+            source = await current.of(await self._endpoint(pool))
             targets = pool_targets(pool.key, self._store.members_of(pool.key), self._cache.pool(pool.key).pods)
             return await source.read(targets, datetime.now(UTC))
         except Exception as error:
             log.exception("pool %s cannot be measured", pool.key)
             return PoolSignals(trouble=f"a fault of Argosy's own, please report it: {type(error).__name__}: {error}")
 
-    async def _asked(self, pool: ServingPool) -> Asked:
+    async def _endpoint(self, pool: ServingPool) -> MetricsEndpoint:
         prometheus = pool.spec.monitoring.prometheus
         if prometheus is None:
-            return Asked()
-        return Asked(prometheus.url, await self._logins.of(pool.namespace, prometheus.secret_name))
+            return MetricsEndpoint()
+        return MetricsEndpoint(prometheus.url, await self._logins.of(pool.namespace, prometheus.secret_name))
 
 
 class _Current:
-    """The source that a pool has now; another one where somebody else is to be asked."""
+    """The source that a pool has now; another one once its endpoint changes."""
 
-    def __init__(self, open_: Callable[[Asked], SignalSource]) -> None:
+    def __init__(self, open_: Callable[[MetricsEndpoint], SignalSource]) -> None:
         self._open = open_
-        self._asked: Asked | None = None
+        self._endpoint: MetricsEndpoint | None = None
         self._source: SignalSource | None = None
 
-    async def of(self, asked: Asked) -> SignalSource:
-        if self._source is None or asked != self._asked:
+    async def of(self, endpoint: MetricsEndpoint) -> SignalSource:
+        if self._source is None or endpoint != self._endpoint:
             await self.close()
-            self._source, self._asked = self._open(asked), asked
+            self._source, self._endpoint = self._open(endpoint), endpoint
         return self._source
 
     async def close(self) -> None:

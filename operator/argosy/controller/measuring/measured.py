@@ -22,11 +22,11 @@ def pool_targets(key: PoolKey, members: Iterable[Member], pods: Iterable[PodView
 
 def _newest(pods: Iterable[PodView]) -> list[PodView]:
     """One for each server: while one Pod takes another's place, the newer."""
-    found: dict[str, PodView] = {}
+    newest: dict[str, PodView] = {}
     for pod in sorted(pods, key=lambda pod: pod.created):
         if not pod.terminating and (pod.server_ready or pod.routes):
-            found[pod.server] = pod
-    return [found[server] for server in sorted(found)]
+            newest[pod.server] = pod
+    return [newest[server] for server in sorted(newest)]
 
 
 def _target(pod: PodView, members: Iterable[Member]) -> Target:

@@ -1,1 +1,1 @@
-"""What a round has applied beside the plan's servers: builds, the activator, revisions."""
+"""What a round applies in addition to the plan's servers: builds, the activator, revisions."""

@@ -51,10 +51,10 @@ def activating(
     members = [] if pool is None or pool.spec.suspend else _activated(pool, valid, view.activators)
     if pool is None or not members:
         return Activating(routes=tuple((pod, frozenset[str]()) for pod in view.activators if pod.routes))
-    wanted = {step.plan.name: step.routes for step in steps}
-    activation = Activation(tuple(_told(each, wanted, view.pods, statuses) for each in members))
-    led, due = _reached(wanted, view.pods)
-    routes = frozenset(each.name for each in members) - led
+    desired = {step.plan.name: step.routes for step in steps}
+    activation = Activation(tuple(_activated_member(member, desired, view.pods, statuses) for member in members))
+    led, due = _reached(desired, view.pods)
+    routes = frozenset(member.name for member in members) - led
     return Activating(
         objects=activator_objects(pool, activation, images, cluster),
         routes=tuple((pod, routes) for pod in view.activators if not pod.terminating),
@@ -66,23 +66,23 @@ def _activated(pool: ServingPool, valid: Iterable[Resource], pods: Iterable[PodV
     """By name: what may go to zero, and what no longer may and is still led to the activator. Two that clients know by
     one name are refused before; that of them which was there first stands here."""
     there = {name for pod in pods for name in pod.routes}
-    found: dict[str, Member] = {}
-    for each in sorted(valid, key=lambda each: each.name):
-        if isinstance(each, ServingPool) or each.pool_key != pool.key or each.metadata.deletion_timestamp:
+    members: dict[str, Member] = {}
+    for member in sorted(valid, key=lambda member: member.name):
+        if isinstance(member, ServingPool) or member.pool_key != pool.key or member.metadata.deletion_timestamp:
             continue
-        if may_be_zero(each) or each.name in there:
-            found.setdefault(each.served_name, each)
-    return list(found.values())
+        if may_be_zero(member) or member.name in there:
+            members.setdefault(member.served_name, member)
+    return list(members.values())
 
 
-def _told(
-    member: Member, wanted: Mapping[str, frozenset[str]], pods: Iterable[PodView], statuses: Mapping[str, Status]
+def _activated_member(
+    member: Member, desired: Mapping[str, frozenset[str]], pods: Iterable[PodView], statuses: Mapping[str, Status]
 ) -> ActivatedMember:
     scaling = member.spec.scaling
     endpoints = tuple(
         Endpoint(pod.address, HTTP_PORT, GRPC_PORT)
         for pod in sorted(pods, key=lambda pod: pod.address)
-        if pod.address and _answers(pod) and member.name in wanted.get(pod.server, ())
+        if pod.address and _answers(pod) and member.name in desired.get(pod.server, ())
     )
     timeout_ms = scaling.hold_timeout if scaling is not None else HOLD_MS
     return ActivatedMember(
@@ -94,13 +94,13 @@ def _told(
     )
 
 
-def _reached(wanted: Mapping[str, frozenset[str]], pods: Iterable[PodView]) -> tuple[set[str], set[str]]:
-    """What a Service leads to a server for by now, and what it will once the labels of this round are seen."""
+def _reached(desired: Mapping[str, frozenset[str]], pods: Iterable[PodView]) -> tuple[set[str], set[str]]:
+    """Return what Services route to a server now, and what they will once the labels of this round are seen."""
     led: set[str] = set()
     due: set[str] = set()
     for pod in pods:
         if pod.ready and _answers(pod):
-            names = wanted.get(pod.server, frozenset())
+            names = desired.get(pod.server, frozenset())
             led |= names & pod.routes
             due |= names
     return led, due

@@ -1,7 +1,7 @@
 """Which objects of a pool's builds are to stand now, and which stay as they are. Pure.
 
 A Job stands while its build is to run. Once it is over it is left to its time to live, for its logs, and is not
-applied again. One that stands with another template than it would have now is made anew, unless a Pod of it does its
+applied again. One that stands with another template than it would have now is made again, unless a Pod of it does its
 work: hours of work are worth more than a changed toleration.
 """
 
@@ -37,7 +37,7 @@ UNREPORTED_S = 15.0
 
 
 class _Fate(Enum):
-    """What becomes of a Job: it is applied, stays as it is, or goes (to be made anew, if it is to run)."""
+    """What becomes of a Job: it is applied, stays as it is, or is deleted (and made again, if it is to run)."""
 
     APPLY = "apply"
     STAY = "stay"
@@ -71,7 +71,7 @@ class BuildRenderer:
         every = [self._build(build, views.get(build.name, BuildView(build.name))) for build in planned]
         policy = (builds_network_policy(self.pool),) if planned else ()
         return Builds(
-            objects=(*policy, *(each for one in every for each in one.objects)),
+            objects=(*policy, *(body for one in every for body in one.objects)),
             keep=frozenset().union(*(one.keep for one in every)),
             wake=min((one.wake for one in every if one.wake is not None), default=None),
             owners={identity: owner for one in every for identity, owner in one.owners.items()},
@@ -85,11 +85,11 @@ class BuildRenderer:
             objects.append(build_job(self.pool, build, self.images, self.cluster))
         job = Identity.of("Job", self.pool.namespace, build_name(self.pool.name, build.name))
         keep = frozenset({job}) if fate is _Fate.STAY else frozenset()
-        owners = {str(object_identity(each)): build.owners[0] for each in objects} if build.owners else {}
+        owners = {str(object_identity(body)): build.owners[0] for body in objects} if build.owners else {}
         return Builds(tuple(objects), keep, until, owners)
 
     def _fate(self, build: ScheduledBuild, view: BuildView) -> tuple[_Fate, datetime | None]:
-        """What becomes of the build's Job, and until when that holds though nothing changes."""
+        """Return what becomes of the build's Job, and until when that holds though nothing changes."""
         if view.job is None:
             return (_Fate.APPLY if build.start else _Fate.GO), None
         if not _is_over(view.job):
@@ -104,7 +104,7 @@ class BuildRenderer:
             return _Fate.GO  # Kubernetes would try again what cannot go well
         reported = view.report is not None and view.report.is_final
         if reported and view.by_others:
-            return _Fate.GO  # a Pod of an earlier Job ended the build: this one's would only begin anew
+            return _Fate.GO  # a Pod of an earlier Job ended the build: this one's would only begin again
         if self._is_as_made(build, job):
             return _Fate.APPLY if build.start else _Fate.STAY
         return _Fate.STAY if view.runs or reported else _Fate.GO

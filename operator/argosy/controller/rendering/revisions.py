@@ -12,32 +12,32 @@ from argosy.planning.history import Revision, revised
 from argosy.reconcile import Outcome
 from argosy.render.workloads import REVISION, KubernetesObject, controller_revision, controller_revision_name
 
-Known = Mapping[str, Sequence[Revision]]
+Histories = Mapping[str, Sequence[Revision]]
 """The revisions that stand in the cluster, by the uid of what they belong to."""
 
 
 @dataclass(slots=True)
 class RevisionNames:
-    """The names of forms, of which each is told by its content once, for as long as its spec lives."""
+    """The names of revisions, each computed from its content once, for as long as its spec lives."""
 
     _names: dict[str, tuple[ReferenceType[object], str]] = field(default_factory=dict)
 
-    def of(self, form: Resource) -> str:
-        """Return the name of this form's revision."""
-        uid = form.metadata.uid
+    def of(self, revision: Resource) -> str:
+        """Return the name of this revision."""
+        uid = revision.metadata.uid
         spec, name = self._names.get(uid, (None, ""))
-        if spec is None or spec() is not form.spec:
-            name = controller_revision_name(form)
-            self._names[uid] = ref(form.spec, partial(self._forget, uid)), name
+        if spec is None or spec() is not revision.spec:
+            name = controller_revision_name(revision)
+            self._names[uid] = ref(revision.spec, partial(self._forget, uid)), name
         return name
 
     def _forget(self, uid: str, spec: ReferenceType[object]) -> None:
-        known = self._names.get(uid)
-        if known is not None and known[0] is spec:
+        named = self._names.get(uid)
+        if named is not None and named[0] is spec:
             del self._names[uid]
 
     def __len__(self) -> int:
-        """How many names are known."""
+        """Return how many names are stored."""
         return len(self._names)
 
 
@@ -46,26 +46,26 @@ class Revisions:
     """Those to write, and the identities of those that stay as they are; any other of the pool's goes."""
 
     written: tuple[KubernetesObject, ...]
-    kept: frozenset[Identity]
+    retained: frozenset[Identity]
 
 
-def revisions(declared: Declared, outcome: Outcome, known: Known, names: RevisionNames) -> Revisions:
-    """A form is written once it is acted upon, by the pool that does.
+def revisions(declared: Declared, outcome: Outcome, histories: Histories, names: RevisionNames) -> Revisions:
+    """Return which revisions are written: those that are acted upon, by the pool that does.
 
-    Where the newest form of a resource is wrong, or another pool is to act on it, its history stays as it is.
+    Where the newest spec of a resource is invalid, or another pool is to act on it, its history stays as it is.
     """
     wrong = {problem.resource for problem in outcome.problems}
     written: list[KubernetesObject] = []
-    kept: set[Identity] = set()
-    for resource in (*declared.every, *declared.elsewhere):
-        existing = known.get(resource.metadata.uid, ())
-        stay = {each.name for each in existing}
-        form = outcome.valid.get(resource.identity)
-        if form is not None and resource.identity not in wrong and declared.pool is not None:
-            history = revised(existing, names.of(form), form.spec.revision_history_limit)
+    retained: set[Identity] = set()
+    for resource in (*declared.every, *declared.of_other_pools):
+        existing = histories.get(resource.metadata.uid, ())
+        stay = {revision.name for revision in existing}
+        current = outcome.valid.get(resource.identity)
+        if current is not None and resource.identity not in wrong and declared.pool is not None:
+            history = revised(existing, names.of(current), current.spec.revision_history_limit)
             stay -= history.outdated
             if history.current not in existing:
                 stay.discard(history.current.name)
-                written.append(controller_revision(declared.pool, form, history.current))
-        kept |= {Identity.of(REVISION, resource.namespace, name) for name in stay}
-    return Revisions(tuple(written), frozenset(kept))
+                written.append(controller_revision(declared.pool, current, history.current))
+        retained |= {Identity.of(REVISION, resource.namespace, name) for name in stay}
+    return Revisions(tuple(written), frozenset(retained))

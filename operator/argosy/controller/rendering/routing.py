@@ -1,6 +1,4 @@
-"""What each Pod may be asked for, and to which of that no Service is to lead: what was decided of servers, held against
-the Pods that there are. Pure.
-"""
+"""The routes of each Pod: what Services route to it, and what of that is ejected, as servers' steps say. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -20,13 +18,13 @@ def routed(
     by resource name.
     """
     routes = {step.plan.name: step.routes for step in steps}
-    wanted = {pod.name: _names(pod, routes, stay) for pod in pods}
+    desired = {pod.name: _names(pod, routes, stay) for pod in pods}
     away: dict[str, set[str]] = {}
     for name, ejection in ejections.items():
-        for pod in _ejected(ejection, [pod for pod in pods if pod.ready and name in wanted[pod.name]], name):
+        for pod in _ejected(ejection, [pod for pod in pods if pod.ready and name in desired[pod.name]], name):
             away.setdefault(pod, set()).add(name)
     return {
-        pod.name: Routes(wanted[pod.name], frozenset(away.get(pod.name, ()))) for pod in pods if not pod.terminating
+        pod.name: Routes(desired[pod.name], frozenset(away.get(pod.name, ()))) for pod in pods if not pod.terminating
     }
 
 
@@ -38,10 +36,10 @@ def _names(pod: PodView, routes: Mapping[str, frozenset[str]], stay: Collection[
 
 
 def _ejected(ejection: Ejection, reachable: Sequence[PodView], name: str) -> list[str]:
-    """The Pods. One that Services lead to by now is left: the labels of new ones are yet to be seen."""
-    found = ejection.among({pod.server for pod in reachable})
+    """Return the Pods to eject, but for one that Services route to now: labels of new Pods are not seen yet."""
+    ejected = ejection.among({pod.server for pod in reachable})
     led_to = {pod.server for pod in reachable if name in pod.routes and name not in pod.ejected}
-    if found and led_to <= set(found):
-        left = next((server for server in reversed(found) if server in led_to), found[-1])
-        found = tuple(server for server in found if server != left)
-    return [pod.name for pod in reachable if pod.server in found]
+    if ejected and led_to <= set(ejected):
+        left = next((server for server in reversed(ejected) if server in led_to), ejected[-1])
+        ejected = tuple(server for server in ejected if server != left)
+    return [pod.name for pod in reachable if pod.server in ejected]

@@ -10,33 +10,35 @@ from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import NO_ACCOUNT, Images, pod_template, template_hash
 
 
-def held_back(pool: ServingPool, servers: Sequence[RenderedServer], images: Images, view: PoolView) -> frozenset[str]:
+def deferred_servers(
+    pool: ServingPool, servers: Sequence[RenderedServer], images: Images, view: PoolView
+) -> frozenset[str]:
     """Return the servers that keep their former Pod template until it is their turn.
 
     With it stays the ConfigMap: what a Pod is told to load is for the GPUs and volumes that it has.
     """
     templates = {
-        each.plan.name: pod_template(
-            pool, each.plan, each.repository, images, view.accounts.get(each.plan.name, NO_ACCOUNT)
+        server.plan.name: pod_template(
+            pool, server.plan, server.repository, images, view.accounts.get(server.plan.name, NO_ACCOUNT)
         )
-        for each in servers
+        for server in servers
     }
     hashes = {name: template_hash(template) for name, template in templates.items()}
-    outdated = {name for name, wanted in hashes.items() if view.templates.get(name, wanted) != wanted}
-    draining = {name for each in servers if each.plan.name not in outdated for name in each.drain_since}
+    outdated = {name for name, desired in hashes.items() if view.templates.get(name, desired) != desired}
+    draining = {name for server in servers if server.plan.name not in outdated for name in server.drain_since}
     reports = {report.name: report for report in view.reports}
     upgrades = [
         ServerUpgrade(
-            name=each.plan.name,
-            outdated=each.plan.name in outdated,
-            ready=each.plan.name in reports and reports[each.plan.name].ready and _is_reached(each, view.pods),
-            settled=each.plan.name in reports and reports[each.plan.name].settled,
-            relied_on=not each.routes.isdisjoint(draining),
+            name=server.plan.name,
+            outdated=server.plan.name in outdated,
+            ready=server.plan.name in reports and reports[server.plan.name].ready and _is_reached(server, view.pods),
+            settled=server.plan.name in reports and reports[server.plan.name].settled,
+            relied_on=not server.routes.isdisjoint(draining),
         )
-        for each in servers
+        for server in servers
     ]
     allowed = may_upgrade(upgrades)
-    return frozenset(each.name for each in upgrades if each.outdated and each.name not in allowed)
+    return frozenset(server.name for server in upgrades if server.outdated and server.name not in allowed)
 
 
 def _is_reached(server: RenderedServer, pods: Iterable[PodView]) -> bool:

@@ -62,7 +62,7 @@ class _Resources:
 
     def only(self, namespace: str, keys: Collection[Key]) -> None:
         """Report the end of all other objects of the namespace (empty: of all namespaces)."""
-        for key in [known for known in self._versions if known not in keys and namespace in ("", known[0])]:
+        for key in [listed for listed in self._versions if listed not in keys and namespace in ("", listed[0])]:
             self._forget(key, self._versions[key][0])
 
     def _forget(self, key: Key, uid: str) -> None:

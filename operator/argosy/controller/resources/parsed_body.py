@@ -27,7 +27,7 @@ class ParsedBody:
 
 
 def parsed_body(body: Mapping[str, Any]) -> ParsedBody:
-    """Of an object of one of the three kinds, whatever its spec and status hold."""
+    """Return the parsed object of one of the three kinds, whatever its spec and status contain."""
     status = _status(body)
     parsed, problems = parse_body({key: value for key, value in body.items() if key != "status"})
     if parsed is None:
@@ -36,33 +36,33 @@ def parsed_body(body: Mapping[str, Any]) -> ParsedBody:
 
 
 def _bare(body: Mapping[str, Any], status: Status | None) -> Resource:
-    """A resource that cannot be read: its metadata, and of its spec no more than the pool it asks for."""
+    """Return a resource that cannot be parsed: its metadata, and of its spec only the reference to its pool."""
     kind = KINDS[str(body["kind"])]
     metadata = ObjectMeta.model_validate(body["metadata"], by_alias=True, by_name=False)
-    return kind.model_construct(metadata=metadata, spec=_asked(body), status=status)
+    return kind.model_construct(metadata=metadata, spec=_pool_reference_only(body), status=status)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is left of a spec that cannot be read."""
+class _PoolReferenceOnly:
+    """What is left of a spec that cannot be parsed."""
 
     pool_ref: PoolReference | None = None
 
 
-def _asked(body: Mapping[str, Any]) -> _Asked:
+def _pool_reference_only(body: Mapping[str, Any]) -> _PoolReferenceOnly:
     spec = body.get("spec")
-    asked = spec.get("poolRef") if isinstance(spec, Mapping) else None
-    name = asked.get("name") if isinstance(asked, Mapping) else None
-    return _Asked(PoolReference.model_construct(name=name) if isinstance(name, str) and name else None)
+    reference = spec.get("poolRef") if isinstance(spec, Mapping) else None
+    name = reference.get("name") if isinstance(reference, Mapping) else None
+    return _PoolReferenceOnly(PoolReference.model_construct(name=name) if isinstance(name, str) and name else None)
 
 
 def _status(body: Mapping[str, Any]) -> Status | None:
-    """The status as it stands; one that cannot be read is written anew."""
-    given = body.get("status")
-    if not given:
+    """Return the stored status; None where it cannot be parsed, so that it is written again."""
+    stored = body.get("status")
+    if not stored:
         return None
     try:
-        return _STATUSES[str(body["kind"])].model_validate(given, by_alias=True, by_name=False)
+        return _STATUSES[str(body["kind"])].model_validate(stored, by_alias=True, by_name=False)
     except ValueError:
         return None
 

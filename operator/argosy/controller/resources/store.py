@@ -11,8 +11,8 @@ from argosy.planning.facts import Device
 from argosy.planning.nodes.cordons import UNCORDONED_AT
 from argosy.render.workloads import recorded_spec
 
-KEPT = 2000
-"""How many resources that are gone are remembered: of two that tell of resources, one is later."""
+MOST_ENDED = 2000
+"""How many uids of deleted resources are stored: a late report of one is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,25 +20,25 @@ class Declared:
     """One pool and what asks for it.
 
     `resources` are valid, or in their last valid form; `problems` are of the newest forms; `faulty` are those that
-    never were valid. `recalled`, by identity, are other forms that an earlier process acted upon. `elsewhere` are the
-    namespace's other models and ensembles, but for those that are being deleted.
+    never were valid. `restored`, by identity, are other revisions that an earlier process acted upon. `of_other_pools`
+    are the namespace's other models and ensembles, but for those that are being deleted.
     """
 
     resources: tuple[Resource, ...] = ()
     problems: tuple[Problem, ...] = ()
     faulty: tuple[Resource, ...] = ()
-    recalled: Mapping[str, Resource] = field(default_factory=dict)
-    elsewhere: tuple[InferenceModel | Ensemble, ...] = ()
+    restored: Mapping[str, Resource] = field(default_factory=dict)
+    of_other_pools: tuple[InferenceModel | Ensemble, ...] = ()
 
     @property
     def pool(self) -> ServingPool | None:
         """The pool itself, if it exists and ever was valid."""
-        return next((each for each in self.resources if isinstance(each, ServingPool)), None)
+        return next((resource for resource in self.resources if isinstance(resource, ServingPool)), None)
 
     @property
     def members(self) -> tuple[InferenceModel | Ensemble, ...]:
         """The models and ensembles that take part."""
-        return tuple(each for each in self.resources if not isinstance(each, ServingPool))
+        return tuple(resource for resource in self.resources if not isinstance(resource, ServingPool))
 
     @property
     def every(self) -> tuple[Resource, ...]:
@@ -54,7 +54,7 @@ class _Entry:
     """
 
     newest: Resource
-    form: Resource | None
+    revision: Resource | None
     problems: tuple[Problem, ...]
     pool: PoolKey
 
@@ -65,19 +65,19 @@ class Store:
 
     _entries: dict[Identity, _Entry] = field(default_factory=dict)
     _of_pool: dict[PoolKey, dict[Identity, None]] = field(default_factory=dict)
-    _recalled: dict[Identity, _Entry] = field(default_factory=dict)
+    _restored: dict[Identity, _Entry] = field(default_factory=dict)
     _ended: dict[str, None] = field(default_factory=dict)
 
     def put(self, parsed: ParsedBody) -> frozenset[PoolKey]:
-        """Take in what the API server has.
+        """Store a resource as the API server has it.
 
-        The keys of the pools that this concerns: none where only our own status changed, or where it is gone already.
+        Return the keys of the pools that this concerns: none where only our status changed, or where it was deleted.
         """
         if parsed.newest.metadata.uid in self._ended:
             return frozenset()
         identity = parsed.newest.identity
         before = self._entries.get(identity)
-        entry = _entry(parsed, before or self._recalled_once(parsed))
+        entry = _entry(parsed, before or self._restored_once(parsed))
         self._entries[identity] = entry
         if before is not None and _same(before, entry):
             return frozenset()
@@ -89,86 +89,90 @@ class Store:
         return frozenset({former, entry.pool} - {""})
 
     def end(self, identity: Identity, uid: str) -> frozenset[PoolKey]:
-        """The resource of this uid is gone, whatever is still said of it. The pools' keys that this concerns."""
+        """Remove the resource of this uid, and ignore later reports of it. Return the keys of its pools."""
         self._ended[uid] = None
-        while len(self._ended) > KEPT:
+        while len(self._ended) > MOST_ENDED:
             del self._ended[next(iter(self._ended))]
         entry = self._entries.get(identity)
         if entry is None or entry.newest.metadata.uid != uid:
             return frozenset()
         del self._entries[identity]
-        self._recalled.pop(identity, None)
+        self._restored.pop(identity, None)
         self._unlink(identity, entry.pool)
         return frozenset({entry.pool} - {""})
 
     def _unlink(self, identity: Identity, pool: PoolKey) -> None:
-        known = self._of_pool.get(pool, {})
-        known.pop(identity, None)
-        if not known:
+        of_pool = self._of_pool.get(pool, {})
+        of_pool.pop(identity, None)
+        if not of_pool:
             self._of_pool.pop(pool, None)
 
-    def recall(self, parsed: ParsedBody) -> None:
-        """The form that an earlier process acted upon; call before anything is put.
+    def restore(self, parsed: ParsedBody) -> None:
+        """Store the revision that an earlier process acted upon. It has to be called before any `put`.
 
         It counts only for the resource with the same uid.
         """
         entry = _entry(parsed, None)
-        if entry.form is not None:
-            self._recalled[entry.newest.identity] = entry
+        if entry.revision is not None:
+            self._restored[entry.newest.identity] = entry
 
-    def _recalled_once(self, parsed: ParsedBody) -> _Entry | None:
-        """What was recalled of a resource that is put for the first time. It is forgotten where it says the same."""
-        recalled = self._recalled.get(parsed.newest.identity)
-        if recalled is not None and parsed.valid and recorded_spec(recalled.newest) == recorded_spec(parsed.newest):
-            del self._recalled[parsed.newest.identity]
-        return recalled
+    def _restored_once(self, parsed: ParsedBody) -> _Entry | None:
+        """Return the restored entry of a resource that is new here. It is forgotten where both are equal."""
+        restored = self._restored.get(parsed.newest.identity)
+        if restored is not None and parsed.valid and recorded_spec(restored.newest) == recorded_spec(parsed.newest):
+            del self._restored[parsed.newest.identity]
+        return restored
 
     def wrote(self, identity: Identity, status: Status) -> None:
-        """A status was written: what the API server says of it next is no news."""
+        """Store a status that was written, so that the event of it changes nothing."""
         entry = self._entries.get(identity)
         if entry is not None:
-            form = _with_status(entry.form, status) if entry.form else None
-            self._entries[identity] = replace(entry, newest=_with_status(entry.newest, status), form=form)
+            revision = _with_status(entry.revision, status) if entry.revision else None
+            self._entries[identity] = replace(entry, newest=_with_status(entry.newest, status), revision=revision)
 
     def of_pool(self, key: PoolKey) -> Declared:
         """Return what is declared of a pool."""
         entries = [self._entries[identity] for identity in self._of_pool.get(key, ())]
         return Declared(
-            tuple(entry.form for entry in entries if entry.form is not None),
+            tuple(entry.revision for entry in entries if entry.revision is not None),
             tuple(problem for entry in entries for problem in entry.problems),
-            tuple(entry.newest for entry in entries if entry.form is None),
-            {entry.newest.identity: form for entry in entries if (form := self._recalled_form(entry)) is not None},
-            tuple(self._elsewhere(key)),
+            tuple(entry.newest for entry in entries if entry.revision is None),
+            {
+                entry.newest.identity: revision
+                for entry in entries
+                if (revision := self._restored_revision(entry)) is not None
+            },
+            tuple(self._of_other_pools(key)),
         )
 
     def pool(self, key: PoolKey) -> ServingPool | None:
         """Return the pool itself, if it exists and ever was valid."""
         entry = self._entries.get(Identity.of("ServingPool", key.namespace, key.name))
-        return entry.form if entry is not None and isinstance(entry.form, ServingPool) else None
+        return entry.revision if entry is not None and isinstance(entry.revision, ServingPool) else None
 
     def members_of(self, key: PoolKey) -> list[InferenceModel | Ensemble]:
         """Return a pool's models and ensembles that ever were valid."""
-        forms = (self._entries[identity].form for identity in self._of_pool.get(key, ()))
-        return [form for form in forms if form is not None and not isinstance(form, ServingPool)]
+        revisions = (self._entries[identity].revision for identity in self._of_pool.get(key, ()))
+        return [revision for revision in revisions if revision is not None and not isinstance(revision, ServingPool)]
 
-    def _elsewhere(self, key: PoolKey) -> Iterator[InferenceModel | Ensemble]:
+    def _of_other_pools(self, key: PoolKey) -> Iterator[InferenceModel | Ensemble]:
         others = (entry.newest for entry in self._entries.values() if key != entry.pool)
-        for each in others:
-            stays = each.namespace == key.namespace and not each.metadata.deletion_timestamp
-            if stays and not isinstance(each, ServingPool):
-                yield each
+        for resource in others:
+            stays = resource.namespace == key.namespace and not resource.metadata.deletion_timestamp
+            if stays and not isinstance(resource, ServingPool):
+                yield resource
 
-    def _recalled_form(self, entry: _Entry) -> Resource | None:
-        before = self._recalled.get(entry.newest.identity)
-        return before.form if before is not None and _same_uid(before.newest, entry.newest) else None
+    def _restored_revision(self, entry: _Entry) -> Resource | None:
+        before = self._restored.get(entry.newest.identity)
+        return before.revision if before is not None and _same_uid(before.newest, entry.newest) else None
 
     def namesakes(self, key: PoolKey) -> Iterator[Resource]:
         """Yield models and ensembles of other pools that are named like one of this pool's in the same namespace."""
         for identity in self._of_pool.get(key, ()):
             other = {"InferenceModel": "Ensemble", "Ensemble": "InferenceModel"}.get(identity.kind)
-            found = self._entries.get(Identity.of(other, identity.namespace, identity.name)) if other else None
-            if found is not None and found.form is not None and key != found.pool:
-                yield found.form
+            namesake = self._entries.get(Identity.of(other, identity.namespace, identity.name)) if other else None
+            if namesake is not None and namesake.revision is not None and key != namesake.pool:
+                yield namesake.revision
 
     def status(self, identity: Identity) -> Status | None:
         """Return the status that the API server has, as far as is known."""
@@ -179,7 +183,7 @@ class Store:
         """Return the GPUs that each pool has cordoned, by its status."""
         pools = ((key, self.status(Identity.of("ServingPool", key.namespace, key.name))) for key in self._of_pool)
         return {
-            key: frozenset((each.node, each.gpu) for each in status.cordoned_gpus)
+            key: frozenset((cordon.node, cordon.gpu) for cordon in status.cordoned_gpus)
             for key, status in pools
             if isinstance(status, ServingPoolStatus) and status.cordoned_gpus
         }
@@ -191,8 +195,8 @@ class Store:
 
     def members(self) -> list[InferenceModel | Ensemble]:
         """Return all models and ensembles that were ever valid, with the statuses that the API server has."""
-        forms = [entry.form for entry in list(self._entries.values())]  # in one go: another thread may ask
-        return [form for form in forms if form is not None and not isinstance(form, ServingPool)]
+        revisions = [entry.revision for entry in list(self._entries.values())]  # in one go: another thread may ask
+        return [revision for revision in revisions if revision is not None and not isinstance(revision, ServingPool)]
 
     @property
     def pools(self) -> frozenset[PoolKey]:
@@ -207,10 +211,10 @@ class Store:
 
 def _entry(parsed: ParsedBody, before: _Entry | None) -> _Entry:
     newest = parsed.newest
-    form = newest if parsed.valid else None
-    if form is None and before is not None and before.form is not None and _same_uid(before.newest, newest):
-        form = before.form.model_copy(update={"metadata": newest.metadata, "status": newest.status})
-    return _Entry(newest, form, parsed.problems, _pool_key(form if form is not None else newest))
+    revision = newest if parsed.valid else None
+    if revision is None and before is not None and before.revision is not None and _same_uid(before.newest, newest):
+        revision = before.revision.model_copy(update={"metadata": newest.metadata, "status": newest.status})
+    return _Entry(newest, revision, parsed.problems, _pool_key(revision if revision is not None else newest))
 
 
 def _with_status(resource: Resource, status: Status | None) -> Resource:

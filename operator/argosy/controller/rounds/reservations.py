@@ -52,13 +52,13 @@ class Reservations:
         """Return the nodes as the pool may plan with them, its servers, and which GPUs other pools ask for. `reports`
         are what its servers say, `cordoned` the GPUs that each pool has cordoned.
         """
-        known = self._pools.get(key)
-        own = known.decided if known is not None else self._cluster.pool(key).current
+        reserved_pool = self._pools.get(key)
+        own = reserved_pool.decided if reserved_pool is not None else self._cluster.pool(key).current
         pools = (other for other in self._cluster.pools() | self._pools.keys() if other != key)
         others = {other: (*self._holdings(other), *self._building(other)) for other in pools}
         left = self._left({**others, key: tuple(own)}, {key: reports}, frozenset[Device]().union(*cordoned.values()))
         nodes = reserved(left, own, others, self._cluster.foreign_gpus(), conceded(own, reports, now))
-        claims = (each.claims for other, each in self._pools.items() if other != key)
+        claims = (pool.claims for other, pool in self._pools.items() if other != key)
         return nodes, tuple(own), frozenset().union(*claims)
 
     def _left(
@@ -67,45 +67,50 @@ class Reservations:
         reports: Mapping[PoolKey, Sequence[ServerReport]],
         cordoned: frozenset[Device],
     ) -> tuple[Node, ...]:
-        """The nodes without the GPUs that they have lost. What other pools' servers say is read where one has."""
+        """Return the nodes without the GPUs that they have lost. Other pools' reports are read only where one has."""
         nodes = self._cluster.nodes()
-        held = devices(each for found in servers.values() for each in found)
-        if not short(nodes, held):
+        reserved_gpus = devices(server for of_pool in servers.values() for server in of_pool)
+        if not short(nodes, reserved_gpus):
             return nodes
-        said = {key: reports.get(key) or self._cluster.pool(key).reports for key in servers}
-        heard = (answering(found, said[key]) for key, found in servers.items())
-        faulty = (failing(found, said[key]) for key, found in servers.items())
-        return without_lost(nodes, GpuUse(held, frozenset().union(*heard), cordoned.union(*faulty)))
+        reported = {key: reports.get(key) or self._cluster.pool(key).reports for key in servers}
+        heard = (answering(of_pool, reported[key]) for key, of_pool in servers.items())
+        faulty = (failing(of_pool, reported[key]) for key, of_pool in servers.items())
+        return without_lost(nodes, GpuUse(reserved_gpus, frozenset().union(*heard), cordoned.union(*faulty)))
 
     def decided(
         self, key: PoolKey, servers: Sequence[CurrentServer], plan: FleetPlan, builds: Iterable[ScheduledBuild] = ()
     ) -> set[PoolKey]:
-        """A pool's servers and builds are to be these. The pools that have what it asks for, and were not asked yet."""
+        """Store a pool's decided servers and builds. Return the pools of which it newly claims GPUs."""
         before = self._pools.get(key)
-        mine = [each for each in plan.pools if each.pool == key]
-        claims = frozenset(device for each in mine for device in each.claims)
-        waiting = any(each.unplaced for each in mine)
-        former, running = _former(self._holdings(key), servers), tuple(each for each in builds if each.start)
+        mine = [pool_plan for pool_plan in plan.pools if pool_plan.pool == key]
+        claims = frozenset(device for pool_plan in mine for device in pool_plan.claims)
+        waiting = any(pool_plan.unplaced for pool_plan in mine)
+        former, running = (
+            _former(self._holdings(key), servers),
+            tuple(pool_plan for pool_plan in builds if pool_plan.start),
+        )
         now = _Pool(tuple(servers), former, claims, waiting, running)
         self._pools[key] = now
-        asked = claims - (before.claims if before is not None else frozenset())
-        return {other for other in self._others(key) if asked & devices(self._holdings(other))}
+        newly_claimed = claims - (before.claims if before is not None else frozenset())
+        return {other for other in self._others(key) if newly_claimed & devices(self._holdings(other))}
 
-    def held_back(self, key: PoolKey, servers: Collection[str]) -> None:
-        """These servers stay where they stand for now; where they are to be is decided anew in the next round."""
-        pool, standing = self._pools[key], {each.name: each for each in self._cluster.pool(key).current}
-        pool.decided = tuple(standing.get(each.name, each) if each.name in servers else each for each in pool.decided)
+    def defer(self, key: PoolKey, servers: Collection[str]) -> None:
+        """Keep these servers where they are for now; the next round decides on them again."""
+        pool, standing = self._pools[key], {server.name: server for server in self._cluster.pool(key).current}
+        pool.decided = tuple(
+            standing.get(server.name, server) if server.name in servers else server for server in pool.decided
+        )
 
     def applied(self, key: PoolKey, unchanged: Callable[[str], bool]) -> set[PoolKey]:
-        """A pool's objects are as decided, but for `unchanged` servers. The pools that wait for what is free now."""
+        """Note that objects are as decided, but for `unchanged` servers. Return pools that wait for freed GPUs."""
         pool = self._pools[key]
         before = pool.holdings
         pool.standing = tuple(server for server in pool.standing if unchanged(server.name))
-        freed = _held_and_needed(before) - _held_and_needed(pool.holdings)
+        freed = _reserved_and_needed(before) - _reserved_and_needed(pool.holdings)
         return {other for other in self._others(key) if freed and self._waits(other)}
 
     def forget(self, key: PoolKey) -> None:
-        """The pool is no more."""
+        """Forget a pool."""
         self._pools.pop(key, None)
 
     def _others(self, key: PoolKey) -> Iterator[PoolKey]:
@@ -115,16 +120,16 @@ class Reservations:
         return self._pools[key].waiting
 
     def _holdings(self, key: PoolKey) -> tuple[CurrentServer, ...]:
-        known = self._pools.get(key)
-        return known.holdings if known is not None else tuple(self._cluster.pool(key).current)
+        reserved_pool = self._pools.get(key)
+        return reserved_pool.holdings if reserved_pool is not None else tuple(self._cluster.pool(key).current)
 
     def _building(self, key: PoolKey) -> Iterator[CurrentServer]:
-        """What a pool's builds hold and no Pod of theirs is counted for yet, as if they were servers."""
-        known, views = self._pools.get(key), self._cluster.pool(key).builds
-        for name, view in views.items() if known is None else ():
+        """Yield the GPUs of a pool's builds that have no counted Pod yet, as if they were servers."""
+        reserved_pool, views = self._pools.get(key), self._cluster.pool(key).builds
+        for name, view in views.items() if reserved_pool is None else ():
             if view.observed.job is JobState.ACTIVE and not view.observed.withheld:
                 yield CurrentServer(name, view.observed.node, view.observed.gpus)
-        for build in known.builds if known is not None else ():
+        for build in reserved_pool.builds if reserved_pool is not None else ():
             if build.name not in views or not views[build.name].observed.withheld:
                 yield CurrentServer(build.name, build.node, build.gpus)
 
@@ -132,16 +137,16 @@ class Reservations:
 def _former(holdings: Iterable[CurrentServer], servers: Iterable[CurrentServer]) -> tuple[CurrentServer, ...]:
     """Of what a pool may hold what is not decided on any more, each server once."""
     now = {server.name: server for server in servers}
-    found: dict[tuple[str, str], CurrentServer] = {}
-    for each in holdings:
-        if each != now.get(each.name):
-            known = found.setdefault((each.name, each.node), each)
-            gpus = tuple(sorted({*known.gpus, *each.gpus}))
-            found[each.name, each.node] = replace(known, gpus=gpus, placed={**known.placed, **each.placed})
-    return tuple(found.values())
+    former: dict[tuple[str, str], CurrentServer] = {}
+    for server in holdings:
+        if server != now.get(server.name):
+            earlier = former.setdefault((server.name, server.node), server)
+            gpus = tuple(sorted({*earlier.gpus, *server.gpus}))
+            former[server.name, server.node] = replace(earlier, gpus=gpus, placed={**earlier.placed, **server.placed})
+    return tuple(former.values())
 
 
-def _held_and_needed(servers: Collection[CurrentServer]) -> set[tuple[Device, bool]]:
+def _reserved_and_needed(servers: Collection[CurrentServer]) -> set[tuple[Device, bool]]:
     """Each GPU that is held, and once more each that is needed."""
     return {(device, False) for device in devices(servers)} | {(device, True) for device in _needed(servers)}
 

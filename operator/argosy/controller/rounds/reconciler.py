@@ -21,16 +21,16 @@ from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
-from argosy.controller.moved import elsewhere, services_elsewhere
 from argosy.controller.ports import Cache, StatusListener, Writer
 from argosy.controller.rendering.activation import Activating, activating
 from argosy.controller.rendering.builds import BuildRenderer
 from argosy.controller.rendering.revisions import RevisionNames, revisions
 from argosy.controller.rendering.routing import routed
-from argosy.controller.rendering.upgrades import held_back
-from argosy.controller.reservations import Reservations
+from argosy.controller.rendering.upgrades import deferred_servers
 from argosy.controller.resources.store import Declared, Store
-from argosy.controller.round_inputs import Memory, RoundInputs, round_snapshot
+from argosy.controller.rounds.inputs import Memory, RoundInputs, round_snapshot
+from argosy.controller.rounds.moved_members import moved_members, moved_services
+from argosy.controller.rounds.reservations import Reservations
 from argosy.planning.facts import Refusal
 from argosy.planning.nodes.concessions import next_concession
 from argosy.planning.nodes.device_errors import DeviceErrors
@@ -52,10 +52,10 @@ from argosy.status.statuses import failed_status
 
 log = logging.getLogger(__name__)
 
-REFUSED_AGAIN_S = 15.0
-HELD_AGAIN_S = 2.0
+REFUSED_RETRY_S = 15.0
+DEFERRED_RETRY_S = 2.0
 """How long until an object that was refused is tried again."""
-ELSEWHERE_AGAIN_S = 5.0
+MOVED_RETRY_S = 5.0
 """How long until a pool that still serves what another is to serve looks again whether that one does."""
 
 
@@ -63,14 +63,14 @@ ELSEWHERE_AGAIN_S = 5.0
 class Rendered:
     """A pool's objects, whom each belongs to, and those that stay as they are for now (`keep`).
 
-    `held`: the servers of which nothing is applied yet. `wake`: when builds are to be looked at again. `activating`:
+    `deferred`: the servers of which nothing is applied yet. `wake`: when builds are to be checked again. `activating`:
     what becomes of the pool's activator.
     """
 
     objects: tuple[KubernetesObject, ...] = ()
     owners: Mapping[str, str] = field(default_factory=dict)
     keep: frozenset[str] = frozenset()
-    held: frozenset[str] = frozenset()
+    deferred: frozenset[str] = frozenset()
     wake: datetime | None = None
     activating: Activating = field(default_factory=Activating)
 
@@ -90,7 +90,7 @@ class Reconciler:
         changed: Callable[[PoolKey], None] = lambda _: None,
         scaling: Scaling | None = None,
     ) -> None:
-        """`changed` is told of a pool, by its key, for which a decision on another one made a difference."""
+        """Create it. `changed` receives the key of each pool for which a decision on another pool made a difference."""
         self._store, self._cache, self._writer, self._listener = store, cache, writer, listener
         self._images, self._cluster, self._clock = images, cluster, clock
         self._memory: dict[str, Memory] = {}
@@ -116,8 +116,8 @@ class Reconciler:
     async def _report(self, key: PoolKey, error: str) -> None:
         """Write a fault into the statuses; what cannot be written is only logged: the fault itself is raised."""
         works = (
-            self._write(each, failed_status(each, self._store.status(each.identity), error, self._clock()))
-            for each in self._store.of_pool(key).every
+            self._write(resource, failed_status(resource, self._store.status(resource.identity), error, self._clock()))
+            for resource in self._store.of_pool(key).every
         )
         try:
             await _all(works)
@@ -127,7 +127,7 @@ class Reconciler:
     async def _round(self, key: PoolKey) -> datetime | None:
         declared, view = self._store.of_pool(key), self._cache.pool(key)
         memory = self._memory.setdefault(key, Memory())
-        inputs = RoundInputs(key, declared, view, memory, elsewhere(declared, view, self._cache.pool))
+        inputs = RoundInputs(key, declared, view, memory, moved_members(declared, view, self._cache.pool))
         decided = await self._decide(inputs)
         outcome = await asyncio.to_thread(conclude, decided)
         memory.valid = outcome.valid
@@ -144,7 +144,7 @@ class Reconciler:
         return wake
 
     async def _decide(self, inputs: RoundInputs) -> DecidedRound:
-        """Decide, one pool at a time; what is told of it is made afterwards, and holds up no other pool."""
+        """Decide, one pool at a time. Statuses and objects are made afterwards, and hold up no other pool."""
         key, declared, ages = inputs.key, inputs.declared, inputs.memory.ages
         async with self._deciding:
             conflicts = tuple(self._conflicts(key, declared))
@@ -170,24 +170,24 @@ class Reconciler:
             decided = await asyncio.to_thread(lambda: decide(snapshot(), self._clock()))
             if not inputs.is_unreadable:
                 builds = decided.builds.get(key, ())
-                self._tell(self._reservations.decided(key, decided.servers(key), decided.plan, builds))
+                self._mark_changed(self._reservations.decided(key, decided.servers(key), decided.plan, builds))
         return decided
 
     async def _carry_out(
         self, inputs: RoundInputs, outcome: Outcome, ejections: Mapping[str, Ejection]
     ) -> datetime | None:
-        """Apply what was decided, and write the statuses. When to come back, or None. Raises ApiError."""
+        """Apply what was decided, and write the statuses. Return when to come back, or None. Raises ApiError."""
         key, view, memory = inputs.key, inputs.view, inputs.memory
         rendered = self._render(key, inputs.declared, outcome, view)
-        self._reservations.held_back(key, rendered.held)
-        routes = _routes(outcome.steps.get(key, ()), view, rendered.held, ejections)
+        self._reservations.defer(key, rendered.deferred)
+        routes = _routes(outcome.steps.get(key, ()), view, rendered.deferred, ejections)
         # What may be reached more waits for no other object. What may be reached less goes after the activator's.
-        opened = {each: gate for each, gate in routes.items() if _only_opens(*each)}
-        closed = {each: gate for each, gate in routes.items() if each not in opened}
+        opened = {route: gate for route, gate in routes.items() if _only_opens(*route)}
+        closed = {route: gate for route, gate in routes.items() if route not in opened}
         failures = await _done(self._reroutes(key, opened))
         applied = await self._writer.apply(key, rendered.objects, rendered.owners, rendered.keep)
         if applied.failure is None:
-            self._tell(self._reservations.applied(key, _unchanged(key, rendered, applied.refusals)))
+            self._mark_changed(self._reservations.applied(key, _unchanged(key, rendered, applied.refusals)))
         # The labels that this round writes make no event, and the next status is to tell of them.
         again = not routes.keys() <= memory.routed or _refused(applied.refusals) != _refused(memory.refusals)
         memory.refusals, memory.routed = applied.refusals, frozenset(routes)
@@ -200,48 +200,48 @@ class Reconciler:
         return self._clock() if again else self._wake(inputs, outcome, rendered)
 
     def _wake(self, inputs: RoundInputs, outcome: Outcome, rendered: Rendered) -> datetime | None:
-        """When to come back though nothing changes, or None."""
+        """Return when to come back though nothing changes, or None."""
         now, memory = self._clock(), inputs.memory
-        soon = now + timedelta(seconds=HELD_AGAIN_S) if rendered.activating.again else None
+        soon = now + timedelta(seconds=DEFERRED_RETRY_S) if rendered.activating.again else None
         patience = next_concession(inputs.view.reports, now)
         wakes = (outcome.wake, rendered.wake, soon, patience, memory.ages.next_expiry(now))
-        return _again(now, memory.refusals, inputs.moved, rendered.held, wakes)
+        return _again(now, memory.refusals, inputs.moved, rendered.deferred, wakes)
 
-    def _tell(self, pools: Iterable[PoolKey]) -> None:
+    def _mark_changed(self, pools: Iterable[PoolKey]) -> None:
         for pool in pools:
             self._changed(pool)
 
     def _conflicts(self, key: PoolKey, declared: Declared) -> list[Problem]:
-        """Names that another pool's model or ensemble has in the same namespace."""
-        mine = {each.identity for each in declared.every}
-        found = check_names([*declared.members, *self._store.namesakes(key)])
-        return [problem for problem in found if problem.resource in mine]
+        """Return the names that another pool's model or ensemble has in the same namespace, as problems."""
+        mine = {resource.identity for resource in declared.every}
+        problems = check_names([*declared.members, *self._store.namesakes(key)])
+        return [problem for problem in problems if problem.resource in mine]
 
     def _render(self, key: PoolKey, declared: Declared, outcome: Outcome, view: PoolView) -> Rendered:
         pool, steps = declared.pool, outcome.steps.get(key, ())
         history = revisions(declared, outcome, self._cache.revisions(), self._revision_names)
-        others = services_elsewhere(declared) | history.kept
+        others = moved_services(declared) | history.retained
         valid = outcome.valid.values()
         activator = activating(pool, valid, steps, view, outcome.statuses, self._images, self._cluster)
         if pool is None:
             return Rendered(keep=others, activating=activator)
-        members = [each for each in declared.members if not each.metadata.deletion_timestamp]
-        models = [each for each in valid if isinstance(each, InferenceModel)]
+        members = [resource for resource in declared.members if not resource.metadata.deletion_timestamp]
+        models = [resource for resource in valid if isinstance(resource, InferenceModel)]
         images = self._images.serving(pool, models)
         renderer = BuildRenderer(pool, self._images, self._cluster, self._clock())
         builds = renderer.builds(outcome.builds.get(key, ()), view.builds)
         nodes = {node.name: node for node in self._cache.nodes()}
         pools = pool_objects(pool, steps, members, images, self._cluster, view.accounts, nodes)
         objects = (*history.written, *pools, *activator.objects, *builds.objects)
-        held = held_back(pool, steps, images, view)
+        deferred = deferred_servers(pool, steps, images, view)
         stay = frozenset(
             Identity.of(kind, pool.namespace, object_name(name))
-            for name in held
+            for name in deferred
             for kind in ("ConfigMap", "Deployment")
         )
-        wanted = tuple(each for each in objects if object_identity(each) not in stay)
-        told = owners(wanted) | builds.owners
-        return Rendered(wanted, told, stay | others | builds.keep, held, builds.wake, activator)
+        desired = tuple(resource for resource in objects if object_identity(resource) not in stay)
+        owned_by = owners(desired) | builds.owners
+        return Rendered(desired, owned_by, stay | others | builds.keep, deferred, builds.wake, activator)
 
     def _activator_routes(self, key: PoolKey, activator: Activating) -> Iterator[Coroutine[Any, Any, None]]:
         """Let the Services reach the activator for what no server is reached for. Before servers' own: between the two
@@ -254,11 +254,11 @@ class Reconciler:
     def _reroutes(
         self, key: PoolKey, routes: Mapping[tuple[PodView, Routes], bool]
     ) -> Iterator[Coroutine[Any, Any, None]]:
-        return (self._writer.route(pod, key.namespace, wanted, gate) for (pod, wanted), gate in routes.items())
+        return (self._writer.route(pod, key.namespace, desired, gate) for (pod, desired), gate in routes.items())
 
     def _writes(self, declared: Declared, outcome: Outcome) -> Iterator[Coroutine[Any, Any, None]]:
         """Write each status that changed, once."""
-        return (self._write(each, outcome.statuses.get(each.identity)) for each in declared.every)
+        return (self._write(resource, outcome.statuses.get(resource.identity)) for resource in declared.every)
 
     async def _write(self, resource: Resource, status: Status | None) -> None:
         before = self._store.status(resource.identity)
@@ -270,30 +270,32 @@ class Reconciler:
 
 
 def _routes(
-    steps: Sequence[RenderedServer], view: PoolView, held: frozenset[str], ejections: Mapping[str, Ejection]
+    steps: Sequence[RenderedServer], view: PoolView, deferred: frozenset[str], ejections: Mapping[str, Ejection]
 ) -> dict[tuple[PodView, Routes], bool]:
     """Return what is to be written to Pods, so that Services reach what serves and what is not ejected, and nothing
     else; and whether the Pod's gate is to be open.
 
-    A server that is to start anew with other GPUs, and is held back, goes on with what it has.
+    A server that is to start again with other GPUs, and is held back, goes on with what it has.
     """
     gpus = {server.name: server.gpus for server in view.current}
-    anew = {step.plan.name for step in steps if step.plan.name in held and gpus.get(step.plan.name) != step.plan.gpus}
+    restarting = {
+        step.plan.name for step in steps if step.plan.name in deferred and gpus.get(step.plan.name) != step.plan.gpus
+    }
     settled = {report.name for report in view.reports if report.settled}
-    wanted = routed(steps, view.pods, anew, ejections)
+    desired = routed(steps, view.pods, restarting, ejections)
     return {
-        (pod, wanted[pod.name]): pod.settled or pod.server in settled
+        (pod, desired[pod.name]): pod.settled or pod.server in settled
         for pod in view.pods
-        if pod.name in wanted and _differs(pod, wanted[pod.name], pod.server in settled)
+        if pod.name in desired and _differs(pod, desired[pod.name], pod.server in settled)
     }
 
 
-def _only_opens(pod: PodView, wanted: Routes) -> bool:
-    return pod.routes <= wanted.names and wanted.ejected <= pod.ejected
+def _only_opens(pod: PodView, desired: Routes) -> bool:
+    return pod.routes <= desired.names and desired.ejected <= pod.ejected
 
 
 def holding(cache: Cache, key: PoolKey) -> Holding:
-    """Who waits at a pool's activator."""
+    """Return what waits at a pool's activator."""
     view = cache.pool(key)
     return Holding(view.held, view.activator_trouble)
 
@@ -302,9 +304,9 @@ async def _all(*works: Iterable[Coroutine[Any, Any, None]], failures: Iterable[E
     """Do all of each, one after another. Raises a fault of ours, or else the failure that is to be tried again first,
     of these and `failures`.
     """
-    found = [*failures, *await _done(*works)]
-    fault = next((each for each in found if not isinstance(each, ApiError)), None)
-    failure = fault or soonest(each for each in found if isinstance(each, ApiError))
+    errors = [*failures, *await _done(*works)]
+    fault = next((error for error in errors if not isinstance(error, ApiError)), None)
+    failure = fault or soonest(error for error in errors if isinstance(error, ApiError))
     if failure is not None:
         raise failure
 
@@ -312,11 +314,11 @@ async def _all(*works: Iterable[Coroutine[Any, Any, None]], failures: Iterable[E
 async def _done(*works: Iterable[Coroutine[Any, Any, None]]) -> list[Exception]:
     """Do all of each, one after another, and return what failed."""
     results = [result for work in works for result in await asyncio.gather(*work, return_exceptions=True)]
-    return [each for each in results if isinstance(each, Exception)]
+    return [result for result in results if isinstance(result, Exception)]
 
 
 def _refused(refusals: Iterable[Refusal]) -> set[tuple[str, str]]:
-    """What is refused: the same may be told in other words each time."""
+    """Return what is refused, without the messages, which may differ each time."""
     return {(refusal.resource, refusal.object) for refusal in refusals}
 
 
@@ -324,34 +326,35 @@ def _again(
     now: datetime,
     refusals: Collection[Refusal],
     moved: Mapping[str, bool],
-    held: Collection[str],
+    deferred: Collection[str],
     wakes: Iterable[datetime | None],
 ) -> datetime | None:
-    """When to come back. Nobody tells when what stands in an object's way is gone, or a right is given; nor does a
-    pool hear of another's servers, or of the labels that it writes itself, for which servers that are `held` wait.
+    """Return when to come back. No event reports that an obstacle to an object is gone, or that a right was granted. A
+    pool also gets no events of another pool's servers, or of the labels that it writes itself, for which `deferred`
+    servers wait.
     """
     due = [wake for wake in wakes if wake is not None]
     if refusals:
-        due.append(now + timedelta(seconds=REFUSED_AGAIN_S))
-    if held:
-        due.append(now + timedelta(seconds=HELD_AGAIN_S))
+        due.append(now + timedelta(seconds=REFUSED_RETRY_S))
+    if deferred:
+        due.append(now + timedelta(seconds=DEFERRED_RETRY_S))
     if not all(moved.values()):
-        due.append(now + timedelta(seconds=ELSEWHERE_AGAIN_S))
+        due.append(now + timedelta(seconds=MOVED_RETRY_S))
     return min(due, default=None)
 
 
 def _unchanged(key: PoolKey, rendered: Rendered, refusals: Iterable[Refusal]) -> Callable[[str], bool]:
-    """Tells which servers' Deployments stand as they were: those held back, and those that were refused."""
+    """Return a function of a server's name: whether its Deployment is unchanged, since it was deferred or refused."""
     namespace = key.namespace
     same = rendered.keep | {refusal.object for refusal in refusals}
     return lambda server: Identity.of("Deployment", namespace, object_name(server)) in same
 
 
 def _ejections(declared: Declared, decisions: Mapping[str, Decision]) -> dict[str, Ejection]:
-    """By resource name, of those with servers whose queues are too long."""
-    found = ((each.name, decisions.get(each.identity)) for each in declared.members)
-    return {name: each.ejection for name, each in found if each is not None and each.ejection.servers}
+    """Return ejections by resource name, of those with servers whose queues are too long."""
+    decided = ((decision.name, decisions.get(decision.identity)) for decision in declared.members)
+    return {name: decision.ejection for name, decision in decided if decision is not None and decision.ejection.servers}
 
 
-def _differs(pod: PodView, wanted: Routes, settled: bool) -> bool:
-    return (pod.routes, pod.ejected) != (wanted.names, wanted.ejected) or (settled and not pod.settled)
+def _differs(pod: PodView, desired: Routes, settled: bool) -> bool:
+    return (pod.routes, pod.ejected) != (desired.names, desired.ejected) or (settled and not pod.settled)

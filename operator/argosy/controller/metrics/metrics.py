@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
-from argosy.controller.learnt_metrics import Learnt, LearntMetrics
-from argosy.controller.status_metrics import Member, StatusMetrics
+from argosy.controller.metrics.estimates import EstimateMetrics, MemberEstimates
+from argosy.controller.metrics.statuses import Member, StatusMetrics
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -61,34 +61,34 @@ class Metrics:
         for result in ("done", "partial"):
             self._readings.labels(result)
 
-    def tell_of(self, members: Callable[[], Iterable[Member]], learnt: Callable[[], Iterable[Learnt]] = tuple) -> None:
-        """Tell also what models' and ensembles' statuses say, and what scaling learnt of them; see `StatusMetrics` and
-        `LearntMetrics`.
-        """
+    def collect(
+        self, members: Callable[[], Iterable[Member]], estimates: Callable[[], Iterable[MemberEstimates]] = tuple
+    ) -> None:
+        """Expose also the statuses of models and ensembles, and what scaling estimates of them."""
         self.registry.register(StatusMetrics(members))
-        self.registry.register(LearntMetrics(learnt))
+        self.registry.register(EstimateMetrics(estimates))
 
     def began(self, waited_s: float) -> None:
-        """A reconcile began, this long after the first event."""
+        """Observe how long a reconcile waited after the first event."""
         self._waited.observe(waited_s)
 
     def ended(self, took_s: float, failed: bool) -> None:
-        """A reconcile ended."""
+        """Count a reconcile that ended."""
         self._rounds.labels("failed" if failed else "done").inc()
         self._took.observe(took_s)
 
     def waiting(self, pools: int) -> None:
-        """So many pools wait for a reconcile."""
+        """Set how many pools wait for a reconcile."""
         self._queue.set(pools)
 
     def request(self, verb: str, resource: str, status: int, took_s: float) -> None:
-        """A request to the API server was answered, or not (status 0)."""
+        """Count a request to the API server; status 0 is no answer."""
         self._requests.labels(verb, resource, str(status)).inc()
         if verb != "watch":
             self._request_seconds.labels(verb).observe(took_s)
 
     def measured(self, took_s: float, failed: bool) -> None:
-        """A pool was measured, or not all of it."""
+        """Count a reading of a pool; `failed`: not all of it could be read."""
         self._readings.labels("partial" if failed else "done").inc()
         self._reading_seconds.observe(took_s)
 

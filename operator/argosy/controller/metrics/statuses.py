@@ -14,8 +14,8 @@ Member = InferenceModel | Ensemble
 
 LABELS = ("namespace", "pool", "kind", "name", "model")
 """Of each model and ensemble: `model` is what clients call it, the label of the servers' own metrics."""
-Told = TypeVar("Told")
-Amount = tuple[str, str, Callable[[Told], float | None]]
+Subject = TypeVar("Subject")
+Amount = tuple[str, str, Callable[[Subject], float | None]]
 """A gauge's name, what it says, and its value; None where there is none to tell."""
 _AMOUNTS: tuple[Amount[ScalingStatus], ...] = (
     ("argosy_scaling_replicas", "Replicas there are to be.", lambda scaling: scaling.replicas),
@@ -44,7 +44,9 @@ class StatusMetrics(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield all families, also those of which nothing is to be said."""
         members = list(self._members())
-        scaled = [(labels_of(each), each.status.scaling) for each in members if each.status and each.status.scaling]
+        scaled = [
+            (labels_of(member), member.status.scaling) for member in members if member.status and member.status.scaling
+        ]
         yield from gauges(_AMOUNTS, scaled)
         yield from _numbers(scaled)
         yield _without_signals(members)
@@ -52,23 +54,25 @@ class StatusMetrics(Collector):
         yield _steps(members)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Nothing is asked of the members when it is registered."""
+        """Return nothing, so that registering reads no members."""
         return iter(())
 
 
-def gauges(amounts: Iterable[Amount[Told]], every: Sequence[tuple[list[str], Told]]) -> Iterator[GaugeMetricFamily]:
+def gauges(
+    amounts: Iterable[Amount[Subject]], every: Sequence[tuple[list[str], Subject]]
+) -> Iterator[GaugeMetricFamily]:
     """Yield a family for each amount, of all that there is, by its labels."""
     for name, text, amount in amounts:
         family = GaugeMetricFamily(name, text, labels=LABELS)
-        for labels, told in every:
-            value = amount(told)
+        for labels, subject in every:
+            value = amount(subject)
             if value is not None:
                 family.add_metric(labels, value)
         yield family
 
 
 def _numbers(scaled: Iterable[tuple[list[str], ScalingStatus]]) -> Iterator[GaugeMetricFamily]:
-    """The two numbers that decided, by what they are of."""
+    """Yield the observed value and its target, by metric."""
     observed = GaugeMetricFamily(
         "argosy_scaling_observed", "What decided the replicas; durations are in seconds.", labels=(*LABELS, "metric")
     )
@@ -101,14 +105,14 @@ def _bottlenecks(members: Iterable[Member]) -> GaugeMetricFamily:
         labels=(*LABELS, "bottleneck", "stage"),
     )
     for member in members:
-        found = member.status.bottleneck if member.status else None
-        if found is not None:
-            family.add_metric([*labels_of(member), found.kind, found.stage], 1.0)
+        bottleneck = member.status.bottleneck if member.status else None
+        if bottleneck is not None:
+            family.add_metric([*labels_of(member), bottleneck.kind, bottleneck.stage], 1.0)
     return family
 
 
 def _steps(members: list[Member]) -> GaugeMetricFamily:
-    """The models of each ensemble, by what clients call both: what a dashboard of an ensemble is made of."""
+    """Return the models of each ensemble, by the names that clients use. Dashboards of ensembles join by it."""
     served = {(member.pool_key, member.name): member.served_name for member in members}
     family = GaugeMetricFamily(
         "argosy_ensemble_step", "A model that an ensemble runs.", labels=("namespace", "pool", "ensemble", "model")
@@ -128,7 +132,7 @@ def labels_of(member: Member) -> list[str]:
 
 
 def _seconds(time: str | None) -> float | None:
-    """A status's time; None where another release wrote what is none."""
+    """Return a status's time; None where another release wrote something that is no time."""
     try:
         return None if time is None else datetime.fromisoformat(time).timestamp()
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a pool's servers still have though another pool is to serve it by now."""
+"""Models and ensembles that a pool's servers still have, though another pool is to serve them."""
 
 from collections.abc import Callable
 from functools import cache
@@ -11,17 +11,17 @@ from argosy.planning.migration.observed import Observed
 from argosy.render.names import service_name
 
 
-def elsewhere(declared: Declared, view: PoolView, pool: Callable[[PoolKey], PoolView]) -> dict[str, bool]:
-    """By name, whether requests reach it in the other pool. `pool` gives what is known of one by its key."""
-    held = {(model.declared_name, model.is_ensemble) for each in view.repositories for model in each.models}
+def moved_members(declared: Declared, view: PoolView, pool: Callable[[PoolKey], PoolView]) -> dict[str, bool]:
+    """Return by name whether requests reach it in the other pool. `pool` returns the view of a pool by its key."""
+    loaded = {(model.declared_name, model.is_ensemble) for member in view.repositories for model in member.models}
     observed = cache(lambda key: Observed.of(pool(key).reports))
-    moved = (each for each in declared.elsewhere if (each.name, isinstance(each, Ensemble)) in held)
-    return {each.name: _reached(each, observed) for each in moved}
+    moved = (member for member in declared.of_other_pools if (member.name, isinstance(member, Ensemble)) in loaded)
+    return {member.name: _reached(member, observed) for member in moved}
 
 
-def services_elsewhere(declared: Declared) -> frozenset[str]:
+def moved_services(declared: Declared) -> frozenset[str]:
     """Return the identities of Services that another pool takes over as they stand, so that their addresses stay."""
-    return frozenset(f"Service {each.namespace}/{service_name(each.name)}" for each in declared.elsewhere)
+    return frozenset(f"Service {member.namespace}/{service_name(member.name)}" for member in declared.of_other_pools)
 
 
 def _reached(member: InferenceModel | Ensemble, observed: Callable[[PoolKey], Observed]) -> bool:

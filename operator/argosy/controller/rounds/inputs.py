@@ -9,8 +9,8 @@ from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.controller.rendering.addresses import grpc_addresses, selectors, urls
-from argosy.controller.report_ages import ReportAges
 from argosy.controller.resources.store import Declared
+from argosy.controller.rounds.report_expiry import ReportExpiry
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.planning.nodes.device_errors import DeviceErrors
 from argosy.scaling import Decided
@@ -23,7 +23,7 @@ class Memory:
 
     valid: Mapping[str, Resource] | None = None
     refusals: tuple[Refusal, ...] = ()
-    ages: ReportAges = field(default_factory=ReportAges)
+    ages: ReportExpiry = field(default_factory=ReportExpiry)
     device_errors: DeviceErrors = field(default_factory=DeviceErrors)
     routed: frozenset[tuple[PodView, Routes]] = frozenset()
 
@@ -44,7 +44,9 @@ class RoundInputs:
     @property
     def is_unreadable(self) -> bool:
         """Whether the pool is there, and its spec cannot be read."""
-        return self.declared.pool is None and any(isinstance(each, ServingPool) for each in self.declared.faulty)
+        return self.declared.pool is None and any(
+            isinstance(resource, ServingPool) for resource in self.declared.faulty
+        )
 
 
 def round_snapshot(
@@ -82,8 +84,8 @@ def round_snapshot(
         pools={inputs.key: pool},
         problems=(*declared.problems, *conflicts),
         faulty=declared.faulty,
-        statuses={each.identity: each.status for each in declared.every if each.status is not None},
-        valid=memory.valid if memory.valid is not None else declared.recalled,
+        statuses={resource.identity: resource.status for resource in declared.every if resource.status is not None},
+        valid=memory.valid if memory.valid is not None else declared.restored,
         refusals=memory.refusals,
         urls=urls(declared),
         grpc_addresses=grpc_addresses(declared),

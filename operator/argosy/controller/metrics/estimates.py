@@ -6,9 +6,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from argosy.autoscaling.memory import Memory
-from argosy.controller.status_metrics import Amount, Member, gauges, labels_of
+from argosy.controller.metrics.statuses import Amount, Member, gauges, labels_of
 
-Learnt = tuple[Member, Memory]
+MemberEstimates = tuple[Member, Memory]
 
 _AMOUNTS: tuple[Amount[Memory], ...] = (
     (
@@ -39,16 +39,16 @@ _AMOUNTS: tuple[Amount[Memory], ...] = (
 )
 
 
-class LearntMetrics(Collector):
-    """`learnt` gives models and ensembles with what is known of them. It may be asked on another thread than theirs."""
+class EstimateMetrics(Collector):
+    """`estimates` returns models and ensembles with their estimates. It may be called on another thread than theirs."""
 
-    def __init__(self, learnt: Callable[[], Iterable[Learnt]]) -> None:
-        self._learnt = learnt
+    def __init__(self, estimates: Callable[[], Iterable[MemberEstimates]]) -> None:
+        self._estimates = estimates
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Return all families, also those of which nothing is to be said."""
-        return gauges(_AMOUNTS, [(labels_of(member), memory) for member, memory in self._learnt()])
+        return gauges(_AMOUNTS, [(labels_of(member), memory) for member, memory in self._estimates()])
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Nothing is asked when it is registered."""
+        """Return nothing, so that registering reads no estimates."""
         return iter(())

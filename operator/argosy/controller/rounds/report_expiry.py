@@ -1,4 +1,4 @@
-"""How old what each server's agent says is. Pure.
+"""The age of each server's report. Pure.
 
 An agent writes its state again every half minute, each time with another time of its own clock. Clocks of two machines
 are never compared: a report is as old as the time, by the operator's clock, since that number last changed.
@@ -23,21 +23,23 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportAges:
+class ReportExpiry:
     """By server, what rounds of one pool saw of its reports."""
 
     seen: Mapping[str, Seen] = field(default_factory=dict)
 
-    def after(self, reports: Iterable[ServerReport], now: datetime) -> "ReportAges":
-        """Return the same with what a round at `now` saw; servers without a report, or whose agents do not say when
+    def after(self, reports: Iterable[ServerReport], now: datetime) -> "ReportExpiry":
+        """Return the ages with what a round at `now` saw; servers without a report, or whose agents do not say when
         they wrote it, have no age.
         """
-        found = {each.name: Seen(each.written_at, now) for each in reports if each.written_at}
-        return ReportAges({name: self._older(name, seen) for name, seen in found.items()})
+        reported = {report.name: Seen(report.written_at, now) for report in reports if report.written_at}
+        return ReportExpiry({name: self._older(name, seen) for name, seen in reported.items()})
 
     def marked(self, reports: Iterable[ServerReport], now: datetime) -> tuple[ServerReport, ...]:
         """Return the reports, those marked that have expired."""
-        return tuple(replace(each, expired=True) if self._has_expired(each.name, now) else each for each in reports)
+        return tuple(
+            replace(report, expired=True) if self._has_expired(report.name, now) else report for report in reports
+        )
 
     def next_expiry(self, now: datetime) -> datetime | None:
         """Return when the next report expires unless a newer one comes; None where none will."""
