@@ -116,9 +116,7 @@ def _reason(response: requests.Response) -> str:
 
 
 def _deepest(error: BaseException) -> str:
-    """What the system said, such as `Connection refused`; around it stand the question's whole URL and addresses in
-    memory.
-    """
+    """Return the system's own error, such as `Connection refused`; the outer errors have the query's whole URL."""
     reason, cause = "", error
     while (cause := cause.__cause__ or cause.__context__) is not None:  # type: ignore[assignment]
         reason = getattr(cause, "strerror", None) or reason
