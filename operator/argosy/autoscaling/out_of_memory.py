@@ -80,7 +80,7 @@ def _failed(served: Served) -> Served:
 
 
 def _other(failed: Served, served: Served) -> str:
-    """Return what is other than it was when memory ran out, in words; an empty text while any of that is still served, or
+    """Return what is other than it was when memory ran out, in words; empty while any of that is still served, or
     where it is not known.
     """
     if failed.versions and served.versions and not set(failed.versions) & set(served.versions):
