@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 
 from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
-from argosy.autoscaling.bottlenecks.diagnose import Memory as FoundBefore
-from argosy.autoscaling.bottlenecks.diagnose import Told
+from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
+from argosy.autoscaling.bottlenecks.diagnose import Memory as BottleneckMemory
 from argosy.autoscaling.decision import Decision
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import PoolSignals
@@ -60,7 +60,7 @@ class Decided:
     """What a reconcile is to act upon, by identity."""
 
     decisions: Mapping[str, Decision] = field(default_factory=dict)
-    bottlenecks: Mapping[str, Told] = field(default_factory=dict)
+    bottlenecks: Mapping[str, BottleneckReport] = field(default_factory=dict)
 
 
 class Scaling:
@@ -113,10 +113,10 @@ class Scaling:
     def after(self, key: PoolKey, outcome: Outcome) -> None:
         """Take what a reconcile decided: what the next scaling rounds start from."""
         pool = self._pools.setdefault(key, _Pool())
-        members = [each for each in outcome.valid.values() if isinstance(each, InferenceModel | Ensemble)]
+        members = [member for member in outcome.valid.values() if isinstance(member, InferenceModel | Ensemble)]
         holding, pool.resources = self._holding(key), tuple(outcome.valid.values())
         pool.inputs = PoolInputs(
-            members=tuple(each for each in members if each.pool_key == key),
+            members=tuple(member for member in members if member.pool_key == key),
             policies=policies(pool.resources, self._clock()),
             allocations=outcome.allocations,
             grants=outcome.grants,
@@ -127,10 +127,10 @@ class Scaling:
         if holding.held != pool.signals.held and self._decide(pool, replace(pool.signals, held=holding.held)):
             self._changed(key)
 
-    def learnt(self) -> list[tuple[Member, Memory]]:
+    def estimated(self) -> list[tuple[Member, Memory]]:
         """Return each model and ensemble that scales with what is known of it. It may be asked on another thread."""
         pools = [(pool.inputs.members, pool.memory) for pool in list(self._pools.values()) if pool.inputs is not None]
-        return [each for members, memory in pools for each in memory.estimated(members)]
+        return [member for members, memory in pools for member in memory.estimated(members)]
 
     def forget(self, key: PoolKey) -> None:
         """Forget a pool that was deleted."""
@@ -147,26 +147,28 @@ class Scaling:
 
     def _inputs(self, pool: _Pool, inputs: PoolInputs) -> PoolInputs:
         """With the policies of this moment, where schedules make them."""
-        if any(_has_schedules(each) for each in inputs.members):
+        if any(_has_schedules(member) for member in inputs.members):
             return replace(inputs, policies=policies(pool.resources, self._clock()))
         return inputs
 
     def _begin(self, pool: _Pool, members: Iterable[Member]) -> None:
         """Recall what statuses tell of what another process knew, once for each member."""
-        new = {each.identity: each for each in members if each.identity not in pool.begun}
+        new = {member.identity: member for member in members if member.identity not in pool.begun}
         if not new:
             return
         pool.begun |= new.keys()
         now, memory = self._clock(), pool.memory
         known: dict[str, Memory] = {
-            name: restored(each.status.scaling) for name, each in new.items() if each.status is not None
+            name: restored(member.status.scaling) for name, member in new.items() if member.status is not None
         }
         pool.memory = replace(
             memory,
             members={**memory.members, **_members(new.values(), known)},
             bottlenecks={
                 **memory.bottlenecks,
-                **{name: _found_before(each, now) for name, each in new.items() if each.status is not None},
+                **{
+                    name: _restored_bottleneck(member, now) for name, member in new.items() if member.status is not None
+                },
             },
         )
 
@@ -181,7 +183,7 @@ def _members(members: Iterable[Member], known: Mapping[str, Memory]) -> dict[str
     }
 
 
-def _found_before(member: Member, now: datetime) -> FoundBefore:
+def _restored_bottleneck(member: Member, now: datetime) -> BottleneckMemory:
     return bottleneck.restored(member.status.bottleneck if member.status is not None else None, now)
 
 

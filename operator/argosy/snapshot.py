@@ -8,7 +8,7 @@ from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.status import EngineStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus, Status
 from argosy.api.values.identity import PoolKey
-from argosy.autoscaling.bottlenecks.diagnose import Told
+from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
 from argosy.planning.builds.observed import ObservedBuild
 from argosy.planning.demand.pool_facts import LoadedVersions
@@ -88,7 +88,7 @@ class FleetSnapshot:
     cordoned: frozenset[Device] = frozenset()
     build_image: str = ""
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
-    bottlenecks: Mapping[str, Told] = field(default_factory=dict)
+    bottlenecks: Mapping[str, BottleneckReport] = field(default_factory=dict)
     decisions: Mapping[str, Decision] = field(default_factory=dict)
 
     def pool(self, key: PoolKey) -> PoolSnapshot:

@@ -73,7 +73,9 @@ class Operator:
         self._metrics = Metrics()
         self._store = Store()
         self._scaling: Scaling | None = None
-        self._metrics.collect(self._store.members, lambda: self._scaling.learnt() if self._scaling is not None else [])
+        self._metrics.collect(
+            self._store.members, lambda: self._scaling.estimated() if self._scaling is not None else []
+        )
         self._workqueue: Workqueue | None = None
         self._stop = asyncio.Event()
         self._cache: ClusterCache | None = None

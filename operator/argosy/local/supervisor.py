@@ -15,7 +15,7 @@ from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
 from argosy.api.status import Status
 from argosy.api.values.identity import PoolKey
-from argosy.autoscaling.bottlenecks.diagnose import Told
+from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
 from argosy.planning.facts import Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
@@ -151,7 +151,7 @@ class Supervisor:
     def _decided(self, snapshot: FleetSnapshot) -> FleetSnapshot:
         """Return the snapshot with the scaling decisions of each pool."""
         decisions: dict[str, Decision] = {}
-        bottlenecks: dict[str, Told] = {}
+        bottlenecks: dict[str, BottleneckReport] = {}
         for key in {member.pool_key for member in snapshot.resources if not isinstance(member, ServingPool)}:
             members = [
                 member.model_copy(update={"status": snapshot.statuses.get(member.identity)})

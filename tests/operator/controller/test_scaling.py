@@ -283,7 +283,7 @@ def test_what_is_not_measured_any_more_is_not_reckoned_with() -> None:
 
 def gauges(operator: Operator) -> dict[tuple[str, str], float]:
     """Return what scaling exports of its estimates, by the gauge and the resource."""
-    samples = (sample for family in EstimateMetrics(operator.scaling.learnt).collect() for sample in family.samples)
+    samples = (sample for family in EstimateMetrics(operator.scaling.estimated).collect() for sample in family.samples)
     return {(sample.name, sample.labels["name"]): sample.value for sample in samples}
 
 

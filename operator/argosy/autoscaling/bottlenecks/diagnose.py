@@ -12,14 +12,14 @@ APPEARS_AFTER = timedelta(seconds=10)
 """How long something has to be found before it is told."""
 GOES_AFTER = timedelta(seconds=30)
 """How long it must not be found any more before it is told no longer."""
-TOLD_AGAIN_AFTER = timedelta(minutes=5)
+REPORTED_AGAIN_AFTER = timedelta(minutes=5)
 """After how long its numbers are told anew, where they changed: a status is not written for every measurement."""
 FRESH = timedelta(minutes=1)
 """How old measurements may be. On older ones nothing is found, and nothing is taken back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class BottleneckReport:
     """What holds requests up, since when, and when its numbers were measured."""
 
     bottleneck: Bottleneck
@@ -29,13 +29,13 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What has to be remembered of one member. `told`: what its status says. `found_since`: what else the rules find,
-    and since when; `last_found`: when they last found what is told.
+    """What has to be known of one member. `report`: what its status says. `present_since`: what else the rules
+    find, and since when; `last_present`: when they last found what is reported.
     """
 
-    told: Told | None = None
-    found_since: Mapping[Key, datetime] = field(default_factory=dict)
-    last_found: datetime | None = None
+    report: BottleneckReport | None = None
+    present_since: Mapping[Key, datetime] = field(default_factory=dict)
+    last_present: datetime | None = None
 
 
 def diagnose(subject: Subject | None, memory: Memory, now: datetime) -> Memory:
@@ -45,34 +45,34 @@ def diagnose(subject: Subject | None, memory: Memory, now: datetime) -> Memory:
     """
     if subject is None or now - subject.signals.at > FRESH:
         return memory
-    held = memory.told.bottleneck.key if memory.told else None
-    found = findings(subject, held)
-    since = {each.key: memory.found_since.get(each.key, now) for each in found}
-    memory = replace(memory, found_since=since)
-    if held is not None:
-        still = next((each for each in found if each.key == held), None)
+    reported_key = memory.report.bottleneck.key if memory.report else None
+    bottlenecks = findings(subject, reported_key)
+    since = {candidate.key: memory.present_since.get(candidate.key, now) for candidate in bottlenecks}
+    memory = replace(memory, present_since=since)
+    if reported_key is not None:
+        still = next((candidate for candidate in bottlenecks if candidate.key == reported_key), None)
         memory = _go_on(memory, still, subject.signals.at, now)
-    return _displaced(memory, found, subject.signals.at, now)
+    return _displaced(memory, bottlenecks, subject.signals.at, now)
 
 
 def _go_on(memory: Memory, still: Bottleneck | None, measured_at: datetime, now: datetime) -> Memory:
     """Return the report of a bottleneck, while it is found, and a while after."""
-    assert memory.told is not None
+    assert memory.report is not None
     if still is None:
-        gone = memory.last_found is None or now - memory.last_found >= GOES_AFTER
-        return replace(memory, told=None, last_found=None) if gone else memory
-    told = memory.told
-    if still != told.bottleneck and now - told.measured_at >= TOLD_AGAIN_AFTER:
-        told = Told(still, told.since, measured_at)
-    return replace(memory, told=told, last_found=now)
+        gone = memory.last_present is None or now - memory.last_present >= GOES_AFTER
+        return replace(memory, report=None, last_present=None) if gone else memory
+    report = memory.report
+    if still != report.bottleneck and now - report.measured_at >= REPORTED_AGAIN_AFTER:
+        report = BottleneckReport(still, report.since, measured_at)
+    return replace(memory, report=report, last_present=now)
 
 
-def _displaced(memory: Memory, found: tuple[Bottleneck, ...], measured_at: datetime, now: datetime) -> Memory:
+def _displaced(memory: Memory, bottlenecks: tuple[Bottleneck, ...], measured_at: datetime, now: datetime) -> Memory:
     """Told is the gravest that was found for long enough, if what is told is not as grave."""
-    for each in found:
-        if memory.told is not None and each.kind is memory.told.bottleneck.kind:
+    for candidate in bottlenecks:
+        if memory.report is not None and candidate.kind is memory.report.bottleneck.kind:
             return memory  # the same rule: of its stages it keeps to the one that is told
-        if now - memory.found_since[each.key] >= APPEARS_AFTER:
-            told = Told(each, memory.found_since[each.key], measured_at)
-            return replace(memory, told=told, last_found=now)
+        if now - memory.present_since[candidate.key] >= APPEARS_AFTER:
+            report = BottleneckReport(candidate, memory.present_since[candidate.key], measured_at)
+            return replace(memory, report=report, last_present=now)
     return memory

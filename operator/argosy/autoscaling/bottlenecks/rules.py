@@ -20,23 +20,23 @@ STAYS = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A number against a threshold. `known`: it has to be known; else it also holds where nobody measured it."""
+    """A number against a threshold. `is_known`: it has to be known; else it also holds where nobody measured it."""
 
     measure: Measure
     threshold: float
     above: bool
-    known: bool = True
+    is_known: bool = True
 
     @property
     def where_measured(self) -> "Test":
         """The same, which also holds where nobody measured it."""
-        return replace(self, known=False)
+        return replace(self, is_known=False)
 
-    def holds(self, value: float | None, held: bool) -> bool:
+    def holds(self, value: float | None, met: bool) -> bool:
         """Return whether a value passes; a little less is enough where the rule held before."""
         if value is None:
-            return not self.known
-        slack = self.threshold * SLACK if held else 0.0
+            return not self.is_known
+        slack = self.threshold * SLACK if met else 0.0
         return value > self.threshold - slack if self.above else value < self.threshold + slack
 
     @property
@@ -154,26 +154,26 @@ RULES = (
 )
 
 
-def findings(subject: Subject, held: Key | None = None) -> tuple[Bottleneck, ...]:
+def findings(subject: Subject, met: Key | None = None) -> tuple[Bottleneck, ...]:
     """Return all that the rules find, the gravest first; of one rule the stage where a request is the longest.
 
-    `held`: the key of what was found before, for which a tenth less is enough.
+    `met`: the key of what was found before, for which a tenth less is enough.
     """
-    return tuple(each for rule in RULES if (each := _worst(rule, subject, held)) is not None)
+    return tuple(test for rule in RULES if (test := _worst(rule, subject, met)) is not None)
 
 
-def _worst(rule: Rule, subject: Subject, held: Key | None) -> Bottleneck | None:
+def _worst(rule: Rule, subject: Subject, met: Key | None) -> Bottleneck | None:
     def lost(stage: Stage) -> float:
         """Return the time there, and more of it for the stage that was found before, so that two do not alternate."""
-        return (m.stage_time(stage) or 0.0) * (STAYS if held == (rule.kind, stage.name) else 1.0)
+        return (m.stage_time(stage) or 0.0) * (STAYS if met == (rule.kind, stage.name) else 1.0)
 
-    found = max(_held_by(rule, subject, held), key=lost, default=None)
-    return None if found is None else _bottleneck(rule, subject, found)
+    bottlenecks = max(_tests_met(rule, subject, met), key=lost, default=None)
+    return None if bottlenecks is None else _bottleneck(rule, subject, bottlenecks)
 
 
-def _held_by(rule: Rule, subject: Subject, held: Key | None) -> Iterator[Stage]:
+def _tests_met(rule: Rule, subject: Subject, met: Key | None) -> Iterator[Stage]:
     for stage in subject.stages:
-        before = held == (rule.kind, stage.name)
+        before = met == (rule.kind, stage.name)
         if all(test.holds(test.measure.of(subject, stage), before) for test in rule.tests):
             yield stage
 

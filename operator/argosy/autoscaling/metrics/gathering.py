@@ -27,11 +27,11 @@ def pool_signals(
     parts: dict[tuple[str, int], list[Part]] = {}
     unmeasured: dict[str, set[str]] = {}
     for target in pool.targets:
-        known = _parts(target.server, fresh.get(target.server), clock)
+        measured = _parts(target.server, fresh.get(target.server), clock)
         for model, member in target.serves.items():
-            for version, part in known.get(model, ()):
+            for version, part in measured.get(model, ()):
                 parts.setdefault((member, version), []).append(part)
-            if model not in known:
+            if model not in measured:
                 unmeasured.setdefault(member, set()).add(target.server)
     versions = {key: signals_of(every, now, unmeasured.get(key[0], ())) for key, every in parts.items()}
     together: dict[str, list[tuple[str, int]]] = {}
@@ -58,15 +58,15 @@ def is_fresh(window: ServerWindow, clock: float) -> bool:
 
 def _parts(server: str, window: ServerWindow | None, clock: float) -> dict[str, list[tuple[int, Part]]]:
     """Return the versions of each model that the server has been measured with twice, by the model's name."""
-    found: dict[str, list[tuple[int, Part]]] = {}
+    versions: dict[str, list[tuple[int, Part]]] = {}
     if window is None or not window.steps:
-        return found
+        return versions
     age, newest = max(0.0, clock - window.latest.at), window.newest()
     for key, series in window.latest.models.items():
         grown = window.increase(key)
         part = Part(server, age, window.span_s, series, grown, newest.increase(key), newest.span_s)
-        found.setdefault(key[0], []).append((key[1], part))
-    return found
+        versions.setdefault(key[0], []).append((key[1], part))
+    return versions
 
 
 def _gpus(server: str, window: ServerWindow) -> Iterator[GpuSignals]:

@@ -7,7 +7,7 @@ from argosy.planning.facts import Demand, Gpu, PoolFacts
 from argosy.planning.packing.capacity import FULL_COMPUTE, FreeCapacity, usable_memory
 from argosy.planning.plan import Placement, PoolPlan
 
-_Place = tuple[str, int]
+_Slot = tuple[str, int]
 """A GPU, by its node and its index there."""
 
 
@@ -22,18 +22,18 @@ class Devices:
     def of(cls, facts: PoolFacts, plan: PoolPlan) -> "Devices":
         """Of one pool, in one pass."""
         sizes = {(node.name, gpu.index): gpu for node in facts.nodes for gpu in node.gpus}
-        here: dict[_Place, list[Placement]] = {}
+        here: dict[_Slot, list[Placement]] = {}
         for server in plan.servers:
             for placement in server.placements:
                 for index in placement.gpus:
                     here.setdefault((server.node, index), []).append(placement)
-        found: dict[str, list[tuple[Gpu, FreeCapacity]]] = {}
-        for place, placements in here.items():
-            if (gpu := sizes.get(place)) is not None:
+        by_model: dict[str, list[tuple[Gpu, FreeCapacity]]] = {}
+        for slot, placements in here.items():
+            if (gpu := sizes.get(slot)) is not None:
                 left = _left(gpu, facts.headroom, placements)
                 for placement in placements:
-                    found.setdefault(placement.model, []).append((gpu, left))
-        return cls(replicas_of(plan), {model: tuple(every) for model, every in found.items()})
+                    by_model.setdefault(placement.model, []).append((gpu, left))
+        return cls(replicas_of(plan), {model: tuple(every) for model, every in by_model.items()})
 
     def smallest(self, model: str) -> int:
         """Return bytes of the smallest GPU that it sits on; 0 on none."""
@@ -50,20 +50,20 @@ class Devices:
 
 def replicas_of(plan: PoolPlan) -> dict[str, int]:
     """Of each model, how many a plan has."""
-    found: dict[str, int] = {}
-    for placement in (each for server in plan.servers for each in server.placements):
-        found[placement.model] = found.get(placement.model, 0) + 1
-    return found
+    by_model: dict[str, int] = {}
+    for placement in (placement for server in plan.servers for placement in server.placements):
+        by_model[placement.model] = by_model.get(placement.model, 0) + 1
+    return by_model
 
 
 def _left(gpu: Gpu, headroom: int, placements: Iterable[Placement]) -> FreeCapacity:
     here = list(placements)
-    memory = usable_memory(gpu, headroom) - sum(each.memory for each in here)
-    return FreeCapacity(memory, FULL_COMPUTE - sum(each.compute for each in here))
+    memory = usable_memory(gpu, headroom) - sum(placement.memory for placement in here)
+    return FreeCapacity(memory, FULL_COMPUTE - sum(placement.compute for placement in here))
 
 
 def _times(free: FreeCapacity, memory: int, compute: int) -> int:
     """How often so much fits."""
     by_memory = free.memory // memory if memory else None
     by_compute = free.compute // compute if compute else None
-    return max(0, min(each for each in (by_memory, by_compute) if each is not None))
+    return max(0, min(placement for placement in (by_memory, by_compute) if placement is not None))

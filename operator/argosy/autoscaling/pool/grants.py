@@ -47,13 +47,15 @@ def hopes(
             replicas = min(decision.desired, policy.bounds.max_replicas)
             for model in each.runs.get(member.name, (member.name,)):
                 models[key, model] = max(replicas, models.get((key, model), 0))
-    wanted = {
-        (facts.pool, group.name): _wanted(facts.pool, group, models) for facts in ranked.facts for group in facts.groups
+    desired = {
+        (facts.pool, group.name): _desired(facts.pool, group, models)
+        for facts in ranked.facts
+        for group in facts.groups
     }
-    return {key: replicas for key, replicas in wanted.items() if replicas or key in ranked.shortfalls}
+    return {key: replicas for key, replicas in desired.items() if replicas or key in ranked.shortfalls}
 
 
-def _wanted(pool: PoolKey, group: Group, models: Mapping[tuple[PoolKey, str], int]) -> int:
+def _desired(pool: PoolKey, group: Group, models: Mapping[tuple[PoolKey, str], int]) -> int:
     return max((models.get((pool, demand.model), 0) for demand in group.demands), default=0)
 
 

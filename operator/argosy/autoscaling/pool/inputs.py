@@ -47,16 +47,18 @@ class PoolMemory:
         return {name: report.decision for name, report in self.reports.items()}
 
     @property
-    def reported_bottlenecks(self) -> dict[str, diagnosis.Told]:
+    def reported_bottlenecks(self) -> dict[str, diagnosis.BottleneckReport]:
         """The bottleneck of each member, where there is one."""
-        return {name: memory.told for name, memory in self.bottlenecks.items() if memory.told is not None}
+        return {name: memory.report for name, memory in self.bottlenecks.items() if memory.report is not None}
 
     def estimated(self, members: Iterable[Member]) -> Iterator[tuple[Member, Memory]]:
         """Yield the members of which something is known, with that: of a model that an ensemble scales as its stage."""
-        stages = {name: memory for known in self.members.values() for name, memory in known.stages.items()}
+        stages = {
+            name: memory for member_memory in self.members.values() for name, memory in member_memory.stages.items()
+        }
         for member in members:
-            known = self.members.get(member.identity)
-            memory = known.own if known is not None else None
+            member_memory = self.members.get(member.identity)
+            memory = member_memory.own if member_memory is not None else None
             if memory is None and isinstance(member, InferenceModel):
                 memory = stages.get(member.name)
             if memory is not None:

@@ -16,20 +16,20 @@ def served(
 ) -> dict[str, Served]:
     """Of each model, by identity as the mappings are. A status tells the versions that servers have loaded."""
     return {
-        each.identity: Served(
-            versions=_loaded(statuses.get(each.identity)),
-            footprint=_footprint(each.spec.footprint or Footprint()),
-            gpu_memory=grants[each.identity].gpu_memory if each.identity in grants else 0,
+        member.identity: Served(
+            versions=_loaded(statuses.get(member.identity)),
+            footprint=_footprint(member.spec.footprint or Footprint()),
+            gpu_memory=grants[member.identity].gpu_memory if member.identity in grants else 0,
         )
-        for each in members
-        if isinstance(each, InferenceModel)
+        for member in members
+        if isinstance(member, InferenceModel)
     }
 
 
 def _loaded(status: object) -> tuple[int, ...]:
     if not isinstance(status, InferenceModelStatus):
         return ()
-    return tuple(sorted(each.version for each in status.versions if each.available_replicas))
+    return tuple(sorted(member.version for member in status.versions if member.available_replicas))
 
 
 def _footprint(declared: Footprint) -> str:

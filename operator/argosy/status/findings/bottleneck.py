@@ -4,12 +4,12 @@ from datetime import datetime
 
 from argosy.api.status import BottleneckStatus
 from argosy.autoscaling.bottlenecks.bottleneck import Bottleneck, BottleneckKind
-from argosy.autoscaling.bottlenecks.diagnose import Memory, Told
+from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport, Memory
 
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def bottleneck_status(reported: Told | None) -> BottleneckStatus | None:
+def bottleneck_status(reported: BottleneckReport | None) -> BottleneckStatus | None:
     """Return what is told; None where nothing is."""
     if reported is None:
         return None
@@ -37,4 +37,4 @@ def restored(status: BottleneckStatus | None, now: datetime) -> Memory:
     except ValueError:
         return Memory()
     bottleneck = Bottleneck(status.stage, kind, status.evidence, status.advice, status.share)
-    return Memory(Told(bottleneck, since, measured), {bottleneck.key: since}, last_found=now)
+    return Memory(BottleneckReport(bottleneck, since, measured), {bottleneck.key: since}, last_present=now)

@@ -6,13 +6,13 @@ from tests.operator.planning.declared import gpu_node, model, pool
 
 from argosy.api.status import BottleneckStatus, InferenceModelStatus
 from argosy.autoscaling.bottlenecks.bottleneck import Bottleneck, BottleneckKind
-from argosy.autoscaling.bottlenecks.diagnose import Memory, Told, diagnose
+from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport, Memory, diagnose
 from argosy.reconcile import reconcile
 from argosy.snapshot import FleetSnapshot
 from argosy.status.findings.bottleneck import bottleneck_status, restored
 
 FOUND = Bottleneck("bert", BottleneckKind.STARVED_STAGE, "requests wait", "more instances", share=725)
-TOLD = Told(FOUND, since=at(0), measured_at=at(60))
+TOLD = BottleneckReport(FOUND, since=at(0), measured_at=at(60))
 
 
 def test_the_status_has_what_is_told() -> None:
@@ -37,10 +37,10 @@ def test_the_status_has_what_is_told() -> None:
 
 def test_another_operator_goes_on_from_the_status() -> None:
     memory = restored(bottleneck_status(TOLD), at(70))
-    assert memory.told == TOLD
+    assert memory.report == TOLD
     assert kind(diagnose(starved(71), memory, at(71))) is BottleneckKind.STARVED_STAGE
     assert kind(diagnose(well(71), memory, at(71))) is BottleneckKind.STARVED_STAGE
-    assert diagnose(well(101), memory, at(101)).told is None
+    assert diagnose(well(101), memory, at(101)).report is None
 
 
 def test_what_another_release_wrote_is_forgotten() -> None:

@@ -25,22 +25,22 @@ def well(seconds: float) -> Subject:
 
 
 def kind(memory: Memory) -> BottleneckKind | None:
-    return memory.told.bottleneck.kind if memory.told else None
+    return memory.report.bottleneck.kind if memory.report else None
 
 
 def test_it_is_told_once_it_was_found_for_ten_seconds_and_until_it_was_gone_for_thirty() -> None:
     memory = diagnose(starved(0), Memory(), at(0))
-    assert memory.told is None
+    assert memory.report is None
     memory = diagnose(starved(9), memory, at(9))
-    assert memory.told is None
+    assert memory.report is None
     memory = diagnose(starved(10), memory, at(10))
     assert kind(memory) is K.STARVED_STAGE
-    assert memory.told is not None
-    assert memory.told.since == at(0)
+    assert memory.report is not None
+    assert memory.report.since == at(0)
     memory = diagnose(well(20), memory, at(20))
     memory = diagnose(well(39), memory, at(39))
     assert kind(memory) is K.STARVED_STAGE
-    assert diagnose(well(40), memory, at(40)).told is None
+    assert diagnose(well(40), memory, at(40)).report is None
 
 
 def test_what_comes_and_goes_is_told_throughout_or_not_at_all() -> None:
@@ -50,11 +50,11 @@ def test_what_comes_and_goes_is_told_throughout_or_not_at_all() -> None:
         seen.add(kind(memory))
     assert seen == {None}
     memory = diagnose(starved(311), diagnose(starved(300), memory, at(300)), at(311))
-    told = {kind(memory)}
+    report = {kind(memory)}
     for second in range(312, 600, 5):
         memory = diagnose(starved(second) if second % 10 == 2 else well(second), memory, at(second))
-        told.add(kind(memory))
-    assert told == {K.STARVED_STAGE}
+        report.add(kind(memory))
+    assert report == {K.STARVED_STAGE}
 
 
 def test_a_tenth_less_is_enough_for_what_is_told() -> None:
@@ -64,19 +64,19 @@ def test_a_tenth_less_is_enough_for_what_is_told() -> None:
         memory = diagnose(starved(second, almost), memory, at(second))
     assert kind(memory) is K.STARVED_STAGE
     fresh = diagnose(starved(20, almost), diagnose(starved(0, almost), Memory(), at(0)), at(20))
-    assert fresh.told is None
+    assert fresh.report is None
 
 
 def test_its_numbers_are_told_anew_every_five_minutes() -> None:
     memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
-    first = memory.told
+    first = memory.report
     memory = diagnose(starved(100, wait=0.2), memory, at(100))
-    assert memory.told == first
+    assert memory.report == first
     memory = diagnose(starved(310, wait=0.2), memory, at(310))
-    assert memory.told is not None
+    assert memory.report is not None
     assert first is not None
-    assert "91 %" in memory.told.bottleneck.evidence
-    assert memory.told.since == first.since
+    assert "91 %" in memory.report.bottleneck.evidence
+    assert memory.report.since == first.since
 
 
 def test_something_graver_takes_its_place_once_it_stays() -> None:
@@ -103,7 +103,7 @@ def test_without_fresh_measurements_nothing_is_found_and_nothing_taken_back() ->
     memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
     assert diagnose(None, memory, at(500)) == memory
     assert diagnose(well(10), memory, at(500)) == memory
-    assert diagnose(starved(0), Memory(), at(500)).told is None
+    assert diagnose(starved(0), Memory(), at(500)).report is None
 
 
 @given(st.lists(st.sampled_from(["starved", "full", "well"]), max_size=60))
@@ -117,5 +117,5 @@ def test_what_is_told_never_changes_twice_within_ten_seconds(course: list[str]) 
         if kind(memory) is not before:
             changes.append((second, kind(memory)))
             before = kind(memory)
-    told = [second for second, found in changes if found is not None]
-    assert all(later - earlier >= 10 for earlier, later in pairwise(told))
+    report = [second for second, found in changes if found is not None]
+    assert all(later - earlier >= 10 for earlier, later in pairwise(report))
