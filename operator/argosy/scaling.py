@@ -33,12 +33,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Requests that wait for what has no replica, by resource name; `trouble`: why nothing would keep them, in words;
+    """Requests that wait for what has no replica, by resource name; `error`: why nothing would keep them, in words;
     empty where something does.
     """
 
-    held: Mapping[str, int] = field(default_factory=dict)
-    trouble: str = "nothing holds requests here"
+    queued: Mapping[str, int] = field(default_factory=dict)
+    error: str = "nothing holds requests here"
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class Scaling:
     def measured(self, key: PoolKey, signals: PoolSignals) -> None:
         """Decide on what was measured of a pool, or on that it could not be."""
         pool = self._pools.get(key)
-        if pool is not None and self._decide(pool, replace(signals, held=self._holding(key).held)):
+        if pool is not None and self._decide(pool, replace(signals, queued=self._holding(key).queued)):
             self._changed(key)
 
     async def heard(self, key: PoolKey, signals: PoolSignals) -> None:
@@ -90,7 +90,7 @@ class Scaling:
         if pool is None or pool.inputs is None:
             return
         before, inputs, now = pool.memory, self._inputs(pool, pool.inputs), self._clock()
-        signals = replace(signals, held=self._holding(key).held)
+        signals = replace(signals, queued=self._holding(key).queued)
         try:
             after = await asyncio.to_thread(decide_pool, inputs, signals, before, now)
         except Exception:  # a fault of ours ends neither measuring nor the operator: what there is stays
@@ -105,9 +105,9 @@ class Scaling:
         """Return what a reconcile that begins now is to act upon. `members`: the pool's, with their statuses."""
         pool = self._pools.setdefault(key, _Pool())
         self._begin(pool, members)
-        held = self._holding(key).held
-        if held != pool.signals.held:  # who waits is not kept waiting for the next measurement
-            self._decide(pool, replace(pool.signals, held=held))
+        queued = self._holding(key).queued
+        if queued != pool.signals.queued:  # who waits is not kept waiting for the next measurement
+            self._decide(pool, replace(pool.signals, queued=queued))
         return Decided(pool.memory.decisions, pool.memory.reported_bottlenecks)
 
     def after(self, key: PoolKey, outcome: Outcome) -> None:
@@ -122,9 +122,9 @@ class Scaling:
             grants=outcome.grants,
             served=served(members, outcome.statuses, outcome.grants),
             servers=outcome.servers(key),
-            unheld=holding.trouble,
+            unheld=holding.error,
         )
-        if holding.held != pool.signals.held and self._decide(pool, replace(pool.signals, held=holding.held)):
+        if holding.queued != pool.signals.queued and self._decide(pool, replace(pool.signals, queued=holding.queued)):
             self._changed(key)
 
     def estimated(self) -> list[tuple[Member, Memory]]:
@@ -158,12 +158,12 @@ class Scaling:
             return
         pool.begun |= new.keys()
         now, memory = self._clock(), pool.memory
-        known: dict[str, Memory] = {
+        memories: dict[str, Memory] = {
             name: restored(member.status.scaling) for name, member in new.items() if member.status is not None
         }
         pool.memory = replace(
             memory,
-            members={**memory.members, **_members(new.values(), known)},
+            members={**memory.members, **_members(new.values(), memories)},
             bottlenecks={
                 **memory.bottlenecks,
                 **{
@@ -173,12 +173,12 @@ class Scaling:
         )
 
 
-def _members(members: Iterable[Member], known: Mapping[str, Memory]) -> dict[str, MemberMemory]:
-    """Return what is `known` of members, by identity: of ensembles with that of all models, which may be theirs."""
-    restorable = [member for member in members if member.identity in known]
-    models = {member.name: known[member.identity] for member in restorable if isinstance(member, InferenceModel)}
+def _members(members: Iterable[Member], memories: Mapping[str, Memory]) -> dict[str, MemberMemory]:
+    """Return the `memories` of members, by identity: of ensembles with that of all models, which may be theirs."""
+    restorable = [member for member in members if member.identity in memories]
+    models = {member.name: memories[member.identity] for member in restorable if isinstance(member, InferenceModel)}
     return {
-        member.identity: MemberMemory(known[member.identity], models if isinstance(member, Ensemble) else {})
+        member.identity: MemberMemory(memories[member.identity], models if isinstance(member, Ensemble) else {})
         for member in restorable
     }
 

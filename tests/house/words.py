@@ -63,7 +63,9 @@ IN_PROSE = {
     "whoever": "the noun",
 }
 # Names of others, which are written as they write them: the error codes of gRPC and Triton.
-STANDARD = frozenset(("NOT_FOUND", "not_found"))
+STANDARD = frozenset(
+    ("NOT_FOUND", "not_found", "SLOW_AROUND_ENGINE", "in_place", "_in_place", "in_place_s", "change_in_place")
+)
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # A flag such as `--beside` is a name, which stays until the flag does.
 _PROSE = re.compile(rf"(?<!--)\b(?:{'|'.join(IN_PROSE)})\b", re.IGNORECASE)

@@ -75,7 +75,7 @@ def _even(failed: str, *least: str) -> str:
 
 
 def _failed(served: Served) -> Served:
-    """Of what is served the versions that failed, or all where nobody can tell them apart."""
+    """Of what is served the versions that failed, or all where they cannot be told apart."""
     return replace(served, versions=served.failing or served.versions, failing=())
 
 

@@ -69,7 +69,7 @@ class PrometheusSource:
         error = answers.error or _unmeasured(pool, self._windows, clock)
         unasked = {(query.member, query.name): error for query in pool.queries}
         wrong = {key: why for key, why in {**unasked, **answers.wrong}.items() if key not in answers.values}
-        return replace(signals, queries=answers.values, query_errors=wrong, trouble=error)
+        return replace(signals, queries=answers.values, query_errors=wrong, error=error)
 
     async def close(self) -> None:
         self._connection.close()

@@ -49,7 +49,7 @@ class Scraper:
         """See `SignalSource`."""
         slots, began = asyncio.Semaphore(AT_ONCE), self._clock()
         results = await asyncio.gather(*(self._measured(target, slots) for target in pool.targets))
-        troubles = {
+        errors = {
             target.server: result
             for target, result in zip(pool.targets, results, strict=True)
             if isinstance(result, str)
@@ -64,7 +64,7 @@ class Scraper:
         # In a thread: of a thousand models it takes a tenth of a second.
         self._windows, signals = await asyncio.to_thread(understood)
         unanswerable = {(query.member, query.name): NO_PROMETHEUS for query in pool.queries}
-        return replace(signals, trouble=_summary(troubles, len(pool.targets)), query_errors=unanswerable)
+        return replace(signals, error=_summary(errors, len(pool.targets)), query_errors=unanswerable)
 
     async def close(self) -> None:
         """See `SignalSource`."""
@@ -121,8 +121,8 @@ async def _parsed(text: str, at: float) -> Exposed:
     return parse() if len(text) < _SMALL else await asyncio.to_thread(parse)
 
 
-def _summary(troubles: dict[str, str], servers: int) -> str:
-    if not troubles:
+def _summary(errors: dict[str, str], servers: int) -> str:
+    if not errors:
         return ""
-    server, why = min(troubles.items())
-    return f"{len(troubles)} of {servers} servers cannot be measured; {server}: {why}"
+    server, why = min(errors.items())
+    return f"{len(errors)} of {servers} servers cannot be measured; {server}: {why}"

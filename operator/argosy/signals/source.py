@@ -14,7 +14,7 @@ class SignalSource(Protocol):
     """
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
-        """Return what is known now. It never raises for what it reads or cannot read: `trouble` says what is wrong."""
+        """Return what is known now. It never raises for what it reads or cannot read: `error` says what is wrong."""
 
     async def close(self) -> None:
         """Let connections go."""

@@ -39,7 +39,7 @@ class Replica:
 
     name: str
     server: Server
-    asked_s: float
+    requested_s: float
     ready_s: float
     drained_s: float = 0.0
 
@@ -62,7 +62,7 @@ class Member:
     ready: list[Replica] = field(default_factory=list)
     starting: list[Replica] = field(default_factory=list)
     draining: list[Replica] = field(default_factory=list)
-    held: list[float] = field(default_factory=list)
+    queued_requests: list[float] = field(default_factory=list)
     ejection: Ejection = NO_EJECTION
     gpu_s: float = 0.0
     changes: list[Change] = field(default_factory=list)
@@ -108,51 +108,53 @@ class Member:
         self._route(came.tolist())
         self._arrived, self.now = last, until
         working = self.ready + self.draining
-        for each in working:
-            each.server.advance(until)
+        for replica in working:
+            replica.server.advance(until)
         sample = self._sampled(begun, until, came, working)
         self.latencies.append(sample.first if isinstance(self.workload.curve, EngineCurve) else sample.latency)
         self._let_go()
         return sample
 
     def _route(self, came: list[float]) -> None:
-        away = self.ejection.among([each.name for each in self.ready])
-        reached = [each for each in self.ready if each.name not in away]
+        away = self.ejection.among([replica.name for replica in self.ready])
+        reached = [replica for replica in self.ready if replica.name not in away]
         count = len(reached)
         if not count:
-            self.held += came
+            self.queued_requests += came
             return
-        for place, each in enumerate(reached):
-            first = (place - self._turn) % count
-            each.server.offer(came[first::count], range(self._arrived + first, self._arrived + len(came), count))
+        for index, replica in enumerate(reached):
+            first = (index - self._turn) % count
+            replica.server.offer(came[first::count], range(self._arrived + first, self._arrived + len(came), count))
         self._turn = (self._turn + len(came)) % count
 
     def _sampled(self, begun: float, until: float, came: Floats, working: list[Replica]) -> Sample:
-        unfinished = sum(each.server.unfinished(until) for each in working)
-        queued = sum(each.server.queued for each in working) + len(self.held)
+        unfinished = sum(replica.server.unfinished(until) for replica in working)
+        queued = sum(replica.server.queued for replica in working) + len(self.queued_requests)
         instances = len(self.ready) * self.allocation.instances
-        running = sum(each.server.running for each in working)
+        running = sum(replica.server.running for replica in working)
         state = State(
             unfinished - self._unfinished,
             queued - running,
             running,
             len(self.ready),
             instances,
-            len(self.held),
-            tuple(ServerQueue(each.name, each.server.queued - each.server.running) for each in self.ready),
+            len(self.queued_requests),
+            tuple(ServerQueue(replica.name, replica.server.queued - replica.server.running) for replica in self.ready),
         )
         self._unfinished = unfinished
-        work = [each.server.served for each in working]
+        work = [replica.server.served for replica in working]
         sample = self.recorder.add(begun, until, came, work, state)
-        for each in working:
-            each.server.served = Served()
+        for replica in working:
+            replica.server.served = Served()
         return sample
 
     def _let_go(self) -> None:
         """GPUs of servers that have nothing left to do."""
-        for each in [each for each in self.draining if not each.server.queued and each.gone_s <= self.now]:
-            self.draining.remove(each)
-            self.gpu_s += each.gone_s - each.asked_s
+        for replica in [
+            replica for replica in self.draining if not replica.server.queued and replica.gone_s <= self.now
+        ]:
+            self.draining.remove(replica)
+            self.gpu_s += replica.gone_s - replica.requested_s
 
     def become_ready(self, replica: Replica) -> None:
         """Let a replica take requests from now on, those first that were held."""
@@ -161,17 +163,17 @@ class Member:
         self.starting.remove(replica)
         self.ready.append(replica)
         replica.server.change(self.allocation, self.now)
-        replica.server.offer(self.held, range(self._arrived - len(self.held), self._arrived))
-        self.held = []
+        replica.server.offer(self.queued_requests, range(self._arrived - len(self.queued_requests), self._arrived))
+        self.queued_requests = []
 
-    def scale(self, wanted: Allocation, reason: str) -> list[Replica]:
+    def scale(self, desired: Allocation, reason: str) -> list[Replica]:
         """Make it so; returns the replicas that begin to start. The newest go first, those that still start before."""
-        if wanted != self.allocation:
-            self.changes.append(Change(self.now, self.allocation, wanted, reason))
-        self.allocation = wanted
-        surplus = len(self.ready) + len(self.starting) - wanted.replicas
+        if desired != self.allocation:
+            self.changes.append(Change(self.now, self.allocation, desired, reason))
+        self.allocation = desired
+        surplus = len(self.ready) + len(self.starting) - desired.replicas
         while surplus > 0 and self.starting:
-            self.gpu_s += self.now - self.starting.pop().asked_s
+            self.gpu_s += self.now - self.starting.pop().requested_s
             surplus -= 1
         for _ in range(surplus):
             self.draining.append(self.ready.pop())
@@ -182,18 +184,18 @@ class Member:
 
     def change_in_place(self, allocation: Allocation) -> None:
         """Instances and batching of the servers that run."""
-        for each in self.ready:
-            each.server.change(allocation, self.now)
+        for replica in self.ready:
+            replica.server.change(allocation, self.now)
 
     def end(self) -> float:
         """Let everything that came be answered, with what is ready or would be; the seconds that GPUs were held."""
-        held_until = self.now
+        waits_until = self.now
         holding = [*self.ready, *self.starting, *self.draining]
-        gpu_s = self.gpu_s + sum(held_until - each.asked_s for each in holding)
-        if self.held and not self.ready and self.starting:
+        gpu_s = self.gpu_s + sum(waits_until - replica.requested_s for replica in holding)
+        if self.queued_requests and not self.ready and self.starting:
             self.become_ready(self.starting[0])
-        last = max([held_until, *(each.server.idle_from for each in self.ready + self.draining)])
-        while any(each.server.queued for each in self.ready + self.draining):
+        last = max([waits_until, *(replica.server.idle_from for replica in self.ready + self.draining)])
+        while any(replica.server.queued for replica in self.ready + self.draining):
             last += 600.0
             self.advance(last)
         self.advance(last + 600.0)

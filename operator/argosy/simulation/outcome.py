@@ -36,13 +36,13 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """One member's. `late`: the requests that took longer than the budget, answered or not; `gpu_s` the seconds that
-    its replicas held GPUs, starting and draining among them. `reason`: the last words of who decided.
+    """What came of one member. `violating`: the requests that took longer than the budget, answered or not; `gpu_s`:
+    the seconds that its replicas had GPUs, starting and draining among them. `reason`: its autoscaler's last sentence.
     """
 
     name: str
     requests: int
-    late: int
+    violating: int
     latency: Floats
     gpu_s: float
     changes: tuple[Change, ...]
@@ -52,7 +52,7 @@ class Outcome:
     @property
     def violations(self) -> float:
         """Share of the requests that took longer than the budget (0 to 1)."""
-        return self.late / self.requests if self.requests else 0.0
+        return self.violating / self.requests if self.requests else 0.0
 
     @property
     def gpu_hours(self) -> float:

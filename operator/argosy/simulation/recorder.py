@@ -13,7 +13,7 @@ from argosy.simulation.traces import Floats
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 """What the trace's second 0 is called where a date is asked for."""
-_KEPT_S = 900.0
+_MEMORY_S = 900.0
 
 
 def date(seconds: float) -> datetime:
@@ -44,7 +44,7 @@ class Sample:
     running: int
     servers: int
     instances: int
-    held: int
+    queued_requests: int
     queues: tuple[ServerQueue, ...]
     tokens: float
     between_s: float
@@ -65,67 +65,69 @@ class Recorder:
 
     def add(self, begun: float, at: float, arrivals: Floats, work: list[Served], state: "State") -> Sample:
         """Return what came in, and what servers did, between the two moments."""
-        begun_work = [(each.arrived, each.started, each.ended) for each in work]
+        begun_work = [(sample.arrived, sample.started, sample.ended) for sample in work]
         (arrived, started, ended), self._flying = _over(self._flying, begun_work, at)
-        (prompted, first), self._prompted = _over(self._prompted, [(each.prompted, each.first) for each in work], at)
+        (prompted, first), self._prompted = _over(
+            self._prompted, [(sample.prompted, sample.first) for sample in work], at
+        )
         # As servers count them: with the rows of its batch.
-        executions = [(each.lasting, each.over) for each in work]
+        executions = [(sample.lasting, sample.over) for sample in work]
         (executed, _), self._executing = _over(self._executing, executions, at)
-        busy = sum(each.busy_s for each in work)
+        busy = sum(sample.busy_s for sample in work)
         seconds = at - begun
         inside = self._inside * seconds + float((at - arrivals).sum()) - float((at - ended).sum())
         self._inside += len(arrivals) - len(ended)
         sample = Sample(
             at, seconds, len(arrivals), ended - arrived, started - arrived, first - prompted, inside, len(executed),
             float(executed.sum()), max(0.0, busy - state.unfinished_s), state.instances * seconds, state.pending,
-            self._flying.shape[1] + state.running, state.servers, state.instances, state.held, state.queues,
-            sum(each.tokens for each in work), sum(each.between_s for each in work),
+            self._flying.shape[1] + state.running, state.servers, state.instances, state.queued_requests, state.queues,
+            sum(sample.tokens for sample in work), sum(sample.between_s for sample in work),
         )  # fmt: skip
         self._samples.append(sample)
-        while self._samples[0].at < at - _KEPT_S:
+        while self._samples[0].at < at - _MEMORY_S:
             self._samples.popleft()
         return sample
 
     def window(self, until: float, seconds: float) -> list[Sample]:
         """Return the samples of so many seconds up to then."""
-        return [each for each in self._samples if until - seconds < each.at <= until + 1e-9]
+        return [sample for sample in self._samples if until - seconds < sample.at <= until + 1e-9]
 
     def concurrency(self, until: float, seconds: float) -> float | None:
         """Return requests in the system, waiting or executed, on average; None where nothing was sampled."""
-        found = self.window(until, seconds)
-        over = sum(each.seconds for each in found)
-        return sum(each.inside for each in found) / over if over else None
+        values = self.window(until, seconds)
+        over = sum(sample.seconds for sample in values)
+        return sum(sample.inside for sample in values) / over if over else None
 
     def rate(self, until: float, seconds: float) -> float | None:
         """Arrivals per second; None where nothing was sampled."""
-        found = self.window(until, seconds)
-        over = sum(each.seconds for each in found)
-        return sum(each.arrivals for each in found) / over if over else None
+        values = self.window(until, seconds)
+        over = sum(sample.seconds for sample in values)
+        return sum(sample.arrivals for sample in values) / over if over else None
 
     def busy(self, until: float, seconds: float) -> float | None:
         """Share of the instances' time; None where there was none."""
-        found = self.window(until, seconds)
-        over = sum(each.instance_s for each in found)
-        return min(1.0, sum(each.busy_s for each in found) / over) if over else None
+        values = self.window(until, seconds)
+        over = sum(sample.instance_s for sample in values)
+        return min(1.0, sum(sample.busy_s for sample in values) / over) if over else None
 
     def signals(self, until: float, seconds: float) -> Signals | None:
         """As `argosy.autoscaling.metrics` would make them of scrapes; None where nothing was sampled yet."""
-        found = self.window(until, seconds)
-        over = sum(each.seconds for each in found)
+        values = self.window(until, seconds)
+        over = sum(sample.seconds for sample in values)
         if not over:
             return None
-        newest = found[-1]
-        latency = np.concatenate([each.latency for each in found])
-        queue = np.concatenate([each.queue for each in found])
-        whole = Signals(
+        newest = values[-1]
+        latency = np.concatenate([sample.latency for sample in values])
+        queue = np.concatenate([sample.queue for sample in values])
+        full = Signals(
             at=date(newest.at),
             window_s=over,
             servers=newest.servers,
-            arrivals=sum(each.arrivals for each in found) / over,
+            arrivals=sum(sample.arrivals for sample in values) / over,
             recent=newest.arrivals / newest.seconds if newest.seconds else None,
             recent_s=newest.seconds,
             completions=len(latency) / over,
-            growth=(sum(each.arrivals for each in found) - len(latency)) / over,
+            growth=(sum(sample.arrivals for sample in values) - len(latency)) / over,
             failures=0.0,
             rejections=0.0,
             timeouts=0.0,
@@ -139,31 +141,31 @@ class Recorder:
             instances=float(newest.instances),
             busy=self.busy(until, seconds),
         )
-        return self._of_engines(whole, found) if self._max_running else self._of_batches(whole, found)
+        return self._of_engines(full, values) if self._max_running else self._of_batches(full, values)
 
-    def _of_batches(self, whole: Signals, found: list[Sample]) -> Signals:
-        executions, rows = sum(each.executions for each in found), sum(len(each.latency) for each in found)
+    def _of_batches(self, full: Signals, values: list[Sample]) -> Signals:
+        executions, rows = sum(sample.executions for sample in values), sum(len(sample.latency) for sample in values)
         if not executions:
-            return replace(whole, max_batch=self._max_batch if self._max_batch > 1 else 0)
+            return replace(full, max_batch=self._max_batch if self._max_batch > 1 else 0)
         return replace(
-            whole,
-            execution=sum(each.executed_s for each in found) / executions,
+            full,
+            execution=sum(sample.executed_s for sample in values) / executions,
             batch=rows / executions,
             max_batch=self._max_batch if self._max_batch > 1 else 0,
         )
 
-    def _of_engines(self, whole: Signals, found: list[Sample]) -> Signals:
-        headroom, tokens = whole.servers * self._max_running, sum(each.tokens for each in found)
-        between = Distribution(sum(each.between_s for each in found) / tokens) if tokens else UNMEASURED
+    def _of_engines(self, full: Signals, values: list[Sample]) -> Signals:
+        free_slots, tokens = full.servers * self._max_running, sum(sample.tokens for sample in values)
+        between = Distribution(sum(sample.between_s for sample in values) / tokens) if tokens else UNMEASURED
         return replace(
-            whole,
+            full,
             pending=0.0,
-            first_token=_distribution(np.concatenate([each.first for each in found])),
+            first_token=_distribution(np.concatenate([sample.first for sample in values])),
             between_tokens=between,
-            tokens=tokens / whole.window_s,
-            engine_waiting=float(found[-1].pending),
-            engine_running=float(found[-1].running),
-            kv_cache=min(1.0, found[-1].running / headroom) if headroom else None,
+            tokens=tokens / full.window_s,
+            engine_waiting=float(values[-1].pending),
+            engine_running=float(values[-1].running),
+            kv_cache=min(1.0, values[-1].running / free_slots) if free_slots else None,
         )
 
 
@@ -178,13 +180,13 @@ class State:
     running: int
     servers: int
     instances: int
-    held: int
+    queued_requests: int
     queues: tuple[ServerQueue, ...] = ()
 
 
-def _over(kept: Floats, begun: Iterable[tuple[list[float], ...]], at: float) -> tuple[Floats, Floats]:
+def _over(recent: Floats, begun: Iterable[tuple[list[float], ...]], at: float) -> tuple[Floats, Floats]:
     """Of what was begun before or since, what was over by now, and what waits for its time. The last row tells it."""
-    every = np.concatenate([kept, *(np.array(each) for each in begun)], axis=1)
+    every = np.concatenate([recent, *(np.array(sample) for sample in begun)], axis=1)
     over = every[-1] <= at
     return every[:, over], every[:, ~over]
 

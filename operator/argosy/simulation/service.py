@@ -18,9 +18,9 @@ class ServiceCurve:
     variation: float = 0.05
 
     def __post_init__(self) -> None:
-        if not self.seconds or any(not each > 0 for each in self.seconds):
+        if not self.seconds or any(not item > 0 for item in self.seconds):
             raise ValueError(f"seconds must be one positive number for each batch size; found {self.seconds}")
-        if not self.slowdown or any(not each >= 1 for each in self.slowdown):
+        if not self.slowdown or any(not item >= 1 for item in self.slowdown):
             raise ValueError(f"slowdown must be numbers of at least 1; found {self.slowdown}")
         if not 0 <= self.variation < 1:
             raise ValueError(f"variation must be from 0 to below 1; found {self.variation}")
@@ -56,7 +56,7 @@ def interpolated(measured: Sequence[tuple[int, float]], slowdown: tuple[float, .
 
 
 def _between(points: Sequence[tuple[int, float]], rows: int) -> float:
-    above = next(index for index, (known, _) in enumerate(points) if known >= rows)
+    above = next(index for index, (measured, _) in enumerate(points) if measured >= rows)
     if above == 0:
         return points[0][1]
     (low, low_s), (high, high_s) = points[above - 1], points[above]

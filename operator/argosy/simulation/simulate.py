@@ -57,15 +57,15 @@ class _Simulation:
         ]
 
     def run(self) -> tuple[Outcome, ...]:
-        for each in self._all:
-            each.member.begin()
-            self._tick(each, each.autoscaler.interval_s)
-            self._await_request(each)
-        end = max(each.member.workload.trace.seconds for each in self._all)
+        for looked in self._all:
+            looked.member.begin()
+            self._tick(looked, looked.autoscaler.interval_s)
+            self._await_request(looked)
+        end = max(looked.member.workload.trace.seconds for looked in self._all)
         while self._events and self._events[0][0] <= end:
             self._now, _, action = heapq.heappop(self._events)
             action()
-        return tuple(self._outcome(each, end) for each in self._all)
+        return tuple(self._outcome(looked, end) for looked in self._all)
 
     def _at(self, when: float, action: _Action) -> None:
         heapq.heappush(self._events, (when, next(self._order), action))
@@ -100,7 +100,7 @@ class _Simulation:
             member.recorder,
             member.allocation,
             len(member.ready),
-            len(member.held),
+            len(member.queued_requests),
             self._headroom(member),
         )
         self._apply(looked, autoscaler.decide(seen))
@@ -111,22 +111,22 @@ class _Simulation:
     def _headroom(self, member: Member) -> Headroom:
         if self._fleet.gpus is None:
             return Headroom()
-        used = sum(each.member.replicas * each.member.workload.gpus for each in self._all)
+        used = sum(looked.member.replicas * looked.member.workload.gpus for looked in self._all)
         free = int((self._fleet.gpus - used) / member.workload.gpus + 1e-9)
         missing = "" if free > 0 else f"all {self._fleet.gpus:g} GPUs of the fleet are held"
         return Headroom(replicas=max(0, free), missing=missing)
 
-    def _apply(self, looked: _Looked, wanted: Allocation) -> None:
+    def _apply(self, looked: _Looked, desired: Allocation) -> None:
         member, ejection = looked.member, looked.autoscaler.ejection
         if ejection != member.ejection:
             self._at(member.now + member.workload.in_place_s, partial(self._eject, member, ejection))
-        if wanted == member.allocation:
+        if desired == member.allocation:
             return
         before = member.allocation
-        for replica in member.scale(wanted, looked.autoscaler.reason):
+        for replica in member.scale(desired, looked.autoscaler.reason):
             self._at(replica.ready_s, partial(self._ready, member, replica))
-        if structs.replace(before, replicas=0) != structs.replace(wanted, replicas=0):
-            self._at(member.now + member.workload.in_place_s, partial(self._in_place, member, wanted))
+        if structs.replace(before, replicas=0) != structs.replace(desired, replicas=0):
+            self._at(member.now + member.workload.in_place_s, partial(self._in_place, member, desired))
         self._await_request(looked)
 
     def _ready(self, member: Member, replica: Replica) -> None:
@@ -148,10 +148,10 @@ class _Simulation:
         gpu_s = member.end()
         workload, latency = member.workload, np.concatenate(member.latencies)
         requests = len(workload.trace.arrivals)
-        late = int((latency > workload.budget_s).sum()) + requests - len(latency)
+        overdue = int((latency > workload.budget_s).sum()) + requests - len(latency)
         timeline = Timeline(*np.array(looked.rows or np.zeros((0, 7))).T)
         reason = looked.autoscaler.reason
-        return Outcome(workload.name, requests, late, latency, gpu_s, tuple(member.changes), timeline, reason)
+        return Outcome(workload.name, requests, overdue, latency, gpu_s, tuple(member.changes), timeline, reason)
 
 
 def _recorder(workload: Workload) -> Recorder:
@@ -162,10 +162,10 @@ def _recorder(workload: Workload) -> Recorder:
 def _row(member: Member, since: float) -> tuple[float, ...]:
     """Of the timeline, for what was measured after `since`."""
     samples = member.recorder.window(member.now, member.now - since)
-    latency = np.concatenate([each.latency for each in samples])
+    latency = np.concatenate([looked.latency for looked in samples])
     p99 = float(np.percentile(latency, 99)) if len(latency) else float("nan")
-    seconds = sum(each.seconds for each in samples)
-    rate = sum(each.arrivals for each in samples) / seconds if seconds else 0.0
+    seconds = sum(looked.seconds for looked in samples)
+    rate = sum(looked.arrivals for looked in samples) / seconds if seconds else 0.0
     allocation = member.allocation
     ready, pending = len(member.ready), samples[-1].pending
     return (member.now, allocation.replicas, ready, allocation.instances, pending, rate, p99)

@@ -27,7 +27,7 @@ class TraceError(ValueError):
 def read_trace(text: str, name: str) -> dict[str, Trace]:
     """Return the requests of a CSV text by model; "" is the model of lines that name none. Raises TraceError."""
     lines = csv.reader(StringIO(text))
-    header = [_NAMES.get(each.strip().lower(), each.strip().lower()) for each in next(lines, [])]
+    header = [_NAMES.get(item.strip().lower(), item.strip().lower()) for item in next(lines, [])]
     if "hashfunction" in header:
         return {"": invocations(text, name)}
     if "time" not in header:
@@ -43,13 +43,13 @@ def read_trace(text: str, name: str) -> dict[str, Trace]:
             rows.setdefault(model, []).append(row)
     if not rows:
         raise TraceError(f"{name}: holds no request; write one a line, such as 0.5 under time")
-    first = min(row[0] for each in rows.values() for row in each)
-    last = max(row[0] for each in rows.values() for row in each)
-    return {model: _trace(model or name, each, first, last) for model, each in rows.items()}
+    first = min(row[0] for item in rows.values() for row in item)
+    last = max(row[0] for item in rows.values() for row in item)
+    return {model: _trace(model or name, item, first, last) for model, item in rows.items()}
 
 
 def _request(line: Mapping[str, str], where: str) -> tuple[str, tuple[float, float, float]]:
-    sizes = [_number(line[each], where, each) if line.get(each) else 1.0 for each in ("prompt", "output")]
+    sizes = [_number(line[item], where, item) if line.get(item) else 1.0 for item in ("prompt", "output")]
     return line.get("model", "").strip(), (_seconds(line.get("time", ""), where), sizes[0], sizes[1])
 
 

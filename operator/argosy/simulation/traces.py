@@ -59,7 +59,7 @@ def flash_crowd(base: float, times: float = 10.0, seconds: int = 7200, seed: int
 
 
 def bursts(peak: float, seconds: int = 7200, seed: int = 4) -> Trace:
-    """On and off: minutes at the peak, then minutes of nothing, each of a length drawn anew."""
+    """On and off: minutes at the peak, then minutes of nothing, each of a random length."""
     random = np.random.default_rng(seed)
     rates = np.zeros(seconds)
     at = 60.0

@@ -101,18 +101,18 @@ def test_it_never_goes_below_what_holds_the_present_load(loads: list[tuple[float
 
 
 @given(st.lists(st.sampled_from(["missing", "old", "ahead", "empty"]), min_size=1, max_size=80), st.booleans())
-def test_what_is_not_known_takes_nothing_away(troubles: list[str], in_use: bool) -> None:
+def test_what_is_not_known_takes_nothing_away(errors: list[str], in_use: bool) -> None:
     member = Member(replace(POLICY, bounds=replace(POLICY.bounds, min_replicas=0)), Allocation(7, 1))
     if in_use:
         member.under(900, 120)
     before = member.allocation
-    for trouble in troubles:
+    for error in errors:
         seen = {
             "missing": None,
             "old": measured(0, before, member.now - timedelta(hours=1)),
             "ahead": measured(0, before, member.now + timedelta(hours=1)),
             "empty": Signals(member.now, 15.0),
-        }[trouble]
+        }[error]
         decision = member.step(seen)
         assert decision.reason == Reason.NO_SIGNALS
         assert decision.allocation == before

@@ -240,8 +240,8 @@ async def test_a_fault_of_ours_is_reported_and_ends_nothing(caplog: pytest.LogCa
         return len(readings.told) >= 4
 
     await readings.until(broke)
-    assert any("please report it: RuntimeError: broken" in reported.trouble for reported in readings.told)
-    assert readings.told[-1].trouble == ""
+    assert any("please report it: RuntimeError: broken" in reported.error for reported in readings.told)
+    assert readings.told[-1].error == ""
 
 
 async def test_a_pool_that_is_gone_is_measured_no_more() -> None:
@@ -269,4 +269,4 @@ async def test_a_url_that_leads_nowhere_is_an_error(url: str) -> None:
     targets = PoolTargets(KEY, (Target("p-0", pod="p-0-00"),))
     result = await source.read(targets, NOW)
     await source.close()
-    assert result.trouble.startswith(f"{url} ")
+    assert result.error.startswith(f"{url} ")

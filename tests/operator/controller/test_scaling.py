@@ -135,7 +135,7 @@ def test_what_cannot_be_measured_takes_nothing_away_and_says_so() -> None:
     replicas = operator.replicas("m")
     for _ in range(200):
         operator.now += timedelta(seconds=5)
-        operator.scaling.measured(KEY, PoolSignals(trouble="Prometheus http://x answers 503"))
+        operator.scaling.measured(KEY, PoolSignals(error="Prometheus http://x answers 503"))
     operator.reconciled()
     assert operator.replicas("m") == replicas
     assert operator.status("m").reason == "NoSignals"
@@ -147,7 +147,7 @@ def test_why_nothing_is_recorded_is_reported_at_once_but_for_its_numbers() -> No
     marked = []
     for error in ("", "", "values are 61 s old", "values are 66 s old", "Prometheus http://x answers 503"):
         operator.now += timedelta(seconds=5)
-        operator.scaling.measured(KEY, PoolSignals(trouble=error))
+        operator.scaling.measured(KEY, PoolSignals(error=error))
         marked.append(bool(operator.marked))
         operator.reconciled()
     assert marked == [True, False, True, False, True]
@@ -205,7 +205,7 @@ def test_what_goes_to_zero_wakes_for_waiting_requests() -> None:
     operator.holding = Holding({"m": 1}, "")
     operator.reconciled()  # who waits marks the pool
     assert operator.replicas("m") == 1
-    operator.holding = Holding(trouble="")
+    operator.holding = Holding(error="")
     operator.under({"m": 1.0}, 30)
     operator.under({"m": 0.0}, 1200)
     assert operator.replicas("m") == 0
@@ -215,7 +215,7 @@ def test_nothing_goes_to_zero_where_no_one_would_hold_its_requests() -> None:
     operator = Operator((model("m", minReplicas=0, scaling={"idleTimeout": "1m"}),))
     operator.holding = Holding({"m": 1})
     operator.reconciled()
-    operator.holding = Holding(trouble="no Pod of its activator is ready: container activator: ImagePullBackOff")
+    operator.holding = Holding(error="no Pod of its activator is ready: container activator: ImagePullBackOff")
     operator.under({"m": 0.0}, 1200)
     assert operator.replicas("m") == 1
     reported = operator.status("m").message
@@ -276,7 +276,7 @@ def test_what_is_not_measured_any_more_is_not_reckoned_with() -> None:
     operator.under({"m": 100.0}, 60)
     for _ in range(20):
         operator.now += timedelta(seconds=5)
-        operator.scaling.measured(KEY, PoolSignals(trouble="Prometheus http://x answers 503"))
+        operator.scaling.measured(KEY, PoolSignals(error="Prometheus http://x answers 503"))
     names = {name for name, _ in gauges(operator)}
     assert names == {f"argosy_scaling_execution_{part}" for part in ("fixed_seconds", "row_seconds", "contention")}
 

@@ -110,7 +110,7 @@ async def test_prometheus_and_the_server_itself_report_the_same(server: Server, 
         await source.close()
         await scraper.close()
     one, other = direct.members["scaler"], through.members["scaler"]
-    assert (direct.trouble, through.trouble) == ("", "")
+    assert (direct.error, through.error) == ("", "")
     assert before == 0
     for name in ("mean", "p50", "p90", "p95", "p99"):
         assert getattr(one.latency, name) == pytest.approx(getattr(other.latency, name))
@@ -150,12 +150,12 @@ async def test_queries_have_one_value_or_say_why_not(prometheus: Prometheus) -> 
     finally:
         await source.close()
     assert result.queries == {("scaler", "good"): 1.0, ("scaler", "scalar"): 7.0}
-    troubles = {name: why for (_, name), why in result.query_errors.items()}
-    assert "the answer is empty" in troubles["unknown"]
-    assert "aggregate them" in troubles["many"]
-    assert "is nan" in troubles["nan"]
-    assert "does not take the query: " in troubles["wrong"]
-    assert "parse error" in troubles["wrong"]
+    errors = {name: why for (_, name), why in result.query_errors.items()}
+    assert "the answer is empty" in errors["unknown"]
+    assert "aggregate them" in errors["many"]
+    assert "is nan" in errors["nan"]
+    assert "does not take the query: " in errors["wrong"]
+    assert "parse error" in errors["wrong"]
 
 
 async def test_pods_that_it_does_not_know_are_reported_with_what_it_has(prometheus: Prometheus) -> None:
@@ -165,8 +165,8 @@ async def test_pods_that_it_does_not_know_are_reported_with_what_it_has(promethe
         other = await source.read(PoolTargets(PoolKey("other/chat"), pool().targets), now())
     finally:
         await source.close()
-    assert "the newest of the namespace is of" in other_pod.trouble
-    assert "but of 1 models with other labels" in other.trouble
+    assert "the newest of the namespace is of" in other_pod.error
+    assert "but of 1 models with other labels" in other.error
     assert (other_pod.members, other.members) == ({}, {})
 
 
@@ -178,7 +178,7 @@ async def test_values_of_another_hour_are_not_taken_for_the_present(prometheus: 
     finally:
         await source.close()
     assert result.members == {}
-    assert ("s old" if ahead_s > 0 else "do the clocks agree?") in result.trouble
+    assert ("s old" if ahead_s > 0 else "do the clocks agree?") in result.error
 
 
 async def test_an_empty_prometheus_says_what_it_should_scrape(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ async def test_an_empty_prometheus_says_what_it_should_scrape(tmp_path: Path) ->
         source = PrometheusSource(empty.url)
         result = await source.read(pool(), now())
         await source.close()
-    assert "nor of any other server: let it scrape their port 8002" in result.trouble
+    assert "nor of any other server: let it scrape their port 8002" in result.error
 
 
 async def test_between_two_scrapes_what_is_recorded_stands(server: Server, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ async def test_between_two_scrapes_what_is_recorded_stands(server: Server, tmp_p
             ask(server, 7)
             while done(result) < 7:
                 result = await source.read(pool(), now())
-                assert result.trouble == ""
+                assert result.error == ""
                 await asyncio.sleep(0.2)
         finally:
             await source.close()
@@ -212,12 +212,12 @@ async def test_it_dies_and_comes_back(server: Server, tmp_path: Path) -> None:
             await until(source, pool(), lambda result: "scaler" in result.members)
             mortal.stop(kill=True)
             dead = await source.read(pool(("q", "vector(1)")), now())
-            assert dead.trouble == f"Prometheus {mortal.url} cannot be reached: Connection refused"
-            assert dead.query_errors["scaler", "q"] == dead.trouble
+            assert dead.error == f"Prometheus {mortal.url} cannot be reached: Connection refused"
+            assert dead.query_errors["scaler", "q"] == dead.error
             assert dead.members["scaler"].at <= now()
             assert (await source.read(pool(), now() + timedelta(minutes=5))).members == {}
             mortal.start()
-            back = await until(source, pool(), lambda result: not result.trouble)
+            back = await until(source, pool(), lambda result: not result.error)
         finally:
             await source.close()
     assert "scaler" in back.members
@@ -280,7 +280,7 @@ async def test_credentials_are_sent(login: Login, let_in: bool) -> None:
         result = await source.read(pool(), now())
         await source.close()
     refused = f"{url} does not let us in (401); check the Secret that spec.monitoring.prometheus.secretName names"
-    assert (result.trouble == refused) is not let_in
+    assert (result.error == refused) is not let_in
 
 
 async def test_without_its_credentials_no_one_is_queried() -> None:
@@ -291,8 +291,8 @@ async def test_without_its_credentials_no_one_is_queried() -> None:
         source = PrometheusSource(url, Login(error="Secret team/login is not there"))
         result = await source.read(pool(("q", "vector(1)")), now())
         await source.close()
-    assert result.trouble == "Secret team/login is not there"
-    assert result.query_errors["scaler", "q"] == result.trouble
+    assert result.error == "Secret team/login is not there"
+    assert result.query_errors["scaler", "q"] == result.error
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ async def test_answers_that_are_none_say_so(status: int, body: object, says: str
         source = PrometheusSource(url)
         result = await source.read(pool(), now())
         await source.close()
-    assert says in result.trouble
+    assert says in result.error
     assert result.members == {}
 
 
@@ -347,7 +347,7 @@ async def test_one_that_answers_too_slowly_holds_nothing_up() -> None:
         try:
             for _ in range(2):
                 result = await source.read(pool(), now())
-                assert "has not answered all questions within 0.3 s" in result.trouble
+                assert "has not answered all questions within 0.3 s" in result.error
         finally:
             ended.set()
             await source.close()
@@ -360,4 +360,4 @@ async def test_one_that_says_nothing_is_abandoned() -> None:
         result = await source.read(pool(), now())
         ended.set()
         await source.close()
-    assert "does not answer within 1 s" in result.trouble
+    assert "does not answer within 1 s" in result.error

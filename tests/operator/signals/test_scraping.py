@@ -72,7 +72,7 @@ async def scraper(clock: Clock) -> AsyncIterator[Scraper]:
 async def test_members_have_what_servers_call_by_another_name(scraper: Scraper, clock: Clock) -> None:
     async with serving(Counting().answer) as url:
         first = await scraper.read(pool(url), NOW)
-        assert (first.members, first.trouble) == ({}, "")
+        assert (first.members, first.error) == ({}, "")
         clock.now = 5.0
         second = await scraper.read(pool(url), NOW)
     assert second.members["one"].completions == pytest.approx(2)
@@ -88,7 +88,7 @@ async def test_servers_are_queried_side_by_side(scraper: Scraper) -> None:
         return web.Response(text="")
 
     async with serving(together) as url:
-        assert (await scraper.read(pool(url, url, url), NOW)).trouble == ""
+        assert (await scraper.read(pool(url, url, url), NOW)).error == ""
 
 
 async def _refused(request: web.Request) -> web.StreamResponse:
@@ -128,8 +128,8 @@ async def test_a_silent_server_is_named_and_the_others_are_read(
         await scraper.read(pool(good, bad), NOW)
         clock.now = 10.0
         result = await scraper.read(pool(good, bad), NOW)
-    assert says in result.trouble
-    assert result.trouble.startswith("1 of 2 servers cannot be measured; s-1: ")
+    assert says in result.error
+    assert result.error.startswith("1 of 2 servers cannot be measured; s-1: ")
     assert result.members["one"].completions == pytest.approx(1)
     assert (result.members["one"].servers, result.members["one"].unmeasured) == (1, 1)
 
@@ -142,7 +142,7 @@ async def test_a_server_that_is_gone_is_recorded_for_a_while_and_then_no_more(sc
     clock.now = 20.0
     result = await scraper.read(pool(url), NOW)
     assert (NOW - result.members["one"].at).total_seconds() == 15
-    assert "connection" in result.trouble.lower()
+    assert "connection" in result.error.lower()
     clock.now = 300.0
     assert (await scraper.read(pool(url), NOW)).members == {}
 
@@ -150,7 +150,7 @@ async def test_a_server_that_is_gone_is_recorded_for_a_while_and_then_no_more(sc
 @pytest.mark.parametrize("url", ["", "http://[", "ftp://127.0.0.1/", "http://127.0.0.1:1/metrics"])
 async def test_an_address_where_nothing_is_says_so(scraper: Scraper, url: str) -> None:
     result = await scraper.read(pool(url), NOW)
-    assert result.trouble.startswith("1 of 1 servers cannot be measured; s-0: ")
+    assert result.error.startswith("1 of 1 servers cannot be measured; s-0: ")
 
 
 async def test_queries_need_a_prometheus(scraper: Scraper) -> None:

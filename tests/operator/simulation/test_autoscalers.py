@@ -25,9 +25,9 @@ class Measured:
         return self.panic if self.panic is not None and seconds < 10 else self.figures["concurrency"]
 
 
-def seen(now, replicas, ready=None, held=0, headroom=None, **figures):
+def seen(now, replicas, ready=None, queued_requests=0, headroom=None, **figures):
     ready = replicas if ready is None else ready
-    return Seen(now, now, Measured(**figures), Allocation(replicas), ready, held, headroom or Headroom())
+    return Seen(now, now, Measured(**figures), Allocation(replicas), ready, queued_requests, headroom or Headroom())
 
 
 def test_hpa_takes_the_ratio_and_rounds_up():
@@ -67,7 +67,7 @@ def test_nobody_goes_beyond_the_room():
 def test_keda_wakes_at_once_where_requests_are_held_and_sleeps_after_its_cooldown():
     keda = Keda()
     assert keda.decide(seen(0, 0, concurrency=0.0)).replicas == 0
-    assert keda.decide(seen(3, 0, held=1, concurrency=1.0)).replicas == 1
+    assert keda.decide(seen(3, 0, queued_requests=1, concurrency=1.0)).replicas == 1
     assert keda.decide(seen(60, 1, concurrency=2.0)).replicas == 1
     assert keda.decide(seen(345, 1, concurrency=0.0)).replicas == 1
     assert keda.decide(seen(360, 1, concurrency=0.0)).replicas == 0
@@ -96,4 +96,4 @@ def test_kpa_halves_at_most_and_goes_to_zero_after_its_grace():
     assert kpa.decide(seen(2, 1, concurrency=0.0)).replicas == 1
     assert kpa.decide(seen(31, 1, concurrency=0.0)).replicas == 1
     assert kpa.decide(seen(33, 1, concurrency=0.0)).replicas == 0
-    assert kpa.decide(seen(40, 0, held=1, concurrency=0.0)).replicas == 1
+    assert kpa.decide(seen(40, 0, queued_requests=1, concurrency=0.0)).replicas == 1

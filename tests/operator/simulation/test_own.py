@@ -59,5 +59,5 @@ def test_servers_whose_queues_are_too_long_are_relieved_by_new_ones():
     trace = traces.drawn("step", rates, seed=1)
     workload = Workload("m", trace, CURVE, 1.0, Allocation(1))
     relieved, evenly = (simulate([(workload, lambda who=who: who(policy()))])[0] for who in (Own, Evenly))
-    assert relieved.late < 0.9 * evenly.late
+    assert relieved.violating < 0.9 * evenly.violating
     assert relieved.gpu_hours < 1.1 * evenly.gpu_hours

@@ -42,7 +42,7 @@ def one(trace, autoscaling=Fixed, start=TWO, fleet=FLEET, **workload):
 def test_two_replicas_for_an_hour_are_two_gpu_hours():
     outcome = one(traces.constant(10, 3600))
     assert outcome.gpu_hours == pytest.approx(2.0)
-    assert (outcome.late, outcome.changes) == (0, ())
+    assert (outcome.violating, outcome.changes) == (0, ())
     assert len(outcome.latency) == outcome.requests
 
 
@@ -68,8 +68,8 @@ def test_a_replica_that_is_ejected_is_sent_nothing_while_there_is_another():
             (Fixed, 2),
         )
     )
-    assert beside.late > 0.9 * alone.late > 0
-    assert both.late == 0
+    assert beside.violating > 0.9 * alone.violating > 0
+    assert both.violating == 0
 
 
 def test_who_is_alone_is_sent_everything():
@@ -78,7 +78,7 @@ def test_who_is_alone_is_sent_everything():
 
     trace = traces.constant(10, 600)
     found = one(trace, lambda: Ejecting((0, Allocation(1))), start=Allocation(1))
-    assert (len(found.latency), found.late) == (len(trace.arrivals), 0)
+    assert (len(found.latency), found.violating) == (len(trace.arrivals), 0)
 
 
 def test_requests_without_a_replica_are_held_and_wake_who_listens():
@@ -86,7 +86,7 @@ def test_requests_without_a_replica_are_held_and_wake_who_listens():
     outcome = one(trace, lambda: Kpa(KpaSettings(concurrency=4)), Allocation(0))
     assert outcome.changes[0].at == 300.0
     assert outcome.latency[0] == pytest.approx(30.13, abs=0.1)
-    assert outcome.late == 2
+    assert outcome.violating == 2
 
 
 def test_too_few_replicas_are_late_even_where_the_trace_ends_first():

@@ -13,7 +13,7 @@ APPEARS_AFTER = timedelta(seconds=10)
 GOES_AFTER = timedelta(seconds=30)
 """How long it must not be found any more before it is told no longer."""
 REPORTED_AGAIN_AFTER = timedelta(minutes=5)
-"""After how long its numbers are told anew, where they changed: a status is not written for every measurement."""
+"""After how long its numbers are told again, where they changed: a status is not written for every measurement."""
 FRESH = timedelta(minutes=1)
 """How old measurements may be. On older ones nothing is found, and nothing is taken back."""
 

@@ -57,15 +57,15 @@ def stage_share(subject: Subject, stage: Stage) -> float | None:
     """Return how much of an ensemble's latency passes in the stage, from 0 to 1; None for a model, which has
     no other.
     """
-    return _ratio(stage_time(stage), _whole(subject)) if subject.is_ensemble else None
+    return _ratio(stage_time(stage), _total(subject)) if subject.is_ensemble else None
 
 
 def _time_in_words(subject: Subject, stage: Stage) -> str:
-    spent, whole = stage_time(stage), _whole(subject)
-    return "" if spent is None or whole is None else f", {seconds(spent)} of {seconds(whole)}"
+    spent, total = stage_time(stage), _total(subject)
+    return "" if spent is None or total is None else f", {seconds(spent)} of {seconds(total)}"
 
 
-def _whole(subject: Subject) -> float | None:
+def _total(subject: Subject) -> float | None:
     """Return a request's time: as measured of the ensemble, else by the longest way through its stages."""
     if subject.signals.latency.mean is not None:
         return subject.signals.latency.mean
@@ -157,16 +157,16 @@ def _compute(subject: Subject) -> float | None:
 
 
 def _longest(subject: Subject) -> tuple[str, float] | None:
-    return max(subject.latency.items(), key=lambda each: each[1], default=None)
+    return max(subject.latency.items(), key=lambda item: item[1], default=None)
 
 
 def _waiting_stages(subject: Subject, _: Stage) -> float | None:
     """Stages with one instance that requests wait for, a part of the ensemble's time that counts."""
-    whole = _whole(subject) if subject.is_ensemble else None
-    if whole is None:
+    total = _total(subject) if subject.is_ensemble else None
+    if total is None:
         return None
     alone = (stage for stage in subject.stages if stage.instances == 1)
-    return float(sum(_waits(subject, stage) and (starving_wait(stage) or 0.0) > 0.05 * whole for stage in alone))
+    return float(sum(_waits(subject, stage) and (starving_wait(stage) or 0.0) > 0.05 * total for stage in alone))
 
 
 def _waits(subject: Subject, stage: Stage) -> bool:
@@ -187,13 +187,13 @@ def _generates(stage: Stage) -> bool:
 
 def _engine_share(subject: Subject, stage: Stage) -> float | None:
     """Return the engine's share of a request's time, seen from another stage."""
-    found = engine(subject)
-    return None if found is None or found is stage else stage_share(subject, found)
+    other = engine(subject)
+    return None if other is None or other is stage else stage_share(subject, other)
 
 
 def _engine_waiting(subject: Subject, _: Stage) -> float | None:
-    found = engine(subject)
-    return None if found is None else _starving_share(subject, found)
+    stage = engine(subject)
+    return None if stage is None else _starving_share(subject, stage)
 
 
 def _signal(name: str, _: Subject, stage: Stage) -> float | None:
@@ -201,13 +201,13 @@ def _signal(name: str, _: Subject, stage: Stage) -> float | None:
     return value
 
 
-def _ratio(part: float | None, whole: float | None) -> float | None:
-    return part / whole if part is not None and whole else None
+def _ratio(part: float | None, total: float | None) -> float | None:
+    return part / total if part is not None and total else None
 
 
 def _mean(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return sum(found) / len(found) if found else None
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else None
 
 
 STARVING = Measure("requests wait {value} of their time for an instance", _starving_share)

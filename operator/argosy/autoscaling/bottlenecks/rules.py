@@ -20,22 +20,22 @@ STAYS = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A number against a threshold. `is_known`: it has to be known; else it also holds where nobody measured it."""
+    """A number against a threshold. `is_measured`: it has to be known; else it also holds where it is not measured."""
 
     measure: Measure
     threshold: float
     above: bool
-    is_known: bool = True
+    is_measured: bool = True
 
     @property
     def where_measured(self) -> "Test":
-        """The same, which also holds where nobody measured it."""
-        return replace(self, is_known=False)
+        """Return the same, which also holds where it is not measured."""
+        return replace(self, is_measured=False)
 
     def holds(self, value: float | None, met: bool) -> bool:
         """Return whether a value passes; a little less is enough where the rule held before."""
         if value is None:
-            return not self.is_known
+            return not self.is_measured
         slack = self.threshold * SLACK if met else 0.0
         return value > self.threshold - slack if self.above else value < self.threshold + slack
 

@@ -26,19 +26,19 @@ def subjects(
     """
     placements, gpus = _placements(servers), {(gpu.server, gpu.index): gpu for gpu in signals.gpus}
     inputs = _Inputs({member.name: member for member in members}, signals, placements, gpus, levers or {})
-    found = ((name, inputs.subject(member)) for name, member in inputs.members.items())
-    return {name: subject for name, subject in found if subject is not None}
+    measured = ((name, inputs.subject(member)) for name, member in inputs.members.items())
+    return {name: subject for name, subject in measured if subject is not None}
 
 
 def _placements(servers: Iterable[CurrentServer]) -> dict[str, list[tuple[str, list[int]]]]:
     """By model, its servers, and which GPUs of each it sits on: a server counts its own from 0, the plan the node's."""
-    found: dict[str, list[tuple[str, list[int]]]] = {}
+    gpus_of: dict[str, list[tuple[str, list[int]]]] = {}
     for server in servers:
-        counted = {gpu: index for index, gpu in enumerate(sorted(server.gpus))}
+        indexes = {gpu: index for index, gpu in enumerate(sorted(server.gpus))}
         for model, gpus in server.placed.items():
-            own = [counted[gpu] for gpu in gpus if gpu in counted]
-            found.setdefault(model, []).append((server.name, own))
-    return found
+            own = [indexes[gpu] for gpu in gpus if gpu in indexes]
+            gpus_of.setdefault(model, []).append((server.name, own))
+    return gpus_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,34 +20,34 @@ def is_sound(histogram: Histogram) -> bool:
 
 
 def increase(before: Histogram, after: Histogram) -> Histogram:
-    """Return what came between the two; all of `after` where it began anew, or has other bounds."""
+    """Return what came between the two; all of `after` where it began again, or has other bounds."""
     if before.bounds != after.bounds or _shrank(before, after):
         return after
-    counts = tuple(late - early for early, late in zip(before.counts, after.counts, strict=True))
+    counts = tuple(now - then for then, now in zip(before.counts, after.counts, strict=True))
     return Histogram(after.bounds, counts, after.total_s - before.total_s)
 
 
 def _shrank(before: Histogram, after: Histogram) -> bool:
-    return any(late < early for early, late in zip(before.counts, after.counts, strict=True))
+    return any(now < then for then, now in zip(before.counts, after.counts, strict=True))
 
 
 def together(histograms: Iterable[Histogram]) -> Histogram | None:
     """Return all of them as one, exactly: of servers with different bounds those that all have. None of none."""
-    each = list(histograms)
-    if not each:
+    present = list(histograms)
+    if not present:
         return None
-    first = each[0].bounds
-    if all(one.bounds == first for one in each):
+    first = present[0].bounds
+    if all(one.bounds == first for one in present):
         bounds = first
     else:
-        bounds = tuple(sorted(set(first).intersection(*(one.bounds for one in each[1:]))))
-    columns = [one.counts if one.bounds == bounds else _at(one, bounds) for one in each]
-    return Histogram(bounds, tuple(map(sum, zip(*columns, strict=True))), sum(one.total_s for one in each))
+        bounds = tuple(sorted(set(first).intersection(*(one.bounds for one in present[1:]))))
+    columns = [one.counts if one.bounds == bounds else _at(one, bounds) for one in present]
+    return Histogram(bounds, tuple(map(sum, zip(*columns, strict=True))), sum(one.total_s for one in present))
 
 
 def _at(histogram: Histogram, bounds: tuple[float, ...]) -> tuple[float, ...]:
-    known = dict(zip(histogram.bounds, histogram.counts, strict=True))
-    return tuple(known[bound] for bound in bounds)
+    measured = dict(zip(histogram.bounds, histogram.counts, strict=True))
+    return tuple(measured[bound] for bound in bounds)
 
 
 def quantile(histogram: Histogram, share: float) -> float | None:
@@ -73,5 +73,5 @@ def distribution(histogram: Histogram | None) -> Distribution:
     """Return its mean and percentiles."""
     if histogram is None or not histogram.count:
         return Distribution()
-    found = {name: quantile(histogram, share) for name, share in _PERCENTILES.items()}
-    return Distribution(mean=histogram.total_s / histogram.count, **found)
+    percentiles = {name: quantile(histogram, share) for name, share in _PERCENTILES.items()}
+    return Distribution(mean=histogram.total_s / histogram.count, **percentiles)

@@ -115,12 +115,12 @@ _PARTS = ("_bucket", "_sum", "_count")
 
 
 def _plain() -> frozenset[str]:
-    sources = [source for table in (COUNTERS, GAUGES) for found in table.values() for source in found]
+    sources = [source for table in (COUNTERS, GAUGES) for sources in table.values() for source in sources]
     return frozenset(source.name for source in sources) | {GPU_UTILIZATION, GPU_USED, GPU_TOTAL}
 
 
 def _histogram() -> frozenset[str]:
-    return frozenset(f"{source.name}{part}" for found in HISTOGRAMS.values() for source in found for part in _PARTS)
+    return frozenset(f"{source.name}{part}" for sources in HISTOGRAMS.values() for source in sources for part in _PARTS)
 
 
 SAMPLE_NAMES = _plain() | _histogram()

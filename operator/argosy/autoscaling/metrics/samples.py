@@ -14,7 +14,7 @@ from .metricnames import COUNTERS, GAUGES, GPU_TOTAL, GPU_USED, GPU_UTILIZATION,
 from .series import CounterName, Exposed, GaugeName, GpuSeries, Histogram, HistogramName, ModelKey, ModelSeries
 
 _SHARES = frozenset({GaugeName.KV_CACHE})
-_HIGHEST = frozenset(each for each in GaugeName if each.name[-2:].isdecimal()) | _SHARES | {GaugeName.MAX_BATCH}
+_HIGHEST = frozenset(gauge for gauge in GaugeName if gauge.name[-2:].isdecimal()) | _SHARES | {GaugeName.MAX_BATCH}
 """Of these the highest counts where there are several, such as of engines; the rest are added."""
 
 
@@ -48,12 +48,12 @@ class _Sums:
 
 def _by_name() -> dict[tuple[str, str], list[tuple[CounterName | GaugeName, int, float]]]:
     """For what a sample counts, and times what, by its name and by what it has for the label that its name needs."""
-    found: dict[tuple[str, str], list[tuple[CounterName | GaugeName, int, float]]] = {}
+    by_source: dict[tuple[str, str], list[tuple[CounterName | GaugeName, int, float]]] = {}
     for table in (COUNTERS, GAUGES):
         for what, sources in table.items():
             for rank, source in enumerate(sources):
-                found.setdefault((source.name, source.value), []).append((what, rank, source.scale))
-    return found
+                by_source.setdefault((source.name, source.value), []).append((what, rank, source.scale))
+    return by_source
 
 
 _VALUES = _by_name()

@@ -9,7 +9,7 @@ ModelKey = tuple[str, int]
 
 
 class CounterName(StrEnum):
-    """What only grows, until a model or its server starts anew. Durations are in seconds."""
+    """What only grows, until a model or its server starts again. Durations are in seconds."""
 
     ANSWERED = "answered"
     REQUEST_S = "request time of those answered"
@@ -97,7 +97,7 @@ class GpuSeries:
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """All of one server. `at`: seconds of the clock of whoever read it; `gpus` by UUID."""
+    """All of one server. `at`: seconds of the clock of the read it; `gpus` by UUID."""
 
     at: float
     models: Mapping[ModelKey, ModelSeries] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """What is measured of a model or an ensemble, of the GPUs, and of a whole pool. Durations are in seconds.
 
-A value is None where nobody measured it, or where what was measured cannot be so (NaN, negative, out of its range):
+A value is None where it was not measured, or where what was measured cannot be so (NaN, negative, out of its range):
 what is not known is told apart from zero, since nothing is taken away on what is not known.
 """
 
@@ -22,8 +22,8 @@ class Distribution:
 
     def percentile(self, name: str) -> float | None:
         """By its name in an SLO, such as `p99`."""
-        found: float | None = getattr(self, name)
-        return found
+        percentile: float | None = getattr(self, name)
+        return percentile
 
 
 UNMEASURED = Distribution()
@@ -108,17 +108,17 @@ class GpuSignals:
 class PoolSignals:
     """What is known of one pool now.
 
-    `members` by resource name, `versions` by resource name and version. `held`: requests that wait for a model of
+    `members` by resource name, `versions` by resource name and version. `queued`: requests that wait for a model of
     which no server has anything, by resource name. `queries`: values of the PromQL that a resource names, by resource
     name and the query's own; one that cannot be had is missing here and has its reason in `query_errors`. `source`:
-    who was asked. `trouble`: why nothing, or nothing new, could be had; what is known is then as old as it says.
+    who was asked. `error`: why nothing, or nothing new, could be had; what is known is then as old as it says.
     """
 
     members: Mapping[str, Signals] = field(default_factory=dict)
     versions: Mapping[tuple[str, int], Signals] = field(default_factory=dict)
     gpus: tuple[GpuSignals, ...] = ()
-    held: Mapping[str, int] = field(default_factory=dict)
+    queued: Mapping[str, int] = field(default_factory=dict)
     queries: Mapping[tuple[str, str], float] = field(default_factory=dict)
     query_errors: Mapping[tuple[str, str], str] = field(default_factory=dict)
     source: str = ""
-    trouble: str = ""
+    error: str = ""

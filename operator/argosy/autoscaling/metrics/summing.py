@@ -94,7 +94,7 @@ def signals_of(parts: Sequence[Part], now: datetime, unmeasured: Collection[str]
     )
 
 
-def _known(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     return None if isnan(value) else value
 
 
@@ -103,7 +103,7 @@ def _or(value: float | None, other: float | None) -> float | None:
 
 
 def _rate(parts: Sequence[Part], what: CounterName) -> float | None:
-    return _known(sum(part.grown.counters.get(what, nan) / part.span_s for part in parts))
+    return _finite(sum(part.grown.counters.get(what, nan) / part.span_s for part in parts))
 
 
 def _failures(parts: Sequence[Part], reasons: Iterable[CounterName]) -> float | None:
@@ -123,11 +123,11 @@ def _arrivals(parts: Sequence[Part]) -> float | None:
 
 
 def _growth(parts: Sequence[Part]) -> float | None:
-    return _known(sum(part.grown.backlog / part.span_s for part in parts))
+    return _finite(sum(part.grown.backlog / part.span_s for part in parts))
 
 
 def _recent(parts: Sequence[Part]) -> float | None:
-    newest = [replace(each, grown=each.newest, span_s=each.newest_s) for each in parts if each.newest is not None]
+    newest = [replace(name, grown=name.newest, span_s=name.newest_s) for name in parts if name.newest is not None]
     return _arrivals(newest) if len(newest) == len(parts) else None
 
 
@@ -138,16 +138,16 @@ def _sum(parts: Iterable[Part], what: CounterName) -> float:
 def _ratio(parts: Sequence[Part], over: Iterable[CounterName], under: CounterName) -> float | None:
     """None where there was nothing to divide by."""
     below = _sum(parts, under)
-    return _known(sum(_sum(parts, what) for what in over) / below) if below > 0 else None
+    return _finite(sum(_sum(parts, what) for what in over) / below) if below > 0 else None
 
 
 def _cache_hits(parts: Sequence[Part]) -> float | None:
     hits, misses = _sum(parts, CounterName.CACHE_HITS), _sum(parts, CounterName.CACHE_MISSES)
-    return _known(hits / (hits + misses)) if hits + misses > 0 else None
+    return _finite(hits / (hits + misses)) if hits + misses > 0 else None
 
 
 def _gauge(parts: Sequence[Part], what: GaugeName) -> float | None:
-    return _known(sum(part.now.gauges.get(what, nan) for part in parts))
+    return _finite(sum(part.now.gauges.get(what, nan) for part in parts))
 
 
 def _queues(parts: Sequence[Part]) -> Iterator[ServerQueue]:
@@ -173,8 +173,8 @@ def _histogram(parts: Sequence[Part], which: HistogramName) -> Histogram | None:
 def _distribution(
     parts: Sequence[Part], which: HistogramName, total: CounterName, summary: Mapping[str, GaugeName]
 ) -> Distribution:
-    found = histograms.distribution(_histogram(parts, which))
-    if found.mean is not None:
-        return found
+    measured = histograms.distribution(_histogram(parts, which))
+    if measured.mean is not None:
+        return measured
     mean = _ratio(parts, (total,), CounterName.ANSWERED)
-    return Distribution() if mean is None else Distribution(mean, *(_highest(parts, summary[each]) for each in summary))
+    return Distribution() if mean is None else Distribution(mean, *(_highest(parts, summary[name]) for name in summary))

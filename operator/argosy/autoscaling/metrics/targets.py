@@ -46,6 +46,6 @@ def measured_pool(key: PoolKey, members: Iterable[InferenceModel | Ensemble], ta
     for member in members:
         names[member.name] = member.served_name
         scaling = member.spec.scaling
-        asked = scaling.targets.queries if scaling is not None else ()
-        queries += [Query(member.name, query.name, query.query) for query in asked]
+        declared = scaling.targets.queries if scaling is not None else ()
+        queries += [Query(member.name, query.name, query.query) for query in declared]
     return PoolTargets(key, tuple(targets), tuple(queries), names)

@@ -1,7 +1,7 @@
 """What one server's models did lately, from what it exposed one time after another.
 
-Counters begin anew with their model or server; clocks jump; a metric is there at one time and not at another. Each of
-these costs knowledge, never more: what was counted anew is counted from zero, over a jump nothing is said, and of what
+Counters begin again with their model or server; clocks jump; a metric is there at one time and not at another. Each of
+these costs knowledge, never more: what was counted again is counted from zero, over a jump nothing is said, and of what
 is missing at either end the increase is NaN, which no sum turns into a number.
 """
 
@@ -51,7 +51,7 @@ class ServerWindow:
         return self.latest.at - self.steps[0].since if self.steps else 0.0
 
     def after(self, exposed: Exposed, window_s: float = WINDOW_S) -> "ServerWindow":
-        """With one reading more. An older one is passed over, one that is far older or newer begins anew."""
+        """With one reading more. An older one is passed over, one that is far older or newer begins again."""
         passed = exposed.at - self.latest.at
         if abs(passed) > GAP_S:
             return ServerWindow(exposed)
@@ -66,22 +66,22 @@ class ServerWindow:
 
     def increase(self, key: ModelKey) -> Increase:
         """Return all that a model, which it has now, did in the window."""
-        found = [step.increases[key] for step in self.steps if key in step.increases]
+        steps = [step.increases[key] for step in self.steps if key in step.increases]
         now = self.latest.models[key]
         return Increase(
-            {each: sum(one.counters.get(each, 0.0) for one in found) for each in now.counters},
+            {name: sum(one.counters.get(name, 0.0) for one in steps) for name in now.counters},
             {
-                each: grown
-                for each in now.histograms
-                if (grown := _histogram(each, found, now.histograms[each])) is not None
+                name: grown
+                for name in now.histograms
+                if (grown := _histogram(name, steps, now.histograms[name])) is not None
             },
-            sum(one.backlog for one in found),
+            sum(one.backlog for one in steps),
         )
 
 
-def _histogram(which: HistogramName, found: Iterable[Increase], now: Histogram) -> Histogram | None:
+def _histogram(which: HistogramName, steps: Iterable[Increase], now: Histogram) -> Histogram | None:
     """Of the steps those whose bounds are today's; None where none has any."""
-    parts = (one.histograms[which] for one in found if which in one.histograms)
+    parts = (one.histograms[which] for one in steps if which in one.histograms)
     return histograms.together(part for part in parts if part.bounds == now.bounds)
 
 
@@ -93,21 +93,21 @@ def _within(steps: tuple[Step, ...], since: float) -> tuple[Step, ...]:
 
 def _increases(before: Exposed, after: Exposed) -> dict[ModelKey, Increase]:
     """Of a model that was not there before all of it came since: it was loaded meanwhile."""
-    found: dict[ModelKey, Increase] = {}
+    steps: dict[ModelKey, Increase] = {}
     for key, now in after.models.items():
         then = before.models.get(key)
         if then is None:
-            found[key] = _anew(now)
+            steps[key] = _restarted(now)
         elif now != then:
-            found[key] = _anew(now) if _shrank(then, now) else _grown(then, now)
-    return found
+            steps[key] = _restarted(now) if _shrank(then, now) else _grown(then, now)
+    return steps
 
 
 def _shrank(then: ModelSeries, now: ModelSeries) -> bool:
-    return any(value < then.counters.get(each, value) for each, value in now.counters.items())
+    return any(value < then.counters.get(name, value) for name, value in now.counters.items())
 
 
-def _anew(now: ModelSeries) -> Increase:
+def _restarted(now: ModelSeries) -> Increase:
     return Increase(now.counters, now.histograms, backlog(now))
 
 
@@ -115,12 +115,12 @@ def _grown(then: ModelSeries, now: ModelSeries) -> Increase:
     either = then.counters.keys() | now.counters.keys()
     both = then.histograms.keys() & now.histograms.keys()
     return Increase(
-        {each: now.counters.get(each, nan) - then.counters.get(each, nan) for each in either},
-        {each: histograms.increase(then.histograms[each], now.histograms[each]) for each in both},
+        {name: now.counters.get(name, nan) - then.counters.get(name, nan) for name in either},
+        {name: histograms.increase(then.histograms[name], now.histograms[name]) for name in both},
         backlog(now) - backlog(then),
     )
 
 
 def backlog(series: ModelSeries) -> float:
-    """Return the requests that wait or run; NaN where nobody says how many wait."""
+    """Return the requests that wait or run; NaN where nothing says how many wait."""
     return series.gauges.get(GaugeName.PENDING, nan) + series.gauges.get(GaugeName.RUNNING, 0.0)

@@ -19,24 +19,22 @@ _MS, _THOUSANDTHS, _MILLIONTHS = 1e3, 1e3, 1e6
 
 
 def scales(member: Member) -> bool:
-    """Return whether anything of it follows what is measured, but for replicas that it has none of while
-    nobody asks.
-    """
+    """Return whether anything of it follows what is measured, except that it may have no replica while idle."""
     spec = member.spec
-    asked = spec.slo is not None or spec.scaling is not None
-    return asked or (spec.replicas is None and spec.most_replicas > spec.fewest_replicas)
+    is_requested = spec.slo is not None or spec.scaling is not None
+    return is_requested or (spec.replicas is None and spec.most_replicas > spec.fewest_replicas)
 
 
 def may_be_zero(member: Member) -> bool:
     """Return whether it may have no replica at some time, so that somebody has to hold its requests."""
     scaling = member.spec.scaling
     schedules = scaling.schedules if scaling is not None else ()
-    return not member.spec.min_replicas or any(not each.min_replicas for each in schedules)
+    return not member.spec.min_replicas or any(not schedule.min_replicas for schedule in schedules)
 
 
 def policy_of(member: Member, now: datetime, *, windows: bool = True, in_ensemble: bool = False) -> Policy:
     """Return the policy of a valid member. `now` has a time zone, for schedules. `windows`: whether its servers change
-    a batching window without loading the model anew; `in_ensemble`: whether an ensemble that scales runs it.
+    a batching window without loading the model again; `in_ensemble`: whether an ensemble that scales runs it.
     """
     scaling = member.spec.scaling or Scaling()
     bounds = _bounds(member, now, windows, in_ensemble or scales(member))
@@ -96,8 +94,8 @@ def _devices(model: InferenceModel) -> int:
     groups = model.spec.instance_groups
     if not groups:
         return 1
-    each = max(1, per_gpu(groups, model.spec.gpus or 1))
-    return max(1, sum(group.count for group in groups) // each)
+    per_device = max(1, per_gpu(groups, model.spec.gpus or 1))
+    return max(1, sum(group.count for group in groups) // per_device)
 
 
 def _longest_window(model: InferenceModel) -> float | None:
@@ -124,7 +122,8 @@ def _targets(slo: Slo, scaling: Scaling) -> Targets:
         busy_low=targets.busy.min / _THOUSANDTHS,
         busy_high=targets.busy.max / _THOUSANDTHS,
         queries=tuple(
-            QueryTarget(each.name, each.target, each.type is QueryTargetType.AVERAGE_VALUE) for each in targets.queries
+            QueryTarget(query.name, query.target, query.type is QueryTargetType.AVERAGE_VALUE)
+            for query in targets.queries
         ),
     )
 

@@ -39,13 +39,13 @@ def hopes(
     `decisions` and `policies` are by identity.
     """
     models: dict[tuple[PoolKey, str], int] = {}
-    for key, each in members.items():
-        for member in (*each.models.values(), *each.ensembles.values()):
+    for key, members_of_pool in members.items():
+        for member in (*members_of_pool.models.values(), *members_of_pool.ensembles.values()):
             decision, policy = decisions.get(member.identity), policies.get(member.identity)
             if decision is None or policy is None or decision.reason is not Reason.LIMITED_BY_CAPACITY:
                 continue
             replicas = min(decision.desired, policy.bounds.max_replicas)
-            for model in each.runs.get(member.name, (member.name,)):
+            for model in members_of_pool.runs.get(member.name, (member.name,)):
                 models[key, model] = max(replicas, models.get((key, model), 0))
     desired = {
         (facts.pool, group.name): _desired(facts.pool, group, models)
@@ -63,22 +63,24 @@ def grants(ranked: RankedPlan, hoped: RankedPlan | None, members: Mapping[PoolKe
     """Return what the plan gave each model and ensemble, by identity; `members` are by the pool's key. `hoped`: the
     plan with all that is wanted of what is short, where there is something.
     """
-    found: dict[str, Grant] = {}
-    facts = {each.pool: each for each in ranked.facts}
+    granted: dict[str, Grant] = {}
+    facts = {facts.pool: facts for facts in ranked.facts}
     hopeful = {plan.pool: plan for plan in hoped.plan.pools} if hoped else {}
     for plan in ranked.plan.pools:
         view = _View(facts[plan.pool], Devices.of(facts[plan.pool], plan), _lacks(ranked, plan))
         if hoped is not None:
             better = hopeful[plan.pool]
             view = replace(view, hopes=_lacks(hoped, better), hoped=replicas_of(better))
-        found |= view.grants(members[plan.pool])
-    return found
+        granted |= view.grants(members[plan.pool])
+    return granted
 
 
 def _lacks(ranked: RankedPlan, plan: PoolPlan) -> dict[str, str]:
     """By group, what its next replica lacks."""
-    missing = {each.group: each.message for each in plan.unplaced}
-    return missing | {group: each.message for (pool, group), each in ranked.shortfalls.items() if pool == plan.pool}
+    missing = {unplaced.group: unplaced.message for unplaced in plan.unplaced}
+    return missing | {
+        group: shortfall.message for (pool, group), shortfall in ranked.shortfalls.items() if pool == plan.pool
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +94,21 @@ class _View:
     hoped: Mapping[str, int] = field(default_factory=dict)
 
     def grants(self, members: Members) -> dict[str, Grant]:
-        found: dict[str, Grant] = {}
+        granted: dict[str, Grant] = {}
         rooms: dict[str, Headroom] = {}
         for group in self.facts.groups:
             for demand in group.demands:
                 headroom = rooms[demand.model] = self._headroom(group.name, demand)
                 model, memory = members.models[demand.model], self.devices.smallest(demand.model)
-                found[model.identity] = Grant(model.spec.fewest_replicas, self._placed(demand.model), headroom, memory)
+                granted[model.identity] = Grant(
+                    model.spec.fewest_replicas, self._placed(demand.model), headroom, memory
+                )
         for name, ensemble in members.ensembles.items():
             runs = [model for model in members.runs[name] if model in rooms]
             placed = min((self._placed(model) for model in members.runs[name]), default=0)
             headroom = structs.replace(rooms[runs[0]], instances=None) if runs else Headroom()
-            found[ensemble.identity] = Grant(ensemble.spec.fewest_replicas, placed, headroom)
-        return found
+            granted[ensemble.identity] = Grant(ensemble.spec.fewest_replicas, placed, headroom)
+        return granted
 
     def _headroom(self, group: str, demand: Demand) -> Headroom:
         """Return the headroom; the plan with more says what is missing also where one made way for another."""

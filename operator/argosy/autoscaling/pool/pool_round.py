@@ -59,12 +59,12 @@ def _failing(signals: PoolSignals) -> dict[str, tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """`queries` and `troubles` are the signals' own, by resource name, and so are the versions that are `failing`."""
+    """`queries` and `errors` are the signals' own, by resource name, and so are the versions that are `failing`."""
 
     inputs: PoolInputs
     signals: PoolSignals
     queries: Mapping[str, Mapping[str, float]]
-    troubles: Mapping[str, Mapping[str, str]]
+    errors: Mapping[str, Mapping[str, str]]
     failing: Mapping[str, tuple[int, ...]]
     memory: PoolMemory
     now: datetime
@@ -76,7 +76,7 @@ class _Round:
         for ensemble, models in self._ensembles():
             name = ensemble.identity
             stages = {model.name: self._stage(model) for model in models}
-            queued = sum(self.signals.held.get(member.name, 0) for member in (ensemble, *models))
+            queued = sum(self.signals.queued.get(member.name, 0) for member in (ensemble, *models))
             decision, members[name] = self._decide(ensemble, self.inputs.policies[name], stages, queued)
             followers: dict[str, Decision] = {
                 model.identity: decision.stages[model.name]
@@ -87,7 +87,7 @@ class _Round:
         for member in self.inputs.members:
             policy = self.inputs.policies.get(member.identity)
             if policy is not None and member.identity not in decisions:
-                queued = self.signals.held.get(member.name, 0)
+                queued = self.signals.queued.get(member.name, 0)
                 decision, members[member.identity] = self._decide(member, policy, NO_STAGES, queued)
                 decisions[member.identity] = decision.own
         return members, {name: self._explained(name, decision) for name, decision in decisions.items()}
@@ -158,15 +158,15 @@ class _Round:
 
     def _explained(self, name: str, decision: Decision) -> Decision:
         """Return the decision whose sentence also says what could not be had."""
-        own = self.troubles.get(name.rpartition("/")[2], {})
-        troubles = [f"query {query} cannot be used: {why}" for query, why in sorted(own.items())]
-        if decision.reason is Reason.NO_SIGNALS and self.signals.trouble:
-            troubles.insert(0, self.signals.trouble)
+        own = self.errors.get(name.rpartition("/")[2], {})
+        errors = [f"query {query} cannot be used: {why}" for query, why in sorted(own.items())]
+        if decision.reason is Reason.NO_SIGNALS and self.signals.error:
+            errors.insert(0, self.signals.error)
         policy = self.inputs.policies.get(name)
         may_be_zero = policy is not None and not policy.bounds.min_replicas
         if may_be_zero and decision.allocation.replicas == 1 and self.inputs.unheld:
-            troubles.append(f"it does not go to zero: {self.inputs.unheld}")
-        return structs.replace(decision, message=joined(decision.message, *troubles)) if troubles else decision
+            errors.append(f"it does not go to zero: {self.inputs.unheld}")
+        return structs.replace(decision, message=joined(decision.message, *errors)) if errors else decision
 
     def diagnosed(self, decisions: Mapping[str, Decision]) -> dict[str, diagnosis.Memory]:
         """Return what is known of the bottleneck of each member."""
@@ -184,13 +184,13 @@ class _Round:
         }
 
 
-def _larger(known: Mapping[str, Decision], new: Mapping[str, Decision]) -> dict[str, Decision]:
+def _larger(decided_before: Mapping[str, Decision], new: Mapping[str, Decision]) -> dict[str, Decision]:
     """Return, of two decisions on a model that several ensembles run, the one that gives it more."""
 
     def size(decision: Decision) -> tuple[int, int]:
         return decision.allocation.instances, decision.allocation.replicas
 
-    return {name: max(known.get(name, decision), decision, key=size) for name, decision in new.items()}
+    return {name: max(decided_before.get(name, decision), decision, key=size) for name, decision in new.items()}
 
 
 def _levers(policy: Policy | None) -> frozenset[Lever]:

@@ -1,4 +1,4 @@
-"""What a status says of earlier decisions, read back: an operator that starts anew goes on from there."""
+"""What a status says of earlier decisions, read back: an operator that starts again goes on from there."""
 
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ _US = 1e6
 
 
 def allocation_of(status: ScalingStatus | None, bounds: Bounds) -> Allocation:
-    """Return what there was last, whoever decided it, within today's bounds; their minimum for what is new."""
+    """Return what there was last, by whatever decided it, within today's bounds; their minimum for what is new."""
     if status is None:
         return Allocation(bounds.min_replicas, bounds.min_instances)
     delay = status.max_queue_delay_microseconds

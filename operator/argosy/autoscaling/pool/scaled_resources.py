@@ -22,39 +22,39 @@ def policies(resources: Iterable[Resource], now: datetime) -> dict[str, Policy]:
     it.
     """
     every = list(resources)
-    pools = {each.key: each for each in every if isinstance(each, ServingPool)}
-    staged = _staged([each for each in every if isinstance(each, Ensemble)])
-    found: dict[str, Policy] = {}
-    for each in every:
-        if isinstance(each, ServingPool) or each.pool_key not in pools:
+    pools = {resource.key: resource for resource in every if isinstance(resource, ServingPool)}
+    staged = _staged([resource for resource in every if isinstance(resource, Ensemble)])
+    by_identity: dict[str, Policy] = {}
+    for resource in every:
+        if isinstance(resource, ServingPool) or resource.pool_key not in pools:
             continue
-        in_place = pools[each.pool_key].spec.runtime.name is RuntimeName.ARGOSY
-        in_ensemble = isinstance(each, InferenceModel) and (each.pool_key, each.name) in staged
-        if in_ensemble or scales(each):
-            found[each.identity] = policy_of(each, now, windows=in_place, in_ensemble=in_ensemble)
-    return found
+        in_place = pools[resource.pool_key].spec.runtime.name is RuntimeName.ARGOSY
+        in_ensemble = isinstance(resource, InferenceModel) and (resource.pool_key, resource.name) in staged
+        if in_ensemble or scales(resource):
+            by_identity[resource.identity] = policy_of(resource, now, windows=in_place, in_ensemble=in_ensemble)
+    return by_identity
 
 
 def _staged(ensembles: Iterable[Ensemble]) -> set[tuple[PoolKey, str]]:
     """Return the models, by pool and name, that ensembles run which scale."""
     pools: dict[PoolKey, list[Ensemble]] = {}
-    for each in ensembles:
-        pools.setdefault(each.pool_key, []).append(each)
-    found: set[tuple[PoolKey, str]] = set()
+    for resource in ensembles:
+        pools.setdefault(resource.pool_key, []).append(resource)
+    by_identity: set[tuple[PoolKey, str]] = set()
     for key, members in pools.items():
         runs = runs_of(members)
-        found |= {(key, model) for each in members if scales(each) for model in runs[each.name]}
-    return found
+        by_identity |= {(key, model) for resource in members if scales(resource) for model in runs[resource.name]}
+    return by_identity
 
 
 def allocations(
-    policies: Mapping[str, Policy], decisions: Mapping[str, Decision], recalled: Mapping[str, ScalingStatus]
+    policies: Mapping[str, Policy], decisions: Mapping[str, Decision], restored: Mapping[str, ScalingStatus]
 ) -> dict[str, Allocation]:
     """Return what each member that scales is to have, by identity: what was decided, or else what its status told."""
     return {
         name: bounded(decisions[name].allocation, policy.bounds)
         if name in decisions
-        else allocation_of(recalled.get(name), policy.bounds)
+        else allocation_of(restored.get(name), policy.bounds)
         for name, policy in policies.items()
     }
 
@@ -63,13 +63,13 @@ def scaled_resources(
     resources: Iterable[Resource], policies: Mapping[str, Policy], allocations: Mapping[str, Allocation]
 ) -> Iterator[Resource]:
     """Yield the resources as they are acted upon; both mappings are by identity."""
-    for each in resources:
-        if isinstance(each, ServingPool):
-            yield each
+    for resource in resources:
+        if isinstance(resource, ServingPool):
+            yield resource
         else:
-            policy = policies.get(each.identity)
+            policy = policies.get(resource.identity)
             fewest = policy.bounds.min_replicas if policy else 0
-            yield scaled_resource(each, allocations.get(each.identity), fewest)
+            yield scaled_resource(resource, allocations.get(resource.identity), fewest)
 
 
 def scaled_resource(member: Member, allocation: Allocation | None, fewest: int) -> Member:
@@ -81,7 +81,7 @@ def scaled_resource(member: Member, allocation: Allocation | None, fewest: int) 
     if spec.replicas is not None or allocation is None:
         changes: dict[str, object] = {"min_replicas": spec.fewest_replicas}
     else:
-        serving = min(1, allocation.replicas)  # what serves has one replica that gives way to nobody
+        serving = min(1, allocation.replicas)  # what serves has one replica that never gives way
         changes = {"replicas": allocation.replicas, "min_replicas": min(max(fewest, serving), allocation.replicas)}
     if isinstance(member, InferenceModel) and allocation is not None:
         changes |= _model_changes(member, allocation)
@@ -105,6 +105,6 @@ def _batching(batching: Batching, allocation: Allocation) -> Batching:
     if allocation.window_s is not None:
         changes["max_queue_delay_microseconds"] = round(allocation.window_s * _US)
     if (most := allocation.max_batch) is not None:
-        kept = [size for size in batching.preferred_batch_sizes if size < most]
-        changes["preferred_batch_sizes"] = type(batching.preferred_batch_sizes)((*kept, most))
+        smaller = [size for size in batching.preferred_batch_sizes if size < most]
+        changes["preferred_batch_sizes"] = type(batching.preferred_batch_sizes)((*smaller, most))
     return batching.model_copy(update=changes) if changes else batching

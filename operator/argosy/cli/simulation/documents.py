@@ -20,7 +20,7 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
     timeline = outcome.timeline
     return {
         "requests": outcome.requests,
-        "late": outcome.late,
+        "late": outcome.violating,
         "violations": round(outcome.violations, 6),
         "gpuHours": round(outcome.gpu_hours, 4),
         "latencySeconds": {f"p{percent}": _figure(outcome.percentile(percent)) for percent in (50, 90, 99)},

@@ -90,7 +90,7 @@ class Gatherer:
                 began = time.monotonic()
                 signals = await self._read(pool, current)
                 took = time.monotonic() - began
-                self._meter.measured(took, bool(signals.trouble))
+                self._meter.measured(took, bool(signals.error))
                 await self._report(key, signals)
                 await asyncio.sleep(max(self._interval_s, min(SHARE * took, MOST_S)) - took)
         finally:
@@ -105,7 +105,7 @@ class Gatherer:
             return await source.read(targets, datetime.now(UTC))
         except Exception as error:
             log.exception("pool %s cannot be measured", pool.key)
-            return PoolSignals(trouble=f"a fault of Argosy's own, please report it: {type(error).__name__}: {error}")
+            return PoolSignals(error=f"a fault of Argosy's own, please report it: {type(error).__name__}: {error}")
 
     async def _endpoint(self, pool: ServingPool) -> MetricsEndpoint:
         prometheus = pool.spec.monitoring.prometheus

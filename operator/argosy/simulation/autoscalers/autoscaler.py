@@ -15,8 +15,8 @@ class Seen:
     """What an autoscaler may know at `now`, in seconds of the trace.
 
     `recorder` has what was measured, of which nothing after `measured` is to be read: that is how late measurements
-    are. `allocation` is what it asked for last, `ready` how many replicas take requests, `held` how many requests wait
-    without any; that alone is known at once.
+    are. `allocation` is what it requested last, `ready` how many replicas take requests, `queued_requests` how many
+    requests wait without any; that alone is known at once.
     """
 
     now: float
@@ -24,7 +24,7 @@ class Seen:
     recorder: Recorder
     allocation: Allocation
     ready: int
-    held: int
+    queued_requests: int
     headroom: Headroom
 
     def within_headroom(self, replicas: int) -> Allocation:
@@ -53,7 +53,7 @@ Autoscaling = Callable[[], Autoscaler]
 
 
 class Fixed:
-    """Nobody scales."""
+    """Keeps what there is."""
 
     interval_s = 60.0
     wakes = False

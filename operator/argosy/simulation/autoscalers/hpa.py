@@ -22,7 +22,7 @@ class HpaMetric(StrEnum):
 @dataclass(frozen=True, slots=True)
 class HpaSettings:
     """The defaults are Kubernetes': tolerance, stabilization windows, and of the policies for scaling up the one that
-    changes most. `window_s` is what the metric is averaged over by whoever measures it. `external`: the metric is one
+    changes most. `window_s` is what the metric is averaged over where it is measured. `external`: the metric is one
     of all Pods together with a target of AverageValue, as KEDA's are; otherwise each Pod has its own.
     """
 
@@ -64,10 +64,10 @@ class Hpa:
             return seen.allocation
         recommended = self._recommended_by(total, current, seen.ready)
         self.reason = f"{self._settings.metric} {total:.2f}, {self._settings.target:g} for each Pod"
-        wanted = self._paced(seen.now, current, self._stabilized(seen.now, current, recommended))
-        if wanted != current:
-            self._changes.append((seen.now, wanted - current))
-        return seen.within_headroom(wanted)
+        desired = self._paced(seen.now, current, self._stabilized(seen.now, current, recommended))
+        if desired != current:
+            self._changes.append((seen.now, desired - current))
+        return seen.within_headroom(desired)
 
     def total(self, seen: Seen) -> float | None:
         """Return its metric, of all Pods together."""
@@ -96,15 +96,15 @@ class Hpa:
     def _stabilized(self, now: float, current: int, recommended: int) -> int:
         """Never above the least of the up window, never below the most of the down window."""
         settings = self._settings
-        kept = max(settings.up_stabilization_s, settings.down_stabilization_s)
+        recent = max(settings.up_stabilization_s, settings.down_stabilization_s)
         self._recommended.append((now, recommended))
-        while self._recommended[0][0] < now - kept:
+        while self._recommended[0][0] < now - recent:
             self._recommended.popleft()
         up = min(count for at, count in self._recommended if at >= now - settings.up_stabilization_s)
         down = max(count for at, count in self._recommended if at >= now - settings.down_stabilization_s)
         return up if up > current else min(current, down)
 
-    def _paced(self, now: float, current: int, wanted: int) -> int:
+    def _paced(self, now: float, current: int, desired: int) -> int:
         settings = self._settings
         while self._changes and self._changes[0][0] < now - max(settings.up_period_s, settings.down_period_s):
             self._changes.popleft()
@@ -113,5 +113,5 @@ class Hpa:
         before_up, before_down = current - added, current + removed
         most = max(before_up + settings.up_pods, ceil(before_up * (1 + settings.up_percent / 100)))
         least = int(before_down * (1 - settings.down_percent / 100))
-        paced = min(wanted, max(most, current)) if wanted > current else max(wanted, min(least, current))
+        paced = min(desired, max(most, current)) if desired > current else max(desired, min(least, current))
         return max(settings.min_replicas, min(settings.max_replicas, paced))

@@ -53,15 +53,15 @@ class Keda:
             self.reason = f"inactive for {self._settings.cooldown_s:g} s"
             self._active_at = None
             return seen.within_headroom(0)
-        wanted = self._hpa.decide(seen)
+        desired = self._hpa.decide(seen)
         self.reason = self._hpa.reason
-        return wanted
+        return desired
 
     def _poll(self, seen: Seen) -> None:
-        if seen.now - self._polled_at < self._settings.polling_s and not seen.held:
+        if seen.now - self._polled_at < self._settings.polling_s and not seen.queued_requests:
             return
         self._polled_at = seen.now
         value = self._hpa.total(seen)
-        self._active = bool(seen.held) or (value is not None and value > self._settings.activation)
+        self._active = bool(seen.queued_requests) or (value is not None and value > self._settings.activation)
         if self._active:
             self._active_at = seen.now

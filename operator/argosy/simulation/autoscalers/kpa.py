@@ -41,14 +41,14 @@ class Kpa:
         self._panic_at: float | None = None
         self._panic_most = 0
         self._idle_at: float | None = None
-        self._wanted: deque[tuple[float, int]] = deque()
+        self._desired: deque[tuple[float, int]] = deque()
 
     def decide(self, seen: Seen) -> Allocation:
         """Replicas alone are its business."""
         settings = self._settings
         stable = seen.recorder.concurrency(seen.measured, settings.stable_s)
         panic = seen.recorder.concurrency(seen.measured, settings.stable_s * settings.panic_share)
-        if seen.held and not seen.ready:
+        if seen.queued_requests and not seen.ready:
             return self._sized(seen, max(1, seen.allocation.replicas))
         if stable is None or panic is None:
             return seen.allocation
@@ -71,22 +71,22 @@ class Kpa:
         self._panic_most = max(self._panic_most, by_stable, by_panic, seen.ready)
         return self._panic_most
 
-    def _delayed(self, now: float, wanted: int) -> int:
+    def _delayed(self, now: float, desired: int) -> int:
         """With a scale-down delay, the most that was wanted within it."""
-        self._wanted.append((now, wanted))
-        while self._wanted[0][0] < now - self._settings.down_delay_s:
-            self._wanted.popleft()
-        return max(count for _, count in self._wanted)
+        self._desired.append((now, desired))
+        while self._desired[0][0] < now - self._settings.down_delay_s:
+            self._desired.popleft()
+        return max(count for _, count in self._desired)
 
-    def _to_zero(self, seen: Seen, stable: float, wanted: int) -> int:
+    def _to_zero(self, seen: Seen, stable: float, desired: int) -> int:
         """To none only after a stable window without a request, and the grace period after it."""
-        if stable > 0 or wanted > 0:
+        if stable > 0 or desired > 0:
             self._idle_at = None
-            return max(1, wanted)
+            return max(1, desired)
         self._idle_at = seen.now if self._idle_at is None else self._idle_at
         over = seen.now - self._idle_at >= self._settings.zero_grace_s
         return 0 if over or not seen.allocation.replicas else 1
 
-    def _sized(self, seen: Seen, wanted: int) -> Allocation:
-        bounded = max(self._settings.min_replicas, min(self._settings.max_replicas, wanted))
+    def _sized(self, seen: Seen, desired: int) -> Allocation:
+        bounded = max(self._settings.min_replicas, min(self._settings.max_replicas, desired))
         return seen.within_headroom(bounded)

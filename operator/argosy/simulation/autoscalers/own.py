@@ -28,7 +28,13 @@ class Own:
         """Replicas, instances and batching."""
         signals = seen.recorder.signals(seen.measured, self._window_s) if seen.ready else None
         decision, self._memory = decide(
-            self._policy, seen.allocation, signals, seen.headroom, self._memory, date(seen.now), queued=seen.held
+            self._policy,
+            seen.allocation,
+            signals,
+            seen.headroom,
+            self._memory,
+            date(seen.now),
+            queued=seen.queued_requests,
         )
         own = decision.own
         self.reason, self.ejection = own.message, own.ejection

@@ -19,7 +19,7 @@ class EngineCurve:
     prompt_token_s: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.step_s or any(not each > 0 for each in self.step_s):
+        if not self.step_s or any(not item > 0 for item in self.step_s):
             raise ValueError(f"step_s must be one positive number for each count of sequences; found {self.step_s}")
         if not self.prompt_token_s >= 0:
             raise ValueError(f"prompt_token_s must not be negative; found {self.prompt_token_s}")
