@@ -128,8 +128,8 @@ class InferHandler:
         except ServingError as error:
             context.reply(error_reply(error))
             return
-        except Exception as error:
-            context.fail(error)
+        except Exception as failure:
+            context.fail(failure)
             return
         if self._accepted is None:
             context.reply(Reply(200, encoded.chunks, _headers(encoded)))
