@@ -100,8 +100,8 @@ def test_built_once_reused_and_mended(build: Callable[[str], BuildReport], manif
     assert [each.name for each in session.get_inputs()] == ["x"]
 
     store = open_store("s3://fleet/engines", Settings.of_process(tmp_path), tmp_path)
-    (held,) = store.held()
-    assert (held.problem, held.halves, len(held.requests)) == ("", (), 1)
+    (stored,) = store.inventory()
+    assert (stored.problem, stored.halves, len(stored.requests)) == ("", (), 1)
     listed = CliRunner().invoke(engines, ["list", "-f", str(manifests)]).output
     assert "default/reader" in listed
     gone = CliRunner().invoke(engines, ["gc", "-f", str(manifests), "--older-than", "0s"]).output

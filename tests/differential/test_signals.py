@@ -27,7 +27,7 @@ async def test_a_servers_own_metrics_are_signals(server: Server) -> None:
     clock = [0.0]
     scraper = Scraper(lambda: clock[0])
     try:
-        assert (await scraper.read(pool, datetime.now(UTC))).trouble == ""
+        assert (await scraper.read(pool, datetime.now(UTC))).error == ""
         await asyncio.to_thread(_ask, server)
         while True:  # Triton's own server renews its numbers every two seconds
             clock[0] += 1

@@ -8,7 +8,7 @@ from tests.operator.render.workloads.cases import IMAGES, read_case
 
 from argosy.cluster.cache.pool_view import PoolView, pool_view
 from argosy.cluster.cache.server_objects import of_account, of_deployment
-from argosy.controller.rendering.upgrades import held_back
+from argosy.controller.rendering.upgrades import deferred_servers
 from argosy.planning.facts import ServerReport
 from argosy.render.workloads import (
     NO_ACCOUNT,
@@ -72,9 +72,9 @@ def test_servers_with_recreated_accounts_are_replaced_one_by_one() -> None:
         for server in servers
     }
     view = PoolView(templates=standing, reports=reports, pods=pods, accounts={name: Account("a") for name in names})
-    assert held_back(CASE.pool, servers, IMAGES, view) == frozenset()
+    assert deferred_servers(CASE.pool, servers, IMAGES, view) == frozenset()
     remade = replace(view, accounts={name: Account("b", "b") for name in names})
-    assert held_back(CASE.pool, servers, IMAGES, remade) == {"b"}
+    assert deferred_servers(CASE.pool, servers, IMAGES, remade) == {"b"}
 
 
 def test_what_is_recorded_of_an_account() -> None:
