@@ -25,7 +25,7 @@ from argosy.simulation.autoscalers.own import Own
 from argosy.simulation.tracefiles import read_trace
 
 from .cases import CURVES, JUDGE, TUNE, Case, case_of, cases, constant
-from .comparing import OURS, Point, as_json, points, run, summary
+from .comparing import OURS, Point, points, run, summary
 from .deciding import seconds_taken
 
 MODELS = 10_000
@@ -69,7 +69,7 @@ def _table(found: Mapping[str, Mapping[str, Point]]) -> Table:
     table = Table("trace", *names, "changes of ours", title="late requests, GPU-hours")
     for trace, row in found.items():
         cells = [f"{row[name].late:.2%}, {row[name].gpu_hours:.2f}" for name in names]
-        table.add_row(trace, *cells, str(as_json(row[OURS])["changes"]))
+        table.add_row(trace, *cells, str(row[OURS].changes))
     return table
 
 

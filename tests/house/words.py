@@ -142,4 +142,5 @@ def files(folder: Path) -> list[Path]:
 if __name__ == "__main__":
     for argument in sys.argv[1:] or ["operator", "runtime", "docs"]:
         for file in files(Path(argument).resolve()):
-            print(*uses(file), sep="\n", end="\n" if uses(file) else "")
+            for use in uses(file):
+                print(use)

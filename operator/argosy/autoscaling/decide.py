@@ -14,7 +14,7 @@ from types import MappingProxyType
 from msgspec import Struct, structs
 
 from argosy.api.conditions import Reason
-from argosy.autoscaling.decision import Allocation, Change, Decision, Ejection, Headroom
+from argosy.autoscaling.decision import NO_EJECTION, Allocation, Change, Decision, Headroom
 from argosy.autoscaling.ejection import ejection_of
 from argosy.autoscaling.estimate import estimated, unusable
 from argosy.autoscaling.explain import joined, sentence, service_times, withheld
@@ -80,14 +80,14 @@ def decide(
     return member.decided(own, usable, unusable(signals, now))
 
 
-def _stage_part(policy: Policy, stage: Stage, memory: Memory, own_part: Allocation, queued: int, now: datetime) -> Part:
+def _stage_part(policy: Policy, stage: Stage, memory: Memory, ensemble: Allocation, queued: int, now: datetime) -> Part:
     """Return a stage with the ensemble's bounds of replicas, and its startup time."""
     own = stage.policy.bounds
     bounds = replace(policy.bounds, devices=own.devices, min_instances=own.min_instances,
         max_instances=own.max_instances, max_window_s=own.max_window_s, max_batch=own.max_batch,
         smaller_batches=own.smaller_batches)  # fmt: skip
     mine = Policy(bounds, stage.policy.targets, policy.pace, policy.startup_s, stage.policy.served)
-    before = structs.replace(stage.allocation, replicas=own_part.replicas)
+    before = structs.replace(stage.allocation, replicas=ensemble.replicas)
     memory, usable = estimated(mine, stage.signals, memory, now, queued)
     return part_of(mine, before, usable, unusable(stage.signals, now), stage.headroom, memory, queued, now)
 
@@ -187,7 +187,7 @@ class _Member(Struct, frozen=True):
         after = part.set(stabilized_to.replicas, memory, down=down)
         if most is not None:
             because = part.lowered.before(because)
-        ejection = Ejection()
+        ejection = NO_EJECTION
         if most is not None and signals is not None:
             ejection = ejection_of(self.policy, self.present, signals, memory)
         servers = [queue.server for queue in signals.queues] if signals is not None else []
@@ -219,23 +219,19 @@ class _Member(Struct, frozen=True):
 
     def _stage(self, part: Part, replicas: int, *, down: bool) -> tuple[Decision, Memory]:
         """Return a stage's decision, once the ensemble's replicas are known."""
-        memory, recommendations = part.memory, part.recommended
-        if recommendations is None:
+        memory, recommended = part.memory, part.recommended
+        if recommended is None:
             reason = Reason.STEADY if part.lowered.why else Reason.NO_SIGNALS
-            stabilized_to, because = (
-                Stabilized(replicas, replicas, reason),
-                part.lowered.why or part.error or _NOTHING_MEASURED,
-            )
+            stabilized_to = Stabilized(replicas, replicas, reason)
+            because = part.lowered.why or part.error or _NOTHING_MEASURED
         else:
-            memory = recorded(part.policy, memory, recommendations.down, part.load.rate, self.now)
+            memory = recorded(part.policy, memory, recommended.down, part.load.rate, self.now)
             memory = structs.replace(memory, expected=part.expected, holds=part.holds)
-            stabilized_to, because = (
-                Stabilized(replicas, recommendations.up),
-                part.lowered.before(recommendations.need.because),
-            )
+            stabilized_to = Stabilized(replicas, recommended.up)
+            because = part.lowered.before(recommended.need.because)
         after = part.set(replicas, memory, down=down and memory.measured.is_new)
         words = joined(sentence(part.before, after, because, ""))
-        return _decision(self, part.before, after, stabilized_to, words, recommendations, memory)
+        return _decision(self, part.before, after, stabilized_to, words, recommended, memory)
 
 
 def _decision(

@@ -121,24 +121,26 @@ def has_stood(policy: Policy, memory: Memory, window_s: float, now: datetime) ->
     return memory.change is None or now - memory.change.at >= timedelta(seconds=policy.startup_s + window_s)
 
 
+def _was_queued(memory: Memory, window_s: float, now: datetime) -> bool:
+    """Return whether more requests waited than may, at some time of the window."""
+    queued_at = memory.measured.queued_at
+    return queued_at is not None and now - queued_at <= timedelta(seconds=window_s)
+
+
 def _settled(policy: Policy, memory: Memory, window_s: float, now: datetime) -> bool:
     """Return whether what is measured is of the present allocation, and of no queue of before."""
-    queued_at = memory.measured.queued_at
-    drained = queued_at is None or now - queued_at > timedelta(seconds=window_s)
-    return drained and has_stood(policy, memory, window_s, now)
+    return not _was_queued(memory, window_s, now) and has_stood(policy, memory, window_s, now)
 
 
 def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, now: datetime) -> Estimates:
     """Return service times and the rows of a request. Servers that are not alike, as right after a change or with a
     queue on one of them, say little of what one of them does.
     """
-    estimates, queued_at = memory.estimates, memory.measured.queued_at
-    engine = estimates.engine
+    estimates, engine = memory.estimates, memory.estimates.engine
     if engine is None:
         engine = engine_use(signals)
     else:
-        queued = queued_at is not None and now - queued_at <= timedelta(seconds=signals.window_s)
-        engine = engine.after(signals, elapsed, queued=queued)
+        engine = engine.after(signals, elapsed, queued=_was_queued(memory, signals.window_s, now))
     estimates = structs.replace(estimates, engine=engine)
     settled = _settled(policy, memory, signals.window_s, now)
     alike = signals.servers <= 1 or (engine is None and (signals.busy or 0.0) > 1 - ROW_SHARE)

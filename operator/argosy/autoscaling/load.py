@@ -5,10 +5,11 @@ from math import sqrt
 from msgspec import Struct
 
 from argosy.autoscaling.capacity.engine import Engine
-from argosy.autoscaling.capacity.options import SHARES, Limits, Option, options, strictest
+from argosy.autoscaling.capacity.options import Limits, Option, options, strictest
 from argosy.autoscaling.decision import Allocation, Headroom
 from argosy.autoscaling.estimate import overdue
 from argosy.autoscaling.memory import Memory
+from argosy.autoscaling.metrics.histograms import SHARES
 from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.settings import CONFIDENCE, DRAIN_S, SAME

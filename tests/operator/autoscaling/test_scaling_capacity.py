@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.autoscaling.capacity.options import SHARES, Limits, options, planned
+from argosy.autoscaling.capacity.options import Limits, options, planned
 from argosy.autoscaling.capacity.queueing import Replica
 from argosy.autoscaling.capacity.service import Service
+from argosy.autoscaling.metrics.histograms import SHARES
 from argosy.autoscaling.policy import Bounds, Targets
 from argosy.autoscaling.settings import WORTH
 

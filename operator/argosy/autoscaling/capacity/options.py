@@ -7,10 +7,9 @@ from msgspec import Struct
 
 from argosy.autoscaling.capacity.queueing import Replica
 from argosy.autoscaling.capacity.service import Service
+from argosy.autoscaling.metrics.histograms import SHARES
 from argosy.autoscaling.policy import Bounds, Targets
 from argosy.autoscaling.settings import PLANNED_OVERDUE, WORTH
-
-SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
 class Limits(Struct, frozen=True):

@@ -7,7 +7,7 @@ from math import inf, isfinite
 from .series import Histogram
 from .signals import Distribution
 
-_PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
 def is_sound(histogram: Histogram) -> bool:
@@ -73,5 +73,5 @@ def distribution(histogram: Histogram | None) -> Distribution:
     """Return its mean and percentiles."""
     if histogram is None or not histogram.count:
         return Distribution()
-    percentiles = {name: quantile(histogram, share) for name, share in _PERCENTILES.items()}
+    percentiles = {name: quantile(histogram, share) for name, share in SHARES.items()}
     return Distribution(mean=histogram.total_s / histogram.count, **percentiles)
