@@ -199,7 +199,7 @@ def held(namespace: Namespace, bucket: Bucket, name: str) -> Iterator[dict[str, 
     key = f"{LATE}{name}.npz"
     bucket.objects[key] = digits()[0].npz()
     bucket.released.clear()
-    bucket.held = LATE
+    bucket.blocked = LATE
     try:
         namespace.apply(model(name, engine=int8(calibration=key)))
         namespace.until("a Pod that waits for data", lambda: ("GET", f"/fleet/{key}") in _asked(bucket))
@@ -211,7 +211,7 @@ def held(namespace: Namespace, bucket: Bucket, name: str) -> Iterator[dict[str, 
 
 
 def _asked(bucket: Bucket) -> set[tuple[str, str]]:
-    return {(method, path.partition("?")[0]) for method, path in bucket.asked}
+    return {(method, path.partition("?")[0]) for method, path in bucket.requests}
 
 
 def test_a_build_whose_pod_is_killed_ends_right(namespace: Namespace, bucket: Bucket) -> None:
@@ -291,12 +291,12 @@ def _why(namespace: Namespace, name: str) -> str:
 def test_a_store_that_is_full_is_reported_and_what_serves_goes_on(
     namespace: Namespace, client: Client, bucket: Bucket
 ) -> None:
-    room, bucket.room = bucket.room, 0
+    quota, bucket.quota = bucket.quota, 0
     try:
         namespace.apply(model("twin", OTHER, version=2, engine=int8(4.0, TEST)))
         message = namespace.says("inferencemodel/twin", "EngineReady", "False", "BuildFailed", 300)
     finally:
-        bucket.room = room
+        bucket.quota = quota
     assert message.startswith("StoreFull")
     _, test = digits()
     assert answers(client, "inferencemodel/twin", test.images[:8]).shape == (8, CLASSES)

@@ -23,7 +23,7 @@ Brings = Iterator[tuple[str, Callable[[], object]]]
 
 
 def main() -> None:
-    """Bring everything: images and what is built beside what is downloaded or installed."""
+    """Bring everything: images and what is built, while other things are downloaded or installed."""
     with ThreadPoolExecutor(3) as pool:
         failed = list(pool.map(_bring, (_images(), _programs(), _built())))
     sys.exit(any(failed))
@@ -47,7 +47,7 @@ def _bring(those: Brings) -> bool:
 
 def _images() -> Brings:
     yield "base image", buildah.ensure_base
-    # Beside tests this takes three times as long, and the longest row of them waits for it.
+    # While tests run this takes three times as long, and the longest row of them waits for it.
     yield "images of the end-to-end tests", builds.prepare
 
 

@@ -1,4 +1,4 @@
-"""Models with one thing wrong each, beside a good one."""
+"""Models with one thing wrong each, next to a good one."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +59,6 @@ def write_onnx(path: Path) -> None:
 def prepare(workspace: Workspace, models: tuple[Broken, ...]) -> None:
     """Write the models' files: a good ONNX model for those without a body, a Python model for those with one."""
     write_onnx(workspace.manifests / "onnx" / "model.onnx")
-    for each in models:
-        if each.body:
-            workspace.write_model(each.name, 2.0, body=each.body)
+    for model in models:
+        if model.body:
+            workspace.write_model(model.name, 2.0, body=model.body)

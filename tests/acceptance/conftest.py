@@ -10,9 +10,9 @@ from tests.acceptance.running import Starter, Workspace, free_ports
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """Return an empty workspace."""
-    found = Workspace(tmp_path)
-    found.manifests.mkdir()
-    return found
+    workspace = Workspace(tmp_path)
+    workspace.manifests.mkdir()
+    return workspace
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def model(name: str, version: int, source: str) -> str:
 
 @dataclass
 class Workspace:
-    """A folder of manifests and models, and the state beside it."""
+    """A folder of manifests and models, and the state next to it."""
 
     root: Path
 
@@ -102,24 +102,24 @@ class Workspace:
         """Write a Python model that multiplies by `factor`."""
         folder = self.manifests / source
         folder.mkdir(parents=True, exist_ok=True)
-        beside = folder / ".model.py"
-        beside.write_text(PYTHON.replace("FACTOR", repr(factor)).replace("BODY", body))
-        beside.replace(folder / "model.py")
+        temporary = folder / ".model.py"
+        temporary.write_text(PYTHON.replace("FACTOR", repr(factor)).replace("BODY", body))
+        temporary.replace(folder / "model.py")
 
     def write(self, *documents: str) -> None:
         """Write the manifests, as an editor saves them: at once."""
-        beside = self.manifests / ".all.yaml"
-        beside.write_text("".join([POOL, *documents]))
-        beside.replace(self.manifests / "all.yaml")
+        temporary = self.manifests / ".all.yaml"
+        temporary.write_text("".join([POOL, *documents]))
+        temporary.replace(self.manifests / "all.yaml")
 
 
 def wait_for(what: Callable[[], Any], why: Callable[[], str]) -> Any:
     """Wait until `what` returns something truthy, and return it."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        found = what()
-        if found:
-            return found
+        result = what()
+        if result:
+            return result
         time.sleep(0.05)
     raise AssertionError(f"it never came:\n{why()}")
 
@@ -151,12 +151,12 @@ class Up:
             return {}
         if document["pid"] != self.process.pid:
             return {}
-        return {each["metadata"]["name"]: each.get("status", {}) for each in document["resources"]}
+        return {resource["metadata"]["name"]: resource.get("status", {}) for resource in document["resources"]}
 
     def condition(self, name: str, kind: str = "Ready") -> dict[str, Any]:
         """Return one condition of one resource."""
-        found = self.statuses().get(name, {}).get("conditions", [])
-        return next((each for each in found if each["type"] == kind), {})
+        conditions = self.statuses().get(name, {}).get("conditions", [])
+        return next((condition for condition in conditions if condition["type"] == kind), {})
 
     def until_ready(self, *names: str) -> None:
         """Wait until these resources are Ready."""
@@ -173,9 +173,9 @@ class Up:
         command = [sys.executable, "-c", code, "-o", "json", f"--state={self.workspace.state}"]
         shown = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
         self.got_errors = shown.stderr
-        found = [each for each in json.loads(shown.stdout)["items"] if each["metadata"]["name"] == name]
-        assert len(found) == 1, shown.stdout
-        status: dict[str, Any] = found[0]["status"]
+        items = [item for item in json.loads(shown.stdout)["items"] if item["metadata"]["name"] == name]
+        assert len(items) == 1, shown.stdout
+        status: dict[str, Any] = items[0]["status"]
         return status
 
     def server_pid(self) -> int:
@@ -200,12 +200,12 @@ class Up:
 
 def servers_of(workspace: Workspace) -> list[psutil.Process]:
     """Return every process that serves from this workspace's state folder."""
-    found = []
+    processes = []
     for process in psutil.process_iter(["cmdline", "status"]):
         words = " ".join(process.info["cmdline"] or ())
         if str(workspace.state / "servers") in words and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process)
-    return found
+            processes.append(process)
+    return processes
 
 
 def free_ports() -> tuple[int, int, int]:
@@ -259,8 +259,8 @@ class Starter:
 
     def end(self) -> None:
         """Leave nothing running."""
-        for each in self.started:
-            each.end()
+        for run in self.started:
+            run.end()
         for left in servers_of(self.workspace):
             left.kill()
 
@@ -271,7 +271,7 @@ class Asking:
 
     run: Up
     name: str
-    wanted: float
+    expected: float
     answers: int = 0
 
     def __enter__(self) -> "Asking":
@@ -289,11 +289,11 @@ class Asking:
         with httpx.Client() as client:
             while not self._stop.is_set():
                 try:
-                    found = self.run.infer(self.name, 1.0, client)
+                    answer = self.run.infer(self.name, 1.0, client)
                 except (AssertionError, httpx.HTTPError) as error:
                     self.failures.append(repr(error))
                 else:
                     self.answers += 1
-                    if found != self.wanted:
-                        self.failures.append(f"answered {found}")
+                    if answer != self.expected:
+                        self.failures.append(f"answered {answer}")
                 self._stop.wait(0.01)

@@ -1,4 +1,4 @@
-"""What people get wrong: the error is where they look, names the cause and the way out, and hurts nobody else."""
+"""What people get wrong: the error is where they look, names the cause and the way out, and hurts nothing else."""
 
 import json
 import socket
@@ -45,11 +45,13 @@ def test_models_that_do_not_load_say_why_alongside_one_that_serves(workspace: Wo
     run = up()
     run.until_ready("good")
     with Asking(run, "good", 2.0) as asking:
-        workspace.write(good, *(each.manifest for each in MODELS))
-        for each in MODELS:
-            wait_for(lambda name=each.name: run.condition(name, "Stalled").get("status") == "True", lambda: run.output)
-            status = run.got(each.name) if each.name == "corrupt" else run.statuses()[each.name]
-            _explains(each, status, run)
+        workspace.write(good, *(broken.manifest for broken in MODELS))
+        for broken in MODELS:
+            wait_for(
+                lambda name=broken.name: run.condition(name, "Stalled").get("status") == "True", lambda: run.output
+            )
+            status = run.got(broken.name) if broken.name == "corrupt" else run.statuses()[broken.name]
+            _explains(broken, status, run)
         assert run.condition("good")["status"] == "True"
         workspace.write(good)
         wait_for(lambda: set(run.statuses()) == {"good", "laptop"}, lambda: run.output)
@@ -57,14 +59,14 @@ def test_models_that_do_not_load_say_why_alongside_one_that_serves(workspace: Wo
     assert asking.answers > 10
 
 
-def _explains(each: Broken, status: dict[str, Any], run: Up) -> None:
+def _explains(broken: Broken, status: dict[str, Any], run: Up) -> None:
     ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
-    assert (ready["status"], ready["reason"]) == ("False", each.reason), each.name
+    assert (ready["status"], ready["reason"]) == ("False", broken.reason), broken.name
     assert "\n" not in ready["message"]
-    for words in each.says:
-        assert words in ready["message"], each.name
+    for words in broken.says:
+        assert words in ready["message"], broken.name
     assert status["versions"][0]["state"] == "Failed"
-    run.until_says(f"InferenceModel {each.name} v1: Ready=False ({each.reason}): {ready['message']}\n")
+    run.until_says(f"InferenceModel {broken.name} v1: Ready=False ({broken.reason}): {ready['message']}\n")
 
 
 DIES = """
@@ -106,8 +108,8 @@ def test_requests_that_do_not_fit_are_refused_in_words(workspace: Workspace, up:
     ):
         answer = _post(run, "good", right | wrong)
         assert answer.is_error, wrong
-        for each in words:
-            assert each in answer.json()["error"], wrong
+        for word in words:
+            assert word in answer.json()["error"], wrong
         assert _post(run, "good", right).json()["outputs"][0]["data"] == [2.0]
     assert "failed to parse the request JSON" in httpx.post(f"{run.url}/v2/models/good/infer", content=b"{no").text
     assert "unknown model: 'god'" in _post(run, "god", right).json()["error"]
@@ -152,8 +154,8 @@ def test_edits_that_are_wrong_are_reported_and_change_nothing(workspace: Workspa
             status = run.got(name)
             ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
             assert ready["status"] == "False"
-            for each in words:
-                assert each in ready["message"], name
+            for word in words:
+                assert word in ready["message"], name
             run.until_says(words[0])
             assert words[0] in run.got_errors
             workspace.write(GOOD)
@@ -198,8 +200,8 @@ def _post(run: Up, name: str, tensor: dict[str, Any]) -> httpx.Response:
     return httpx.post(f"{run.url}/v2/models/{name}/infer", content=json.dumps({"inputs": [tensor]}), timeout=20)
 
 
-def _answers(run: Up, name: str, wanted: float) -> bool:
+def _answers(run: Up, name: str, expected: float) -> bool:
     try:
-        return run.infer(name, 1.0) == wanted
+        return run.infer(name, 1.0) == expected
     except AssertionError:
         return False

@@ -52,7 +52,7 @@ def test_a_signal_leaves_no_process(workspace: Workspace, up: Starter, how: sign
     assert started
     assert run.end(how) == 0
     assert servers_of(workspace) == []
-    assert [each for each in started if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
+    assert [process for process in started if process.is_running() and process.status() != psutil.STATUS_ZOMBIE] == []
     assert "Traceback" not in run.output
 
 

@@ -19,13 +19,13 @@ __all__ = ["argosy_server", "triton_server"]
 class FakeControl:
     """A server's control protocol over its repository folder. A version with a file `broken` does not load.
 
-    `asked` counts questions that change nothing.
+    `queries` counts the calls that change nothing.
     """
 
     repository: Path
     loaded: dict[str, dict[int, str]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
-    asked: Counter[str] = field(default_factory=Counter)
+    queries: Counter[str] = field(default_factory=Counter)
     gone: bool = False
     draining: set[tuple[str, int]] = field(default_factory=set)
     tallies: list[Tally] = field(default_factory=list)
@@ -33,7 +33,7 @@ class FakeControl:
 
     async def index(self) -> tuple[LoadedModel, ...]:
         """Return every version that is loaded, and those that still answer."""
-        self.asked["index"] += 1
+        self.queries["index"] += 1
         if self.gone:
             raise UnreachableError("the server did not answer")
         ready = [(name, version) for name, versions in self.loaded.items() for version in versions]
@@ -44,7 +44,7 @@ class FakeControl:
 
     async def is_ready(self, name: str, version: int) -> bool:
         """Return whether it is loaded."""
-        self.asked["is_ready"] += 1
+        self.queries["is_ready"] += 1
         if self.gone:
             raise UnreachableError("the server did not answer")
         return version in self.loaded.get(name, {})

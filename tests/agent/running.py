@@ -1,4 +1,4 @@
-"""The agent as it runs in a Pod: real processes beside a real server, exchanging files."""
+"""The agent as it runs in a Pod: real processes and a real server, with files between them."""
 
 import os
 import signal
@@ -42,12 +42,12 @@ def model(name: str, versions: dict[int, VersionSource]) -> RenderedModel:
 
 @dataclass
 class Pod:
-    """A server, and an agent beside it that goes by files, unless `exchange` has flags that say otherwise."""
+    """A server and its agent, which goes by files unless `sources` has other flags."""
 
     root: Path
     server: Server | None = None
     flags: Sequence[str] = ()
-    exchange: Sequence[str] = ()
+    sources: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     agent: subprocess.Popen[bytes] = field(init=False)
 
@@ -74,7 +74,7 @@ class Pod:
                     *(sys.executable, "-m", "argosy_agent"),
                     f"--server={url or self.url}",
                     f"--folder={self.folder}",
-                    *(self.exchange or self._files),
+                    *(self.sources or self._files),
                     "--pod=a-uid",
                     "--allowed-folder=/",
                     *self.flags,
@@ -120,16 +120,16 @@ class Pod:
     def until(self, what: Callable[[AgentState], object]) -> AgentState:
         """Wait for a state of which `what` holds."""
 
-        def found() -> AgentState | None:
+        def reached() -> AgentState | None:
             state = self.state()
             return state if state is not None and what(state) else None
 
-        result: AgentState = wait_for(found, lambda: f"{self.state()}\n{self.log}")
+        result: AgentState = wait_for(reached, lambda: f"{self.state()}\n{self.log}")
         return result
 
     def until_ready(self, name: str, version: int) -> AgentState:
-        """Wait until a version is said to be ready."""
-        return self.until(lambda state: said(state, name, version).state is LoadState.READY)
+        """Wait until a version is reported to be ready."""
+        return self.until(lambda state: report_of(state, name, version).state is LoadState.READY)
 
     def infer(self, name: str, value: float, client: httpx.Client | None = None) -> float:
         """Return a model's answer to one number."""
@@ -156,7 +156,7 @@ class Pod:
             self.server.stop()
 
 
-def said(state: AgentState, name: str, version: int) -> LoadedModel:
+def report_of(state: AgentState, name: str, version: int) -> LoadedModel:
     """Return the report of a version in a state."""
     matches = [item for item in state.models if (item.model, item.version) == (name, version)]
     return matches[0] if matches else LoadedModel(name, version, LoadState.UNAVAILABLE)

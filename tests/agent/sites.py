@@ -28,7 +28,7 @@ class Site:
 
     `statuses` are answered in place of files, each once; `refused` always, by path; `cuts` are after how many bytes
     of a body the next connections end; `plain` turns ranges off, `marks` are ETags, `answers` are whole answers by
-    path; `guard` may answer in place of anything. `asked` is every request: path and Range.
+    path; `guard` may answer in place of anything. `requests` is every request: path and Range.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Site:
     answers: dict[str, Answer] = field(default_factory=dict)
     plain: bool = False
     unsized: bool = False
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     before: Callable[[str], None] = lambda path: None
     guard: Callable[[str, Mapping[str, str]], Answer | None] = lambda path, headers: None
@@ -59,7 +59,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Send a file, a part of one, or what else the site is set to."""
         site, path = self.site, unquote(urlsplit(self.path).path)
-        site.asked.append((self.path, self.headers.get("Range", "")))
+        site.requests.append((self.path, self.headers.get("Range", "")))
         site.headers.append(dict(self.headers))
         site.before(path)
         status = site.refused.get(path) or (site.statuses.pop(0) if site.statuses else 0)

@@ -1,4 +1,4 @@
-"""The agent's processes beside a real server: ours, and NVIDIA's, of which it knows nothing but the public protocol."""
+"""The agent's processes with a real server: ours, and NVIDIA's, of which it knows nothing but the public protocol."""
 
 import http.server
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from tests.agent.running import Pod, folder_of, is_root, model, said
+from tests.agent.running import Pod, folder_of, is_root, model, report_of
 
 from argosy.render.workloads.pods.control import restricted
 from argosy_agent.contract import FailureKind, LoadState, VersionSource
@@ -53,11 +53,11 @@ def pod(make_pod: MakePod, request: pytest.FixtureRequest) -> Pod:
 
 @dataclass
 class Asking:
-    """A thread that asks a model all the while; `failures` is what did not come back as one of `wanted`."""
+    """A thread that asks a model all the while; `failures` is what did not come back as one of `expected`."""
 
     pod: Pod
     name: str
-    wanted: tuple[float, ...]
+    expected: tuple[float, ...]
     answers: int = 0
 
     def __enter__(self) -> "Asking":
@@ -86,7 +86,7 @@ class Asking:
                     self.failures.append(repr(error))
                 else:
                     self.answers += 1
-                    if result not in self.wanted:
+                    if result not in self.expected:
                         self.failures.append(f"answered {result}")
                 self._stop.wait(0.01)
 
@@ -101,7 +101,7 @@ def test_a_version_bump_under_load_fails_no_request(pod: Pod) -> None:
         bump = model("m", {2: folder_of(pod.root, "two", 3.0)})
         desired_value = pod.want(bump)
         state = pod.until(lambda state: state.applied.models == (bump,))
-        assert said(state, "m", 2).state is LoadState.READY
+        assert report_of(state, "m", 2).state is LoadState.READY
         assert state.desired == desired_value
         asking.more()
     assert asking.failures == []
@@ -174,11 +174,11 @@ def test_a_broken_model_delays_nothing_and_is_reported(pod: Pod) -> None:
     pod.want(good, bad)
     state = pod.until(lambda state: state.settled)
     assert pod.infer("good", 1.0) == 2.0
-    reported = said(state, "bad", 1)
+    reported = report_of(state, "bad", 1)
     assert (reported.state, reported.failure) == (LoadState.UNAVAILABLE, FailureKind.LOAD)
     assert "no weights here" in reported.reason
     folder_of(pod.root, "bad", 3.0)
-    assert said(pod.until_ready("bad", 1), "bad", 1).failure is None
+    assert report_of(pod.until_ready("bad", 1), "bad", 1).failure is None
     assert pod.infer("bad", 1.0) == 3.0
 
 
@@ -213,11 +213,11 @@ def test_what_cannot_be_fetched_is_reported_and_the_rest_served(make_pod: MakePo
     good = model("good", {1: folder_of(pod.root, "good", 2.0)})
     pod.want(good, model("wrong", {1: wrong}), model("absent", {1: VersionSource(missing)}))
     state = pod.until(lambda state: state.settled)
-    assert said(state, "good", 1).state is LoadState.READY
-    assert said(state, "wrong", 1).failure is FailureKind.DIGEST
-    assert "its digest is sha256:" in said(state, "wrong", 1).reason
-    assert said(state, "absent", 1).failure is FailureKind.DOWNLOAD
-    assert "404" in said(state, "absent", 1).reason
+    assert report_of(state, "good", 1).state is LoadState.READY
+    assert report_of(state, "wrong", 1).failure is FailureKind.DIGEST
+    assert "its digest is sha256:" in report_of(state, "wrong", 1).reason
+    assert report_of(state, "absent", 1).failure is FailureKind.DOWNLOAD
+    assert "404" in report_of(state, "absent", 1).reason
     pod.want(good, model("wrong", {1: VersionSource(wrong.uri)}))
     pod.until_ready("wrong", 1)
 
@@ -238,9 +238,9 @@ def test_a_full_disk_is_reported_and_what_serves_goes_on(make_pod: MakePod, tmp_
         weights.touch()
         os.truncate(weights, 128 * 2**20)
         pod.want(small, model("large", {1: large}))
-        state = pod.until(lambda state: said(state, "large", 1).failure)
-        assert said(state, "large", 1).failure is FailureKind.DOWNLOAD
-        assert "full" in said(state, "large", 1).reason
+        state = pod.until(lambda state: report_of(state, "large", 1).failure)
+        assert report_of(state, "large", 1).failure is FailureKind.DOWNLOAD
+        assert "full" in report_of(state, "large", 1).reason
         assert pod.infer("small", 1.0) == 2.0
         weights.unlink()
         pod.until_ready("large", 1)
@@ -257,7 +257,7 @@ def test_an_unreadable_wish_is_reported_and_the_last_good_one_stands(make_pod: M
     state = pod.until(lambda state: state.problem)
     assert "repository.json.models[0].name: '../etc' cannot be a file's name" in state.problem
     assert state.desired == desired_value
-    assert said(state, "m", 1).state is LoadState.READY
+    assert report_of(state, "m", 1).state is LoadState.READY
     pod.kill_worker()
     pod.want(model("m", {1: folder_of(pod.root, "one", 2.0)}), model("n", {1: folder_of(pod.root, "other", 5.0)}))
     assert pod.until_ready("n", 1).problem == ""
@@ -268,7 +268,7 @@ def test_a_server_that_is_not_there_yet_is_waited_for(make_pod: MakePod, request
     pod.want(model("m", {1: folder_of(pod.root, "one", 2.0)}))
     state = pod.until(lambda state: state.desired)
     assert (state.live, state.settled) == (False, False)
-    assert said(state, "m", 1).state is LoadState.LOADING
+    assert report_of(state, "m", 1).state is LoadState.LOADING
     assert pod.end_agent() == 0
     pod.server = request.getfixturevalue("argosy_server")(
         pod.folder / "repository", "--model-control-mode=explicit", wait_for="/v2/health/live"
@@ -278,7 +278,7 @@ def test_a_server_that_is_not_there_yet_is_waited_for(make_pod: MakePod, request
     pod.server.stop()
     gone = pod.until(lambda state: not state.live)
     assert gone.settled
-    assert said(gone, "m", 1).state is LoadState.LOADING
+    assert report_of(gone, "m", 1).state is LoadState.LOADING
 
 
 def test_a_signal_ends_both_processes(make_pod: MakePod) -> None:

@@ -15,7 +15,7 @@ from argosy_common.backoff import Backoff
 
 @dataclass
 class Sink:
-    """Keeps what is written; fails as often as it is told."""
+    """Keeps what is written; fails as often as `failures` says."""
 
     written: list[AgentState] = field(default_factory=list)
     failures: int = 0

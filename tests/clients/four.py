@@ -70,8 +70,8 @@ class FourClient:
         """Return the result of `call`, awaited in the runner's loop where it is a coroutine."""
 
         async def in_loop() -> Any:
-            found = call()
-            return await found if inspect.isawaitable(found) else found
+            result = call()
+            return await result if inspect.isawaitable(result) else result
 
         return self.runner.run(in_loop()) if self.name.endswith("aio") else call()
 
@@ -88,11 +88,11 @@ class FourClient:
         made.set_data_from_numpy(values, **kwargs)
         return made
 
-    def tensors(self, given: Mapping[str, tuple[str, npt.ArrayLike]]) -> list[Any]:
+    def tensors(self, arrays: Mapping[str, tuple[str, npt.ArrayLike]]) -> list[Any]:
         """Return inputs of `{name: (datatype, array)}`."""
-        return [self.tensor(name, datatype, array) for name, (datatype, array) in given.items()]
+        return [self.tensor(name, datatype, array) for name, (datatype, array) in arrays.items()]
 
-    def wanted(self, name: str, **kwargs: Any) -> Any:
+    def output(self, name: str, **kwargs: Any) -> Any:
         """Return an output to request."""
         return self.module.InferRequestedOutput(name, **kwargs)
 

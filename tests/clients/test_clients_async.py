@@ -24,8 +24,8 @@ def _row(number: int) -> np.ndarray:
 def test_http_async_infer(client: FourClient, server: Server) -> None:
     with http.InferenceServerClient(server.http, concurrency=8) as inner:
         inputs = [client.tensors({"INPUT0": ("INT32", _row(n)), "INPUT1": ("INT32", _row(1))}) for n in range(MANY)]
-        pending = [inner.async_infer("add_sub", each) for each in inputs]
-        answers = [int(each.get_result(timeout=30).as_numpy("OUTPUT0")[0, 0]) for each in pending]
+        pending = [inner.async_infer("add_sub", tensors) for tensors in inputs]
+        answers = [int(request.get_result(timeout=30).as_numpy("OUTPUT0")[0, 0]) for request in pending]
         failed = inner.async_infer("failing", [client.tensor("HOW", "BYTES", [b"error"])])
         with pytest.raises(InferenceServerException, match="an error of the model's"):
             failed.get_result(timeout=30)
@@ -68,8 +68,8 @@ async def test_asyncio_clients(module: Any, server: Server) -> None:
             inputs = [grpc.InferInput(name, [1, 16], "INT32") for name in ("INPUT0", "INPUT1")]
             if module is http_aio:
                 inputs = [http.InferInput(name, [1, 16], "INT32") for name in ("INPUT0", "INPUT1")]
-            for each, value in zip(inputs, (number, 1), strict=True):
-                each.set_data_from_numpy(_row(value))
+            for tensor, value in zip(inputs, (number, 1), strict=True):
+                tensor.set_data_from_numpy(_row(value))
             return int((await client.infer("add_sub", inputs)).as_numpy("OUTPUT0")[0, 0])
 
         assert await asyncio.gather(*map(ask, range(MANY))) == [n + 1 for n in range(MANY)]

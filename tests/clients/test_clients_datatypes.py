@@ -44,7 +44,7 @@ def test_json(client: FourClient, datatype: str) -> None:
     result = client.infer(
         "every_type",
         [client.tensor(f"IN_{label}", datatype, sent, binary_data=False)],
-        outputs=[client.wanted(f"OUT_{label}", binary_data=False)],
+        outputs=[client.output(f"OUT_{label}", binary_data=False)],
     )
     got = result.as_numpy(f"OUT_{label}")
     if datatype == "BYTES":
@@ -60,8 +60,8 @@ def test_bf16(client: FourClient) -> None:
 
 
 def test_several_types_in_one_request(client: FourClient) -> None:
-    given = {"IN_INT8": ("INT8", [-128]), "IN_STRING": ("BYTES", [b"\x00", b""]), "IN_FP64": ("FP64", [1e-300])}
-    result = client.infer("every_type", client.tensors(given))
+    arrays = {"IN_INT8": ("INT8", [-128]), "IN_STRING": ("BYTES", [b"\x00", b""]), "IN_FP64": ("FP64", [1e-300])}
+    result = client.infer("every_type", client.tensors(arrays))
     assert result.as_numpy("OUT_INT8").tolist() == [-128]
     assert result.as_numpy("OUT_STRING").tolist() == [b"\x00", b""]
     assert result.as_numpy("OUT_FP64").tolist() == [1e-300]

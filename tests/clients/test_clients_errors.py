@@ -39,14 +39,14 @@ def test_a_missing_input(client: FourClient) -> None:
 
 
 def test_an_unknown_input(client: FourClient) -> None:
-    given = {"INPUT0": ("INT32", ROW), "OTHER": ("INT32", ROW)}
+    arrays = {"INPUT0": ("INT32", ROW), "OTHER": ("INT32", ROW)}
     with pytest.raises(InferenceServerException, match=r"unexpected inference input 'OTHER'|OTHER"):
-        client.infer("add_sub", client.tensors(given))
+        client.infer("add_sub", client.tensors(arrays))
 
 
 def test_an_unknown_output(client: FourClient) -> None:
     with pytest.raises(InferenceServerException, match="unexpected inference output 'OTHER' for model 'add_sub'"):
-        client.add_sub(ROW, ROW, outputs=[client.wanted("OTHER")])
+        client.add_sub(ROW, ROW, outputs=[client.output("OTHER")])
 
 
 def test_an_unknown_model(client: FourClient) -> None:

@@ -1,4 +1,4 @@
-"""What a request may say beside its tensors, by each client."""
+"""What a request may have in addition to its tensors, by each client."""
 
 import json
 from typing import Any
@@ -32,7 +32,7 @@ def test_without_outputs_named_all_come(client: FourClient) -> None:
 
 
 def test_requested_outputs(client: FourClient) -> None:
-    result = client.add_sub(LEFT, RIGHT, outputs=[client.wanted("OUTPUT1")])
+    result = client.add_sub(LEFT, RIGHT, outputs=[client.output("OUTPUT1")])
     assert _names(result) == ["OUTPUT1"]
     np.testing.assert_array_equal(result.as_numpy("OUTPUT1"), LEFT - RIGHT)
     assert result.as_numpy("OUTPUT0") is None
@@ -40,8 +40,8 @@ def test_requested_outputs(client: FourClient) -> None:
 
 @pytest.mark.parametrize("client", ["http", "http.aio"], indirect=True)
 def test_binary_and_json_outputs_in_one_answer(client: FourClient) -> None:
-    wanted = [client.wanted("OUTPUT0", binary_data=False), client.wanted("OUTPUT1", binary_data=True)]
-    result = client.add_sub(LEFT, RIGHT, outputs=wanted)
+    outputs = [client.output("OUTPUT0", binary_data=False), client.output("OUTPUT1", binary_data=True)]
+    result = client.add_sub(LEFT, RIGHT, outputs=outputs)
     assert result.get_output("OUTPUT0")["data"] == (LEFT + RIGHT).reshape(-1).tolist()
     assert "data" not in result.get_output("OUTPUT1")
     np.testing.assert_array_equal(result.as_numpy("OUTPUT1"), LEFT - RIGHT)
@@ -68,10 +68,10 @@ def test_classification(client: FourClient) -> None:
     result = client.infer(
         "classifier",
         [client.tensor("IN", "FP32", scores)],
-        outputs=[client.wanted("SCORES", class_count=2), client.wanted("RANKS", class_count=1)],
+        outputs=[client.output("SCORES", class_count=2), client.output("RANKS", class_count=1)],
     )
     labels = ["cat", "dog", "bird"]
-    rows = [[each.decode().split(":") for each in row] for row in result.as_numpy("SCORES")]
+    rows = [[label.decode().split(":") for label in row] for row in result.as_numpy("SCORES")]
     assert [[int(parts[1]) for parts in row] for row in rows] == [[1, 3], [0, 1]]
     assert [float(parts[0]) for parts in rows[0]] == pytest.approx([0.7, 0.4])
     assert all(parts[2] == labels[int(parts[1])] for row in rows for parts in row if len(parts) > 2)

@@ -26,18 +26,18 @@ def test_health_of_what_is_unknown_or_not_loaded(client: FourClient) -> None:
 
 
 def test_server_metadata(client: FourClient) -> None:
-    found = client.message("get_server_metadata")
-    assert found["name"] == "argosy"
-    assert found["version"]
-    assert {"model_repository", "binary_tensor_data", "statistics"} <= set(found["extensions"])
+    metadata = client.message("get_server_metadata")
+    assert metadata["name"] == "argosy"
+    assert metadata["version"]
+    assert {"model_repository", "binary_tensor_data", "statistics"} <= set(metadata["extensions"])
 
 
 def test_model_metadata(client: FourClient) -> None:
-    found = client.message("get_model_metadata", "add_sub")
-    assert (found["name"], found["platform"], found["versions"]) == ("add_sub", "python", ["1"])
-    inputs = [(each["name"], each["datatype"], [int(size) for size in each["shape"]]) for each in found["inputs"]]
+    metadata = client.message("get_model_metadata", "add_sub")
+    assert (metadata["name"], metadata["platform"], metadata["versions"]) == ("add_sub", "python", ["1"])
+    inputs = [(i["name"], i["datatype"], [int(size) for size in i["shape"]]) for i in metadata["inputs"]]
     assert inputs == [("INPUT0", "INT32", [-1, 16]), ("INPUT1", "INT32", [-1, 16])]
-    assert [each["name"] for each in found["outputs"]] == ["OUTPUT0", "OUTPUT1"]
+    assert [tensor["name"] for tensor in metadata["outputs"]] == ["OUTPUT0", "OUTPUT1"]
     assert client.message("get_model_metadata", "versioned")["versions"] == ["1", "3"]
 
 
@@ -46,7 +46,7 @@ def test_model_config(client: FourClient) -> None:
     config = answer["config"] if client.is_grpc else answer
     assert (config["name"], config["backend"], config["max_batch_size"]) == ("add_sub", "python", 8)
     assert config["dynamic_batching"]["preferred_batch_size"] == [4, 8]
-    assert [(each["name"], each["data_type"]) for each in config["input"]] == [
+    assert [(tensor["name"], tensor["data_type"]) for tensor in config["input"]] == [
         ("INPUT0", "TYPE_INT32"),
         ("INPUT1", "TYPE_INT32"),
     ]
@@ -56,8 +56,8 @@ def test_model_config(client: FourClient) -> None:
 
 
 def _statistics(client: FourClient, model: str, version: str = "") -> dict[str, Any]:
-    (found,) = client.message("get_inference_statistics", model, version)["model_stats"]
-    return found
+    (statistics,) = client.message("get_inference_statistics", model, version)["model_stats"]
+    return statistics
 
 
 def _count(of: dict[str, Any], key: str) -> int:
@@ -75,7 +75,7 @@ def test_statistics_count_requests_and_rows(client: FourClient) -> None:
     success = (after["inference_stats"]["success"], before["inference_stats"].get("success", {}))
     assert _count(success[0], "count") - _count(success[1], "count") == 2
     assert _count(success[0], "ns") > _count(success[1], "ns")
-    assert {_count(each, "batch_size") for each in after["batch_stats"]} >= {1, 3}
+    assert {_count(batch, "batch_size") for batch in after["batch_stats"]} >= {1, 3}
 
 
 def test_statistics_count_failures(client: FourClient) -> None:
@@ -89,8 +89,8 @@ def test_statistics_count_failures(client: FourClient) -> None:
 
 
 def test_statistics_of_every_model(client: FourClient) -> None:
-    found = client.message("get_inference_statistics")["model_stats"]
-    assert {(each["name"], each["version"]) for each in found} >= {
+    statistics = client.message("get_inference_statistics")["model_stats"]
+    assert {(entry["name"], entry["version"]) for entry in statistics} >= {
         ("chain", "1"),
         ("versioned", "1"),
         ("versioned", "3"),
@@ -100,15 +100,15 @@ def test_statistics_of_every_model(client: FourClient) -> None:
 def _index(client: FourClient) -> dict[tuple[str, str], str]:
     answer = client.message("get_model_repository_index")
     rows = answer.get("models", []) if client.is_grpc else answer
-    return {(each["name"], each.get("version", "")): each.get("state", "") for each in rows}
+    return {(row["name"], row.get("version", "")): row.get("state", "") for row in rows}
 
 
 def test_index(client: FourClient) -> None:
-    found = _index(client)
-    assert found["add_sub", "1"] == "READY"
-    assert found["versioned", "3"] == "READY"
-    assert found["reshaped", ""] == ""
-    assert ("versioned", "2") not in found
+    index = _index(client)
+    assert index["add_sub", "1"] == "READY"
+    assert index["versioned", "3"] == "READY"
+    assert index["reshaped", ""] == ""
+    assert ("versioned", "2") not in index
 
 
 def test_load_and_unload(client: FourClient) -> None:

@@ -38,9 +38,9 @@ def test_measures(perf_analyzer: Measure, server: Server, protocol: str, model: 
     before = _failures(server, model)
     address = server.http if protocol == "http" else server.grpc
     where = ["-m", model, "-u", address, "-i", protocol, "--concurrency-range=1:3:2"]
-    found = perf_analyzer([*where, *options, *SHORT])
-    assert [row.concurrency for row in found] == [1, 3]
-    assert all(row.throughput > 0 and row.p50_us > 0 for row in found)
+    rows = perf_analyzer([*where, *options, *SHORT])
+    assert [row.concurrency for row in rows] == [1, 3]
+    assert all(row.throughput > 0 and row.p50_us > 0 for row in rows)
     assert _failures(server, model) == before
 
 

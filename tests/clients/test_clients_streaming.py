@@ -53,10 +53,10 @@ def test_a_decoupled_model(streaming: FourClient) -> None:
         "repeat", _values(streaming, [4, 5, 6]), request_id="r1", enable_empty_final_response=True
     )
     got = replies.take(4)
-    assert [int(each.as_numpy("OUT")[0]) for each in got[:3]] == [4, 5, 6]
-    assert [int(each.as_numpy("IDX")[0]) for each in got[:3]] == [0, 1, 2]
-    assert {each.get_response().id for each in got} == {"r1"}
-    assert [_is_final(each) for each in got] == [False, False, False, True]
+    assert [int(result.as_numpy("OUT")[0]) for result in got[:3]] == [4, 5, 6]
+    assert [int(result.as_numpy("IDX")[0]) for result in got[:3]] == [0, 1, 2]
+    assert {result.get_response().id for result in got} == {"r1"}
+    assert [_is_final(result) for result in got] == [False, False, False, True]
     assert not got[3].get_response().outputs
     streaming.stop_stream()
     assert replies.none_left()
@@ -66,7 +66,7 @@ def test_an_empty_final_response_comes_only_when_requested(streaming: FourClient
     replies = Replies()
     streaming.start_stream(replies)
     streaming.async_stream_infer("repeat", _values(streaming, [1, 2]))
-    assert [int(each.as_numpy("OUT")[0]) for each in replies.take(2)] == [1, 2]
+    assert [int(result.as_numpy("OUT")[0]) for result in replies.take(2)] == [1, 2]
     streaming.stop_stream()
     assert replies.none_left()
 
@@ -90,8 +90,8 @@ def test_requests_on_one_stream_keep_their_ids(streaming: FourClient) -> None:
         streaming.async_stream_infer("repeat", _values(streaming, [number, number + 100]), request_id=str(number))
     got = replies.take(20)
     by_id: dict[str, list[int]] = {}
-    for each in got:
-        by_id.setdefault(each.get_response().id, []).append(int(each.as_numpy("OUT")[0]))
+    for result in got:
+        by_id.setdefault(result.get_response().id, []).append(int(result.as_numpy("OUT")[0]))
     assert by_id == {str(number): [number, number + 100] for number in range(10)}
     streaming.stop_stream()
 
@@ -121,7 +121,7 @@ def test_responses_arrive_as_they_are_made(streaming: FourClient) -> None:
     first = replies.take(1)[0]
     assert not _is_final(first)
     assert replies.none_left()
-    assert [_is_final(each) for each in replies.take(3)] == [False, False, True]
+    assert [_is_final(result) for result in replies.take(3)] == [False, False, True]
     streaming.stop_stream()
 
 

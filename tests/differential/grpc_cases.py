@@ -23,7 +23,7 @@ class GrpcCase:
 
 
 CASES = [
-    *(GrpcCase(*each) for each in grpc_server.CALLS),
+    *(GrpcCase(*call) for call in grpc_server.CALLS),
     *(GrpcCase(f"infer {name}", "ModelInfer", [request]) for name, request in grpc_infer.REQUESTS.items()),
     *(
         GrpcCase(f"stream {name}", "ModelStreamInfer", requests, metadata)
@@ -36,7 +36,7 @@ def answer(address: str, case: GrpcCase) -> dict[str, Any]:
     """Return `{"code", "details", "messages"}`: every message the server sent, and how it ended."""
     method = SERVICE.methods_by_name[case.method]
     request_type = message_factory.GetMessageClass(method.input_type)
-    requests = [json_format.ParseDict(each, request_type()) for each in case.requests]
+    requests = [json_format.ParseDict(request, request_type()) for request in case.requests]
     messages: list[Any] = []
     code, details = "OK", ""
     with grpc.insecure_channel(address) as channel:
@@ -45,8 +45,8 @@ def answer(address: str, case: GrpcCase) -> dict[str, Any]:
                 messages += [json_format.MessageToDict(message, preserving_proto_field_name=True)]
         except grpc.RpcError as error:
             code, details = error.code().name, error.details()
-    found: dict[str, Any] = values({"code": code, "details": details, "messages": messages})
-    return found
+    normal: dict[str, Any] = values({"code": code, "details": details, "messages": messages})
+    return normal
 
 
 def _call(channel: Any, method: Any, requests: list[Any], metadata: dict[str, str]) -> Any:

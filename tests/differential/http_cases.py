@@ -10,7 +10,7 @@ from tests.differential.cases import (
     http_lifecycle,
     http_server,
 )
-from tests.differential.exchange import Case, send
+from tests.differential.http_calls import Case, send
 from tests.differential.normalise import normalised
 
 TOPICS: dict[str, list[Case]] = {

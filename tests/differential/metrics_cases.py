@@ -4,7 +4,7 @@ import re
 import time
 import urllib.request
 
-from tests.differential.exchange import send
+from tests.differential.http_calls import send
 from tests.differential.statistics_cases import CASES, StatisticsCase
 from tests.peers.server import Server
 
@@ -30,12 +30,12 @@ def families(server: Server) -> dict[str, list[str | list[str]]]:
     """Return, by name, the kind and the labels of samples. Families without samples are left out."""
     exposed = text(server)
     kinds = dict(re.findall(r"^# TYPE (nv_\w+) (\w+)$", exposed, re.MULTILINE))
-    found: dict[str, list[str | list[str]]] = {}
+    families: dict[str, list[str | list[str]]] = {}
     for sample in _SAMPLE.finditer(exposed):
         name = sample["name"]
         if name in kinds:
-            found[name] = [kinds[name], sorted(re.findall(r'(\w+)="', sample["labels"] or ""))]
-    return found
+            families[name] = [kinds[name], sorted(re.findall(r'(\w+)="', sample["labels"] or ""))]
+    return families
 
 
 def moved(server: Server, case: StatisticsCase, expected: dict[str, int] | None = None) -> dict[str, int]:
@@ -50,9 +50,9 @@ def moved(server: Server, case: StatisticsCase, expected: dict[str, int] | None 
     while True:
         after = _settled(server, case.models)
         changes = {series: count - before.get(series, 0) for series, count in sorted(after.items())}
-        found = {series: change for series, change in changes.items() if change}
-        if expected in (None, found) or time.monotonic() > end:
-            return found
+        moves = {series: change for series, change in changes.items() if change}
+        if expected in (None, moves) or time.monotonic() > end:
+            return moves
 
 
 def _settled(server: Server, models: tuple[str, ...]) -> dict[str, int]:
@@ -66,13 +66,13 @@ def _settled(server: Server, models: tuple[str, ...]) -> dict[str, int]:
 
 
 def _counts(server: Server, models: tuple[str, ...]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for sample in _SAMPLE.finditer(text(server)):
         labels = dict(re.findall(r'(\w+)="([^"]*)"', sample["labels"] or ""))
         if sample["name"] in COUNTS and labels["model"] in models:
-            told = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
-            found[f"{sample['name']} {told}"] = int(float(sample["value"]))
-    return found
+            series = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+            counts[f"{sample['name']} {series}"] = int(float(sample["value"]))
+    return counts
 
 
 __all__ = ["CASES", "NOT_THERE", "StatisticsCase", "families", "moved"]

@@ -58,21 +58,21 @@ def ensemble_outputs(answer: Json) -> Json:
         return answer
     raw = answer.get("raw_output_contents")
     order = sorted(range(len(answer["outputs"])), key=lambda index: str(answer["outputs"][index]["name"]))
-    found = {**answer, "outputs": [answer["outputs"][index] for index in order]}
+    ordered = {**answer, "outputs": [answer["outputs"][index] for index in order]}
     if raw:
-        found["raw_output_contents"] = [raw[index] for index in order]
-    return found
+        ordered["raw_output_contents"] = [raw[index] for index in order]
+    return ordered
 
 
 def ensemble_parameters(answer: Json) -> Json:
     """Remove the sequence flags that Triton's ensembles pass to their steps and also answer with, once per step."""
     if not isinstance(answer, dict) or answer.get("model_name") not in ENSEMBLES:
         return answer
-    found = _without_flags(answer)
-    if "parameters" in found:
-        kept = _without_flags(found.pop("parameters"))
-        found |= {"parameters": kept} if kept else {}
-    return found
+    result = _without_flags(answer)
+    if "parameters" in result:
+        left = _without_flags(result.pop("parameters"))
+        result |= {"parameters": left} if left else {}
+    return result
 
 
 def _without_flags(answer: Mapping[str, Json]) -> dict[str, Json]:
@@ -100,13 +100,13 @@ def content_type(answer: Mapping[str, Json]) -> dict[str, Json]:
     Triton labels the same JSON error text/plain or application/json by the path it came from, and gives an empty body
     either label; no client can tell by it.
     """
-    found = dict(answer)
-    if found["type"] in ("", "text/plain", "application/json"):
-        if found.get("status", 200) >= 400:
-            found["type"] = "<error>"
-        elif found.get("body") == "":
-            found["type"] = "<empty>"
-    return found
+    result = dict(answer)
+    if result["type"] in ("", "text/plain", "application/json"):
+        if result.get("status", 200) >= 400:
+            result["type"] = "<error>"
+        elif result.get("body") == "":
+            result["type"] = "<empty>"
+    return result
 
 
 def normalised(answer: Mapping[str, Json]) -> Json:

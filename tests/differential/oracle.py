@@ -37,7 +37,7 @@ def recorded(topic: str) -> dict[str, Any]:
 
 def record(topic: str, answers: Iterable[tuple[str, Any]]) -> None:
     """Write Triton's answers down, one line per case."""
-    found = dict(answers)
-    lines = (f"{json.dumps(name)}: {json.dumps(answer, sort_keys=True)}" for name, answer in found.items())
+    by_name = dict(answers)
+    lines = (f"{json.dumps(name)}: {json.dumps(answer, sort_keys=True)}" for name, answer in by_name.items())
     RECORDED.mkdir(exist_ok=True)
     (RECORDED / f"{topic}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")

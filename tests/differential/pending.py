@@ -22,5 +22,5 @@ def skip_if_pending(side: str, words: Iterable[object]) -> None:
 def without_pending(answer: Any) -> Any:
     """Return a repository's index without these models, of which Argosy's repository has none."""
     if isinstance(answer, list):
-        return [each for each in answer if not (isinstance(each, dict) and "state" in each and each["name"] in MODELS)]
+        return [row for row in answer if not (isinstance(row, dict) and "state" in row and row["name"] in MODELS)]
     return answer

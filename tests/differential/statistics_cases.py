@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.differential.cases.http_infer import floats, pair
-from tests.differential.exchange import Call, get, infer, post, send, tensor
+from tests.differential.http_calls import Call, get, infer, post, send, tensor
 
 
 @dataclass(frozen=True)
@@ -64,19 +64,19 @@ def _settled(address: str, models: tuple[str, ...]) -> dict[str, int]:
 
 
 def _counts(address: str, models: tuple[str, ...]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for model in models:
         answer = send(address, get(f"/v2/models/{model}/stats"))
         for version in answer["body"]["model_stats"]:
-            found.update(_version_counts(f"{model}/{version['version']}", version))
-    return found
+            counts.update(_version_counts(f"{model}/{version['version']}", version))
+    return counts
 
 
-def _version_counts(place: str, version: dict[str, Any]) -> dict[str, int]:
-    found = {f"{place}/{name}": int(version[name]) for name in ("inference_count", "execution_count")}
+def _version_counts(version_path: str, version: dict[str, Any]) -> dict[str, int]:
+    counts = {f"{version_path}/{name}": int(version[name]) for name in ("inference_count", "execution_count")}
     for name, stage in version["inference_stats"].items():
-        found[f"{place}/inference_stats/{name}"] = int(stage["count"])
+        counts[f"{version_path}/inference_stats/{name}"] = int(stage["count"])
     for batch in version["batch_stats"]:
         for name in ("compute_input", "compute_infer", "compute_output"):
-            found[f"{place}/batch_stats/{batch['batch_size']}/{name}"] = int(batch[name]["count"])
-    return found
+            counts[f"{version_path}/batch_stats/{batch['batch_size']}/{name}"] = int(batch[name]["count"])
+    return counts

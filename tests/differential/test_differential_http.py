@@ -2,7 +2,7 @@
 
 import pytest
 from tests.differential.deviations import owed
-from tests.differential.exchange import Case
+from tests.differential.http_calls import Case
 from tests.differential.http_cases import TOPICS, answers
 from tests.differential.oracle import recorded
 from tests.differential.pending import skip_if_pending

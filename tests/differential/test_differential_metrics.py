@@ -16,10 +16,10 @@ def test_counts_move_as_recorded(server: Server, case: StatisticsCase) -> None:
 
 
 def test_tritons_metrics_are_there_with_their_kinds_and_labels(server: Server) -> None:
-    expected = {name: each for name, each in recorded("metrics")["families"].items() if name not in NOT_THERE}
+    expected = {name: family for name, family in recorded("metrics")["families"].items() if name not in NOT_THERE}
     while True:
-        found = metrics_cases.families(server)
-        if expected.keys() <= found.keys():
+        families = metrics_cases.families(server)
+        if expected.keys() <= families.keys():
             break
         time.sleep(0.1)  # how busy the processors are is told from the second reading on
-    assert {name: found[name] for name in expected} == expected
+    assert {name: families[name] for name in expected} == expected

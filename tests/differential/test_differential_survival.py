@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.differential.cases.grpc_infer import request, text
 from tests.differential.cases.http_infer import floats
-from tests.differential.exchange import Call, infer, post, send, tensor
 from tests.differential.grpc_cases import GrpcCase, answer
+from tests.differential.http_calls import Call, infer, post, send, tensor
 from tests.peers.server import Server
 
 STATUS = {"triton_grpc_error": "true"}
@@ -23,7 +23,7 @@ def surviving(started: Callable[[str], Server]) -> Iterator[Server]:
     assert send(server.http, infer("identity", floats([1, 1], [1])))["status"] == 200
 
 
-def _told(answer: dict[str, Any]) -> tuple[int, str]:
+def _refusal(answer: dict[str, Any]) -> tuple[int, str]:
     return answer["status"], answer["body"]["error"]
 
 
@@ -40,14 +40,14 @@ def _told(answer: dict[str, Any]) -> tuple[int, str]:
 def test_an_error_closes_the_stream_that_asks_for_it(
     surviving: Server, message: dict[str, Any], code: str, details: str, answers: int
 ) -> None:
-    found = answer(surviving.grpc, GrpcCase("error", "ModelStreamInfer", [message], STATUS))
-    assert (found["code"], found["details"], len(found["messages"])) == (code, details, answers)
+    reply = answer(surviving.grpc, GrpcCase("error", "ModelStreamInfer", [message], STATUS))
+    assert (reply["code"], reply["details"], len(reply["messages"])) == (code, details, answers)
 
 
 def test_classes_of_bytes_over_http(surviving: Server) -> None:
     outputs = [{"name": "OUTPUT0", "parameters": {"classification": 1}}]
     call = infer("bytes_identity", tensor("INPUT0", [1, 1], "BYTES", ["a"]), outputs=outputs)
-    assert _told(send(surviving.http, call)) == (400, BYTES_CLASSES)
+    assert _refusal(send(surviving.http, call)) == (400, BYTES_CLASSES)
 
 
 @pytest.mark.parametrize("method", ["ModelInfer", "ModelStreamInfer"])
@@ -55,29 +55,29 @@ def test_classes_of_bytes_over_grpc(surviving: Server, method: str) -> None:
     outputs = [{"name": "OUTPUT0", "parameters": {"classification": {"int64_param": 1}}}]
     message = text("bytes_identity", "INPUT0", "a", outputs=outputs)
     message["inputs"][0]["shape"] = [1, 1]
-    found = answer(surviving.grpc, GrpcCase("classes", method, [message]))
-    in_band = [each.get("error_message") for each in found["messages"]]
-    assert BYTES_CLASSES in (found["details"], *in_band)
+    reply = answer(surviving.grpc, GrpcCase("classes", method, [message]))
+    in_band = [message.get("error_message") for message in reply["messages"]]
+    assert BYTES_CLASSES in (reply["details"], *in_band)
 
 
 @pytest.mark.parametrize("opening", ["[", '{"ready":', '{"parameters":{"a":'])
 @pytest.mark.parametrize("path", ["index", "models/text/load", "models/text/unload"])
 def test_deeply_nested_json(surviving: Server, path: str, opening: str) -> None:
     call = post(f"/v2/repository/{path}", opening * 100_000)
-    status, message = _told(send(surviving.http, call))
+    status, message = _refusal(send(surviving.http, call))
     assert status == 500
     assert message.startswith("failed to parse the request JSON buffer: ")
 
 
 def test_a_load_file_too_large(surviving: Server) -> None:
     content = b'{"parameters":{"config":"{}","file:1/model.py":"' + b"A" * (65 << 20) + b'"}}'
-    status, message = _told(send(surviving.http, Call("POST", "/v2/repository/models/text/load", content)))
+    status, message = _refusal(send(surviving.http, Call("POST", "/v2/repository/models/text/load", content)))
     assert status == 400
     assert "exceeds the maximum allowed input size of 67108864 bytes" in message
 
 
 def test_a_wrong_request_on_a_stream_closed_by_errors(surviving: Server) -> None:
-    found = answer(
+    reply = answer(
         surviving.grpc, GrpcCase("wrong", "ModelStreamInfer", [request("identity"), request("identity")], STATUS)
     )
-    assert found["code"] == "INVALID_ARGUMENT"
+    assert reply["code"] == "INVALID_ARGUMENT"

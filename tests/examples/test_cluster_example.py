@@ -89,5 +89,5 @@ def test_it_is_served_from_a_hub_and_answers_the_request(up: Starter, hub: Site)
     (output,) = answer.json()["outputs"]
     assert (output["name"], output["shape"]) == ("last_hidden_state", [1, 4, WIDTH])
     assert output["data"][::WIDTH] == [101.0, 7592.0, 2088.0, 102.0]
-    fetched = {path for path, _ in hub.asked if "/resolve/" in path}
+    fetched = {path for path, _ in hub.requests if "/resolve/" in path}
     assert fetched == {f"/{REPOSITORY}/resolve/{COMMIT}/{PATH}"}

@@ -49,5 +49,5 @@ async def plane(repository: Repository) -> AsyncIterator[Callable[[], Awaitable[
         return planes[-1]
 
     yield start
-    for each in planes:
-        await each.close(grace=5)
+    for plane in planes:
+        await plane.close(grace=5)

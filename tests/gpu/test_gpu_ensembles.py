@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import numpy as np
 import pytest
-from tests.runtime.backends.fake_device import copies
+from tests.runtime.backends.fake_device import count_transfers
 from tests.runtime.service.conftest import Repository, infer
 from tests.runtime.service.device_models import chain, write_models
 
@@ -37,10 +37,10 @@ async def test_nothing_comes_to_the_host_between_steps(
     if "square" in steps:
         request.getfixturevalue("cuda_provider")
     started = await loaded(repository, plane, *steps)
-    with copies() as counted:
+    with count_transfers() as counts:
         response = await infer(started, ask(1, 2, 3, 4))
     assert response.outputs[0].array.tolist() == [[8, 32, 72, 128] if "square" in steps else [8, 16, 24, 32]]
-    assert (counted.to_device, counted.to_host) == (1, 1)
+    assert (counts.to_device, counts.to_host) == (1, 1)
 
 
 async def test_many_requests_at_once(repository: Repository, plane: Start) -> None:

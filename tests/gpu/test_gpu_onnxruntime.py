@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.backends.conftest import RecordingResponder
-from tests.runtime.backends.fake_device import copies
+from tests.runtime.backends.fake_device import count_transfers
 from tests.runtime.backends.test_device_path import CONFIG, KINDS, ask, host_tensor, output, save_onnx
 
 from argosy_runtime.backends import onnxruntime as backend
@@ -28,24 +28,24 @@ def test_batches_go_there_once_and_come_home_once(load: Callable[[str], Any], ki
     instance = load(kind)
     for _ in range(3):
         responder = RecordingResponder()
-        with copies() as counted:
+        with count_transfers() as counts:
             instance.execute(
                 [ask(host_tensor([1, 2], kind=kind)), ask(host_tensor([3, 4], [5, 6], kind=kind))], responder
             )
         assert output(responder.only(0)).array.tolist() == [[2, 4]]
         assert output(responder.only(1)).array.tolist() == [[6, 8], [10, 12]]
-        assert counted.to_host == 1
+        assert counts.to_host == 1
     instance.close()
 
 
 def test_what_is_retained_is_taken_without_a_copy(load: Callable[[str], Any]) -> None:
     instance, responder = load("FP32"), RecordingResponder()
-    given = [ask(host_tensor([1, 2], [3, 4]), keep=True), ask(host_tensor([5, 6]), keep=True)]
-    instance.execute(given, responder)
+    requests = [ask(host_tensor([1, 2], [3, 4]), keep=True), ask(host_tensor([5, 6]), keep=True)]
+    instance.execute(requests, responder)
     middle = [output(responder.only(index)) for index in range(2)]
     responder.sent.clear()
-    with copies() as counted:
+    with count_transfers() as counts:
         instance.execute([ask(tensor.renamed("A"), keep=True) for tensor in middle], responder)
-    assert (counted.to_device, counted.to_host) == (0, 0)
+    assert (counts.to_device, counts.to_host) == (0, 0)
     assert output(responder.only(1)).array.tolist() == [[20, 24]]
     instance.close()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from tests.runtime.backends.fake_device import copies
+from tests.runtime.backends.fake_device import count_transfers
 from tests.runtime.backends.plans import FLOAT, info, model, node
 from tests.runtime.service.conftest import Repository, infer
 
@@ -53,8 +53,8 @@ def doubling() -> onnx.ModelProto:
 
 
 def ask(batch: int) -> tuple[InferRequest, np.ndarray]:
-    given = np.random.default_rng(batch).standard_normal((batch, 64), np.float32)
-    return InferRequest("m", {"X": Tensor("X", "FP32", given)}), given * 2
+    values = np.random.default_rng(batch).standard_normal((batch, 64), np.float32)
+    return InferRequest("m", {"X": Tensor("X", "FP32", values)}), values * 2
 
 
 @pytest.mark.parametrize("graphs", ["", "optimization { cuda { graphs: true } }"], ids=["plain", "graphs"])
@@ -64,10 +64,10 @@ async def test_a_built_plan_serves(repository: Repository, plane: Plane, tmp_pat
     await running.load("m", None, {})
     for batch in (1, 3, 8, 8, 1):
         request, expected = ask(batch)
-        with copies() as counted:
+        with count_transfers() as counts:
             response = await infer(running, request)
         np.testing.assert_allclose(response.outputs[0].array, expected, rtol=1e-6)
-        assert (counted.to_device, counted.to_host) == (1, 1)
+        assert (counts.to_device, counts.to_host) == (1, 1)
     assert (tmp_path / "timing.cache").stat().st_size > 0
 
 
@@ -77,7 +77,7 @@ async def test_sizes_of_outputs_that_the_data_decides(repository: Repository, pl
     repository.write("m", {"1/model.plan": built(tmp_path, of)}, config)
     running = await plane()
     await running.load("m", None, {})
-    given = np.zeros((2, 64), np.float32)
-    given[1, 5] = given[0, 7] = 1
-    response = await infer(running, InferRequest("m", {"X": Tensor("X", "FP32", given)}))
+    values = np.zeros((2, 64), np.float32)
+    values[1, 5] = values[0, 7] = 1
+    response = await infer(running, InferRequest("m", {"X": Tensor("X", "FP32", values)}))
     assert response.outputs[0].array.tolist() == [[0, 1], [7, 5]]

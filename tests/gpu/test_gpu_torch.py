@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from tests.runtime.backends.conftest import RecordingResponder
-from tests.runtime.backends.fake_device import copies
+from tests.runtime.backends.fake_device import count_transfers
 
 from argosy_runtime.backends import pytorch as backend
 from argosy_runtime.backends.pytorch import graphs
@@ -37,8 +37,8 @@ class Asks(Layers):
     """Looks at its own numbers on the host, which no graph can."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        found = self.second(torch.relu(self.first(x)))
-        return found if bool(found.sum() > -1e9) else found * 2
+        result = self.second(torch.relu(self.first(x)))
+        return result if bool(result.sum() > -1e9) else result * 2
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def ask(rows: int, seed: int) -> InferRequest:
 
 def expected(module: torch.nn.Module, request: InferRequest) -> np.ndarray:
     with torch.inference_mode():
-        found: np.ndarray = module(torch.from_numpy(request.inputs["x"].array)).numpy()
-    return found
+        result: np.ndarray = module(torch.from_numpy(request.inputs["x"].array)).numpy()
+    return result
 
 
 def check(instance: Any, module: torch.nn.Module, requests: list[InferRequest]) -> None:
@@ -85,15 +85,15 @@ def test_batches_go_there_and_back_on_a_stream_of_the_instances_own(load: Callab
         return call(inputs)
 
     framework._call = noted
-    with copies() as counted:
+    with count_transfers() as counts:
         for seed in range(4):
             check(instance, module, [ask(2, seed), ask(3, seed + 10)])
-    assert (counted.to_device, counted.to_host) == (4, 4)
+    assert (counts.to_device, counts.to_host) == (4, 4)
     assert streams == {framework._transfers._stream.cuda_stream}
     assert streams != {torch.cuda.default_stream().cuda_stream}
-    room = framework._transfers._incoming.take(64)
-    assert room is not None
-    assert torch.from_numpy(room).is_pinned()
+    pinned = framework._transfers._incoming.take(64)
+    assert pinned is not None
+    assert torch.from_numpy(pinned).is_pinned()
 
 
 def test_graphs_give_what_the_model_gives(load: Callable[..., Any], host: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Peers' files, fetched once: a folder per peer and version, made beside its place and renamed into it.
+"""Peers' files, fetched once: a folder per peer and version, made next to its target and renamed to it.
 
 Two processes may build the same peer at once; the second to finish throws its own copy away.
 """
@@ -36,13 +36,13 @@ def installed(name: str, build: Callable[[Path], None]) -> Path:
     try:
         build(scratch)
         scratch.chmod(0o755)
-        _move_into_place(scratch, target)
+        _rename_to(scratch, target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return target
 
 
-def _move_into_place(scratch: Path, target: Path) -> None:
+def _rename_to(scratch: Path, target: Path) -> None:
     try:
         scratch.rename(target)
     except OSError:

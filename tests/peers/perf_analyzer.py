@@ -68,25 +68,25 @@ def _linked(folder: Path) -> str:
 
 def _unpack_libb64(folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        place = Path(scratch)
-        place.chmod(0o755)
-        _download_libb64(place)
-        package = next(place.glob("libb64-0d*.deb"))
-        run(["dpkg", "-x", str(package), str(place / "root")], "unpacking libb64-0d")
-        library = next((place / "root").rglob("libb64.so.0d"))
+        unpacked = Path(scratch)
+        unpacked.chmod(0o755)
+        _download_libb64(unpacked)
+        package = next(unpacked.glob("libb64-0d*.deb"))
+        run(["dpkg", "-x", str(package), str(unpacked / "root")], "unpacking libb64-0d")
+        library = next((unpacked / "root").rglob("libb64.so.0d"))
         (folder / "libb64").mkdir()
         library.rename(folder / "libb64" / library.name)
 
 
-def _download_libb64(place: Path) -> None:
+def _download_libb64(folder: Path) -> None:
     command = ["apt-get", "download", "libb64-0d"]
     try:
-        run(command, "apt-get download libb64-0d", cwd=place)
+        run(command, "apt-get download libb64-0d", cwd=folder)
     except PeerUnavailableError:
         if os.geteuid() != 0:
             raise
         run(["apt-get", "update"], "apt-get update")
-        run(command, "apt-get download libb64-0d", cwd=place)
+        run(command, "apt-get download libb64-0d", cwd=folder)
 
 
 def perf_analyzer(args: Sequence[str], timeout_s: float = 300.0) -> list[Row]:

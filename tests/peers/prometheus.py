@@ -52,10 +52,10 @@ class Prometheus:
 
     def scrape(self, targets: Sequence[Scraped]) -> None:
         """Scrape just these from now on; it takes effect within a second or so."""
-        groups = [{"targets": list(each.addresses), "labels": dict(each.labels)} for each in targets]
-        beside = self.folder / "targets.new"
-        beside.write_text(json.dumps(groups))
-        beside.rename(self.folder / "targets.json")
+        groups = [{"targets": list(target.addresses), "labels": dict(target.labels)} for target in targets]
+        temporary = self.folder / "targets.new"
+        temporary.write_text(json.dumps(groups))
+        temporary.rename(self.folder / "targets.json")
 
     def start(self) -> None:
         """Start it and wait until it is ready. Its data outlast a `stop`."""
@@ -64,9 +64,9 @@ class Prometheus:
         if not (self.folder / "targets.json").exists():
             self.scrape([])
         every = f"{round(self.interval_s * 1000)}ms"
-        found = {"job_name": "servers", "file_sd_configs": [{"files": [str(self.folder / "targets.json")]}]}
+        servers = {"job_name": "servers", "file_sd_configs": [{"files": [str(self.folder / "targets.json")]}]}
         paces = {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every}
-        config = {"global": paces, "scrape_configs": [found], "rule_files": ["rules.yaml"]}
+        config = {"global": paces, "scrape_configs": [servers], "rule_files": ["rules.yaml"]}
         (self.folder / "rules.yaml").write_text(self.rules or "groups: []\n")
         (self.folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         (self.folder / WEB_CONFIG).write_text(yaml.safe_dump(dict(self.web or {})))

@@ -20,10 +20,10 @@ def _never(folder: Path) -> None:
 
 
 def test_builds_once() -> None:
-    place = installed("peer-1", _build)
-    assert (place / "program").read_text() == "first"
-    assert installed("peer-1", _never) == place
-    assert [each.name for each in cache_root().iterdir()] == ["peer-1"]
+    folder = installed("peer-1", _build)
+    assert (folder / "program").read_text() == "first"
+    assert installed("peer-1", _never) == folder
+    assert [path.name for path in cache_root().iterdir()] == ["peer-1"]
 
 
 def test_failure_leaves_nothing() -> None:
@@ -42,7 +42,7 @@ def test_the_first_to_finish_wins() -> None:
         (folder / "program").write_text("second")
 
     assert (installed("peer-1", slow) / "program").read_text() == "first"
-    assert [each.name for each in cache_root().iterdir()] == ["peer-1"]
+    assert [path.name for path in cache_root().iterdir()] == ["peer-1"]
 
 
 def test_a_failed_command_says_its_last_words() -> None:

@@ -35,7 +35,7 @@ def _build(folder: Path, python: str) -> None:
     server = folder / "pytriton" / "tritonserver"
     stubs = server / "python_backend_stubs" / python
     if not stubs.is_dir():
-        have = ", ".join(sorted(each.name for each in stubs.parent.iterdir()))
+        have = ", ".join(sorted(path.name for path in stubs.parent.iterdir()))
         raise PeerUnavailableError(f"tritonserver's Python stub is for Python {have}, and this is {python}")
     shutil.copytree(stubs, server / "backends" / "python", dirs_exist_ok=True)
     for program in (server / "bin" / "tritonserver", server / "backends/python/triton_python_backend_stub"):

@@ -22,8 +22,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "manifests.yaml").write_text(text)
     result = CliRunner().invoke(application(), ["render", "-f", str(folder), "-o", str(folder / "out")])
     assert result.exit_code == 0, result.output
-    (server,) = [each for each in (folder / "out").iterdir() if each.is_dir()]
-    assert {each.name for each in server.iterdir()} == set(SERVED)
+    (server,) = [path for path in (folder / "out").iterdir() if path.is_dir()]
+    assert {path.name for path in server.iterdir()} == set(SERVED)
     return server
 
 

@@ -13,7 +13,7 @@ from tests.peers.server import Server
 
 from argosy.render.workloads.pods.ending import until_idle
 
-QUIET_S, PATIENCE_S = 3, 60
+IDLE_S, PATIENCE_S = 3, 60
 CONFIG = """backend: "python"
 max_batch_size: 8
 input { name: "X" data_type: TYPE_FP32 dims: [ -1 ] }
@@ -63,7 +63,7 @@ class Load:
 @pytest.fixture
 def hook(server: Server) -> Iterator[subprocess.Popen[bytes]]:
     """Yield the command, started."""
-    started = subprocess.Popen(until_idle(server.ports.metrics, QUIET_S, 600))
+    started = subprocess.Popen(until_idle(server.ports.metrics, IDLE_S, 600))
     yield started
     started.kill()
     started.wait()
@@ -71,7 +71,7 @@ def hook(server: Server) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_it_waits_while_requests_come_and_ends_when_none_do(server: Server, hook: subprocess.Popen[bytes]) -> None:
     with Load(server):
-        time.sleep(2 * QUIET_S)
+        time.sleep(2 * IDLE_S)
         assert hook.poll() is None
     assert hook.wait(PATIENCE_S) == 0
 

@@ -74,8 +74,8 @@ class Serving:
         """Return status and answer of a model that takes X INT32 [1]: its Y, or the error."""
         tensor = {"name": "X", "datatype": "INT32", "shape": [1], "data": [value]}
         status, body = self.ask(f"/v2/models/{model}/infer", {"inputs": [tensor]})
-        found = json.loads(body)
-        return status, found["outputs"][0]["data"][0] if status == 200 else found["error"]
+        answer = json.loads(body)
+        return status, answer["outputs"][0]["data"][0] if status == 200 else answer["error"]
 
     def metrics(self) -> str:
         """Return the metrics endpoint's text."""
@@ -86,11 +86,11 @@ class Serving:
     def workers(self) -> list[psutil.Process]:
         """Return the models' processes."""
         below = psutil.Process(self.process.pid).children(recursive=True)
-        return [each for each in below if _WORKER in each.cmdline()]
+        return [process for process in below if _WORKER in process.cmdline()]
 
     def left(self) -> list[str]:
         """Return what still runs of it: the server, and all that it or a model of it has started."""
-        return [_describe(each) for each in psutil.process_iter() if self._is_ours(each)]
+        return [_describe(process) for process in psutil.process_iter() if self._is_ours(process)]
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
@@ -103,9 +103,9 @@ class Serving:
         """Clean up after a test: kill whatever is left of it."""
         self.process.kill()
         self.process.wait()
-        for each in psutil.process_iter():
-            if self._is_ours(each):
-                each.kill()
+        for process in psutil.process_iter():
+            if self._is_ours(process):
+                process.kill()
 
 
 def _describe(process: psutil.Process) -> str:
@@ -117,8 +117,8 @@ def _describe(process: psutil.Process) -> str:
 
 def start(repository: Path, log: Path, *flags: str, **ports: int) -> Serving:
     """Start it on loopback; every port is any free one, unless `http_port`, `grpc_port` or `metrics_port` says."""
-    given = {f"--{name.replace('_', '-')}": port for name, port in ports.items()}
-    chosen = [f"{flag}={port}" for flag, port in {**ANY_PORT, **given}.items()]
+    by_flag = {f"--{name.replace('_', '-')}": port for name, port in ports.items()}
+    chosen = [f"{flag}={port}" for flag, port in {**ANY_PORT, **by_flag}.items()]
     command = [sys.executable, "-m", "argosy.cli", "serve", f"--model-repository={repository}"]
     with log.open("wb") as sink:
         mark = uuid4().hex

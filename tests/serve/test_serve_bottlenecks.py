@@ -71,9 +71,9 @@ def _step(model: str, reads: str, writes: str) -> str:
 
 async def measured_under_load(server: Serving, name: str) -> tuple[tuple[Bottleneck, ...], str]:
     """Return the bottlenecks of an ensemble under constant requests, and the stage that limits it."""
-    models = [declared.model(each, memory=0, instances=count) for each, count in INSTANCES.items()]
+    models = [declared.model(name, memory=0, instances=count) for name, count in INSTANCES.items()]
     members = [*models, declared.ensemble(name, *STEPS[name])]
-    scraper, names = Scraper(), {each: each for each in (*INSTANCES, name)}
+    scraper, names = Scraper(), {name: name for name in (*INSTANCES, name)}
     url = f"http://127.0.0.1:{server.ports['Metrics']}/metrics"
     pool = PoolTargets(PoolKey("default/p"), (Target("s", url, serves=names),), ())
     try:
@@ -82,8 +82,8 @@ async def measured_under_load(server: Serving, name: str) -> tuple[tuple[Bottlen
         signals = await scraper.read(pool, datetime.now(UTC))
     finally:
         await scraper.close()
-    known = [each for each in members if isinstance(each, InferenceModel | Ensemble)]
-    subject = subjects(known, signals, [CurrentServer("s", "n", (), dict.fromkeys(INSTANCES, ()))])[name]
+    declarations = [member for member in members if isinstance(member, InferenceModel | Ensemble)]
+    subject = subjects(declarations, signals, [CurrentServer("s", "n", (), dict.fromkeys(INSTANCES, ()))])[name]
     limiting = limiting_stage(subject)
     return findings(subject), limiting.name if limiting else ""
 
@@ -94,13 +94,13 @@ def _client(server: Serving, name: str) -> None:
 
 
 async def test_a_starved_stage_is_detected_by_name_in_what_the_server_says(server: Serving) -> None:
-    found, limiting = await measured_under_load(server, "held-up")
+    bottlenecks, limiting = await measured_under_load(server, "held-up")
     assert limiting == "starved"
-    assert found[0].key == (BottleneckKind.STARVED_STAGE, "starved"), found
-    assert found[0].share is not None
-    assert found[0].share > 500
+    assert bottlenecks[0].key == (BottleneckKind.STARVED_STAGE, "starved"), bottlenecks
+    assert bottlenecks[0].share is not None
+    assert bottlenecks[0].share > 500
 
 
 async def test_with_an_instance_for_every_client_no_stage_starves(server: Serving) -> None:
-    found, _ = await measured_under_load(server, "well")
-    assert BottleneckKind.STARVED_STAGE not in {each.kind for each in found}, found
+    bottlenecks, _ = await measured_under_load(server, "well")
+    assert BottleneckKind.STARVED_STAGE not in {bottleneck.kind for bottleneck in bottlenecks}, bottlenecks

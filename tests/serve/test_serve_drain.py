@@ -1,4 +1,4 @@
-"""`argosy serve` that is told to end goes on answering until no more requests come, at most for as long as it may."""
+"""`argosy serve` goes on answering after its signal until no more requests come, at most for as long as it may."""
 
 import http.client
 import json
@@ -13,8 +13,8 @@ import tritonclient.grpc as triton
 from tests.serve.conftest import AddModel, Start
 from tests.serve.process import PATIENCE_S, Serving, wait_until
 
-QUIET_S = 2.0
-"""Long beside the pause between two requests, on a machine that is busy."""
+IDLE_S = 2.0
+"""Long compared with the pause between two requests, on a machine that is busy."""
 WORKERS = 3
 PAUSE_S = 0.02
 
@@ -50,10 +50,10 @@ class Load:
         assert self._server.infer("echo", 7) == (200, 7)
 
     def _over_grpc(self) -> None:
-        given = triton.InferInput("X", [1], "INT32")
-        given.set_data_from_numpy(np.array([7], np.int32))
+        tensor = triton.InferInput("X", [1], "INT32")
+        tensor.set_data_from_numpy(np.array([7], np.int32))
         with triton.InferenceServerClient(f"127.0.0.1:{self._server.ports['GRPCInference']}") as client:
-            assert client.infer("echo", [given], client_timeout=PATIENCE_S).as_numpy("Y").tolist() == [7]
+            assert client.infer("echo", [tensor], client_timeout=PATIENCE_S).as_numpy("Y").tolist() == [7]
 
 
 @contextmanager
@@ -77,17 +77,17 @@ def add_echo(add_model: AddModel) -> None:
     add_model("echo")
 
 
-def _told_to_end(server: Serving) -> None:
+def _begin_to_end(server: Serving) -> None:
     server.process.terminate()
     wait_until(lambda: "draining" in server.text, server.log)
 
 
 @pytest.mark.usefixtures("add_echo")
 def test_nothing_is_refused_while_requests_come_and_it_ends_when_none_do(serve: Start) -> None:
-    server = serve(f"--drain-quiet-secs={QUIET_S}", "--drain-timeout-secs=600").wait_until_ready()
+    server = serve(f"--drain-quiet-secs={IDLE_S}", "--drain-timeout-secs=600").wait_until_ready()
     with loaded(server) as load:
-        _told_to_end(server)
-        load.more(2 * QUIET_S)
+        _begin_to_end(server)
+        load.more(2 * IDLE_S)
         assert server.process.poll() is None
         assert server.status("/v2/health/ready") == 400
         assert server.status("/v2/health/live") == 200
@@ -101,7 +101,7 @@ def test_nothing_is_refused_while_requests_come_and_it_ends_when_none_do(serve: 
 def test_endless_requests_do_not_keep_it_beyond_its_time(serve: Start) -> None:
     server = serve("--drain-quiet-secs=300", "--drain-timeout-secs=1").wait_until_ready()
     with loaded(server):
-        _told_to_end(server)
+        _begin_to_end(server)
         assert server.process.wait(PATIENCE_S) == 0
     assert server.left() == []
 
@@ -109,7 +109,7 @@ def test_endless_requests_do_not_keep_it_beyond_its_time(serve: Start) -> None:
 @pytest.mark.usefixtures("add_echo")
 def test_a_second_signal_ends_the_wait(serve: Start) -> None:
     server = serve("--drain-quiet-secs=300", "--drain-timeout-secs=300").wait_until_ready()
-    _told_to_end(server)
+    _begin_to_end(server)
     server.process.terminate()
     assert server.process.wait(PATIENCE_S) == 0
     assert server.left() == []
@@ -119,15 +119,15 @@ def test_a_second_signal_ends_the_wait(serve: Start) -> None:
 def test_clients_that_keep_their_connection_are_sent_away(serve: Start) -> None:
     server = serve("--drain-quiet-secs=300", "--drain-timeout-secs=300").wait_until_ready()
     tensor = {"name": "X", "datatype": "INT32", "shape": [1], "data": [7]}
-    kept = http.client.HTTPConnection("127.0.0.1", server.ports["HTTP"], timeout=PATIENCE_S)
+    connection = http.client.HTTPConnection("127.0.0.1", server.ports["HTTP"], timeout=PATIENCE_S)
 
     def ask() -> str | None:
-        kept.request("POST", "/v2/models/echo/infer", json.dumps({"inputs": [tensor]}))
-        answer = kept.getresponse()
+        connection.request("POST", "/v2/models/echo/infer", json.dumps({"inputs": [tensor]}))
+        answer = connection.getresponse()
         assert (answer.status, json.loads(answer.read())["outputs"][0]["data"]) == (200, [7])
         return answer.getheader("Connection")
 
     assert ask() is None
-    _told_to_end(server)
+    _begin_to_end(server)
     assert ask() == "close"
     assert server.infer("echo", 7) == (200, 7)

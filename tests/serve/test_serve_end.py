@@ -49,9 +49,9 @@ def test_accepted_requests_are_answered_before_it_ends(serve: Start, add_model: 
         wait_until(lambda: _pending(server, "slow") == len(values) - 1, server.log)
         server.process.terminate()
         wait_until(lambda: "stopping" in server.text, server.log)
-        late = _refusal(server)
+        refused = _refusal(server)
         assert [answer.result(PATIENCE_S) for answer in answers] == [(200, value) for value in values]
-    assert late in ("no connection", "503")
+    assert refused in ("no connection", "503")
     assert server.process.wait(PATIENCE_S) == 0
     assert server.left() == []
 

@@ -29,7 +29,7 @@ class TritonPythonModel:
 """
 LABELS = {"namespace": "a", "pool": "p", "server": "p-0", "pod": "p-0-x"}
 CHOSEN = {"namespace": "a", "pool": "p", "model": "m", "ensemble": "m", "stage": "m"}
-ELSEWHERE = re.compile(
+ABSENT = re.compile(
     # what is not there on a processor, without a response cache, of a model that answers once
     r"nv_gpu_|gpu_utilization|gpu_memory|nv_cache_|cache_hits|vllm:|tokens|kv_cache|engine_waiting|between_responses"
     # a day's history; failures, of which there are none; the operator, and an activator
@@ -46,25 +46,25 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     version.mkdir(parents=True)
     (version / "model.py").write_text(MODEL)
     (version.parent / "config.pbtxt").write_text(CONFIG)
-    found = Prometheus(folder / "prometheus", interval_s=0.5, rules=RULES.read_text())
+    started = Prometheus(folder / "prometheus", interval_s=0.5, rules=RULES.read_text())
     try:
-        found.start()
+        started.start()
     except ClusterUnavailableError as error:
         give_up(error)
     serving = start(folder / "models", folder / "server.log")
     try:
         serving.wait_until_ready()
-        found.scrape([Scraped([f"127.0.0.1:{serving.ports['Metrics']}"], LABELS)])
-        wait_for("the server to be scraped", lambda: found.value('argosy_instances{model="m"}') == 1, 60)
-        asyncio.run(_asked(serving))
-        wait_for("the requests to be counted", lambda: (found.value("argosy:requests:rate5m") or 0) > 0, 60)
-        yield found
+        started.scrape([Scraped([f"127.0.0.1:{serving.ports['Metrics']}"], LABELS)])
+        wait_for("the server to be scraped", lambda: started.value('argosy_instances{model="m"}') == 1, 60)
+        asyncio.run(_send_requests(serving))
+        wait_for("the requests to be counted", lambda: (started.value("argosy:requests:rate5m") or 0) > 0, 60)
+        yield started
     finally:
         serving.end()
-        found.stop()
+        started.stop()
 
 
-async def _asked(serving: Serving) -> None:
+async def _send_requests(serving: Serving) -> None:
     """Send requests from several clients at once, one row each."""
 
     def ask(value: int) -> int:
@@ -74,7 +74,7 @@ async def _asked(serving: Serving) -> None:
     assert set(await asyncio.gather(*(asyncio.to_thread(ask, value) for value in range(40)))) == {200}
 
 
-@pytest.mark.parametrize("name", [name for name in RECORDED if not ELSEWHERE.search(name)])
+@pytest.mark.parametrize("name", [name for name in RECORDED if not ABSENT.search(name)])
 def test_what_is_recorded_has_a_value(prometheus: Prometheus, name: str) -> None:
     wait_for(f"{name} to be recorded", lambda: prometheus.value(f'{name}{{namespace="a",pool="p"}}') is not None, 30)
 
@@ -90,18 +90,18 @@ def test_what_is_recorded_is_what_was_requested(prometheus: Prometheus) -> None:
 
 @pytest.mark.parametrize("name", DASHBOARDS)
 def test_the_dashboards_queries_are_answered(prometheus: Prometheus, name: str) -> None:
-    asked = [_filled_in(expr) for expr in expressions(DASHBOARDS[name]) if not ELSEWHERE.search(expr)]
-    assert len(asked) > 5
-    unanswered = [expr for expr in asked if prometheus.value(expr) is None]
+    queries = [_filled_in(expr) for expr in expressions(DASHBOARDS[name]) if not ABSENT.search(expr)]
+    assert len(queries) > 5
+    unanswered = [expr for expr in queries if prometheus.value(expr) is None]
     assert unanswered == []
 
 
 def test_what_the_reader_chooses_from_is_there(prometheus: Prometheus) -> None:
     for dashboard in DASHBOARDS.values():
         for label, metric in variables(dashboard):
-            if not ELSEWHERE.search(metric):
+            if not ABSENT.search(metric):
                 assert prometheus.value(f"count(({_filled_in(metric)}) * 0 + 1) by ({label}) > 0"), metric
 
 
 def _filled_in(expr: str) -> str:
-    return re.sub(r"\$(\w+)", lambda found: CHOSEN[found[1]], expr)
+    return re.sub(r"\$(\w+)", lambda match: CHOSEN[match[1]], expr)

@@ -10,14 +10,14 @@ from tests.serve.process import Serving, wait_until
 
 LIMIT = 700 << 20
 V1, V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
-# It touches what it takes, and gives up where nobody ends it, so that a machine without the limit survives.
+# It touches what it takes, and gives up where nothing ends it, so that a machine without the limit survives.
 HOARD = "y = len([b'x' * (1 << 24) for _ in range(128)])"
 
 
 def failures(server: Serving) -> dict[str, int]:
     """Return the counts of failed requests by their reasons, without zeros."""
-    found = re.findall(r'^argosy_request_failures_total\{.*reason="(\w+)"\} (\d+)$', server.metrics(), re.MULTILINE)
-    return {reason: int(count) for reason, count in found if count != "0"}
+    samples = re.findall(r'^argosy_request_failures_total\{.*reason="(\w+)"\} (\d+)$', server.metrics(), re.MULTILINE)
+    return {reason: int(count) for reason, count in samples if count != "0"}
 
 
 def test_a_models_own_memory_error_is_a_reason_of_its_own(add_model, serve):

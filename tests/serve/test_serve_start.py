@@ -160,7 +160,7 @@ def test_poll_mode_follows_the_repository(serve: Start, add_model: AddModel) -> 
 
 
 def test_every_log_line_is_the_servers_own(serve: Start, add_model: AddModel) -> None:
-    """A library that writes into the log by itself is one whose doings nobody has looked at."""
+    """A library that writes into the log by itself does so unnoticed otherwise."""
     for number in range(3):
         add_model(f"echo{number}")
     server = serve().wait_until_ready()

@@ -57,16 +57,16 @@ def test_a_plan_is_all_that_a_model_needs(write: Any, start: Any, isolation: str
     group = 'instance_group [ { count: 2 profile: [ "0", "1" ] } ] optimization { cuda { graphs: true } }'
     write("m", {"model.plan": plan(doubling(2), profiles=PROFILES)}, f'backend: "tensorrt" {group} {parameter}')
     serving = start().wait_until_ready()
-    found = json.loads(serving.ask("/v2/models/m/config")[1])
-    assert found["max_batch_size"] == 32
-    assert found["platform"] == "tensorrt_plan"
-    assert found["input"][0]["dims"] == [2]
+    config = json.loads(serving.ask("/v2/models/m/config")[1])
+    assert config["max_batch_size"] == 32
+    assert config["platform"] == "tensorrt_plan"
+    assert config["input"][0]["dims"] == [2]
     for batch in (1, 3, 20, 32):
         rows = [[float(value), 1.0] for value in range(batch)]
         assert infer(serving, "m", rows) == [2 * value for row in rows for value in row]
-    status, said = infer(serving, "m", [[1.0, 2.0, 3.0]])
+    status, message = infer(serving, "m", [[1.0, 2.0, 3.0]])
     assert status == 400
-    assert "unexpected shape for input 'X' for model 'm'. Expected [-1,2], got [1,3]" in said
+    assert "unexpected shape for input 'X' for model 'm'. Expected [-1,2], got [1,3]" in message
     assert len(serving.workers()) == (2 if isolation == "process" else 0)
 
 
@@ -95,7 +95,7 @@ def test_a_plan_for_another_gpu_or_release_says_what_to_do(write: Any, start: An
     serving.wait_for_ports()
     process.wait_until(lambda: b"other" in serving.ask("/v2/repository/index", b"{}")[1], serving.log)
     process.wait_until(lambda: serving.text.count("unable to load plan file") >= 2, serving.log)
-    reasons = {each["name"]: each["reason"] for each in json.loads(serving.ask("/v2/repository/index", b"{}")[1])}
+    reasons = {entry["name"]: entry["reason"] for entry in json.loads(serving.ask("/v2/repository/index", b"{}")[1])}
     assert "was built by TensorRT 10.13.3.9 and this server has 11.4.0.106: build it anew" in reasons["old"]
     assert "expecting compute 9.0 got compute 8.6" in reasons["other"]
     assert "give each its own plan by cc_model_filenames" in reasons["other"]

@@ -67,14 +67,14 @@ class Up:
             resources = json.loads((self.state / "status.json").read_text())["resources"]
         except (OSError, ValueError):
             return {}
-        found: dict[str, Any] = next(
-            (each.get("status", {}) for each in resources if each["kind"] != "ServingPool"), {}
+        status: dict[str, Any] = next(
+            (resource.get("status", {}) for resource in resources if resource["kind"] != "ServingPool"), {}
         )
-        return found
+        return status
 
     def scaling(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.status().get("scaling", {})
-        return found
+        scaling: dict[str, Any] = self.status().get("scaling", {})
+        return scaling
 
     def until(self, what: str, condition: Callable[[], bool], patience_s: float = 60.0) -> None:
         end = time.monotonic() + patience_s
@@ -131,5 +131,5 @@ def test_instances_follow_the_load_and_the_status_says_why(up: Up) -> None:
     newest = up.scaling()["history"][-1]
     assert newest["formerInstances"] == 1
     assert "p99 300 ms" in newest["message"]
-    ready = [each for each in up.log.read_text().splitlines() if each.startswith("InferenceModel work v1: Ready=False")]
-    assert not any("former one goes on serving" in each for each in ready)  # it was Ready all the while
+    ready = [line for line in up.log.read_text().splitlines() if line.startswith("InferenceModel work v1: Ready=False")]
+    assert not any("former one goes on serving" in line for line in ready)  # it was Ready all the while

@@ -1,4 +1,4 @@
-"""An activator in the test's own loop, told by the test where models are, and telling it who waits."""
+"""An activator in the test's own loop, with the test in the operator's place."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -16,11 +16,11 @@ PORTS = ("--http-port=0", "--grpc-port=0", "--metrics-port=0")
 
 
 @dataclass
-class Told:
+class Channel:
     """Both ends of what passes between operator and activator."""
 
     news: "dict[int, asyncio.Queue[str | Exception]]" = field(default_factory=dict)
-    held: dict[str, int] = field(default_factory=dict)
+    queued: dict[str, int] = field(default_factory=dict)
     came: asyncio.Event = field(default_factory=asyncio.Event)
     left: bool = False
 
@@ -38,15 +38,15 @@ class Told:
             self.left = True
             return
         assert not self.left
-        said = parse_queued(text)
-        assert said.pod == "uid"
-        self.held = dict(said.queued)
+        queued = parse_queued(text)
+        assert queued.pod == "uid"
+        self.queued = dict(queued.queued)
         self.came.set()
 
-    async def until(self, **held: int) -> None:
+    async def until(self, **queued: int) -> None:
         """Wait until just so many waiting requests are reported to the operator."""
         async with asyncio.timeout(30):
-            while self.held != held:
+            while self.queued != queued:
                 self.came.clear()
                 await self.came.wait()
 
@@ -55,16 +55,16 @@ class Told:
 class PartSource:
     """What follows one part."""
 
-    told: Told
+    channel: Channel
     number: int
 
     async def texts(self) -> AsyncIterator[str]:
         while True:
-            text = await self.told.part(self.number).get()
+            text = await self.channel.part(self.number).get()
             if isinstance(text, Exception):
                 raise text
             yield text
-            self.told.part(self.number).task_done()
+            self.channel.part(self.number).task_done()
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Standing:
     """An activator that runs."""
 
     activator: Activator
-    told: Told
+    channel: Channel
     stop: asyncio.Event
     running: "asyncio.Task[None]"
 
@@ -91,13 +91,13 @@ class Standing:
     def says(self, *endpoints: Endpoint, models: tuple[str, ...] = ("identity", "repeat"), **more: object) -> None:
         """Write, as the operator, that these models are ready there."""
         settings = {"timeout_s": 600.0, **more}
-        found = tuple(ActivatedMember(f"the-{name}", name, endpoints=endpoints, **settings) for name in models)  # type: ignore[arg-type]
-        self.tells(activation_texts(Activation(found)))
+        members = tuple(ActivatedMember(f"the-{name}", name, endpoints=endpoints, **settings) for name in models)  # type: ignore[arg-type]
+        self.tells(activation_texts(Activation(members)))
 
     def tells(self, texts: Iterable[str]) -> None:
         """Write these parts, as the operator."""
         for number, text in enumerate(texts):
-            self.told.part(number).put_nowait(text)
+            self.channel.part(number).put_nowait(text)
 
 
 def endpoint(server: Server) -> Endpoint:
@@ -108,14 +108,14 @@ def endpoint(server: Server) -> Endpoint:
 @asynccontextmanager
 async def standing(*flags: str) -> AsyncIterator[Standing]:
     """Yield an activator that knows nothing yet."""
-    told, stop = Told(), asyncio.Event()
+    channel, stop = Channel(), asyncio.Event()
     activator = Activator(
-        parse([*FLAGS, *PORTS, "--exit-timeout-secs=0", *flags]), lambda part: PartSource(told, part), told
+        parse([*FLAGS, *PORTS, "--exit-timeout-secs=0", *flags]), lambda part: PartSource(channel, part), channel
     )
     await activator.start()
     running = asyncio.create_task(activator.run(stop))
     try:
-        yield Standing(activator, told, stop, running)
+        yield Standing(activator, channel, stop, running)
     finally:
         stop.set()
         await running

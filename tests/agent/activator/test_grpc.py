@@ -38,11 +38,11 @@ async def test_requests_wait_until_a_server_has_the_model_and_are_answered_by_it
             asyncio.create_task(client.infer("identity", [tensor("INPUT0", "FP32", item)], headers={"x-of": "mine"}))
             for item in (ONE, large)
         ]
-        await at.told.until(**{"the-identity": 2})
+        await at.channel.until(**{"the-identity": 2})
         assert await client.is_model_ready("identity")
         at.says(endpoint(server))
         answers = await asyncio.gather(*calls)
-        await at.told.until()
+        await at.channel.until()
         assert (await client.get_model_metadata("identity")).name == "identity"
         assert (await client.get_inference_statistics("identity")).model_stats[0].name == "identity"
     for answer, desired in zip(answers, (ONE, large), strict=True):
@@ -72,7 +72,7 @@ async def test_a_stream_waits_with_its_first_request_and_then_passes_both_ways(s
 
         reading = asyncio.create_task(read())
         await sent.wait()
-        await at.told.until(**{"the-repeat": 1})
+        await at.channel.until(**{"the-repeat": 1})
         at.says(endpoint(server))
         await reading
     assert results == [4, 5, 6]
@@ -96,7 +96,7 @@ async def test_a_deadline_ends_the_wait() -> None:
         with pytest.raises(InferenceServerException) as raised:
             await client.infer("identity", [tensor("INPUT0", "FP32", ONE)], client_timeout=0.5)
         assert raised.value.status() == "StatusCode.DEADLINE_EXCEEDED"
-        await at.told.until()
+        await at.channel.until()
 
 
 async def test_one_who_cancels_waits_no_more() -> None:
@@ -105,16 +105,16 @@ async def test_one_who_cancels_waits_no_more() -> None:
         call = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(
             pb.ModelInferRequest(model_name="identity")
         )
-        await at.told.until(**{"the-identity": 1})
+        await at.channel.until(**{"the-identity": 1})
         call.cancel()
-        await at.told.until()
+        await at.channel.until()
 
 
 async def test_a_server_that_does_not_listen_any_more_is_waited_for(server: Server) -> None:
     async with standing() as at, InferenceServerClient(at.grpc) as client:
         at.says(Endpoint("127.0.0.1", 1, 1))
         call = asyncio.create_task(client.infer("identity", [tensor("INPUT0", "FP32", ONE)]))
-        await at.told.until(**{"the-identity": 1})
+        await at.channel.until(**{"the-identity": 1})
         at.says(endpoint(server))
         assert np.array_equal((await call).as_numpy("OUTPUT0"), ONE)
 

@@ -36,10 +36,10 @@ async def test_requests_wait_until_a_server_has_the_model_and_are_answered_by_it
     async with standing() as at:
         at.says()
         requests = [asyncio.create_task(post(at, "/v2/models/identity/infer", BODY)) for _ in range(3)]
-        await at.told.until(**{"the-identity": 3})
+        await at.channel.until(**{"the-identity": 3})
         at.says(endpoint(server))
         answers = await asyncio.gather(*requests)
-        await at.told.until()
+        await at.channel.until()
     for answer in answers:
         assert answer.status_code == 200
         assert answer.json()["outputs"][0]["data"] == [1.0, 2.0]
@@ -59,7 +59,7 @@ async def test_tritons_client_waits_with_a_large_tensor_over_several_requests(
             assert await client.is_server_live()
             assert await client.is_model_ready("identity")
             first = asyncio.create_task(client.infer("identity", [tensor]))
-            await at.told.until(**{"the-identity": 1})
+            await at.channel.until(**{"the-identity": 1})
             at.says(endpoint(server))
             assert np.array_equal((await first).as_numpy("OUTPUT0"), data)
             for _ in range(3):
@@ -106,9 +106,9 @@ async def test_who_leaves_waits_no_more() -> None:
         at.says()
         reader, writer = await asyncio.open_connection(*at.http.split(":"))
         writer.write(b"POST /v2/models/identity/infer HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")
-        await at.told.until(**{"the-identity": 1})
+        await at.channel.until(**{"the-identity": 1})
         writer.close()
-        await at.told.until()
+        await at.channel.until()
         del reader
         async with httpx.AsyncClient() as client:
             text = (await client.get(f"http://{at.metrics}/metrics")).text
@@ -123,7 +123,7 @@ async def test_hundreds_that_come_at_once_all_wait_and_are_all_answered(server: 
         at.says()
         url = f"http://{at.http}/v2/models/identity/infer"
         requests = [asyncio.create_task(client.post(url, json=BODY)) for _ in range(count)]
-        await at.told.until(**{"the-identity": count})
+        await at.channel.until(**{"the-identity": count})
         at.says(endpoint(server))
         answers = await asyncio.gather(*requests)
     assert {answer.status_code for answer in answers} == {200}
@@ -133,7 +133,7 @@ async def test_a_server_that_does_not_listen_any_more_is_waited_for(server: Serv
     async with standing() as at:
         at.says(NOWHERE)
         request = asyncio.create_task(post(at, "/v2/models/identity/infer", BODY))
-        await at.told.until(**{"the-identity": 1})
+        await at.channel.until(**{"the-identity": 1})
         at.says(NOWHERE, endpoint(server))
         assert (await request).status_code == 200
 
@@ -161,7 +161,7 @@ async def test_what_is_answered_where_no_server_runs() -> None:
             assert "only a request for inference" in refused.json()["error"]
         at.says()
         first = asyncio.create_task(post(at, "/v2/models/identity/infer", BODY))
-        await at.told.until(**{"the-identity": 1})
+        await at.channel.until(**{"the-identity": 1})
         second = await post(at, "/v2/models/identity/infer", BODY)
         assert second.status_code == 503
         assert "1 requests wait already" in second.json()["error"]
@@ -210,18 +210,18 @@ async def test_ordered_to_end_it_goes_on_with_waiting_requests(server: Server) -
     async with standing("--exit-timeout-secs=60") as at:
         at.says()
         request = asyncio.create_task(post(at, "/v2/models/identity/infer", BODY))
-        await at.told.until(**{"the-identity": 1})
+        await at.channel.until(**{"the-identity": 1})
         at.stop.set()
         at.says(endpoint(server))
         assert (await request).status_code == 200
         await at.running
-        assert at.told.left
+        assert at.channel.left
 
 
 async def test_what_cannot_be_read_changes_nothing(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     async with standing() as at:
         at.says(endpoint(server))
-        at.told.part(0).put_nowait('{"members": [{}]}')
+        at.channel.part(0).put_nowait('{"members": [{}]}')
         while "timeoutSeconds is missing" not in caplog.text:  # noqa: ASYNC110 - a log has no event
             await asyncio.sleep(0.01)
         assert (await post(at, "/v2/models/identity/infer", BODY)).status_code == 200

@@ -1,4 +1,4 @@
-"""An activator of thousands of members: what it is told comes in parts, and counts once all are there."""
+"""An activator of thousands of members: what the operator writes comes in parts, and counts once all are there."""
 
 import asyncio
 
@@ -40,10 +40,10 @@ def by_name(activation: Activation) -> list[ActivatedMember]:
 @given(ACTIVATIONS, st.integers(200, 2000))
 def test_parts_together_are_what_was_written(activation: Activation, most: int) -> None:
     texts, parts = activation_texts(activation, most), Parts()
-    found = [parts.take(number, parse_part(text)) for number, text in enumerate(texts)]
-    assert found[:-1] == [None] * (len(texts) - 1)
-    assert found[-1] is not None
-    assert by_name(found[-1]) == by_name(activation)
+    results = [parts.take(number, parse_part(text)) for number, text in enumerate(texts)]
+    assert results[:-1] == [None] * (len(texts) - 1)
+    assert results[-1] is not None
+    assert by_name(results[-1]) == by_name(activation)
 
 
 def test_ten_thousand_members_fit_and_a_change_of_one_writes_one_part() -> None:
@@ -74,16 +74,16 @@ def test_what_was_read_stands_until_all_parts_of_another_number_are_there() -> N
 
 
 def test_of_more_names_than_fit_those_are_reported_for_which_the_most_wait() -> None:
-    held = {f"{'m' * 240}-{number}": number + 1 for number in range(5 * MAX_REPORTED)}
-    text = queued_text(QueuedRequests("uid", held))
+    queued = {f"{'m' * 240}-{number}": number + 1 for number in range(5 * MAX_REPORTED)}
+    text = queued_text(QueuedRequests("uid", queued))
     assert 3 * len(text.encode()) < FULL
-    told = parse_queued(text).queued
-    assert len(told) == MAX_REPORTED
-    assert min(told.values()) == 4 * MAX_REPORTED + 1
+    reported = parse_queued(text).queued
+    assert len(reported) == MAX_REPORTED
+    assert min(reported.values()) == 4 * MAX_REPORTED + 1
     assert '"leftOut": 4000' in text
 
 
-def known(at: Standing, model: str) -> str:
+def resource_of(at: Standing, model: str) -> str:
     """Return the resource of a model, as the activator knows it."""
     return at.activator._pending.member(model).name
 
@@ -92,18 +92,18 @@ async def test_an_activator_holds_requests_for_ten_thousand_members() -> None:
     async with standing() as at:
         *most, last = activation_texts(many(10_000))
         at.tells(most)
-        await at.told.taken(range(len(most)))
+        await at.channel.taken(range(len(most)))
         with pytest.raises(NotForwardedError, match="nothing is held"):
-            known(at, "model-0")
-        at.told.part(len(most)).put_nowait(last)
-        await at.told.taken([len(most)])
+            resource_of(at, "model-0")
+        at.channel.part(len(most)).put_nowait(last)
+        await at.channel.taken([len(most)])
         for number in (0, 1, 4999, 9999):
-            assert known(at, f"model-{number}") == f"the-model-{number}"
+            assert resource_of(at, f"model-{number}") == f"the-model-{number}"
         at.tells(activation_texts(many(3)))
-        await at.told.taken([0])
-        assert known(at, "model-2") == "the-model-2"
+        await at.channel.taken([0])
+        assert resource_of(at, "model-2") == "the-model-2"
         with pytest.raises(NotForwardedError, match="nothing is held"):
-            known(at, "model-9999")
+            resource_of(at, "model-9999")
 
 
 async def break_off(number: int) -> None:
@@ -111,8 +111,8 @@ async def break_off(number: int) -> None:
     async with standing() as at:
         texts = activation_texts(many(5), 2000)
         at.tells(texts)
-        await at.told.taken(range(len(texts)))
-        at.told.part(number).put_nowait(ZeroDivisionError("a fault"))
+        await at.channel.taken(range(len(texts)))
+        at.channel.part(number).put_nowait(ZeroDivisionError("a fault"))
         await asyncio.wait({at.running}, timeout=30)
 
 

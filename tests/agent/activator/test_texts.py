@@ -20,7 +20,7 @@ from argosy_agent.contract.activation import Endpoint
 
 
 @pytest.mark.parametrize(
-    ("target", "found"),
+    ("target", "parsed"),
     [
         ("/v2/models/m/infer", ParsedPath(RequestKind.QUEUE, "m")),
         ("/v2/models/m/versions/3/infer", ParsedPath(RequestKind.QUEUE, "m")),
@@ -41,8 +41,8 @@ from argosy_agent.contract.activation import Endpoint
         ("*", ParsedPath(RequestKind.OTHER)),
     ],
 )
-def test_what_a_path_asks_for(target: str, found: ParsedPath) -> None:
-    assert parse_target(target) == found
+def test_what_a_path_asks_for(target: str, parsed: ParsedPath) -> None:
+    assert parse_target(target) == parsed
 
 
 @given(st.text())
@@ -99,14 +99,14 @@ def test_messages_of_our_own_are_what_protobuf_reads() -> None:
 
 def test_servers_take_turns_and_one_set_aside_is_tried_a_while_later() -> None:
     a, b = Endpoint("a", 1, 2), Endpoint("b", 1, 2)
-    found = Servers()
-    assert [found.pick((a, b), 0.0) for _ in range(4)] in ([a, b, a, b], [b, a, b, a])
-    found.set_aside(a, 1.0)
-    assert {found.pick((a, b), 1.5) for _ in range(3)} == {b}
-    assert found.pick((a,), 1.5) is None
-    assert found.next_try((a, b)) == 1.0 + ASIDE_S
-    assert found.pick((a,), 1.0 + ASIDE_S) == a
-    assert found.next_try((b,)) is None
+    servers = Servers()
+    assert [servers.pick((a, b), 0.0) for _ in range(4)] in ([a, b, a, b], [b, a, b, a])
+    servers.set_aside(a, 1.0)
+    assert {servers.pick((a, b), 1.5) for _ in range(3)} == {b}
+    assert servers.pick((a,), 1.5) is None
+    assert servers.next_try((a, b)) == 1.0 + ASIDE_S
+    assert servers.pick((a,), 1.0 + ASIDE_S) == a
+    assert servers.next_try((b,)) is None
 
 
 def test_metrics_are_reported_by_their_names_and_kinds() -> None:
@@ -122,9 +122,9 @@ def test_metrics_are_such_as_prometheus_reads() -> None:
     metrics.waited("m", 1000.0)
     metrics.queued({"m": 1})
     metrics.ended("m", "passed")
-    families = {each.name: each.samples for each in text_string_to_metric_families(metrics.text())}
-    held = {sample.labels["model"]: sample.value for sample in families["argosy_activator_held_requests"]}
-    assert held == {'a"\n\\': 0.0, "m": 1.0}
+    families = {family.name: family.samples for family in text_string_to_metric_families(metrics.text())}
+    queued = {sample.labels["model"]: sample.value for sample in families["argosy_activator_held_requests"]}
+    assert queued == {'a"\n\\': 0.0, "m": 1.0}
     (ended,) = families["argosy_activator_requests"]
     assert (ended.labels, ended.value) == ({"model": "m", "outcome": "passed"}, 1.0)
     buckets = {

@@ -146,20 +146,20 @@ def test_what_came_in_vain_is_left_alone_by_the_next_process(tmp_path: Path, sit
     agents, uri = Agents(tmp_path / "cache", 10 * MIB), f"{site.url}/a.tgz"
     with pytest.raises(TooLargeError) as first:
         agents.fetch(uri)
-    requests = len(site.asked)
+    requests = len(site.requests)
     agents.now += 59
     with pytest.raises(TooLargeError) as second:
         agents.fetch(uri)
-    assert (str(second.value), len(site.asked)) == (str(first.value), requests)
+    assert (str(second.value), len(site.requests)) == (str(first.value), requests)
     agents.now += 2
     with pytest.raises(TooLargeError):
         agents.fetch(uri)
-    assert len(site.asked) > requests
+    assert len(site.requests) > requests
     agents.now += 61  # the second pause is longer
-    requests = len(site.asked)
+    requests = len(site.requests)
     with pytest.raises(TooLargeError):
         agents.fetch(uri)
-    assert len(site.asked) == requests
+    assert len(site.requests) == requests
     site.files["/a.tgz"] = archive(tmp_path / "b.tgz", model=b"m").read_bytes()
     agents.now += 60
     assert names(agents.fetch(uri)) == ["model"]

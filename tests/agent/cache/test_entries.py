@@ -27,7 +27,7 @@ def offered(site: Any, **sizes: int) -> dict[str, str]:
     return {name: f"{site.url}/{name}" for name in sizes}
 
 
-def held(cache: Path) -> set[str]:
+def cached(cache: Path) -> set[str]:
     """Return the files of all complete copies."""
     return {path.name for path in cache.glob("remote-*/*")}
 
@@ -41,10 +41,10 @@ def test_the_least_recently_used_goes(site: Any, cache: Path) -> None:
     storage.keep([])
     storage.fetch(urls["a"])  # used again: b is now the older one
     storage.fetch(urls["c"])
-    assert held(cache) == {"a", "c"}
+    assert cached(cache) == {"a", "c"}
     storage.keep([storage.key(urls["a"])])
     storage.fetch(urls["d"])
-    assert held(cache) == {"a", "d"}
+    assert cached(cache) == {"a", "d"}
 
 
 def test_what_cannot_fit_is_refused_and_nothing_goes_for_it(site: Any, cache: Path) -> None:
@@ -56,7 +56,7 @@ def test_what_cannot_fit_is_refused_and_nothing_goes_for_it(site: Any, cache: Pa
     words = "c needs 900 bytes; spec.storage.modelCache.sizeLimit is 1000 bytes and 700 bytes of it is served"
     with pytest.raises(StorageError, match=words):
         storage.fetch(urls["c"])
-    assert held(cache) == {"a", "b"}
+    assert cached(cache) == {"a", "b"}
 
 
 def test_what_is_retained_is_reported_again_though_nothing_changes(
@@ -65,16 +65,16 @@ def test_what_is_retained_is_reported_again_though_nothing_changes(
     urls = offered(site, a=600)
     storage = Storage(cache)
     storage.fetch(urls["a"])
-    kept = [storage.key(urls["a"])]
-    storage.keep(kept)
+    keys = [storage.key(urls["a"])]
+    storage.keep(keys)
     (record,) = cache.glob(".kept-*")
     long_ago = time.time() - 3600
     os.utime(record, (long_ago,) * 2)
-    storage.keep(kept)
+    storage.keep(keys)
     assert record.stat().st_mtime == pytest.approx(long_ago)
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + 2 * REPORT_S)
-    storage.keep(kept)
+    storage.keep(keys)
     assert record.stat().st_mtime > long_ago + 1800
 
 
@@ -88,20 +88,20 @@ def test_what_another_agent_serves_stays(site: Any, cache: Path) -> None:
     for record in cache.glob(".kept-*"):
         os.utime(record, (time.time() - 3600,) * 2)
     other.fetch(urls["b"])
-    assert held(cache) == {"b"}
+    assert cached(cache) == {"b"}
 
 
 def test_threads_that_want_the_same_fetch_it_once(site: Any, cache: Path) -> None:
     urls = offered(site, a=5000)
     storage = Storage(cache)
-    copies: list[Path] = []
-    threads = [threading.Thread(target=lambda: copies.append(storage.fetch(urls["a"]))) for _ in range(5)]
+    fetched: list[Path] = []
+    threads = [threading.Thread(target=lambda: fetched.append(storage.fetch(urls["a"]))) for _ in range(5)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(copies)) == 1
-    assert len(site.asked) == 2
+    assert len(set(fetched)) == 1
+    assert len(site.requests) == 2
 
 
 def test_agents_that_share_a_cache_wait_for_one_another(site: Any, cache: Path) -> None:
@@ -113,17 +113,17 @@ def test_agents_that_share_a_cache_wait_for_one_another(site: Any, cache: Path) 
         go_on.wait(30)
 
     site.before = hold
-    copies: list[Path] = []
-    first = threading.Thread(target=lambda: copies.append(Storage(cache).fetch(urls["a"])))
+    fetched: list[Path] = []
+    first = threading.Thread(target=lambda: fetched.append(Storage(cache).fetch(urls["a"])))
     first.start()
     assert begun.wait(30)
-    second = threading.Thread(target=lambda: copies.append(Storage(cache).fetch(urls["a"])))
+    second = threading.Thread(target=lambda: fetched.append(Storage(cache).fetch(urls["a"])))
     second.start()
     go_on.set()
     for thread in (first, second):
         thread.join()
-    assert len(set(copies)) == 1
-    assert len(site.asked) == 2
+    assert len(set(fetched)) == 1
+    assert len(site.requests) == 2
 
 
 def test_a_killed_agents_copy_is_taken_over(site: Any, cache: Path) -> None:
@@ -137,10 +137,10 @@ def test_a_killed_agents_copy_is_taken_over(site: Any, cache: Path) -> None:
     assert ended.returncode == 9
     (left,) = cache.glob(".partial-*.*")
     assert Owner.parse(left.name.split(".", 2)[2])
-    told: list[int] = []
-    copy = Storage(cache, part=10_000).fetch(urls["a"], progress=lambda done, total: told.append(done))
+    progress: list[int] = []
+    copy = Storage(cache, part=10_000).fetch(urls["a"], progress=lambda done, total: progress.append(done))
     assert (copy / "a").read_bytes() == site.files["/a"]
-    assert told[0] > 0
+    assert progress[0] > 0
     assert {path.name for path in cache.iterdir()} == {copy.name, f".origin-{copy.name}.json"}
 
 
@@ -228,8 +228,8 @@ def test_a_disk_that_really_is_full(site: Any, tmp_path: Path, unsized: bool) ->
     if "mount" in ran.stderr or "unshare" in ran.stderr:
         pytest.skip(f"no file system may be mounted here: {ran.stderr.strip()}")
     assert ran.returncode == 0, ran.stderr
-    said, left = ran.stdout.splitlines()
+    message, left = ran.stdout.splitlines()
     needs = r"\d+\.\d KiB" if unsized else r"24\.0 MiB"  # of a size that the store leaves out, the first bytes of it
-    assert re.search(rf"needs {needs}; the disk of the model cache", said)
-    assert "of which 16.0 MiB stay free, and nothing there may go" in said
+    assert re.search(rf"needs {needs}; the disk of the model cache", message)
+    assert "of which 16.0 MiB stay free, and nothing there may go" in message
     assert left == "[]"

@@ -1,4 +1,4 @@
-"""What a copy came from: told as a digest, and not fetched or stored again where another version's copy has it."""
+"""What a copy came from: reported as a digest, and not fetched or stored again where another version's copy has it."""
 
 import hashlib
 import os
@@ -20,11 +20,11 @@ def test_files_that_did_not_change_are_linked_under_a_new_version(tmp_path: Path
     storage, uri = Storage(tmp_path / "cache"), f"{site.url}/m"
     site.files["/m"] = BODY
     first = storage.fetch(uri, version=1)
-    requests = len(site.asked)
+    requests = len(site.requests)
     second = storage.fetch(uri, version=2)
     assert first != second
     assert os.path.samefile(first / "m", second / "m")
-    assert site.asked[requests:] == [("/m", "bytes=0-0")]
+    assert site.requests[requests:] == [("/m", "bytes=0-0")]
     assert digest(storage, first) == digest(storage, second) != ""
 
 

@@ -131,7 +131,7 @@ def test_a_claim_is_a_folder_below_the_root_of_claims(tmp_path: Path) -> None:
 def website(tmp_path: Path) -> Iterator[str]:
     """Serve `tmp_path/site` over HTTP; yield its URL."""
     (tmp_path / "site").mkdir()
-    handler = partial(QuietHandler, directory=str(tmp_path / "site"))
+    handler = partial(SilentHandler, directory=str(tmp_path / "site"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -140,7 +140,7 @@ def website(tmp_path: Path) -> Iterator[str]:
         thread.join()
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
+class SilentHandler(http.server.SimpleHTTPRequestHandler):
     """Serves files and says nothing."""
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002

@@ -31,7 +31,7 @@ MEMBERS = st.builds(
     st.lists(st.builds(Endpoint, WORDS, PORTS, PORTS), max_size=3).map(tuple),
     st.text(st.characters(exclude_categories=("Cs",))),
 )
-ACTIVATIONS = st.lists(MEMBERS, max_size=4, unique_by=lambda each: each.model).map(tuple).map(Activation)
+ACTIVATIONS = st.lists(MEMBERS, max_size=4, unique_by=lambda member: member.model).map(tuple).map(Activation)
 
 
 @given(ACTIVATIONS)
@@ -41,9 +41,9 @@ def test_what_is_written_is_read_as_it_was(activation: Activation) -> None:
 
 
 @given(st.builds(QueuedRequests, WORDS, st.dictionaries(WORDS, st.integers(1, 10**9), max_size=4)))
-def test_whom_a_pod_holds_is_read_as_it_was(held: QueuedRequests) -> None:
-    assert parse_queued(queued_text(held)) == held
-    assert queued_key(held.pod).startswith(held.pod)
+def test_what_a_pod_has_queued_is_read_as_it_was(queued: QueuedRequests) -> None:
+    assert parse_queued(queued_text(queued)) == queued
+    assert queued_key(queued.pod).startswith(queued.pod)
 
 
 def test_no_request_waits_where_the_count_is_nought() -> None:
@@ -51,8 +51,8 @@ def test_no_request_waits_where_the_count_is_nought() -> None:
 
 
 def member(**fields: Any) -> str:
-    found = {"name": "a", "model": "a", "timeoutSeconds": 60, "endpoints": []} | fields
-    return json.dumps({"members": [found]})
+    entry = {"name": "a", "model": "a", "timeoutSeconds": 60, "endpoints": []} | fields
+    return json.dumps({"members": [entry]})
 
 
 @pytest.mark.parametrize(

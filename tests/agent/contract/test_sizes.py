@@ -1,4 +1,4 @@
-"""How large a server's documents get: bounds that hold whatever is said, and a state that is cut where it must be."""
+"""The size of a server's documents: bounds that hold for any report, and a state that is cut where it must be."""
 
 import json
 from dataclasses import replace
@@ -34,7 +34,7 @@ def bound(model: RenderedModel) -> int:
     return entry_bytes(model.name, model.resource, config, model.versions, model.steps, len(model.gpus))
 
 
-def said(model: RenderedModel, reason: str, digest: str = "") -> tuple[LoadedModel, ...]:
+def reports(model: RenderedModel, reason: str, digest: str = "") -> tuple[LoadedModel, ...]:
     """Return the longest reports of its versions, with this reason."""
     failure, attempts = (FailureKind.DEVICE, 10**9) if reason else (None, 0)
     state = LoadState.UNAVAILABLE if reason else LoadState.READY
@@ -58,7 +58,7 @@ EMPTY = size(state_text(AgentState()))
 @examples(200)
 def test_no_document_has_more_than_its_models_take_at_most(models: list[RenderedModel], ready: bool) -> None:
     reported = ("", DIGEST) if ready else ("r" * (REASON_BYTES - 2), "")
-    entries = tuple(item for model in models for item in said(model, *reported))
+    entries = tuple(item for model in models for item in reports(model, *reported))
     most = sum(map(bound, models))
     assert (
         size(repository_text(RenderedRepository("", tuple(models)))) - size(repository_text(RenderedRepository("")))
@@ -112,7 +112,7 @@ def fitting(models: list[RenderedModel]) -> list[RenderedModel]:
 def test_what_is_placed_on_a_server_fits_whatever_is_reported_of_it(reason: str) -> None:
     models = fitting(fleet(1500))
     assert len(models) > 700
-    entries = tuple(item for model in models for item in said(model, reason, DIGEST))
+    entries = tuple(item for model in models for item in reports(model, reason, DIGEST))
     problem = "y" * LONGEST_REASON
     state = AgentState(
         "u" * 36, True, True, entries, RenderedRepository("p-0", tuple(models)), "f" * 16, problem, 10**10
@@ -135,7 +135,7 @@ def test_what_is_placed_on_a_server_fits_whatever_is_reported_of_it(reason: str)
 
 def test_reasons_are_as_long_as_there_is_space_for() -> None:
     models = fleet(100)
-    entries = tuple(item for model in models for item in said(model, "x" * LONGEST_REASON))
+    entries = tuple(item for model in models for item in reports(model, "x" * LONGEST_REASON))
     text = fitting_text(AgentState(models=entries, applied=RenderedRepository("", tuple(models))))
     assert {len(model.reason) for model in parse_state(text).models} == {LONGEST_REASON}
 
@@ -143,7 +143,7 @@ def test_reasons_are_as_long_as_there_is_space_for() -> None:
 @pytest.mark.parametrize("reason", ["", "x" * 500])
 def test_models_beyond_the_size_are_left_out_and_numbered(reason: str) -> None:
     models = fleet(5000)
-    entries = tuple(item for model in models for item in said(model, reason, DIGEST))
+    entries = tuple(item for model in models for item in reports(model, reason, DIGEST))
     text = fitting_text(AgentState(models=entries, applied=RenderedRepository("p-0", tuple(models))))
     assert DOCUMENT_BYTES * 0.97 < size(text) <= DOCUMENT_BYTES
     reported = parse_state(text)

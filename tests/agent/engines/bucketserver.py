@@ -1,6 +1,6 @@
 """A bucket on loopback that speaks as S3, Google and Azure do as far as engines need it, and can fail as clones do.
 
-The dialect is told by the request. Nothing here checks a signature.
+The dialect is read from the request. Nothing here checks a signature.
 """
 
 import http.server
@@ -20,26 +20,26 @@ CONDITIONS = ("If-None-Match", "x-goog-if-generation-match")
 class Bucket:
     """What stands in it, by key below the bucket's name.
 
-    `condition`: what is done with a put that should only create: `kept`, `ignored`, or `refused` with 501. `room`:
+    `condition`: what is done with a put that should only create: `kept`, `ignored`, or `refused` with 501. `quota`:
     bytes that still go in. `refused` are answers by method, each (status, code). `troubles` are statuses for the next
-    puts; `conflicts`: so many puts that should only create are told that another such one is under way. `asked` is
-    every request: method and path. Who gets a key that begins with `held`, where that is not empty, waits until
-    `released`.
+    puts; `conflicts`: so many puts that should only create are refused as if another one were under way. `requests`
+    is every request: method and path. A read of a key that begins with `blocked`, where that is not empty, waits
+    until `released`.
     """
 
     name: str = "fleet"
     objects: dict[str, bytes] = field(default_factory=dict)
     blocks: dict[tuple[str, str], bytes] = field(default_factory=dict)
     condition: str = "kept"
-    room: int = 10**9
+    quota: int = 10**9
     full: tuple[int, str] = (507, "XMinioStorageFull")
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
     troubles: list[int] = field(default_factory=list)
     conflicts: int = 0
     lose_answers: bool = False
-    held: str = ""
+    blocked: str = ""
     released: threading.Event = field(default_factory=threading.Event)
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     url: str = ""
 
@@ -55,10 +55,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         body = self._body()
         bucket, method = self.bucket, self.command
-        bucket.asked.append((method, self.path))
+        bucket.requests.append((method, self.path))
         _, name, *rest = [*unquote(parts.path).split("/", 2), ""]
         key = rest[0]
-        if bucket.held and method == "GET" and key.startswith(bucket.held):
+        if bucket.blocked and method == "GET" and key.startswith(bucket.blocked):
             bucket.released.wait()
             self.connection.settimeout(2)  # who waited may be gone, and then takes no answer
         with bucket.lock:
@@ -97,16 +97,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif query.get("comp") == "blocklist":
             names = [item.text or "" for item in ElementTree.fromstring(body)]
             self._store(key, b"".join(bucket.blocks.pop((key, name)) for name in names))
-        elif len(body) > bucket.room:
+        elif len(body) > bucket.quota:
             self._say(*bucket.full)
         elif part:
             bucket.blocks[key, part] = body
-            bucket.room -= len(body)
+            bucket.quota -= len(body)
             self._send(201 if "blockid" in query else 200, b"", _headers(body))
         elif any(name in self.headers for name in CONDITIONS) and self._is_refused(key):
             return
         else:
-            bucket.room -= len(body)
+            bucket.quota -= len(body)
             self._store(key, body)
 
     def _is_refused(self, key: str) -> bool:

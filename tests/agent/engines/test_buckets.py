@@ -1,4 +1,4 @@
-"""Buckets as S3's clones, Google and Azure speak: what is written comes back, and each refusal is told in words."""
+"""Buckets as S3's clones, Google and Azure speak: what is written comes back, and each refusal is reported in words."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -106,7 +106,7 @@ def test_a_clone_without_conditions(
 
 
 def test_an_answer_that_was_lost(cloud: Bucket, uri: str, engine: Path, tmp_path: Path) -> None:
-    """The manifest stands, though nobody was told: trying again finds it there, and it is one's own."""
+    """The manifest stands, though its writer has no answer: trying again finds it there, and it is one's own."""
     cloud.lose_answers = True
     store = open_at(uri, tmp_path)
     published = store.publish(KEY, engine, manifest())
@@ -161,7 +161,7 @@ def test_a_refused_removal_is_reported_too(cloud: Bucket, engine: Path, tmp_path
 
 @pytest.mark.parametrize("full", [(507, "XMinioStorageFull"), (403, "QuotaExceeded")])
 def test_a_full_bucket(cloud: Bucket, engine: Path, tmp_path: Path, full: tuple[int, str]) -> None:
-    cloud.room, cloud.full = 100, full
+    cloud.quota, cloud.full = 100, full
     with pytest.raises(FullError, match=r"no more goes in there: make the bucket's quota of spec.storage.engineCache"):
         open_at(URIS["s3"], tmp_path).publish(KEY, engine, manifest())
     assert cloud.objects == {}

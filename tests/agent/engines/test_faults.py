@@ -185,7 +185,7 @@ def test_what_lies_alongside_is_left_alone(store: EngineStore, engine: Path) -> 
 
 
 @contextmanager
-def room(size: int) -> Iterator[None]:
+def size_limit(size: int) -> Iterator[None]:
     """Let the kernel refuse files of more than `size` bytes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -196,7 +196,10 @@ def room(size: int) -> Iterator[None]:
 
 
 def test_a_full_disk(here: EngineStore, engine: Path, tmp_path: Path) -> None:
-    with room(4096), pytest.raises(FullError, match=r"engines.*model.onnx cannot be written: .* larger, or remove"):
+    with (
+        size_limit(4096),
+        pytest.raises(FullError, match=r"engines.*model.onnx cannot be written: .* larger, or remove"),
+    ):
         here.publish(KEY, engine, manifest())
     assert listing(tmp_path / "engines") == {}
     here.publish(KEY, engine, manifest())
@@ -204,7 +207,7 @@ def test_a_full_disk(here: EngineStore, engine: Path, tmp_path: Path) -> None:
 
 def test_a_full_disk_on_the_way_back_is_not_the_stores(here: EngineStore, engine: Path, tmp_path: Path) -> None:
     here.publish(KEY, engine, manifest())
-    with room(4096), pytest.raises(OSError, match="File too large"):
+    with size_limit(4096), pytest.raises(OSError, match="File too large"):
         here.fetch(KEY, tmp_path / "copy")
 
 

@@ -23,7 +23,7 @@ LATER = time.time() + 10**6
 """Everything was written before."""
 KEYS = st.sampled_from([KEY, OTHER])
 HALVES = st.builds(Half, KEYS, st.just(1), st.floats(0, 100))
-HELD = st.builds(
+ENGINES = st.builds(
     StoredEngine,
     key=KEYS,
     manifest=st.none() | st.builds(Manifest, KEYS),
@@ -35,20 +35,20 @@ HELD = st.builds(
 )
 
 
-@given(st.lists(HELD, max_size=5), st.sets(KEYS), st.floats(0, 100))
-def test_nothing_young_and_nothing_used_goes(held: list[StoredEngine], used: set[str], before: float) -> None:
-    found = garbage(held, lambda each: each.key in used, before, 40.0)
-    for each in held:
-        assert not (each.leased_at and each in found.engines)
-        goes = each in found.engines
-        assert not (goes and each.used_at >= before)
-        assert not (goes and each.key in used and not each.broken)
-        assert not (goes and each.problem and not each.broken)
-    assert all(half.changed_at < before for half in found.halves)
-    assert {*found.halves} <= {half for each in held if not each.leased_at for half in each.halves}
-    unknown = garbage(held, None, before, 40.0)
-    assert all(each.broken for each in unknown.engines)
-    assert unknown.halves == found.halves
+@given(st.lists(ENGINES, max_size=5), st.sets(KEYS), st.floats(0, 100))
+def test_nothing_young_and_nothing_used_goes(engines: list[StoredEngine], used: set[str], before: float) -> None:
+    removable = garbage(engines, lambda engine: engine.key in used, before, 40.0)
+    for engine in engines:
+        assert not (engine.leased_at and engine in removable.engines)
+        goes = engine in removable.engines
+        assert not (goes and engine.used_at >= before)
+        assert not (goes and engine.key in used and not engine.broken)
+        assert not (goes and engine.problem and not engine.broken)
+    assert all(half.changed_at < before for half in removable.halves)
+    assert {*removable.halves} <= {half for engine in engines if not engine.leased_at for half in engine.halves}
+    unknown = garbage(engines, None, before, 40.0)
+    assert all(engine.broken for engine in unknown.engines)
+    assert unknown.halves == removable.halves
 
 
 def report(at: str) -> AccuracyReport:
@@ -62,11 +62,11 @@ def test_what_is_retained_alongside_an_engine(store: EngineStore, engine: Path) 
     store.add_accuracy(KEY, report("2026-01-03T00:00:00Z"))
     store.add_accuracy(KEY, report("2026-01-02T00:00:00Z"))
     store._sink.replace(f"{KEY}/accuracy/torn.json", b"{")
-    (held,) = store.inventory()
-    assert held.requests == (without_credentials(REQUEST),)
-    assert [each.at for each in held.accuracies] == ["2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"]
-    assert abs(held.used_at - time.time()) < 100
-    assert (held.problem, held.halves) == ("", ())
+    (engine,) = store.inventory()
+    assert engine.requests == (without_credentials(REQUEST),)
+    assert [report.at for report in engine.accuracies] == ["2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"]
+    assert abs(engine.used_at - time.time()) < 100
+    assert (engine.problem, engine.halves) == ("", ())
 
 
 def left_behind(store: EngineStore, engine: Path) -> None:
@@ -83,19 +83,19 @@ def left_behind(store: EngineStore, engine: Path) -> None:
 
 def test_what_goes(store: EngineStore, engine: Path) -> None:
     left_behind(store, engine)
-    is_used: Callable[[StoredEngine], bool] = lambda held: held.key == KEY  # noqa: E731
+    is_used: Callable[[StoredEngine], bool] = lambda engine: engine.key == KEY  # noqa: E731
     assert list(store.collect(is_used, time.time() - 10**6)) == []
     would = list(store.collect(is_used, LATER, remove=False))
     gone = list(store.collect(is_used, LATER))
     assert gone == would
-    assert {each.path if isinstance(each, Half) else each.key for each in gone} == {
+    assert {removed.path if isinstance(removed, Half) else removed.key for removed in gone} == {
         OTHER,
         "b" * 32,
         f"{'c' * 32}/phases",
         f"{KEY}/{'1' * 16}",
     }
     assert store.lookup(KEY) is not None
-    assert [each.key for each in store.list()] == [KEY]
+    assert [engine.key for engine in store.list()] == [KEY]
     assert store._sink.read("theirs/model.onnx") == store._sink.read(f"{KEY}/notes.txt") == b"theirs"
     assert list(store.collect(is_used, LATER)) == []
 
@@ -105,11 +105,11 @@ def test_what_a_running_build_has_written_stays_however_old_it_is(store: EngineS
     with store.leased(key):
         left_behind(store, engine)
         store._sink.replace(f"{key}/{'1' * 16}/model.onnx", b"half")
-        gone = list(store.collect(lambda held: True, LATER))
-        assert not any(isinstance(each, Half) and each.path.startswith(key) for each in gone)
+        gone = list(store.collect(lambda engine: True, LATER))
+        assert not any(isinstance(removed, Half) and removed.path.startswith(key) for removed in gone)
         assert store.load_phase(key, "convert", engine.parent / "again")
-    gone = list(store.collect(lambda held: True, LATER))
-    assert {each.path for each in gone if isinstance(each, Half)} == {f"{key}/phases", f"{key}/{'1' * 16}"}
+    gone = list(store.collect(lambda engine: True, LATER))
+    assert {removed.path for removed in gone if isinstance(removed, Half)} == {f"{key}/phases", f"{key}/{'1' * 16}"}
 
 
 def test_a_lease_is_renewed_and_that_of_a_killed_build_expires(here: EngineStore, tmp_path: Path) -> None:
@@ -128,13 +128,13 @@ def test_a_lease_is_renewed_and_that_of_a_killed_build_expires(here: EngineStore
     assert list(here.collect(None, LATER)) == []
     for path in (tmp_path / "engines" / KEY).rglob("*"):
         os.utime(path, (1000, 1000))
-    assert [each.path for each in here.collect(None, LATER) if isinstance(each, Half)] == [f"{KEY}/leases"]
+    assert [removed.path for removed in here.collect(None, LATER) if isinstance(removed, Half)] == [f"{KEY}/leases"]
 
 
 def test_what_builds_share_stays(store: EngineStore, engine: Path, tmp_path: Path) -> None:
     store.save_phase(KEY, SHARED, engine)
     store.save_phase(OTHER, "convert", engine)
-    assert [each.path for each in store.collect(None, LATER) if isinstance(each, Half)] == [f"{OTHER}/phases"]
+    assert [removed.path for removed in store.collect(None, LATER) if isinstance(removed, Half)] == [f"{OTHER}/phases"]
     assert store.load_phase(KEY, SHARED, tmp_path / "again")
 
 
@@ -150,14 +150,14 @@ def test_a_store_that_takes_no_lease_ends_no_build(here: EngineStore, monkeypatc
 def test_without_knowing_who_uses_what_only_what_is_broken_goes(store: EngineStore, engine: Path) -> None:
     left_behind(store, engine)
     list(store.collect(None, LATER))
-    assert {each.key for each in store.list()} == {KEY, OTHER}
+    assert {engine.key for engine in store.list()} == {KEY, OTHER}
 
 
 def test_what_a_newer_release_wrote_stays(store: EngineStore) -> None:
     store._sink.replace(f"{KEY}/manifest.json", b'{"format": 99}')
-    (held,) = store.inventory()
-    assert "which a newer release of Argosy wrote: update this one" in held.problem
-    assert list(store.collect(lambda each: False, LATER)) == []
+    (engine,) = store.inventory()
+    assert "which a newer release of Argosy wrote: update this one" in engine.problem
+    assert list(store.collect(lambda engine: False, LATER)) == []
     assert store._sink.read(f"{KEY}/manifest.json") is not None
 
 
@@ -165,9 +165,9 @@ def test_a_request_counts_as_use(here: EngineStore, engine: Path, tmp_path: Path
     here.publish(KEY, engine, manifest())
     for path in (tmp_path / "engines").rglob("*"):
         os.utime(path, (1000, 1000))
-    assert [each.used_at for each in here.inventory()] == [1000]
+    assert [engine.used_at for engine in here.inventory()] == [1000]
     here.add_request(KEY, REQUEST)
-    assert list(here.collect(lambda each: False, time.time() - 100)) == []
+    assert list(here.collect(lambda engine: False, time.time() - 100)) == []
 
 
 def test_what_a_killed_writer_left(here: EngineStore, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_scheme_that_cannot_be_written_to(tmp_path: Path) -> None:
 
 
 def test_the_longest_names(store: EngineStore, tmp_path: Path) -> None:
-    """255 bytes, which leave no room for a longer one beside."""
+    """255 bytes, which leave no space for a longer name next to it."""
     files = {"é" * 127 + "x": b"1", f"sub/{'n' * 255}": b"2"}
     store.publish(KEY, write(tmp_path / "long", files), manifest())
     store.fetch(KEY, tmp_path / "copy")

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from e2e.cluster import Cluster
 from tests.acceptance.running import wait_for
-from tests.agent.running import Pod, folder_of, model, said
+from tests.agent.running import Pod, folder_of, model, report_of
 
 from argosy_agent.contract import LoadState, RenderedRepository
 from argosy_agent.contract.documents import (
@@ -151,13 +151,13 @@ async def test_the_state_is_written_alongside_the_operators_fields(cluster: Clus
     await asyncio.to_thread(create_state, cluster)
     await sink.write("one")
     await asyncio.to_thread(create_state, cluster)
-    found = await asyncio.to_thread(cluster.read, "configmap", "-n", NAMESPACE, STATE.name)
-    assert found["data"] == {STATE_KEY: "one"}
-    owners = {entry["manager"]: entry["fieldsV1"] for entry in found["metadata"]["managedFields"]}
+    written = await asyncio.to_thread(cluster.read, "configmap", "-n", NAMESPACE, STATE.name)
+    assert written["data"] == {STATE_KEY: "one"}
+    owners = {entry["manager"]: entry["fieldsV1"] for entry in written["metadata"]["managedFields"]}
     assert owners["argosy-agent"] == {"f:data": {".": {}, f"f:{STATE_KEY}": {}}}
     await sink.write("one")
     again = await asyncio.to_thread(cluster.read, "configmap", "-n", NAMESPACE, STATE.name)
-    assert again["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
+    assert again["metadata"]["resourceVersion"] == written["metadata"]["resourceVersion"]
 
 
 async def test_several_write_side_by_side_and_an_empty_text_goes_with_its_key(cluster: Cluster, tmp_path: Path) -> None:
@@ -167,8 +167,8 @@ async def test_several_write_side_by_side_and_an_empty_text_goes_with_its_key(cl
     await one.write("1")
     await other.write("2")
     await one.write("")
-    found = await asyncio.to_thread(cluster.read, "configmap", "-n", NAMESPACE, STATE.name)
-    assert found["data"] == {"other.json": "2"}
+    written = await asyncio.to_thread(cluster.read, "configmap", "-n", NAMESPACE, STATE.name)
+    assert written["data"] == {"other.json": "2"}
 
 
 async def test_a_missing_role_is_named_and_its_coming_is_noticed(
@@ -210,8 +210,8 @@ async def test_an_api_server_that_stops_and_starts_costs_nothing(
             text = await texts.get()
         assert text == "after"
     await sink.write("up")
-    told = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
-    assert len(told) == len(set(told))
+    warnings = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(warnings) == len(set(warnings))
 
 
 def test_an_agent_goes_on_without_the_api_server_and_catches_up(
@@ -220,7 +220,7 @@ def test_an_agent_goes_on_without_the_api_server_and_catches_up(
     api = urlsplit(credentials(cluster, tmp_path / "account").url)
     pod = Pod(
         tmp_path,
-        exchange=(f"--configmap={DESIRED}", f"--state={STATE}", f"--credentials={tmp_path / 'account'}"),
+        sources=(f"--configmap={DESIRED}", f"--state={STATE}", f"--credentials={tmp_path / 'account'}"),
         variables={"KUBERNETES_SERVICE_HOST": str(api.hostname), "KUBERNETES_SERVICE_PORT": str(api.port)},
     )
     (pod.folder / "repository").mkdir(parents=True)
@@ -232,12 +232,12 @@ def test_an_agent_goes_on_without_the_api_server_and_catches_up(
     def until(name: str) -> AgentState:
         """Wait for the state in which a model is ready."""
 
-        def found() -> AgentState | None:
+        def reached() -> AgentState | None:
             data = cluster.read("configmap", "-n", NAMESPACE, STATE.name).get("data") or {}
             state = parse_state(data[STATE_KEY]) if data else None
-            return state if state and said(state, name, 1).state is LoadState.READY else None
+            return state if state and report_of(state, name, 1).state is LoadState.READY else None
 
-        result: AgentState = wait_for(found, lambda: pod.log)
+        result: AgentState = wait_for(reached, lambda: pod.log)
         return result
 
     try:
@@ -250,7 +250,7 @@ def test_an_agent_goes_on_without_the_api_server_and_catches_up(
         try:
             assert pod.infer("one", 1.0) == 2.0
             pod.kill_worker()
-            # the server loses the model while nobody can say what is desired: the agent remembers
+            # the server loses the model while the desired state cannot be read: the agent remembers it
             assert httpx.post(f"{pod.url}/v2/repository/models/one/unload", json={}).is_success
             wait_for(lambda: pod.loads("one") == 2, lambda: pod.log)
             wait_for(lambda: httpx.get(f"{pod.url}/v2/models/one/ready").is_success, lambda: pod.log)

@@ -25,7 +25,7 @@ def with_device_errors() -> LoadedModel:
     return LoadedModel("m", 1, LoadState.UNAVAILABLE, reason, FailureKind.DEVICE)
 
 
-def said(bench: Bench, monkeypatch: pytest.MonkeyPatch, *result: LoadedModel) -> None:
+def report(bench: Bench, monkeypatch: pytest.MonkeyPatch, *result: LoadedModel) -> None:
     """Let the server's index report this from now on."""
 
     async def index(fake: FakeControl) -> tuple[LoadedModel, ...]:
@@ -61,7 +61,7 @@ async def test_what_crashes_is_reported_and_not_loaded_again(
 ) -> None:
     model = bench.model("m", v1=bench.source("a", "one"))
     await bench.settle(model)
-    said(bench, monkeypatch, message)
+    report(bench, monkeypatch, message)
     for _ in range(3):
         await bench.settle(model)
         bench.now += 100.0
@@ -73,7 +73,7 @@ async def test_what_crashes_is_reported_and_not_loaded_again(
 async def test_another_version_is_loaded_where_one_crashes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     first = bench.source("a", "one")
     await bench.settle(bench.model("m", v1=first))
-    said(bench, monkeypatch, crashing(LoadState.UNAVAILABLE))
+    report(bench, monkeypatch, crashing(LoadState.UNAVAILABLE))
     await bench.settle(bench.model("m", v2=bench.source("b", "two")))
     assert bench.fake.loaded == {"m": {2: "two"}}
 

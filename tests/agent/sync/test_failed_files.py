@@ -1,4 +1,4 @@
-"""Files that cannot be had, or are wrong: told with the step and no password, and tried again."""
+"""Files that cannot be had, or are wrong: reported with the step and no password, and tried again."""
 
 import errno
 import shutil

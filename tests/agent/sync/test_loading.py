@@ -55,11 +55,11 @@ async def test_nothing_is_loaded_twice(bench: Bench) -> None:
 async def test_many_loads_are_not_as_many_questions_for_the_full_index(bench: Bench) -> None:
     models = [bench.model(f"m{n}", v1=bench.source(f"m{n}", str(n))) for n in range(20)]
     await bench.settle(*models)
-    assert bench.fake.asked["index"] == 1
+    assert bench.fake.queries["index"] == 1
     assert set(bench.states().values()) == {LoadState.READY}
     await bench.settle(models[0])
     assert bench.fake.loaded == {"m0": {1: "0"}}
-    assert bench.fake.asked["index"] <= 4
+    assert bench.fake.queries["index"] <= 4
 
 
 async def test_changed_files_of_the_same_version_are_loaded(bench: Bench) -> None:

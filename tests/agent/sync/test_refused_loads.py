@@ -1,4 +1,4 @@
-"""A server refuses files: what served goes on, the reason is told, and the load is tried again."""
+"""A server refuses files: what served goes on, the reason is reported, and the load is tried again."""
 
 import shutil
 

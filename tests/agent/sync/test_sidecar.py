@@ -1,4 +1,4 @@
-"""The loop beside a server, against a fake one: latch, record, kept copies, and what wakes it."""
+"""An agent's loop against a fake server: latch, record, retained copies, and what wakes it."""
 
 import asyncio
 import json
@@ -48,11 +48,11 @@ class Offers:
 class Storing(Storage):
     """A storage that remembers what it was to keep."""
 
-    kept: set[str] = set()  # noqa: RUF012
+    retained: set[str] = set()  # noqa: RUF012
 
     def keep(self, keys: Any) -> None:
         """Remember and keep."""
-        self.kept = set(keys)
+        self.retained = set(keys)
         super().keep(keys)
 
 
@@ -177,11 +177,11 @@ async def test_what_was_recorded_of_another_pod_is_nothing(bench: Bench, fake: A
 async def test_cached_models_that_are_served_are_retained(bench: Bench) -> None:
     bench.sidecar._take(bench.want(bench.model("m")))
     await bench.rounds()
-    assert bench.storage.kept == bench.agent.ledger.cache_keys() != set()
-    assert {path.name for path in bench.storage._folder.glob("file-*")} == bench.storage.kept
+    assert bench.storage.retained == bench.agent.ledger.cache_keys() != set()
+    assert {path.name for path in bench.storage._folder.glob("file-*")} == bench.storage.retained
     bench.sidecar._take(bench.want())
     await bench.rounds()
-    assert bench.storage.kept == set()
+    assert bench.storage.retained == set()
 
 
 async def test_a_very_long_reason_is_cut(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

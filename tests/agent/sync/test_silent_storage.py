@@ -1,4 +1,4 @@
-"""A file system that hangs holds up its own models: others are loaded and told of, and its own say why they wait."""
+"""A file system that hangs holds up its own models, which report why they wait; others are loaded and reported."""
 
 import asyncio
 import threading
@@ -90,11 +90,11 @@ async def test_a_claim_that_cannot_be_looked_through_holds_up_no_other_model(ben
     assert hung_keys.most == 1
     bench.now = SILENT_S
     await bench.converge(RenderedRepository("server", models))
-    told = {each.model: each for each in bench.agent.ledger.loaded()}
-    assert (told["hung0"].state, told["hung0"].failure) == (LoadState.UNAVAILABLE, FailureKind.DOWNLOAD)
-    assert {told[each.name].reason for each in hung} == {unanswered("pvc://nfs", SILENT_S)}
-    assert "pvc://nfs: the storage does not answer for 30 s" in told["hung0"].reason
-    assert all(bench.agent.ledger.has_been_tried(each.name) for each in hung)
+    reported = {model.model: model for model in bench.agent.ledger.loaded()}
+    assert (reported["hung0"].state, reported["hung0"].failure) == (LoadState.UNAVAILABLE, FailureKind.DOWNLOAD)
+    assert {reported[model.name].reason for model in hung} == {unanswered("pvc://nfs", SILENT_S)}
+    assert "pvc://nfs: the storage does not answer for 30 s" in reported["hung0"].reason
+    assert all(bench.agent.ledger.has_been_tried(model.name) for model in hung)
     hung_keys.go.set()
     await rounds_until(bench, lambda: len(bench.fake.loaded) == 22, *models)
     assert bench.agent.ledger.silent == {}
@@ -108,7 +108,7 @@ async def test_files_that_cannot_be_read_give_their_turns_to_others(bench: Bench
     bench.now = SILENT_S
     await rounds_until(bench, lambda: bench.fake.loaded, *models)
     assert bench.fake.loaded == {"zoo": {1: "one"}}
-    assert bench.agent.ledger.silent == dict.fromkeys([each.name for each in hung], unanswered("pvc://nfs", SILENT_S))
+    assert bench.agent.ledger.silent == dict.fromkeys([model.name for model in hung], unanswered("pvc://nfs", SILENT_S))
     assert hung_fetches.most == FETCHES_AT_ONCE
     hung_fetches.go.set()
     await rounds_until(bench, lambda: len(bench.fake.loaded) == len(models), *models)
@@ -139,17 +139,17 @@ async def test_what_is_served_stays_as_it_is_while_its_storage_hangs(bench: Benc
 
 
 async def test_a_fetch_that_has_all_its_bytes_is_not_silent(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, go = threading.Event(), threading.Event()
+    unpacked, go = threading.Event(), threading.Event()
 
     def unpack(storage: Storage, uri: str, digest: str, progress: Any, *rest: Any) -> Path:
         progress(10, 10)
-        whole.set()
+        unpacked.set()
         assert go.wait(60)
         return bench.root / "sources" / "a"
 
     monkeypatch.setattr(Storage, "fetch", unpack)
     model = bench.model("m", v1=bench.source("a", "one"))
-    await rounds_until(bench, whole.is_set, model)
+    await rounds_until(bench, unpacked.is_set, model)
     bench.now = 10 * SILENT_S
     await bench.converge(RenderedRepository("server", (model,)))
     assert bench.agent.ledger.silent == {}
@@ -162,7 +162,7 @@ async def test_a_cache_whose_disk_hangs_ends_no_round(
 ) -> None:
     bench, go = LoopBench(tmp_path, fake), threading.Event()
 
-    def hang(storage: Storage, wanted: object) -> None:
+    def hang(storage: Storage, keys: object) -> None:
         assert go.wait(60)
 
     monkeypatch.setattr(type(bench.storage), "keep", hang)
@@ -179,12 +179,12 @@ async def test_a_cache_whose_disk_hangs_ends_no_round(
 
 
 async def test_a_cache_whose_disk_hangs_is_named(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    inside, go, whole = threading.Event(), threading.Event(), Storage.cached
+    inside, go, cached = threading.Event(), threading.Event(), Storage.cached
 
     def hang(storage: Storage, key: str) -> Path | None:
         inside.set()
         assert go.wait(60)
-        return whole(storage, key)
+        return cached(storage, key)
 
     monkeypatch.setattr(Storage, "cached", hang)
     model = bench.model("m", v1=bench.source("a", "one"))

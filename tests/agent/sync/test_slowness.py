@@ -66,7 +66,7 @@ async def test_downloads_that_take_long_hold_up_no_round(bench: Bench, monkeypat
 
 
 @pytest.fixture
-def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+def slow_fetches(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Yield an event for which fetches of sources called `big…` wait."""
     go, fetch = threading.Event(), Storage.fetch
 
@@ -79,7 +79,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     go.set()
 
 
-async def test_long_downloads_delay_no_model_that_is_cached(bench: Bench, held_up: threading.Event) -> None:
+async def test_long_downloads_delay_no_model_that_is_cached(bench: Bench, slow_fetches: threading.Event) -> None:
     good = bench.model("good", v1=bench.source("a", "one"))
     await bench.settle(good)
     shutil.rmtree(bench.root / "server")
@@ -89,11 +89,11 @@ async def test_long_downloads_delay_no_model_that_is_cached(bench: Bench, held_u
     await bench.agent.observe()
     await bench.converge(RenderedRepository("server", (*big, good)))
     await until(lambda: "good" in bench.fake.loaded)
-    held_up.set()
+    slow_fetches.set()
     await until(lambda: not bench.agent.busy)
 
 
-async def test_a_suspect_waits_for_loads_and_not_for_downloads(bench: Bench, held_up: threading.Event) -> None:
+async def test_a_suspect_waits_for_loads_and_not_for_downloads(bench: Bench, slow_fetches: threading.Event) -> None:
     suspect, big = bench.model("suspect", v1=bench.source("a", "one")), bench.model("big", v1=bench.source("big", "x"))
     bench.fake.gone = True
     await bench.settle(suspect)
@@ -103,7 +103,7 @@ async def test_a_suspect_waits_for_loads_and_not_for_downloads(bench: Bench, hel
     await bench.converge(RenderedRepository("server", (big, suspect)))
     await until(lambda: "suspect" in bench.fake.loaded)
     assert bench.agent.busy
-    held_up.set()
+    slow_fetches.set()
     await until(lambda: not bench.agent.busy)
 
 

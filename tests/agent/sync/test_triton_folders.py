@@ -52,7 +52,7 @@ async def test_its_values_are_defaults_and_the_plan_decides_what_is_its_own(benc
     config = served(bench)
     assert (config.name, config.backend, config.platform) == ("m", "onnxruntime", "")
     assert (config.max_batch_size, config.dynamic_batching.max_queue_delay_microseconds) == (8, 50)
-    assert [each.kind for each in config.instance_group] == [config.instance_group[0].KIND_CPU]
+    assert [group.kind for group in config.instance_group] == [config.instance_group[0].KIND_CPU]
     assert list(config.version_policy.specific.versions) == [1]
     assert {key: value.string_value for key, value in config.parameters.items()} == {"A": "manifest", "B": "file"}
     assert (config.input[0].name, config.output[0].label_filename) == ("X", "labels.txt")
@@ -74,13 +74,13 @@ async def test_a_changed_manifest_keeps_the_defaults_when_the_copy_is_gone(bench
     assert (config.default_model_filename, config.max_batch_size) == ("weights", 8)
 
 
-@pytest.mark.parametrize(("there", "wanted", "found"), [((1, 2), 2, "v2"), ((1, 2), 1, "v1"), ((1,), 7, "v1")])
+@pytest.mark.parametrize(("there", "declared", "content"), [((1, 2), 2, "v2"), ((1, 2), 1, "v1"), ((1,), 7, "v1")])
 def test_the_folder_of_the_declared_version_is_taken_or_the_only_one(
-    tmp_path: Path, there: tuple[int, ...], wanted: int, found: str
+    tmp_path: Path, there: tuple[int, ...], declared: int, content: str
 ) -> None:
     source = triton(tmp_path / "theirs", *there)
-    write_model(RenderedModel("m", RENDERED, {wanted: source}), {wanted: tmp_path / "theirs"}, tmp_path / "m")
-    assert (tmp_path / "m" / str(wanted) / "weights").read_text() == found
+    write_model(RenderedModel("m", RENDERED, {declared: source}), {declared: tmp_path / "theirs"}, tmp_path / "m")
+    assert (tmp_path / "m" / str(declared) / "weights").read_text() == content
 
 
 def failing(path: Path, source: VersionSource, version: int = 1) -> str:
@@ -91,16 +91,16 @@ def failing(path: Path, source: VersionSource, version: int = 1) -> str:
 
 
 def test_what_cannot_be_chosen_names_what_is_there(tmp_path: Path) -> None:
-    said = failing(tmp_path, triton(tmp_path / "theirs", 1, 2), version=3)
-    assert "holds the versions 1, 2 of a model and none that is 3" in said
-    assert f"such as file://{tmp_path}/theirs/2" in said
+    message = failing(tmp_path, triton(tmp_path / "theirs", 1, 2), version=3)
+    assert "holds the versions 1, 2 of a model and none that is 3" in message
+    assert f"such as file://{tmp_path}/theirs/2" in message
 
 
 def test_a_repository_of_models_is_refused_by_what_to_name(tmp_path: Path) -> None:
     triton(tmp_path / "theirs" / "add", 1)
     triton(tmp_path / "theirs" / "sub", 1)
-    said = failing(tmp_path, VersionSource((tmp_path / "theirs").as_uri()))
-    assert f"is a repository of the models add, sub: name one of them, such as file://{tmp_path}/theirs/add" in said
+    message = failing(tmp_path, VersionSource((tmp_path / "theirs").as_uri()))
+    assert f"is a repository of the models add, sub: name one of them, such as file://{tmp_path}/theirs/add" in message
 
 
 def test_an_ensemble_of_tritons_and_a_broken_configuration_are_refused(tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ def test_an_ensemble_of_tritons_and_a_broken_configuration_are_refused(tmp_path:
     assert "declare an Ensemble for it" in failing(tmp_path, triton(tmp_path / "theirs", 1, config=config))
     (tmp_path / "theirs" / "config.pbtxt").write_text("nam: 1")
     (tmp_path / "m").rename(tmp_path / "former")
-    said = failing(tmp_path, VersionSource((tmp_path / "theirs").as_uri()))
-    assert "config.pbtxt is no model's configuration: 1:1" in said
+    message = failing(tmp_path, VersionSource((tmp_path / "theirs").as_uri()))
+    assert "config.pbtxt is no model's configuration: 1:1" in message
 
 
 def test_numbered_folders_of_a_models_own_stay_in_its_version(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A model leaves a server once nobody asks for it any more: times and counts are the test's."""
+"""A model leaves a server once no client asks for it any more: times and counts are the test's."""
 
 import asyncio
 from collections.abc import Callable
@@ -37,14 +37,14 @@ class Waiting:
     async def run(
         self,
         period: IdlePeriod = PERIOD,
-        asked: Callable[[float], None] = lambda now: None,
+        on_look: Callable[[float], None] = lambda now: None,
         leaves: Callable[[], bool] = lambda: True,
     ) -> float:
-        """Return how long it waits; `asked` gets the time before each look."""
+        """Return how long it waits; `on_look` gets the time before each look."""
 
         def clock() -> float:
             now, self.now = self.now, self.now + self.step_s
-            asked(self.now)
+            on_look(self.now)
             return now
 
         await UntilIdle(self.fake, period, clock, lambda: WALL_S).wait("m", frozenset((1, 2)), leaves)
@@ -75,19 +75,19 @@ async def test_what_no_one_asks_for_goes_at_once(waiting: Waiting, tallies: list
 
 
 async def test_requests_restart_the_period(waiting: Waiting) -> None:
-    def asked(now: float) -> None:
+    def request(now: float) -> None:
         waiting.fake.tallies = [tally(1, requests=int(min(now, 20.0)))]
 
     waiting.fake.tallies = [tally(1, requests=0)]
-    assert await waiting.run(asked=asked) == 25.0
+    assert await waiting.run(on_look=request) == 25.0
 
 
 async def test_endless_requests_end_at_the_limit(waiting: Waiting) -> None:
-    def asked(now: float) -> None:
+    def request(now: float) -> None:
         waiting.fake.tallies = [tally(1, requests=int(now))]
 
     waiting.fake.tallies = [tally(1, requests=0)]
-    assert await waiting.run(asked=asked) == 60.0
+    assert await waiting.run(on_look=request) == 60.0
 
 
 async def test_a_model_of_a_slow_server_counts_as_used(waiting: Waiting) -> None:
@@ -159,7 +159,7 @@ def bench(tmp_path: Path, fake: FakeControl, monkeypatch: pytest.MonkeyPatch) ->
     return Bench(tmp_path, fake)
 
 
-def just_asked(version: int) -> Tally:
+def just_requested(version: int) -> Tally:
     """Return the tally of a version whose last request is in the future: it stays recent."""
     return Tally("m", version, 1, 0, 0, 0, 2**52)
 
@@ -167,7 +167,7 @@ def just_asked(version: int) -> Tally:
 async def test_a_model_is_unloaded_once_it_is_idle(bench: Bench) -> None:
     await bench.want(bench.model(1))
     await bench.ended()
-    bench.fake.tallies = [just_asked(1)]
+    bench.fake.tallies = [just_requested(1)]
     await bench.want()
     await bench.looked()
     bench.now = 4.9
@@ -182,7 +182,7 @@ async def test_a_model_is_unloaded_once_it_is_idle(bench: Bench) -> None:
 async def test_a_model_that_is_desired_again_was_never_unloaded(bench: Bench) -> None:
     await bench.want(bench.model(1))
     await bench.ended()
-    bench.fake.tallies = [just_asked(1)]
+    bench.fake.tallies = [just_requested(1)]
     await bench.want()
     await bench.looked()
     await bench.want(bench.model(1))
@@ -194,7 +194,7 @@ async def test_a_model_that_is_desired_again_was_never_unloaded(bench: Bench) ->
 async def test_a_version_that_goes_is_served_until_it_is_idle(bench: Bench) -> None:
     await bench.want(bench.model(1, 2))
     await bench.ended()
-    bench.fake.tallies = [just_asked(1), just_asked(2)]
+    bench.fake.tallies = [just_requested(1), just_requested(2)]
     await bench.want(bench.model(2))
     await bench.looked()
     assert set(bench.fake.loaded["m"]) == {1, 2}
@@ -206,7 +206,7 @@ async def test_a_version_that_goes_is_served_until_it_is_idle(bench: Bench) -> N
 async def test_a_new_version_waits_for_no_one(bench: Bench) -> None:
     await bench.want(bench.model(1))
     await bench.ended()
-    bench.fake.tallies = [just_asked(1)]
+    bench.fake.tallies = [just_requested(1)]
     await bench.want(bench.model(2))
     await bench.ended()
     assert set(bench.fake.loaded["m"]) == {2}
@@ -215,7 +215,7 @@ async def test_a_new_version_waits_for_no_one(bench: Bench) -> None:
 async def test_a_version_that_is_desired_again_never_went(bench: Bench) -> None:
     await bench.want(bench.model(1, 2))
     await bench.ended()
-    bench.fake.tallies = [just_asked(1), just_asked(2)]
+    bench.fake.tallies = [just_requested(1), just_requested(2)]
     await bench.want(bench.model(2))
     await bench.looked()
     await bench.want(bench.model(1, 2))

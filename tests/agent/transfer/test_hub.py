@@ -50,7 +50,7 @@ def test_a_model_by_its_revision(hub: Any, storage: Storage) -> None:
     copy = storage.fetch("hf://org/model@v1.0")
     assert names(copy) == {"config.json", "weights.safetensors", "onnx/model.onnx"}
     assert (copy / "weights.safetensors").read_bytes() == WEIGHTS
-    requests = [headers for (path, _), headers in zip(hub.asked, hub.headers, strict=True) if "/model" in path]
+    requests = [headers for (path, _), headers in zip(hub.requests, hub.headers, strict=True) if "/model" in path]
     sent = {value for headers in requests for name, value in headers.items() if name.lower() == "authorization"}
     assert sent == {"Bearer hf_secret"}
 

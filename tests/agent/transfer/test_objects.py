@@ -121,7 +121,7 @@ def test_refusals(site: Any, storage: Storage, monkeypatch: pytest.MonkeyPatch, 
     site.refused = {"/models": status}
     with pytest.raises(StorageError, match=f"s3://models/m: the server answered {words}"):
         storage.fetch("s3://models/m")
-    assert len(site.asked) == (4 if status == 500 else 1)
+    assert len(site.requests) == (4 if status == 500 else 1)
 
 
 def test_errors_of_the_server_pass(bucket: S3, site: Any, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,7 +311,7 @@ def test_azure_and_google_by_a_models_own_secret(
     storage = Storage(cache, named_secrets=tmp_path)
     assert listing(storage.fetch("az://models/m", secret="team")) == {"config": b"{}", "sub/weights": BODY}
     assert set(authorizations(site)) == {""}
-    assert all("sig=mine" in path for path, _ in site.asked)
+    assert all("sig=mine" in path for path, _ in site.requests)
     google(site, monkeypatch)
     monkeypatch.delenv("GOOGLE_SKIP_SIGNATURE")
     monkeypatch.delenv("STORAGE_EMULATOR_HOST")

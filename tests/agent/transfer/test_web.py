@@ -24,7 +24,7 @@ def test_a_large_file_is_read_in_parts_at_once(site, storage: Storage) -> None:
     assert reported[0] == (0, len(BODY))
     assert reported[-1] == (len(BODY), len(BODY))
     assert [done for done, _ in reported] == sorted(done for done, _ in reported)
-    assert len({requested for _, requested in site.asked}) == 1 + -(-len(BODY) // 1000)
+    assert len({requested for _, requested in site.requests}) == 1 + -(-len(BODY) // 1000)
 
 
 def test_a_cut_connection_is_taken_up_where_it_was(site, cache: Path) -> None:
@@ -32,7 +32,7 @@ def test_a_cut_connection_is_taken_up_where_it_was(site, cache: Path) -> None:
     site.cuts = [10, 0, 999, 500]
     full = Storage(cache, retry=QUICK, part=len(BODY))
     assert (full.fetch(f"{site.url}/m") / "m").read_bytes() == BODY
-    describing, *reading = [int(requested[6:].partition("-")[0]) for _, requested in site.asked]
+    describing, *reading = [int(requested[6:].partition("-")[0]) for _, requested in site.requests]
     assert (describing, reading) == (0, [0, 10, 10, 1009, 1509])
 
 
@@ -54,7 +54,7 @@ def test_what_does_not_pass_is_reported_with_its_status(site, storage: Storage) 
     site.refused = {"/500": 500}
     with pytest.raises(StorageError, match=r"/500: the server answered 500 Internal Server Error, 4 times in a row"):
         storage.fetch(f"{site.url}/500")
-    assert len(site.asked) == 4
+    assert len(site.requests) == 4
 
 
 @pytest.mark.parametrize(("status", "words"), [(403, "user:password@host"), (404, "correct spec.storageUri")])
@@ -62,7 +62,7 @@ def test_a_refusal_is_reported_at_once_with_the_way_out(site, storage: Storage, 
     site.refused = {"/m": status}
     with pytest.raises(StorageError, match=rf"{site.url}/m: the server answered {status} .*{words}"):
         storage.fetch(f"{site.url}/m")
-    assert len(site.asked) == 1
+    assert len(site.requests) == 1
 
 
 def test_half_a_file_is_an_error_and_the_next_try_goes_on(site, storage: Storage, cache: Path) -> None:
@@ -72,9 +72,9 @@ def test_half_a_file_is_an_error_and_the_next_try_goes_on(site, storage: Storage
         storage.fetch(f"{site.url}/m")
     (left,) = cache.iterdir()
     assert left.name.startswith(".partial-remote-")
-    site.cuts, site.asked = [], []
+    site.cuts, site.requests = [], []
     assert (storage.fetch(f"{site.url}/m") / "m").read_bytes() == BODY
-    assert any(int(requested[6:].partition("-")[0]) % 1000 == 300 for _, requested in site.asked)
+    assert any(int(requested[6:].partition("-")[0]) % 1000 == 300 for _, requested in site.requests)
     assert sorted(path.name.partition("-")[0] for path in cache.iterdir()) == [".origin", "remote"]
 
 
@@ -91,7 +91,7 @@ def test_a_source_that_changes_meanwhile_is_never_mixed(site, storage: Storage) 
     site.files["/m"] = BODY
 
     def change(path: str) -> None:
-        if len(site.asked) == 4:
+        if len(site.requests) == 4:
             site.files[path] = BODY[::-1]
 
     site.before = change
@@ -138,7 +138,7 @@ def test_a_password_does_not_follow_to_another_host(site, storage: Storage) -> N
     site.files["/m"] = BODY
     site.answers["/there"] = (302, {"Location": f"http://localhost:{port}/m"}, b"")
     storage.fetch(f"http://me:hidden@{host}:{port}/there")
-    requested = zip(site.asked, site.headers, strict=True)
+    requested = zip(site.requests, site.headers, strict=True)
     assert all(("Authorization" in headers) == (path == "/there") for (path, _), headers in requested)
 
 
@@ -162,19 +162,19 @@ def test_a_stop_keeps_what_came_for_the_next_process(site, cache: Path, storage:
     site.files["/m"] = BODY
     with pytest.raises(StorageStoppedError):
         storage.fetch(f"{site.url}/m", progress=lambda done, total: storage.stop() if done > 5000 else None)
-    site.asked.clear()
+    site.requests.clear()
     reported: list[int] = []
     copy = Storage(cache, part=1000).fetch(f"{site.url}/m", progress=lambda done, total: reported.append(done))
     assert (copy / "m").read_bytes() == BODY
     assert reported[0] >= 1000
-    assert len(site.asked) < 1 + -(-len(BODY) // 1000)
+    assert len(site.requests) < 1 + -(-len(BODY) // 1000)
 
 
 def test_a_server_that_stands_still_is_queried_again(site, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranged, "TIMEOUT", httpx.Timeout(0.3))
     site.files["/m"] = BODY
     over = threading.Event()
-    site.before = lambda path: over.wait(30) if len(site.asked) == 3 else None
+    site.before = lambda path: over.wait(30) if len(site.requests) == 3 else None
     try:
         assert (storage.fetch(f"{site.url}/m") / "m").read_bytes() == BODY
     finally:

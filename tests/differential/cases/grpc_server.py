@@ -3,7 +3,7 @@
 from typing import Any
 
 _MODEL = ("ModelReady", "ModelMetadata", "ModelConfig")
-_PLACES = (
+_VERSIONS = (
     ("identity", ""),
     ("identity", "1"),
     ("identity", "2"),
@@ -25,7 +25,7 @@ CALLS: list[tuple[str, str, list[dict[str, Any]]]] = [
     *(
         (f"{method} {name} {version}".strip(), method, [{"name": name, "version": version}])
         for method in _MODEL
-        for name, version in _PLACES
+        for name, version in _VERSIONS
     ),
     ("statistics unknown", "ModelStatistics", [{"name": "nope"}]),
     ("statistics unknown version", "ModelStatistics", [{"name": "identity", "version": "2"}]),

@@ -5,7 +5,7 @@ A model that fails on a stream with `triton_grpc_error` is not among them: Trito
 
 from typing import Any
 
-from tests.differential.cases.grpc_infer import given, request, text
+from tests.differential.cases.grpc_infer import request, tensor, text
 
 FINAL = {"triton_enable_empty_final_response": {"bool_param": True}}
 STATUS = {"triton_grpc_error": "true"}
@@ -16,11 +16,11 @@ def _words(sentence: str, **rest: Any) -> dict[str, Any]:
 
 
 def _row(shape: list[int] | None = None, **rest: Any) -> dict[str, Any]:
-    return request("identity", given(shape=shape, fp32_contents=[1, 2]), **rest)
+    return request("identity", tensor(shape=shape, fp32_contents=[1, 2]), **rest)
 
 
 def _repeat(values: list[int]) -> dict[str, Any]:
-    return request("repeat", given("IN", [len(values)], "INT32", int_contents=values))
+    return request("repeat", tensor("IN", [len(values)], "INT32", int_contents=values))
 
 
 STREAMS: list[tuple[str, list[dict[str, Any]], dict[str, str]]] = [
@@ -36,6 +36,6 @@ STREAMS: list[tuple[str, list[dict[str, Any]], dict[str, str]]] = [
     ("wrong with an id", [_row([2], id="w")], {}),
     ("unknown model", [{"model_name": "nope", "id": "n"}], {}),
     ("unknown model, as status", [{"model_name": "nope"}], STATUS),
-    ("ensemble", [request("chain", given(fp32_contents=[1, 2]))], {}),
+    ("ensemble", [request("chain", tensor(fp32_contents=[1, 2]))], {}),
     ("model raises", [text("failing", "HOW", "raise")], {}),
 ]

@@ -6,7 +6,7 @@ import struct
 import zlib
 from typing import Any
 
-from tests.differential.exchange import Call, Case, infer, post, tensor
+from tests.differential.http_calls import Call, Case, infer, post, tensor
 
 FLOATS = struct.pack("<2f", 1, 2)
 HEADER = "Inference-Header-Content-Length"
@@ -31,7 +31,7 @@ def _strings(tail: bytes) -> Call:
     return _binary("bytes_identity", _sized(len(tail), "BYTES"), tail)
 
 
-def _asked(**parameters: Any) -> list[dict[str, Any]]:
+def _output(**parameters: Any) -> list[dict[str, Any]]:
     return [{"name": "OUTPUT0", "parameters": parameters}]
 
 
@@ -50,9 +50,9 @@ ONE_BINARY = [{"name": "OUTPUT0", "parameters": {"binary_data": True}}, {"name":
 
 CALLS = {
     "in, json out": _floats(8, FLOATS),
-    "in and out": _floats(8, FLOATS, outputs=_asked(binary_data=True)),
+    "in and out": _floats(8, FLOATS, outputs=_output(binary_data=True)),
     "in, all out": _floats(8, FLOATS, parameters={"binary_data_output": True}),
-    "in, asked not": _floats(8, FLOATS, outputs=_asked(binary_data=False), parameters={"binary_data_output": True}),
+    "in, asked not": _floats(8, FLOATS, outputs=_output(binary_data=False), parameters={"binary_data_output": True}),
     "one of two out": infer("add_sub", *ADD, outputs=ONE_BINARY),
     "default for listed": infer(
         "add_sub", *ADD, outputs=[{"name": "OUTPUT0"}], parameters={"binary_data_output": True}

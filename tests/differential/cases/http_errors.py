@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.differential.exchange import Call, Case, infer, post, tensor
+from tests.differential.http_calls import Call, Case, infer, post, tensor
 
 IDENTITY = "/v2/models/identity/infer"
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.differential.exchange import Call, Case, post
+from tests.differential.http_calls import Call, Case, post
 
 RAMP = list(range(16))
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.differential.exchange import Call, Case, infer, post, tensor
+from tests.differential.http_calls import Call, Case, infer, post, tensor
 
 RAMP = list(range(16))
 ONES = [1] * 16
@@ -45,7 +45,7 @@ def _classify(count: Any, output: str = "SCORES", scores: list[float] | None = N
     return infer("classifier", floats([len(data) // 4, 4], data, "IN"), outputs=outputs)
 
 
-def _told(parameters: Any = None, **rest: Any) -> Call:
+def _parameters(parameters: Any = None, **rest: Any) -> Call:
     if parameters is not None:
         rest["parameters"] = parameters
     return infer("parameters", floats([1], [1], "IN"), **rest)
@@ -66,7 +66,7 @@ def _fail(how: str) -> Call:
 SPECIAL = '{"inputs":[{"name":"IN_FP32","shape":[3],"datatype":"FP32","data":[NaN,Infinity,-Infinity]}]}'
 CODES = ("UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED")
 WAYS = ("ok", "raise", "error", "short", "type", *CODES, "ALREADY_EXISTS", "CANCELLED")
-GIVEN: dict[str, Any] = {"a": 1, "b": "s", "c": True, "d": 1.5, "e": -3}
+PARAMETERS: dict[str, Any] = {"a": 1, "b": "s", "c": True, "d": 1.5, "e": -3}
 RESERVED = {"sequence_id": 5, "sequence_start": True, "priority": 3, "timeout": 1000000}
 
 SINGLE = {
@@ -113,21 +113,21 @@ SINGLE = {
     "classify binary": _classify(2, binary_data=True),
     "classify -1": _classify(-1),
     "classify text": _classify("2"),
-    "parameters none": _told(),
-    "parameters of every type": _told(GIVEN),
-    "parameters reserved": _told(RESERVED),
-    "parameters sequence text": _told({"sequence_id": "five"}),
-    "parameters id and outputs": _told(id="me", outputs=[{"name": "REQUEST"}]),
-    "parameters headers": _told({"headers": "x"}),
-    "parameters beyond int64": _told({"big": 2**63}),
-    "parameters list": _told({"a": [1]}),
-    "parameters null": _told({"a": None}),
-    "parameters object": _told({"a": {}}),
-    "parameters triton_": _told({"triton_x": 1}),
-    "parameters priority text": _told({"priority": "x"}),
-    "parameters timeout negative": _told({"timeout": -1}),
-    "parameters sequence_start number": _told({"sequence_start": 5}),
-    "parameters no object": _told(5),
+    "parameters none": _parameters(),
+    "parameters of every type": _parameters(PARAMETERS),
+    "parameters reserved": _parameters(RESERVED),
+    "parameters sequence text": _parameters({"sequence_id": "five"}),
+    "parameters id and outputs": _parameters(id="me", outputs=[{"name": "REQUEST"}]),
+    "parameters headers": _parameters({"headers": "x"}),
+    "parameters beyond int64": _parameters({"big": 2**63}),
+    "parameters list": _parameters({"a": [1]}),
+    "parameters null": _parameters({"a": None}),
+    "parameters object": _parameters({"a": {}}),
+    "parameters triton_": _parameters({"triton_x": 1}),
+    "parameters priority text": _parameters({"priority": "x"}),
+    "parameters timeout negative": _parameters({"timeout": -1}),
+    "parameters sequence_start number": _parameters({"sequence_start": 5}),
+    "parameters no object": _parameters(5),
 }
 
 SEQUENCE = (

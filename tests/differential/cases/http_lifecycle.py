@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.differential.exchange import Call, Case, get, infer, post, tensor
+from tests.differential.http_calls import Call, Case, get, infer, post, tensor
 
 OVERRIDE: dict[str, Any] = {
     "name": "scale",

@@ -152,7 +152,7 @@ def host() -> FakeHost:
 
 
 @pytest.fixture(scope="session")
-def quiet_host() -> FakeHost:
+def shared_host() -> FakeHost:
     """Return a server for instances that several tests share."""
     return FakeHost()
 

@@ -44,18 +44,18 @@ def fake_device(stream: FakeStream) -> Device:
 
 
 @dataclass
-class Counted:
-    """Arrays that were copied within `copies`."""
+class TransferCounts:
+    """Arrays that were copied within a block of `count_transfers`."""
 
     to_device: int = 0
     to_host: int = 0
 
 
 @contextmanager
-def copies() -> Iterator[Counted]:
-    """Count the copies within the block."""
+def count_transfers() -> Iterator[TransferCounts]:
+    """Count the arrays that are copied within the block."""
     before = (DEVICE_TRANSFERS.to_device.arrays, DEVICE_TRANSFERS.to_host.arrays)
-    counted = Counted()
-    yield counted
-    counted.to_device = DEVICE_TRANSFERS.to_device.arrays - before[0]
-    counted.to_host = DEVICE_TRANSFERS.to_host.arrays - before[1]
+    counts = TransferCounts()
+    yield counts
+    counts.to_device = DEVICE_TRANSFERS.to_device.arrays - before[0]
+    counts.to_host = DEVICE_TRANSFERS.to_host.arrays - before[1]

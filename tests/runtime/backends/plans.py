@@ -150,7 +150,7 @@ def load(backend: Any, model_folder: Callable[[str], Any], host: Any) -> Iterato
     instances: list[Any] = []
 
     class Load:
-        """Loads models, and the last one anew."""
+        """Loads models, and the last one again."""
 
         spec: Any = None
 

@@ -1,4 +1,4 @@
-"""Which batches run as which graph, and that nobody can tell. The capture is none: it calls the model again."""
+"""Batches run as graphs with the same answers. The capture is a fake: it calls the model again."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the CUDA driver is told, by a driver that is none: its memory is the host's."""
+"""Calls of the CUDA driver, against a fake whose memory is the host's."""
 
 import ctypes
 import gc
@@ -14,13 +14,13 @@ OUT_OF_MEMORY = 2
 
 
 class FakeDriver:
-    """Does what the real one does, as far as one can tell from outside, and keeps what it was told."""
+    """Does what the real one visibly does, and records the calls."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
         self.context: int | None = None
         self.full = False
-        self._kept: dict[int, Any] = {}
+        self._pinned: dict[int, Any] = {}
 
     def cuInit(self, flags: int) -> int:  # noqa: N802
         return self._note("init")
@@ -55,11 +55,11 @@ class FakeDriver:
             return OUT_OF_MEMORY
         memory = ctypes.create_string_buffer(size.value)
         address._obj.value = ctypes.addressof(memory)
-        self._kept[ctypes.addressof(memory)] = memory
+        self._pinned[ctypes.addressof(memory)] = memory
         return self._note(f"allocate {size.value} {flags}")
 
     def cuMemFreeHost(self, address: ctypes.c_void_p) -> int:  # noqa: N802
-        del self._kept[address.value or 0]
+        del self._pinned[address.value or 0]
         return self._note("free")
 
     def cuMemcpyAsync(self, target: Any, source: Any, size: Any, stream: Any) -> int:  # noqa: N802
@@ -72,7 +72,7 @@ class FakeDriver:
         return 0
 
     def _note(self, what: str) -> int:
-        self.told.append(what)
+        self.calls.append(what)
         return 0
 
 
@@ -94,20 +94,20 @@ def test_a_stream_lives_in_the_context_that_frameworks_share(driver: FakeDriver)
     assert target.tolist() == source.tolist()
     stream.close()
     begin = ["init", "device 2", "retain 12", "create 1"]
-    assert driver.told == [*begin, "copy 24 0x5000", "synchronize 0x5000", "destroy 0x5000", "release 12"]
+    assert driver.calls == [*begin, "copy 24 0x5000", "synchronize 0x5000", "destroy 0x5000", "release 12"]
 
 
 def test_page_locked_memory_goes_with_the_last_array_over_it(driver: FakeDriver) -> None:
     stream = cuda.CudaStream(2)
-    driver.told.clear()
+    driver.calls.clear()
     part = stream.pinned(256)[64:128]
     part[:] = 7
     gc.collect()
-    assert driver.told == ["allocate 256 1"]
+    assert driver.calls == ["allocate 256 1"]
     assert part.tolist() == [7] * 64
     del part
     gc.collect()
-    assert driver.told == ["allocate 256 1", "free"]
+    assert driver.calls == ["allocate 256 1", "free"]
 
 
 def test_what_the_driver_refuses_is_reported(driver: FakeDriver) -> None:

@@ -9,7 +9,7 @@ import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper
-from tests.runtime.backends.fake_device import FakeStream, copies, fake_device
+from tests.runtime.backends.fake_device import FakeStream, count_transfers, fake_device
 
 from argosy_runtime.backends import onnxruntime as onnx_backend
 from argosy_runtime.backends import pytorch as torch_backend
@@ -103,7 +103,7 @@ def test_a_batch_goes_there_once_and_comes_home_once(load: Any, responder: Any, 
     inputs = [ask(host_tensor([1, 2], kind=kind)), ask(host_tensor([3, 4], [5, 6], kind=kind))]
     for _ in range(2):  # first without the buffers, which the batch lets grow
         responder.sent.clear()
-        with copies() as counts:
+        with count_transfers() as counts:
             instance.execute(inputs, responder)
         assert output(responder.only(0)).array.tolist() == [[2, 4]]
         assert output(responder.only(1)).array.tolist() == [[6, 8], [10, 12]]
@@ -114,13 +114,13 @@ def test_a_batch_goes_there_once_and_comes_home_once(load: Any, responder: Any, 
 
 def test_what_is_retained_stays_until_somebody_looks(load: Any, responder: Any) -> None:
     instance = load()
-    with copies() as counts:
+    with count_transfers() as counts:
         instance.execute([ask(host_tensor([1, 2]), keep=True), ask(host_tensor([3, 4]), keep=True)], responder)
     assert counts.to_host == 0
     second = output(responder.only(1))
     assert second.device is not None
     assert second.shape == (1, 2)
-    with copies() as counts:
+    with count_transfers() as counts:
         assert second.array.tolist() == [[6, 8]]
         assert second.array.tolist() == [[6, 8]]
         assert second.renamed("B").array.tolist() == [[6, 8]]
@@ -159,12 +159,12 @@ def test_a_model_takes_what_another_left_without_a_copy(
     first = loader(producer, model_folder, host)(kind)
     second = first if producer == consumer else loader(consumer, model_folder, host)(kind)
     inputs = [ask(host_tensor([1, 2], [3, 4], kind=kind), keep=True), ask(host_tensor([5, 6], kind=kind), keep=True)]
-    with copies() as counts:
+    with count_transfers() as counts:
         first.execute(inputs, responder)
     middle = [output(responder.only(index)) for index in range(2)]
     responder.sent.clear()
     assert isinstance(middle[0].device.memory, TorchMemory if producer == "pytorch" else AddressedMemory)
-    with copies() as counts:
+    with count_transfers() as counts:
         # Two joined on the device; one alone, from the middle of a block, as it is; and one that is reshaped.
         second.execute([ask(tensor.renamed("A"), keep=True) for tensor in middle], responder)
         second.execute([ask(middle[1].renamed("A"), keep=True)], responder)
@@ -226,7 +226,7 @@ def test_strings_stay_on_the_host(stream: FakeStream, model_folder: Any, host: A
     onnx.save(model, folder.version_dir / "model.onnx")
     instance = onnx_backend.load(folder.spec(), host)
     texts = Tensor("A", "BYTES", np.array([["é".encode()]], np.object_))
-    with copies() as counts:
+    with count_transfers() as counts:
         instance.execute([InferRequest("s", {"A": texts}, device_outputs=frozenset({"B"}))], responder)
     assert output(responder.only()).array.tolist() == [["é".encode()]]
     assert (counts.to_device, counts.to_host) == (0, 0)

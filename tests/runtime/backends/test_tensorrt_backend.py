@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.runtime.backends.fake_device import copies
+from tests.runtime.backends.fake_device import count_transfers
 from tests.runtime.backends.plans import (
     CONFIG,
     FLOAT,
@@ -54,7 +54,7 @@ def test_a_batch_is_joined_run_once_and_split(trt: Any, load: Any, responder: An
     instance = load(plan(doubling(2), version, **WIDE))
     for _ in range(3):
         responder.sent.clear()
-        with copies() as counts:
+        with count_transfers() as counts:
             instance.execute([ask(rows([1, 2])), ask(rows([3, 4], [5, 6]))], responder)
         assert result(responder.only(0)) == [[2, 4]]
         assert result(responder.only(1)) == [[6, 8], [10, 12]]
@@ -72,12 +72,12 @@ def test_memory_of_the_device_is_used_again(load: Any, responder: Any, gpu: Any)
 
 def test_what_is_retained_stays_on_the_device_until_somebody_looks(load: Any, responder: Any) -> None:
     instance = load(plan(doubling(2), **WIDE))
-    with copies() as counts:
+    with count_transfers() as counts:
         instance.execute([ask(rows([1, 2]), keep=True), ask(rows([3, 4]), keep=True)], responder)
     assert counts.to_host == 0
     retained = [responder.only(index).outputs[0].renamed("X") for index in range(2)]
     responder.sent.clear()
-    with copies() as counts:
+    with count_transfers() as counts:
         instance.execute([ask(retained[0], keep=True)], responder)
         instance.execute([ask(retained[1], keep=True), ask(retained[0])], responder)
     assert counts.to_device == 0
@@ -107,7 +107,7 @@ def test_torch_takes_what_an_engine_left_and_the_other_way(
     gc.collect()
     assert taken.tolist() == [[2, 4], [6, 8]], "who takes it keeps it"
     inputs = device_tensor("X", "FP32", DeviceArray(TorchMemory(torch.tensor([[5.0, 6.0]])), (1, 2)))
-    with copies() as counts:
+    with count_transfers() as counts:
         instance.execute([ask(inputs)] * 2, responder)
     assert result(responder.only(1)) == [[10, 12]]
     assert counts.to_device == 0
@@ -320,10 +320,10 @@ def test_all_memory_is_returned(backend: Any, model_folder: Any, host: Any, resp
 
 def test_a_gpu_without_space(load: Any, responder: Any, gpu: Any) -> None:
     instance = load(plan(doubling(2), **WIDE))
-    gpu.room = 0
+    gpu.total_memory = 0
     instance.execute([ask(rows([1, 2]))], responder)
     assert responder.only().error.message == "CUDA's cuMemAlloc_v2 failed with 2: out of memory"
-    gpu.room = 1 << 20
+    gpu.total_memory = 1 << 20
     responder.sent.clear()
     instance.execute([ask(rows([1, 2]))], responder)
     assert result(responder.only()) == [[2, 4]]

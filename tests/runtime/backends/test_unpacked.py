@@ -1,4 +1,4 @@
-"""Unpacked environments: one for all that use it, none for nobody, whatever is killed and whenever."""
+"""Unpacked environments: one for all of its users, removed after the last, whatever is killed and whenever."""
 
 import errno
 import fcntl
@@ -37,17 +37,17 @@ def archive(tmp_path: Path) -> Path:
     return path
 
 
-def is_whole(folder: Path) -> bool:
+def is_complete(folder: Path) -> bool:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("file")} == FILES
 
 
 def test_it_stays_until_the_last_user_is_gone(temporary: Path, archive: Path) -> None:
     first, second = unpack(archive), unpack(archive)
     assert first.folder == second.folder
-    assert is_whole(first.folder)
+    assert is_complete(first.folder)
     first.release()
     remove_unused()
-    assert is_whole(second.folder)
+    assert is_complete(second.folder)
     second.release()
     second.release()
     remove_unused()
@@ -174,4 +174,4 @@ def test_without_locks_environments_are_unpacked_once_and_stay(
     second.release()
     remove_unused()
     assert list(temporary.iterdir()) == [first.folder]
-    assert is_whole(first.folder)
+    assert is_complete(first.folder)

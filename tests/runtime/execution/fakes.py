@@ -25,19 +25,19 @@ async def settle() -> None:
 
 
 class Submitted:
-    """See `Submission`: notes what it is told."""
+    """A `Submission` that records its calls."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
 
     def cancel(self) -> None:
-        self.told.append("cancel")
+        self.calls.append("cancel")
 
     def pause(self) -> None:
-        self.told.append("pause")
+        self.calls.append("pause")
 
     def resume(self) -> None:
-        self.told.append("resume")
+        self.calls.append("resume")
 
 
 class VirtualTimer:
@@ -88,7 +88,7 @@ class FakeInstance(Instance):
         self._on_death = on_death
         self._loaded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.batches: list[tuple[Run, Sequence[InferRequest]]] = []
-        self.told: list[tuple[str, int]] = []
+        self.calls: list[tuple[str, int]] = []
         self.dead = False
         self.stopped = False
         self.refuses = False
@@ -168,13 +168,13 @@ class FakeInstance(Instance):
             self.die(words)
 
     def cancel(self, run: Run, index: int) -> None:
-        self.told.append(("cancel", index))
+        self.calls.append(("cancel", index))
 
     def pause(self, run: Run, index: int) -> None:
-        self.told.append(("pause", index))
+        self.calls.append(("pause", index))
 
     def resume(self, run: Run, index: int) -> None:
-        self.told.append(("resume", index))
+        self.calls.append(("resume", index))
 
     async def stop(self, grace: float) -> None:
         self.stopped = True
@@ -225,6 +225,6 @@ class Client:
 
     @property
     def error(self) -> str:
-        """What it was told went wrong."""
+        """The message of its error, or nothing."""
         error = self.responses[-1].error if self.responses else None
         return "" if error is None else error.message

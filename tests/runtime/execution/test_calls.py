@@ -13,14 +13,14 @@ from argosy_runtime.execution.calls import OpenCalls, Value
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Tensor
 
 
-class Asked(Submitted):
-    """A submission; and `ServerCalls`, of which it is the one that comes."""
+class FakeServer(Submitted):
+    """`ServerCalls`, and the submission that they return."""
 
     def __init__(self) -> None:
         super().__init__()
         self.at_once = 0
 
-    def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> "Asked":
+    def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> "FakeServer":
         for _ in range(self.at_once):
             deliver(InferResponse(outputs=[], final=False))
         return self
@@ -47,50 +47,50 @@ class Model:
 
 
 @pytest.fixture
-def asked() -> Asked:
-    return Asked()
+def server() -> FakeServer:
+    return FakeServer()
 
 
 @pytest.fixture
-def calls(asked: Asked) -> OpenCalls:
-    return OpenCalls(asked, Model())
+def calls(server: FakeServer) -> OpenCalls:
+    return OpenCalls(server, Model())
 
 
-def test_what_its_model_has_paused_stays_so_when_the_way_is_free_again(calls, asked):
+def test_what_its_model_has_paused_stays_so_when_the_way_is_free_again(calls, server):
     calls.infer(1, ask(), True)
     calls.pause(1)
     calls.pause_all()
     calls.resume_all()
-    assert asked.told == ["pause"]
+    assert server.calls == ["pause"]
     calls.resume(1)
-    assert asked.told == ["pause", "resume"]
+    assert server.calls == ["pause", "resume"]
 
 
-def test_a_model_that_has_caught_up_does_not_fill_a_blocked_way(calls, asked):
+def test_a_model_that_has_caught_up_does_not_fill_a_blocked_way(calls, server):
     calls.infer(1, ask(), True)
     calls.pause_all()
     calls.pause(1)
     calls.resume(1)
-    assert asked.told == ["pause"]
+    assert server.calls == ["pause"]
     calls.resume_all()
-    assert asked.told == ["pause", "resume"]
+    assert server.calls == ["pause", "resume"]
 
 
-def test_a_call_that_begins_while_the_way_is_blocked_waits(calls, asked):
+def test_a_call_that_begins_while_the_way_is_blocked_waits(calls, server):
     calls.pause_all()
     calls.infer(1, ask(), True)
-    assert asked.told == ["pause"]
+    assert server.calls == ["pause"]
     calls.resume_all()
     calls.resume_all()
-    assert asked.told == ["pause", "resume"]
+    assert server.calls == ["pause", "resume"]
 
 
-def test_responses_that_come_before_the_call_has_begun_pause_it_too(asked):
+def test_responses_that_come_before_the_call_has_begun_pause_it_too(server):
     model = Model()
-    model.full = calls = OpenCalls(asked, model)
-    asked.at_once = 2
+    model.full = calls = OpenCalls(server, model)
+    server.at_once = 2
     calls.infer(1, ask(), True)
-    assert asked.told == ["pause"]
+    assert server.calls == ["pause"]
 
 
 class Line:

@@ -189,7 +189,7 @@ async def test_a_waiting_request_is_cancelled_at_once_a_running_one_later():
     assert "Request was cancelled" in waiting.error
     running.submission.cancel()
     running.submission.cancel()
-    assert bench.made[0].told == [("cancel", 0)]
+    assert bench.made[0].calls == [("cancel", 0)]
     assert not running.over
     bench.made[0].finish()
     assert running.over
@@ -203,11 +203,11 @@ async def test_a_client_that_was_slow_before_its_request_ran_is_waited_for():
     running, waiting = bench.ask("a"), bench.ask("b")
     running.submission.pause()
     waiting.submission.pause()
-    assert bench.made[0].told == [("pause", 0)]
+    assert bench.made[0].calls == [("pause", 0)]
     bench.made[0].finish()
-    assert bench.made[0].told == [("pause", 0), ("pause", 0)]
+    assert bench.made[0].calls == [("pause", 0), ("pause", 0)]
     waiting.submission.resume()
-    assert bench.made[0].told[-1] == ("resume", 0)
+    assert bench.made[0].calls[-1] == ("resume", 0)
 
 
 async def test_a_models_own_error_is_an_answer_and_others_are_failures():

@@ -8,7 +8,7 @@ from argosy_runtime.scheduling.queue_policy import QueuePolicies, QueuePolicy
 from argosy_runtime.telemetry.histogram import DurationHistogram
 
 
-def counted(histogram: DurationHistogram) -> tuple[int, int]:
+def count_and_sum(histogram: DurationHistogram) -> tuple[int, int]:
     """Return the count and the sum in microseconds."""
     return sum(histogram.counts), histogram.ns // US
 
@@ -22,10 +22,10 @@ async def test_what_was_answered_together_is_in_the_histograms_one_by_one():
     await bench.clock.pass_time(300 * US)
     bench.made[0].finish()
     statistics = bench.statistics
-    assert counted(statistics.queueing) == (3, 200)
-    assert counted(statistics.durations()) == (3, 100 + 400 + 400)
-    assert counted(statistics.first_responses()) == (3, 900)
-    assert counted(statistics.between_responses) == (0, 0)
+    assert count_and_sum(statistics.queueing) == (3, 200)
+    assert count_and_sum(statistics.durations()) == (3, 100 + 400 + 400)
+    assert count_and_sum(statistics.first_responses()) == (3, 900)
+    assert count_and_sum(statistics.between_responses) == (0, 0)
 
 
 async def test_a_stream_has_a_first_response_gaps_and_an_end():
@@ -37,9 +37,9 @@ async def test_a_stream_has_a_first_response_gaps_and_an_end():
     await bench.clock.pass_time(50 * US)
     bench.made[0].respond()
     statistics = bench.statistics
-    assert counted(statistics.first_responses()) == (1, 500)
-    assert counted(statistics.between_responses) == (3, 100)
-    assert counted(statistics.durations()) == (1, 600)
+    assert count_and_sum(statistics.first_responses()) == (1, 500)
+    assert count_and_sum(statistics.between_responses) == (3, 100)
+    assert count_and_sum(statistics.durations()) == (1, 600)
 
 
 async def test_a_bare_last_response_ends_a_stream_and_is_no_gap():
@@ -48,16 +48,16 @@ async def test_a_bare_last_response_ends_a_stream_and_is_no_gap():
     bench.made[0].respond(final=False)
     await bench.clock.pass_time(70 * US)
     bench.made[0].end()
-    assert counted(bench.statistics.between_responses) == (0, 0)
-    assert counted(bench.statistics.durations()) == (1, 70)
+    assert count_and_sum(bench.statistics.between_responses) == (0, 0)
+    assert count_and_sum(bench.statistics.durations()) == (1, 70)
 
 
 async def test_what_failed_is_in_no_histogram():
     bench = await Bench().start()
     bench.ask("a")
     bench.made[0].finish(internal("no"))
-    assert counted(bench.statistics.durations()) == (0, 0)
-    assert counted(bench.statistics.queueing) == (0, 0)
+    assert count_and_sum(bench.statistics.durations()) == (0, 0)
+    assert count_and_sum(bench.statistics.queueing) == (0, 0)
 
 
 async def test_warming_up_is_in_no_histogram():
@@ -65,8 +65,8 @@ async def test_warming_up_is_in_no_histogram():
     bench.made[0].finish()
     await settle()
     assert bench.statistics.success.count == 1
-    assert counted(bench.statistics.durations()) == (0, 0)
-    assert counted(bench.statistics.queueing) == (0, 0)
+    assert count_and_sum(bench.statistics.durations()) == (0, 0)
+    assert count_and_sum(bench.statistics.queueing) == (0, 0)
 
 
 async def test_instances_are_busy_from_a_batch_to_its_end():

@@ -161,12 +161,12 @@ class DispatcherMachine(RuleBasedStateMachine):
         self.loop.run_until_complete(self.clock.pass_time(ns))
 
     @invariant()
-    def nothing_ran_beside_another(self) -> None:
+    def an_instance_runs_one_batch_at_a_time(self) -> None:
         if hasattr(self, "factory") and not self.decoupled:
             assert all(len(instance.batches) <= 1 for instance in self.factory.made)
 
     @invariant()
-    def what_is_counted_as_waiting_waits(self) -> None:
+    def pending_requests_are_unanswered(self) -> None:
         if hasattr(self, "factory"):
             over = sum(client.over for client in self.clients)
             assert 0 <= self.statistics.pending <= len(self.clients) - over

@@ -34,17 +34,17 @@ class StepRequest(Submitted):
 
 
 class FakeModels:
-    """See `Models`."""
+    """`Models` that a test answers for."""
 
     def __init__(self) -> None:
-        self.asked: list[StepRequest] = []
-        self.held = 0
+        self.steps: list[StepRequest] = []
+        self.holds = 0
         self.at_once: list[ServingError | str] = []
         """What becomes of the next requests before they are submitted: refused, or answered."""
 
     def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> StepRequest:
         step = StepRequest(index, request, deliver)
-        self.asked.append(step)
+        self.steps.append(step)
         if self.at_once:
             what = self.at_once.pop(0)
             if isinstance(what, ServingError):
@@ -53,10 +53,10 @@ class FakeModels:
         return step
 
     def hold(self) -> None:
-        self.held += 1
+        self.holds += 1
 
     def release(self) -> None:
-        self.held -= 1
+        self.holds -= 1
 
 
 def graph(*steps: tuple[str, str, str]) -> ModelConfig:
@@ -99,9 +99,9 @@ class Bench:
         return self.runner.submit(ask("7"), 1, self.client.deliver)
 
     @property
-    def asked(self) -> list[StepRequest]:
-        """What came to the steps' models."""
-        return self.models.asked
+    def steps(self) -> list[StepRequest]:
+        """The requests to the steps' models."""
+        return self.models.steps
 
 
 async def test_a_client_that_cannot_take_a_response_keeps_nothing_from_its_end(caplog):
@@ -111,24 +111,24 @@ async def test_a_client_that_cannot_take_a_response_keeps_nothing_from_its_end(c
         raise ConnectionError("gone")
 
     bench.runner.submit(ask("7"), 1, gone)
-    bench.asked[0].answer("Y", final=False)
-    bench.asked[0].answer()
-    bench.asked[1].answer("Y")
-    assert (bench.runner.running, bench.models.held) == (0, 0)
+    bench.steps[0].answer("Y", final=False)
+    bench.steps[0].answer()
+    bench.steps[1].answer("Y")
+    assert (bench.runner.running, bench.models.holds) == (0, 0)
     assert "a response of ensemble 'e' could not be delivered" in caplog.text
 
 
 async def test_a_request_goes_through_its_steps_and_counts_once():
     bench = Bench(CHAIN)
     bench.ask()
-    assert bench.models.held == 1
-    bench.asked[0].answer("Y")
+    assert bench.models.holds == 1
+    bench.steps[0].answer("Y")
     await bench.clock.pass_time(5 * US)
-    bench.asked[1].answer("Y")
+    bench.steps[1].answer("Y")
     (response,) = bench.client.responses
     assert (response.model_name, response.model_version, response.id, response.final) == ("e", "2", "7", True)
     assert [output.name for output in response.outputs] == ["out"]
-    assert bench.models.held == 0
+    assert bench.models.holds == 0
     counts = bench.statistics
     assert (counts.success.count, counts.execution_count, counts.compute_infer.ns) == (1, 1, 5 * US)
 
@@ -137,7 +137,7 @@ def test_steps_may_answer_while_they_are_submitted():
     bench = Bench(FORK)
     bench.models.at_once = ["Y", "Y", "Y"]
     bench.ask()
-    assert [step.index for step in bench.asked] == [0, 1, 2]
+    assert [step.index for step in bench.steps] == [0, 1, 2]
     assert not bench.client.error
     assert bench.client.over
 
@@ -145,23 +145,23 @@ def test_steps_may_answer_while_they_are_submitted():
 def test_a_cancelled_request_is_answered_and_its_open_steps_are_reported():
     bench = Bench(FORK)
     request = bench.ask()
-    bench.asked[0].answer("Y")
+    bench.steps[0].answer("Y")
     request.cancel()
     request.cancel()
-    assert [step.told for step in bench.asked] == [[], ["cancel"]]
+    assert [step.calls for step in bench.steps] == [[], ["cancel"]]
     assert bench.client.responses[-1].error.kind is ErrorKind.CANCELLED
-    bench.asked[1].answer("Y")
-    assert len(bench.asked) == 2, "nothing follows"
-    assert bench.models.held == 0
+    bench.steps[1].answer("Y")
+    assert len(bench.steps) == 2, "nothing follows"
+    assert bench.models.holds == 0
     assert bench.statistics.failures[FailureReason.CANCELED] == 1
 
 
 def test_an_error_of_a_step_is_the_answer_and_its_siblings_are_reported():
     bench = Bench(FORK)
     bench.ask()
-    bench.asked[0].answer(error=internal("no"))
+    bench.steps[0].answer(error=internal("no"))
     assert bench.client.error == "no"
-    assert bench.asked[1].told == ["cancel"]
+    assert bench.steps[1].calls == ["cancel"]
     assert bench.statistics.failures[FailureReason.BACKEND] == 1
 
 
@@ -171,8 +171,8 @@ def test_a_step_that_is_refused_is_reported_with_the_ensemble(at_once: list[Serv
     bench.models.at_once = list(at_once)
     request = bench.ask()
     assert bench.client.error == "in ensemble 'e', gone"
-    assert bench.models.held == 0
-    assert len(bench.asked) == len(at_once), "no further step begins"
+    assert bench.models.holds == 0
+    assert len(bench.steps) == len(at_once), "no further step begins"
     request.cancel()
     request.pause()
 
@@ -181,14 +181,14 @@ def test_a_slow_client_makes_the_steps_wait_also_those_that_begin_later():
     bench = Bench(STREAM)
     request = bench.ask()
     request.pause()
-    bench.asked[0].answer("Y", final=False)
-    assert [step.told for step in bench.asked] == [["pause"], ["pause"]]
+    bench.steps[0].answer("Y", final=False)
+    assert [step.calls for step in bench.steps] == [["pause"], ["pause"]]
     request.resume()
-    bench.asked[1].answer("Y")
-    bench.asked[0].answer("Y", final=False)
-    assert [step.told for step in bench.asked] == [["pause", "resume"], ["pause", "resume"], []]
-    bench.asked[2].answer("Y")
-    bench.asked[0].answer()
+    bench.steps[1].answer("Y")
+    bench.steps[0].answer("Y", final=False)
+    assert [step.calls for step in bench.steps] == [["pause", "resume"], ["pause", "resume"], []]
+    bench.steps[2].answer("Y")
+    bench.steps[0].answer()
     assert [response.final for response in bench.client.responses] == [False, False, True]
     assert bench.statistics.success.count == 1
 

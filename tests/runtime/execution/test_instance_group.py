@@ -16,22 +16,22 @@ WARM_UP_S = 5
 
 
 class Listener:
-    """What a group told."""
+    """The events of a group."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.events: list[str] = []
 
     def instance_added(self, number: int) -> None:
-        self.told.append(f"{number} added")
+        self.events.append(f"{number} added")
 
     def instance_died(self, number: int) -> None:
-        self.told.append(f"{number} died")
+        self.events.append(f"{number} died")
 
     def instance_retired(self, number: int) -> None:
-        self.told.append(f"{number} retired")
+        self.events.append(f"{number} retired")
 
     def instances_lost(self) -> None:
-        self.told.append("lost")
+        self.events.append("lost")
 
 
 class Bench:
@@ -67,11 +67,11 @@ async def test_one_that_dies_while_its_sibling_loads_is_not_among_the_living():
     bench.made[0].die()
     bench.made[1].load()
     await bench.starting
-    assert bench.listener.told == ["1 added", "1 died", "2 added"]
+    assert bench.listener.events == ["1 added", "1 died", "2 added"]
     await bench.clock.pass_time(SECOND)
     bench.made[2].load()
     await settle()
-    assert bench.listener.told[-1] == "3 added"
+    assert bench.listener.events[-1] == "3 added"
     assert bench.group.instance(3) is bench.made[2]
 
 
@@ -107,7 +107,7 @@ async def test_one_that_comes_back_is_warm_before_it_is_among_the_living():
     bench.made[0].load()
     for _ in range(2):
         await settle()
-        assert bench.listener.told == []
+        assert bench.listener.events == []
         bench.made[0].finish()
     await bench.starting
     bench.made[0].die()
@@ -115,10 +115,10 @@ async def test_one_that_comes_back_is_warm_before_it_is_among_the_living():
     bench.made[1].load()
     for _ in range(2):
         await settle()
-        assert bench.listener.told == ["1 added", "1 died"]
+        assert bench.listener.events == ["1 added", "1 died"]
         bench.made[1].finish()
     await settle()
-    assert bench.listener.told == ["1 added", "1 died", "2 added"]
+    assert bench.listener.events == ["1 added", "1 died", "2 added"]
 
 
 async def test_one_that_does_not_get_warm_in_time_fails_its_load():
@@ -144,7 +144,7 @@ async def test_one_that_dies_idle_before_it_is_warm_fails_its_load():
     bench.made[0].die()
     with pytest.raises(ServingError, match="m_0 died"):
         await bench.starting
-    assert bench.listener.told == []
+    assert bench.listener.events == []
 
 
 async def test_one_that_dies_warming_up_again_is_retried_after_longer():
@@ -167,13 +167,13 @@ async def test_one_that_dies_warming_up_again_is_retried_after_longer():
         await settle()
         assert bench.made[-1].stopped
         assert bench.group.lost is not None
-    assert bench.listener.told == ["1 added", "1 died", "lost", "lost", "lost"]
+    assert bench.listener.events == ["1 added", "1 died", "lost", "lost", "lost"]
     await bench.clock.pass_time(2 * SECOND)
     bench.made[-1].load()
     await settle()
     bench.made[-1].finish()
     await settle()
-    assert bench.listener.told[-1] == "2 added"
+    assert bench.listener.events[-1] == "2 added"
     assert bench.group.lost is None
 
 
@@ -213,16 +213,16 @@ class Heard:
     """Listens to one batch."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.events: list[str] = []
 
     def answered(self, *_: object) -> None:
-        self.told.append("answered")
+        self.events.append("answered")
 
     def free(self) -> None:
         """Do nothing."""
 
     def respond(self, index: int, response: InferResponse) -> None:
-        self.told.append("final" if response.final else "partial")
+        self.events.append("final" if response.final else "partial")
 
     def done(self, *_: object) -> None:
         """Do nothing."""
@@ -241,9 +241,9 @@ async def test_more_take_batches_only_once_all_are_warm_and_it_is_reported():
         assert not loading.done()
         instance.finish()
     slots = await loading
-    assert bench.listener.told == ["1 added"]
+    assert bench.listener.events == ["1 added"]
     assert bench.group.swap(slots, []) == []
-    assert bench.listener.told == ["1 added", "2 added", "3 added"]
+    assert bench.listener.events == ["1 added", "2 added", "3 added"]
 
 
 async def test_of_more_all_or_none_come_and_the_others_serve_on():
@@ -252,7 +252,7 @@ async def test_of_more_all_or_none_come_and_the_others_serve_on():
     with pytest.raises(ServingError, match="no memory"):
         await loading
     assert [instance.stopped for instance in bench.made] == [False, True, False]
-    assert bench.listener.told == ["1 added"]
+    assert bench.listener.events == ["1 added"]
     assert bench.group.has(1)
 
 
@@ -273,7 +273,7 @@ async def test_what_was_loaded_and_is_not_desired_is_released():
     bench.made[1].load()
     await bench.group.discard(await loading)
     assert bench.made[1].stopped
-    assert bench.listener.told == ["1 added"]
+    assert bench.listener.events == ["1 added"]
 
 
 async def test_one_that_died_before_it_was_to_serve_comes_back():
@@ -285,11 +285,11 @@ async def test_one_that_died_before_it_was_to_serve_comes_back():
     slots = await loading
     bench.made[1].die()
     bench.group.swap(slots, [])
-    assert bench.listener.told == ["1 added"]
+    assert bench.listener.events == ["1 added"]
     await bench.clock.pass_time(SECOND)
     bench.made[2].load()
     await settle()
-    assert bench.listener.told == ["1 added", "2 added"]
+    assert bench.listener.events == ["1 added", "2 added"]
 
 
 async def test_one_that_goes_finishes_what_it_runs():
@@ -298,13 +298,13 @@ async def test_one_that_goes_finishes_what_it_runs():
     heard = Heard()
     bench.made[1].run([ask("a"), ask("b")], heard)
     (gone,) = bench.group.swap([], bench.group.slots[1:])
-    assert bench.listener.told[-1] == "2 retired"
+    assert bench.listener.events[-1] == "2 retired"
     assert not bench.group.has(2)
     await settle()
     assert not bench.made[1].stopped
     bench.made[1].finish()
     await gone
-    assert heard.told == ["answered"]
+    assert heard.events == ["answered"]
     assert bench.made[1].stopped
     assert len(bench.group.slots) == 1
 
@@ -319,7 +319,7 @@ async def test_one_that_goes_answers_to_the_last_response():
     bench.made[1].free()
     await settle()
     assert gone.done()
-    assert heard.told[0] == "partial"
+    assert heard.events[0] == "partial"
 
 
 async def test_an_idle_one_goes_at_once_and_does_not_come_back():
@@ -330,7 +330,7 @@ async def test_an_idle_one_goes_at_once_and_does_not_come_back():
     bench.made[1].die()
     await bench.clock.pass_time(100 * SECOND)
     assert len(bench.made) == 2
-    assert bench.listener.told == ["1 added", "2 added", "2 retired"]
+    assert bench.listener.events == ["1 added", "2 added", "2 retired"]
 
 
 async def test_one_that_was_lost_and_goes_does_not_come_back():
@@ -351,5 +351,5 @@ async def test_the_end_does_not_wait_for_one_that_goes_and_does_not_finish():
     (gone,) = bench.group.swap([], bench.group.slots[1:])
     await bench.group.stop(1.0)
     assert gone.done()
-    assert heard.told == ["final"], "it is answered all the same"
+    assert heard.events == ["final"], "it is answered all the same"
     assert all(instance.stopped for instance in bench.made)

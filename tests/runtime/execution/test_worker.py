@@ -31,7 +31,7 @@ class Server:
             self._requests.add(frame, InferRequest("m", {"X": Tensor("X", "FP32", np.ones(1, np.float32))}))
         self._send(frame, EXECUTE, run)
 
-    def tell(self, kind: int, run: int, index: int) -> None:
+    def control(self, kind: int, run: int, index: int) -> None:
         """Send CANCEL, PAUSE or RESUME."""
         frame = FrameWriter()
         frame.numbers.append(index)
@@ -82,8 +82,8 @@ def test_nothing_is_retained_of_a_batch_that_is_over(worker, server):
     worker._decoupled = True
     server.execute(7, 2)
     run = taken(worker)
-    server.tell(CANCEL, 7, 1)
-    server.tell(PAUSE, 7, 1)
+    server.control(CANCEL, 7, 1)
+    server.control(PAUSE, 7, 1)
     assert run.is_cancelled(1)
     assert not run.is_cancelled(0)
     run.end(None, None)
@@ -93,7 +93,7 @@ def test_nothing_is_retained_of_a_batch_that_is_over(worker, server):
     assert not worker._runs
     run.send(1, final())
     for kind in (CANCEL, PAUSE, RESUME):
-        server.tell(kind, 7, 0)
+        server.control(kind, 7, 0)
     server.execute(8, 1)
     assert taken(worker).number == 8, "what comes too late harms nobody"
 
@@ -115,14 +115,14 @@ def test_a_response_to_a_slow_client_waits_until_it_has_caught_up(worker, server
     worker._decoupled = True
     server.execute(1, 2)
     run = taken(worker)
-    server.tell(PAUSE, 1, 0)
+    server.control(PAUSE, 1, 0)
     assert run.is_paused(0)
     assert not run.is_paused(1)
     sending = threading.Thread(target=run.send, args=(0, InferResponse(outputs=[], final=False)))
     sending.start()
     run.send(1, final())
     assert [server.received().number() for _ in range(1)] == [0]
-    server.tell(RESUME, 1, 0)
+    server.control(RESUME, 1, 0)
     sending.join()
     assert server.received().subject == 1
 
@@ -136,7 +136,7 @@ def test_who_reads_reads_for_all(ends):
     for thread in waiting:
         thread.start()
     for number in (1, 2, 3):
-        Server(ends[0]).tell(CANCEL, number, 0)
+        Server(ends[0]).control(CANCEL, number, 0)
     for thread in waiting:
         thread.join()
     assert came == [1, 2, 3]
@@ -153,5 +153,5 @@ def test_what_no_thread_waits_for_is_read_all_the_same(ends):
     for number in range(3):
         came.clear()
         inbox.expect(1)
-        Server(ends[0]).tell(CANCEL, number, 0)
+        Server(ends[0]).control(CANCEL, number, 0)
         assert came.wait(30)

@@ -100,12 +100,12 @@ def test_other_words(words: str) -> None:
 
 @pytest.mark.parametrize("label", ["Internal", "Invalid argument"])
 def test_a_server_signs_what_it_tells_of_a_gpu_that_does_not_work(label: str) -> None:
-    told = signed("RuntimeError: no", ECC)
+    line = signed("RuntimeError: no", ECC)
     load = f"load failed for model 'm': version 12 is at UNAVAILABLE state: {label}: "
-    assert matches(told)
-    assert matches(load + told)
-    assert signed(told, ECC) == told
+    assert matches(line)
+    assert matches(load + line)
+    assert signed(line, ECC) == line
     assert not matches(signed(ECC, ""))
     assert not matches(signed(ECC, "CUDA error: device-side assert triggered"))
-    assert not matches(f"{load}ValueError: {told}")
-    assert not matches(f"{load}ValueError: {load}{told}")
+    assert not matches(f"{load}ValueError: {line}")
+    assert not matches(f"{load}ValueError: {load}{line}")

@@ -10,7 +10,7 @@ from argosy_runtime.http2.hpack.encoder import encode
 from .playing import Play, head
 
 HEADERS = frames.HEADERS
-WHOLE = frames.END_HEADERS | frames.END_STREAM
+COMPLETE = frames.END_HEADERS | frames.END_STREAM
 
 
 def of(kind: type[Any], heard: list[Any]) -> list[Any]:
@@ -39,5 +39,5 @@ def goaway_code(play: Play) -> int | None:
 
 def begun(**options: Any) -> Play:
     play = Play(**options)
-    play.exchange()
+    play.carry()
     return play

@@ -72,12 +72,12 @@ class Streaming(Echo):
 
     def __init__(self, stream: Stream, application: "EchoApplication") -> None:
         super().__init__(stream, application)
-        self.held: deque[bytes] = deque()
+        self.queued: deque[bytes] = deque()
         self.ended = False
         self.may_send = True
 
     def received(self, data: bytes, ended: bool) -> None:
-        self.held.append(data)
+        self.queued.append(data)
         self.ended = ended
         self.stream.start(PREPARED.head)
         self._go_on()
@@ -87,11 +87,11 @@ class Streaming(Echo):
         self._go_on()
 
     def _go_on(self) -> None:
-        while self.may_send and self.held:
-            piece = self.held.popleft()
+        while self.may_send and self.queued:
+            piece = self.queued.popleft()
             self.may_send = self.stream.send([piece], len(piece))
             self.stream.consumed(len(piece))
-        if self.ended and not self.held:
+        if self.ended and not self.queued:
             self.stream.end(PREPARED.trailers)
 
 
@@ -137,7 +137,7 @@ class EchoApplication:
 
 
 class Play:
-    """A connection and its client; `exchange` carries bytes to and fro until both are silent."""
+    """A connection and its client; `carry` takes bytes to and fro until both are silent."""
 
     def __init__(self, limits: Limits | None = None, rules: KeepAliveRules | None = None, waits: bool = False) -> None:
         self.application = EchoApplication(waits)
@@ -167,7 +167,7 @@ class Play:
             self.server.streams.resume()
         return data
 
-    def exchange(self) -> list[Any]:
+    def carry(self) -> list[Any]:
         """Return what the client received."""
         heard: list[Any] = []
         while True:

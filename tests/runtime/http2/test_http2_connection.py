@@ -5,13 +5,13 @@ from h2 import events
 
 from argosy_runtime.http2 import ErrorCode, Limits, frames
 
-from .heard import HEADERS, WHOLE, begun, block, body, goaway_code, of
+from .heard import COMPLETE, HEADERS, begun, block, body, goaway_code, of
 
 
 def test_a_request_is_answered() -> None:
     play = begun()
     stream_id = play.ask(body=b"hello")
-    heard = play.exchange()
+    heard = play.carry()
     assert body(heard, stream_id) == b"hello"
     assert dict(of(events.TrailersReceived, heard)[0].headers)[b"status"] == b"0"
     assert not play.server.streams
@@ -21,14 +21,14 @@ def test_equal_heads_are_read_once_while_the_table_stands() -> None:
     play = begun()
     for _ in range(4):
         play.ask(body=b"x")
-        play.exchange()
+        play.carry()
     # The client's first block fills the table, its second is the first that stays true.
     assert len(play.application.heads) == 2
     assert len(play.application.opened) == 4
     play.ask("/echo", b"x", ("x-new", "enters the table"))
-    play.exchange()
+    play.carry()
     play.ask(body=b"x")
-    play.exchange()
+    play.carry()
     assert len(play.application.heads) == 4
 
 
@@ -36,19 +36,19 @@ def test_answers_of_one_pass_leave_together() -> None:
     play = begun(waits=True)
     for _ in range(3):
         play.ask(body=b"x")
-    play.exchange()
+    play.carry()
     wakes = play.wakes
     for receiver in play.application.due:
         receiver.answer()
     assert play.wakes == wakes + 1
-    heard = play.exchange()
+    heard = play.carry()
     assert len(of(events.TrailersReceived, heard)) == 3
 
 
 def test_an_exception_ends_its_stream_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
     play = begun()
     bad, worse, good = play.ask("/raise", b"x"), play.ask("/speechless", b"x"), play.ask(body=b"hello")
-    heard = play.exchange()
+    heard = play.carry()
     assert body(heard, good) == b"hello"
     assert dict(of(events.ResponseReceived, heard)[0].headers)[b":status"] == b"500"
     assert [event.stream_id for event in of(events.StreamReset, heard)] == [worse]
@@ -60,20 +60,20 @@ def test_an_exception_ends_its_stream_and_no_other(caplog: pytest.LogCaptureFixt
 def test_a_reset_reaches_the_receiver_once() -> None:
     play = begun(waits=True)
     stream_id = play.ask(body=b"x")
-    play.exchange()
+    play.carry()
     play.client.reset_stream(stream_id)
-    play.exchange()
+    play.carry()
     assert play.application.opened[0].resets == 1
     play.application.due[0].answer()
     play.server.lose()
     assert play.application.opened[0].resets == 1
-    assert not play.exchange()
+    assert not play.carry()
 
 
 def test_a_lost_connection_resets_its_requests() -> None:
     play = begun(waits=True)
     play.ask(body=b"x")
-    play.exchange()
+    play.carry()
     play.server.lose()
     assert play.application.opened[0].resets == 1
 
@@ -81,10 +81,10 @@ def test_a_lost_connection_resets_its_requests() -> None:
 def test_an_early_answer_stops_the_client_and_reads_the_rest() -> None:
     play = begun()
     stream_id = play.ask(body=None)
-    play.exchange()
+    play.carry()
     play.application.opened[0].answer()
     play.client.send_data(stream_id, b"late")
-    heard = play.exchange()
+    heard = play.carry()
     assert of(events.StreamReset, heard)[0].error_code == ErrorCode.NO_ERROR
     assert goaway_code(play) is None
 
@@ -116,13 +116,13 @@ def test_trailers_end_a_request() -> None:
     stream_id = play.ask(body=None)
     play.client.send_data(stream_id, b"hello")
     play.client.send_headers(stream_id, [("x-sum", "1")], end_stream=True)
-    assert body(play.exchange(), stream_id) == b"hello"
+    assert body(play.carry(), stream_id) == b"hello"
 
 
 def test_more_streams_than_allowed_are_refused_and_may_come_again() -> None:
     play = begun(limits=Limits(streams=2), waits=True)
-    play.feed(b"".join(frames.frame(HEADERS, WHOLE, stream_id, block()) for stream_id in (1, 3, 5)))
+    play.feed(b"".join(frames.frame(HEADERS, COMPLETE, stream_id, block()) for stream_id in (1, 3, 5)))
     assert frames.rst_stream(5, ErrorCode.REFUSED_STREAM) in play.output()
     play.application.due.pop(0).answer()
-    play.feed(frames.frame(HEADERS, WHOLE, 7, block()))
+    play.feed(frames.frame(HEADERS, COMPLETE, 7, block()))
     assert 7 in play.server.streams

@@ -83,7 +83,7 @@ FLOODS = [
 @pytest.mark.parametrize("flood", FLOODS, ids=lambda flood: flood.__name__)
 def test_a_flood_ends_the_connection(flood: "type[Iterator[bytes]]") -> None:
     play = Play(limits=Limits(streams=50))
-    play.exchange()
+    play.carry()
     sent = 0
     for data in itertools.islice(flood(), 3 * ALLOWED):
         play.feed(data)
@@ -99,7 +99,7 @@ def test_a_flood_ends_the_connection(flood: "type[Iterator[bytes]]") -> None:
 def test_what_is_recorded_of_a_client_is_bounded() -> None:
     limits = Limits(cached_blocks=10, streams=20)
     play = Play(limits=limits)
-    play.exchange()
+    play.carry()
     for number in range(200):
         stream_id = 2 * number + 1
         block = BLOCK + encode([(b"x-id", b"%d" % number)])
@@ -114,7 +114,7 @@ def test_what_is_recorded_of_a_client_is_bounded() -> None:
 
 def test_frames_without_effect_are_forgiven_in_time() -> None:
     play = Play()
-    play.exchange()
+    play.carry()
     for _ in range(5):
         for _ in range(ALLOWED - 10):
             play.feed(frames.ping(bytes(8)))
@@ -125,24 +125,24 @@ def test_frames_without_effect_are_forgiven_in_time() -> None:
 def test_a_client_that_reads_in_small_windows_is_no_flood() -> None:
     play = Play()
     play.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 10})
-    play.exchange()
+    play.carry()
     size = 40 * ALLOWED
     stream_id = play.ask(body=bytes(size))
-    play.exchange()
+    play.carry()
     for _ in range(size // 10 - 1):
         play.client.increment_flow_control_window(10, stream_id)
         play.client.increment_flow_control_window(10)
-        play.exchange()
+        play.carry()
     assert not play.server.closing
     assert not play.server.streams
 
 
 def test_window_updates_and_pings_for_every_answer_are_no_flood() -> None:
     play = Play()
-    play.exchange()
+    play.carry()
     for _ in range(ALLOWED):
         stream_id = play.ask(body=b"x")
         play.client.ping(bytes(8))
-        play.exchange()
+        play.carry()
         play.feed(frames.window_update(stream_id, 1) + frames.window_update(0, 1))
     assert not play.server.closing

@@ -14,7 +14,7 @@ from argosy_runtime.http2 import KeepAliveRules, Limits, frames
 
 from .playing import Play, head
 
-LENIENT = KeepAliveRules(max_ping_strikes=0)
+ANY_PINGS = KeepAliveRules(max_ping_strikes=0)
 
 
 class Client:
@@ -23,10 +23,10 @@ class Client:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.play = Play(
-            limits=Limits(stream_window=self.random.choice([5000, 1 << 16, 4 << 20])), rules=LENIENT, waits=True
+            limits=Limits(stream_window=self.random.choice([5000, 1 << 16, 4 << 20])), rules=ANY_PINGS, waits=True
         )
         self.h2 = self.play.client
-        self.play.exchange()
+        self.play.carry()
         self.h2.update_settings(
             {
                 SettingCodes.INITIAL_WINDOW_SIZE: self.random.choice([300, 5000, 65535, 1 << 20]),
@@ -34,13 +34,13 @@ class Client:
             }
         )
         # hyper-h2 reads all that comes in one piece by the frame size from before its settings were acknowledged.
-        self.play.exchange()
+        self.play.carry()
         self.unread = bytearray()
         self.unsent: dict[int, bytes] = {}
         self.bodies: dict[int, bytes] = {}
         self.got: dict[int, bytearray] = {}
         self.ended: set[int] = set()
-        self.given_up: set[int] = set()
+        self.abandoned: set[int] = set()
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -62,12 +62,12 @@ class Client:
         self._carry(self.h2.data_to_send() or b"")
         self._let_the_server_go_on()
         self._read()
-        return bool(self.unsent or self.bodies.keys() - self.ended - self.given_up)
+        return bool(self.unsent or self.bodies.keys() - self.ended - self.abandoned)
 
     def _send_some(self, stream_id: int) -> None:
         if self.chance(0.02):
             self.h2.reset_stream(stream_id)
-            self.given_up.add(stream_id)
+            self.abandoned.add(stream_id)
             del self.unsent[stream_id]
             return
         body = self.unsent[stream_id]
@@ -109,12 +109,12 @@ class Client:
                 try:
                     self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
                 except exceptions.StreamClosedError:
-                    assert event.stream_id in self.given_up
+                    assert event.stream_id in self.abandoned
         elif isinstance(event, events.TrailersReceived):
             assert dict(event.headers)[b"status"] == b"0"
             self.ended.add(event.stream_id)
         assert not isinstance(event, events.ConnectionTerminated)
-        assert not isinstance(event, events.StreamReset) or event.stream_id in self.given_up
+        assert not isinstance(event, events.StreamReset) or event.stream_id in self.abandoned
 
 
 @given(st.integers(0, 1 << 32))
@@ -130,7 +130,7 @@ def test_every_request_is_answered_completely_whatever_the_order(seed: int) -> N
         turns += 1
         assert turns < 20_000, "stuck"
     for stream_id, body in client.bodies.items():
-        assert stream_id in client.given_up or bytes(client.got[stream_id]) == body
+        assert stream_id in client.abandoned or bytes(client.got[stream_id]) == body
     client.play.server.output.paused = False
     client.play.output()
     assert not client.play.server.streams
@@ -139,7 +139,7 @@ def test_every_request_is_answered_completely_whatever_the_order(seed: int) -> N
 
 def damaged(choose: random.Random) -> bytearray:
     """Return a client's bytes with some changed, some lost, and frames put in."""
-    play = Play(rules=LENIENT)
+    play = Play(rules=ANY_PINGS)
     for _ in range(6):
         play.ask(choose.choice(["/echo", "/stream"]), bytes(choose.choice([0, 5, 300])))
     data = bytearray(play.client.data_to_send())
@@ -161,7 +161,7 @@ def damaged(choose: random.Random) -> bytearray:
 @examples(400)
 def test_whatever_comes_nothing_is_raised_and_nothing_stays(seed: int) -> None:
     choose = random.Random(seed)
-    data, play = damaged(choose), Play(rules=LENIENT)
+    data, play = damaged(choose), Play(rules=ANY_PINGS)
     while data and not play.server.closing:
         size = choose.randrange(1, 200)
         play.feed(bytes(data[:size]))

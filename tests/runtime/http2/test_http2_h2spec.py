@@ -1,7 +1,7 @@
 """h2spec, the conformance suite, where it is at hand: `$H2SPEC` or the program `h2spec` on the path.
 
 It is a Go program that no package index has, and to build it takes a Go compiler and GitHub. So nothing brings it, in
-CI neither: its cases are also in the tests beside this one, written anew.
+CI neither: the other tests here have its cases too, in Python.
 """
 
 import asyncio

@@ -2,13 +2,13 @@
 
 from argosy_runtime.http2 import ErrorCode, frames
 
-from .heard import HEADERS, WHOLE, begun, block, goaway_code
+from .heard import COMPLETE, HEADERS, begun, block, goaway_code
 
 
 def test_draining_sends_the_client_away_and_answers_what_comes_meanwhile() -> None:
     play = begun(waits=True)
     first = play.ask(body=b"1")
-    play.exchange()
+    play.carry()
     play.server.drain()
     raced = first + 2
     play.feed(frames.frame(HEADERS, frames.END_HEADERS, raced, block()) + frames.frame(frames.DATA, 1, raced, b"2"))
@@ -16,7 +16,7 @@ def test_draining_sends_the_client_away_and_answers_what_comes_meanwhile() -> No
     assert frames.goaway(frames.MAX_STREAM_ID, ErrorCode.NO_ERROR) in announced
     play.feed(frames.ping(b"draining", frames.ACK))
     assert frames.goaway(raced, ErrorCode.NO_ERROR) in play.output()
-    play.feed(frames.frame(HEADERS, WHOLE, raced + 2, block()))
+    play.feed(frames.frame(HEADERS, COMPLETE, raced + 2, block()))
     assert frames.rst_stream(raced + 2, ErrorCode.REFUSED_STREAM) in play.output()
     assert not play.server.closing
     for receiver in play.application.due:
@@ -38,7 +38,7 @@ def test_a_client_that_says_goodbye_is_answered_to_the_end() -> None:
     play = begun(waits=True)
     play.ask(body=b"x")
     play.client.close_connection()
-    play.exchange()
+    play.carry()
     assert not play.server.closing
     play.application.due[0].answer()
     assert play.server.closing

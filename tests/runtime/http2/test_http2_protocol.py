@@ -210,7 +210,7 @@ async def _ends(call: Callable[[], Awaitable[None]]) -> None:
 
 async def _until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110  (a state of the server's, which tells nobody)
+        while not holds():  # noqa: ASYNC110  (a state of the server's, without an event)
             await asyncio.sleep(0.001)
 
 

@@ -5,15 +5,15 @@ import pytest
 from argosy_runtime.http2 import ErrorCode, KeepAliveRules, frames
 from argosy_runtime.http2.hpack.encoder import encode
 
-from .heard import HEADERS, WHOLE, begun, block, goaway_code
+from .heard import COMPLETE, HEADERS, begun, block, goaway_code
 from .playing import Play, head
 
 
 @pytest.mark.parametrize(
     ("sent", "code"),
     [
-        (frames.frame(HEADERS, WHOLE, 2, block()), ErrorCode.PROTOCOL_ERROR),
-        (frames.frame(HEADERS, WHOLE, 0, block()), ErrorCode.PROTOCOL_ERROR),
+        (frames.frame(HEADERS, COMPLETE, 2, block()), ErrorCode.PROTOCOL_ERROR),
+        (frames.frame(HEADERS, COMPLETE, 0, block()), ErrorCode.PROTOCOL_ERROR),
         (frames.frame(frames.DATA, 0, 0, b"x"), ErrorCode.PROTOCOL_ERROR),
         (frames.frame(frames.DATA, 0, 1, b"x"), ErrorCode.PROTOCOL_ERROR),
         (frames.frame(frames.DATA, frames.PADDED, 1, b"\x05x"), ErrorCode.PROTOCOL_ERROR),
@@ -42,9 +42,12 @@ from .playing import Play, head
         (frames.frame(HEADERS, 0, 1, b"") + frames.frame(frames.DATA, 0, 1, b""), ErrorCode.PROTOCOL_ERROR),
         (frames.frame(HEADERS, 0, 1, b"") + frames.frame(HEADERS, 0, 3, b""), ErrorCode.PROTOCOL_ERROR),
         (frames.frame(HEADERS, 0, 1, b"") + frames.frame(frames.CONTINUATION, 0, 3, b""), ErrorCode.PROTOCOL_ERROR),
-        (frames.frame(HEADERS, WHOLE, 1, b"\xff"), ErrorCode.COMPRESSION_ERROR),
-        (frames.frame(HEADERS, WHOLE, 1, b"\x82" * 70_000), ErrorCode.ENHANCE_YOUR_CALM),
-        (frames.frame(HEADERS, WHOLE, 5, block()) + frames.frame(HEADERS, WHOLE, 3, block()), ErrorCode.STREAM_CLOSED),
+        (frames.frame(HEADERS, COMPLETE, 1, b"\xff"), ErrorCode.COMPRESSION_ERROR),
+        (frames.frame(HEADERS, COMPLETE, 1, b"\x82" * 70_000), ErrorCode.ENHANCE_YOUR_CALM),
+        (
+            frames.frame(HEADERS, COMPLETE, 5, block()) + frames.frame(HEADERS, COMPLETE, 3, block()),
+            ErrorCode.STREAM_CLOSED,
+        ),
         (frames.head(frames.DATA, 0, 1, (4 << 20) + 1), ErrorCode.FRAME_SIZE_ERROR),
         (
             frames.frame(HEADERS, frames.END_HEADERS, 1, block())
@@ -107,7 +110,7 @@ def test_pings_sooner_than_allowed_end_the_connection() -> None:
     for _ in range(2):
         play.ask(body=b"x")
         play.feed(frames.ping(bytes(8)))
-        play.exchange()
+        play.carry()
     for _ in range(3):
         assert goaway_code(play) is None
         play.feed(frames.ping(bytes(8)))

@@ -38,6 +38,6 @@ def test_there_are_cases_of_both_outcomes() -> None:
 
 
 if __name__ == "__main__":
-    for each in CASES:
-        file, content = outcome(each)
-        (DATA / each / file).write_text(content)
+    for name in CASES:
+        file, content = outcome(name)
+        (DATA / name / file).write_text(content)

@@ -71,10 +71,10 @@ def ordinary(message: bytes) -> object:
         decoded = decoder.decode(decoder.parse(message), message)
     except ServingError as error:
         return error.kind, error.message
-    return told(decoded.request), decoded.options
+    return fields(decoded.request), decoded.options
 
 
-def told(request: InferRequest) -> object:
+def fields(request: InferRequest) -> object:
     tensors = [(t.name, t.datatype, t.shape, bytes(t.data)) for t in request.inputs.values()]
     sequence = (request.sequence_id, request.sequence_start, request.sequence_end)
     rest = (request.model_name, request.model_version, request.id, request.requested_outputs, request.parameters)
@@ -95,7 +95,7 @@ def test_a_request_like_earlier_ones_is_what_the_ordinary_way_says(data: st.Data
         message = alike.SerializeToString(deterministic=True)
         templated = decoder.from_template(b"12345" + message, 5)
         if templated is not None:
-            assert (told(templated.request), templated.options) == ordinary(message)
+            assert (fields(templated.request), templated.options) == ordinary(message)
             continue
         with contextlib.suppress(ServingError):
             decoder.decode(decoder.parse(message), message)

@@ -191,17 +191,17 @@ def requests(draw: st.DrawFn, made: mc.ModelConfig) -> InferRequest:
     return InferRequest("m", inputs)
 
 
-def refusal(made: mc.ModelConfig, asked: InferRequest) -> str | None:
+def refusal(made: mc.ModelConfig, request: InferRequest) -> str | None:
     try:
-        Admission(made).check(asked)
+        Admission(made).check(request)
     except ServingError as error:
-        return error.message.removeprefix(asked.log_prefix)
+        return error.message.removeprefix(request.log_prefix)
     return None
 
 
-def is_empty(made: mc.ModelConfig, asked: InferRequest) -> bool:
+def is_empty(made: mc.ModelConfig, request: InferRequest) -> bool:
     shaped = {declared.name for declared in made.input if declared.is_shape_tensor}
-    batched = [tensor for name, tensor in asked.inputs.items() if name not in shaped]
+    batched = [tensor for name, tensor in request.inputs.items() if name not in shaped]
     return bool(made.max_batch_size and batched and batched[0].shape[0] == 0)
 
 

@@ -93,7 +93,7 @@ async def serve(repository: Repository) -> AsyncIterator[Serve]:
 
 async def until(so: Callable[[], object]) -> None:
     """Wait until it is so."""
-    while not so():  # noqa: ASYNC110  (nobody is told)
+    while not so():  # noqa: ASYNC110  (there is no event)
         await asyncio.sleep(0.002)
 
 
@@ -180,7 +180,7 @@ async def states(plane: DataPlane) -> dict[str, str]:
 
 async def settled(plane: DataPlane) -> None:
     """Wait until nothing is loading or unloading."""
-    while any(record.busy for record in plane.registry.records.values()):  # noqa: ASYNC110  (nobody is told)
+    while any(record.busy for record in plane.registry.records.values()):  # noqa: ASYNC110  (there is no event)
         await asyncio.sleep(0.01)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.runtime.backends.fake_device import FakeStream, copies, fake_device
+from tests.runtime.backends.fake_device import FakeStream, count_transfers, fake_device
 from tests.runtime.service.conftest import Repository, Serve, infer
 from tests.runtime.service.device_models import chain, write_models
 
@@ -30,7 +30,7 @@ async def test_nothing_comes_to_the_host_between_steps_on_devices(repository: Re
     plane = await serve()
     for name in ("twice", "square", "e"):
         await plane.load(name, None, {})
-    with copies() as counts:
+    with count_transfers() as counts:
         response = await infer(plane, ask("e", 1, 2, 3, 4))
     assert response.outputs[0].array.tolist() == [[8, 32, 72, 128]]
     assert (counts.to_device, counts.to_host) == (1, 1), "the client's request, and the answer to it"
@@ -42,7 +42,7 @@ async def test_a_step_in_a_process_gets_its_tensors_from_the_host(repository: Re
     plane = await serve()
     for name in ("twice", "plus", "e"):
         await plane.load(name, None, {})
-    with copies() as counts:
+    with count_transfers() as counts:
         response = await infer(plane, ask("e", 1, 2, 3, 4))
     assert response.outputs[0].array.tolist() == [[8, 12, 16, 20]]
     assert (counts.to_device, counts.to_host) == (2, 2)

@@ -106,7 +106,7 @@ async def test_what_is_unpacked_goes_with_the_last_model_that_uses_it(repository
 
 async def until(holds):
     async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110  (closing a version tells nobody)
+        while not holds():  # noqa: ASYNC110  (closing a version has no event)
             await asyncio.sleep(0.01)
 
 

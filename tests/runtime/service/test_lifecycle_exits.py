@@ -35,7 +35,7 @@ def _is_a_models(process: psutil.Process) -> bool:
 
 async def served(plane, name: str) -> None:
     """Wait until a model answers."""
-    while not plane.model_ready(name, ""):  # noqa: ASYNC110  (nobody is told)
+    while not plane.model_ready(name, ""):  # noqa: ASYNC110  (there is no event)
         await asyncio.sleep(0.01)
 
 
@@ -316,7 +316,7 @@ async def test_both_protocols_report_the_unload(repository, serve, tmp_path):
     async with grpc.aio.insecure_channel(f"127.0.0.1:{by_grpc.port}") as channel:
         call = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(request)
         await gate.reached()
-        while plane.requests < 2:  # noqa: ASYNC110  (nobody is told)
+        while plane.requests < 2:  # noqa: ASYNC110  (there is no event)
             await asyncio.sleep(0.005)
         await plane.unload("m", False)
         with pytest.raises(grpc.aio.AioRpcError, match="was unloaded") as caught:

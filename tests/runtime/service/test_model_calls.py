@@ -146,7 +146,7 @@ class TritonPythonModel:
         assert taken == list(range(1, 1 + len(taken))), taken
         return pb_utils.InferenceResponse([pb_utils.Tensor("Y", np.full((1, 1), len(taken), np.float32))])
 """
-# Answers nobody before all are there.
+# Answers no request before all are there.
 TOGETHER = """
 import triton_python_backend_utils as pb_utils
 

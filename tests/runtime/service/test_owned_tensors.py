@@ -1,4 +1,4 @@
-"""Tensors have one owner: what a model or a step does to its arrays changes nobody else's."""
+"""Tensors have one owner: what a model or a step does to its arrays changes no other's."""
 
 import asyncio
 import io
@@ -68,7 +68,7 @@ async def test_a_model_may_use_its_output_array_again(repository, serve, isolati
     await asyncio.gather(*[client(number) for number in range(200)])
 
 
-class InPlace(torch.nn.Module):
+class Centered(torch.nn.Module):
     """Takes the mean off its input, in place."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -127,7 +127,7 @@ async def test_a_step_that_works_inplace_changes_nothing_of_the_others(repositor
     repository.add("source", execute="y = x + 1", config=wide_config + source)
     repository.add("reader", execute="y = x * 1", config=wide_config + THREAD)
     if writer == "torch":
-        repository.write("in_place", {"1/model.pt": script(InPlace())}, TORCH.replace(str(ROWS), str(size)))
+        repository.write("in_place", {"1/model.pt": script(Centered())}, TORCH.replace(str(ROWS), str(size)))
     else:
         repository.add("in_place", execute=WRITES, config=wide_config + THREAD)
     repository.write("e", {"1/.keep": ""}, STEPS.replace(str(ROWS), str(size)))

@@ -1,7 +1,7 @@
 """Tensors stay on the GPU between plans of an ensemble, on a stand-in of TensorRT and a played GPU."""
 
 import numpy as np
-from tests.runtime.backends.fake_device import copies
+from tests.runtime.backends.fake_device import count_transfers
 from tests.runtime.backends.plans import WIDE, doubling, gpu, plan, trt
 from tests.runtime.service.conftest import Repository, infer
 
@@ -37,7 +37,7 @@ async def test_nothing_comes_to_the_host_between_two_plans(repository: Repositor
         await plane.load(name, None, {})
     for batch in (1, 3, 8):
         inputs = np.arange(batch * 2, dtype=np.float32).reshape(batch, 2)
-        with copies() as counts:
+        with count_transfers() as counts:
             response = await infer(plane, InferRequest("e", {"IN": Tensor("IN", "FP32", inputs)}))
         assert response.outputs[0].array.tolist() == (inputs * 4).tolist()
         assert (counts.to_device, counts.to_host) == (1, 1), "the client's request, and the answer to it"

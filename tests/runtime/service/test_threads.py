@@ -41,7 +41,7 @@ async def test_a_load_that_takes_too_long_is_released_when_it_returns(repository
             await plane.load("m", None, {})
     assert begun.read_text() == "x", "no further one began"
     gate.open()
-    while not released.exists():  # noqa: ASYNC110  (the model tells nobody else)
+    while not released.exists():  # noqa: ASYNC110  (the model has no other signal)
         await asyncio.sleep(0.005)
     while not await loads(plane):  # noqa: ASYNC110
         await asyncio.sleep(0.005)

@@ -37,9 +37,9 @@ def test_a_cache_that_cannot_be_so_is_unknown():
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(-5, 50), st.integers(-5, 50))))
-def test_counters_never_go_back(said):
+def test_counters_never_go_back(reports):
     engines, before = EngineStatistics(), (0, 0)
-    for instance, generated, prompts in said:
+    for instance, generated, prompts in reports:
         engines.update(instance, state(generated, prompts))
         now = (engines.generated_tokens, engines.prompt_tokens)
         assert now[0] >= before[0]

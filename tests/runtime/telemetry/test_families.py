@@ -29,7 +29,7 @@ def statistics() -> ModelStatistics:
     return counts
 
 
-def told(statistics: ModelStatistics, service: InService | None = MODEL, now: int = 0) -> dict[str, float]:
+def samples(statistics: ModelStatistics, service: InService | None = MODEL, now: int = 0) -> dict[str, float]:
     """Return every sample by its name and, where it has more, its other labels' values."""
     series = [ModelSeries({"model": "m", "version": "1"}, statistics, 0, service)]
     text = exposition([*triton_families(series), *argosy_families(series, now)]).decode()
@@ -43,7 +43,7 @@ def told(statistics: ModelStatistics, service: InService | None = MODEL, now: in
 
 
 def test_durations_are_seconds_in_buckets(statistics):
-    values = told(statistics)
+    values = samples(statistics)
     for name, at, total in (("request", "0.005", 0.008), ("queue", "0.001", 0.002), ("first_response", "0.005", 0.008)):
         family = f"argosy_{name}_duration_seconds"
         assert values[f"{family}_sum"] == total
@@ -52,7 +52,7 @@ def test_durations_are_seconds_in_buckets(statistics):
 
 
 def test_an_execution_counts_once_and_for_triton_once_a_request(statistics):
-    values = told(statistics)
+    values = samples(statistics)
     assert values["argosy_execution_seconds_total"] == 0.0035
     assert values["nv_inference_compute_infer_duration_us"] == 2 * 2000
     assert (values["nv_inference_count"], values["nv_inference_exec_count"]) == (5, 1)
@@ -62,7 +62,7 @@ def test_an_execution_counts_once_and_for_triton_once_a_request(statistics):
 
 def test_a_batch_above_all_bounds_counts(statistics):
     statistics.ran(1, 5000, ExecutionTimes(0, 1, 0))
-    values = told(statistics)
+    values = samples(statistics)
     assert (values["argosy_batch_rows_bucket 1024"], values["argosy_batch_rows_bucket +Inf"]) == (1, 2)
     assert values["argosy_batch_rows_sum"] == 5005
 
@@ -70,7 +70,7 @@ def test_a_batch_above_all_bounds_counts(statistics):
 def test_instances_and_how_busy_they_are_now(statistics):
     statistics.instance_taken(1000 * MS)
     statistics.instance_taken(1500 * MS)
-    values = told(statistics, now=2000 * MS)
+    values = samples(statistics, now=2000 * MS)
     assert (values["argosy_instances"], values["argosy_instances_busy"]) == (2, 2)
     assert values["argosy_instance_busy_seconds_total"] == 1.5
     assert (values["argosy_running_requests"], values["argosy_max_batch_size"]) == (3, 8)
@@ -79,7 +79,7 @@ def test_instances_and_how_busy_they_are_now(statistics):
 
 def test_of_a_model_that_answers_later_no_busy_time_is_reported(statistics):
     statistics.answers_later = True
-    assert not {name for name in told(statistics) if "busy" in name or "execution" in name}
+    assert not {name for name in samples(statistics) if "busy" in name or "execution" in name}
 
 
 def test_reasons_are_our_own_and_tritons():
@@ -87,7 +87,7 @@ def test_reasons_are_our_own_and_tritons():
     for count, reason in enumerate(FailureReason, start=1):
         for _ in range(count):
             statistics.failed(0, reason)
-    values, counts = told(statistics), {reason: count for count, reason in enumerate(FailureReason, start=1)}
+    values, counts = samples(statistics), {reason: count for count, reason in enumerate(FailureReason, start=1)}
     assert {reason: values[f"argosy_request_failures_total {reason.value}"] for reason in FailureReason} == counts
     tritons = {"REJECTED": ("REJECTED", "TIMEOUT"), "BACKEND": ("BACKEND", "OUT_OF_MEMORY")}
     for reason in ("REJECTED", "CANCELED", "BACKEND", "OTHER"):
@@ -101,7 +101,7 @@ def test_a_stream_has_first_responses_in_tritons_milliseconds():
         statistics.responded(0, 0, ms * MS)
     statistics.took(500 * MS, 0, 500 * MS, False)
     statistics.responded(0, 100 * MS, 130 * MS)
-    values = told(statistics, STREAM)
+    values = samples(statistics, STREAM)
     buckets = [
         values[f"nv_inference_first_response_histogram_ms_bucket {at}"] for at in ("100", "500", "2000", "5000", "+Inf")
     ]
@@ -112,18 +112,18 @@ def test_a_stream_has_first_responses_in_tritons_milliseconds():
 
 
 def test_an_ensemble_has_no_instances_and_an_unready_model_failures(statistics):
-    ensemble = told(statistics, ENSEMBLE)
+    ensemble = samples(statistics, ENSEMBLE)
     assert not {name for name in ensemble if "instance" in name or "queue_duration_seconds" in name or "rows" in name}
     assert ensemble["argosy_running_requests"] == 4
-    names = {name.split()[0].removesuffix("_total") for name in told(statistics, None) if name.startswith("argosy")}
+    names = {name.split()[0].removesuffix("_total") for name in samples(statistics, None) if name.startswith("argosy")}
     assert names == {"argosy_request_failures", "argosy_model_load_failure_count"}
 
 
 def test_engines_are_reported_where_there_are_any(statistics):
-    assert not {name for name in told(statistics) if "engine" in name or "tokens" in name}
+    assert not {name for name in samples(statistics) if "engine" in name or "tokens" in name}
     statistics.engines.update("m_0", EngineState(1, 2, None, 30, 40))
     service = InService(1, 1, True, 0, 0, statistics.engines.load(["m_0"]))
-    values = told(statistics, service)
+    values = samples(statistics, service)
     assert (values["argosy_engine_waiting_requests"], values["argosy_engine_running_requests"]) == (1, 2)
     assert (values["argosy_prompt_tokens_total"], values["argosy_tokens_total"]) == (30, 40)
     assert "argosy_kv_cache_utilization" not in values, "nobody knows it"

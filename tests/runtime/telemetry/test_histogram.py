@@ -11,7 +11,7 @@ MS = 1_000_000
 durations = st.lists(st.integers(0, 100_000 * MS))
 
 
-def counted(values: list[int]) -> DurationHistogram:
+def histogram_of(values: list[int]) -> DurationHistogram:
     histogram = DurationHistogram()
     for value in values:
         histogram.add(value)
@@ -19,7 +19,7 @@ def counted(values: list[int]) -> DurationHistogram:
 
 
 def test_a_bound_belongs_to_its_own_bucket():
-    histogram = counted([MS, MS + 1, 60_000 * MS, 60_000 * MS + 1])
+    histogram = histogram_of([MS, MS + 1, 60_000 * MS, 60_000 * MS + 1])
     at = DURATION_BOUNDS.index(MS)
     assert histogram.counts[at : at + 2] == [1, 1]
     assert histogram.counts[-2:] == [1, 1]
@@ -34,7 +34,7 @@ def test_bounds_rise_and_are_close_where_budgets_lie():
 
 @given(durations, durations)
 def test_two_add_up_to_what_one_would_have_measured(some: list[int], others: list[int]):
-    both, one = counted(some).with_all(counted(others)), counted(some + others)
+    both, one = histogram_of(some).with_all(histogram_of(others)), histogram_of(some + others)
     assert (both.counts, both.ns) == (one.counts, one.ns)
 
 
@@ -43,4 +43,4 @@ def test_coarser_buckets_count_as_if_they_had_been_there(values: list[int], boun
     coarse = DurationHistogram(sorted(bounds))
     for value in values:
         coarse.add(value)
-    assert counted(values).counts_in(sorted(bounds)) == coarse.counts
+    assert histogram_of(values).counts_in(sorted(bounds)) == coarse.counts

@@ -40,7 +40,7 @@ class Driver:
             "TotalEnergyConsumption": lambda uuid: self.energy_mj,
         }
         for name, answer in answers.items():
-            monkeypatch.setattr(pynvml, f"nvmlDeviceGet{name}", self._asked(name, answer))
+            monkeypatch.setattr(pynvml, f"nvmlDeviceGet{name}", self._answering(name, answer))
         monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByUUID", self._handle)
         monkeypatch.setattr(pynvml, "nvmlInit", self._init)
 
@@ -52,7 +52,7 @@ class Driver:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
         return uuid
 
-    def _asked(self, name, answer):  # type: ignore[no-untyped-def]
+    def _answering(self, name, answer):  # type: ignore[no-untyped-def]
         def ask(uuid: str) -> object:
             if name in self.silent:
                 raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)

@@ -26,7 +26,7 @@ SERVICES = (
 )
 
 
-def counted(requests: Sequence[int]) -> ModelStatistics:
+def statistics_of(requests: Sequence[int]) -> ModelStatistics:
     """Return the statistics of requests that took so many milliseconds, one after the other."""
     statistics = ModelStatistics()
     for took in requests:
@@ -51,7 +51,7 @@ def rest() -> list[Family]:
     return [family]
 
 
-async def whole(pieces: AsyncIterator[bytes]) -> bytes:
+async def joined(pieces: AsyncIterator[bytes]) -> bytes:
     return b"".join([piece async for piece in pieces])
 
 
@@ -60,16 +60,16 @@ async def whole(pieces: AsyncIterator[bytes]) -> bytes:
     st.booleans(),
 )
 def test_the_text_is_that_of_all_at_once(models, others):
-    series = [model(number, counted(took), service) for number, (took, service) in enumerate(models)]
+    series = [model(number, statistics_of(took), service) for number, (took, service) in enumerate(models)]
     more = rest if others else list
-    text = asyncio.run(whole(in_parts(series, families_of, more)))
+    text = asyncio.run(joined(in_parts(series, families_of, more)))
     assert text == exposition([*families_of(series), *more()])
 
 
 def test_pieces_are_neither_everything_nor_crumbs():
     text = PartedText(families_of(()))
     for number in range(120):
-        text.add(families_of([model(number, counted([5]))]))
+        text.add(families_of([model(number, statistics_of([5]))]))
     pieces = list(text.pieces())
     assert len(pieces) > 3
     assert all(PIECE_BYTES <= len(piece) < 2 * PIECE_BYTES for piece in pieces[:-1])
@@ -90,7 +90,7 @@ async def test_other_work_is_done_between_any_two_parts_and_pieces():
             await asyncio.sleep(0)
 
     working = asyncio.create_task(others())
-    pieces = in_parts([model(number, counted([5])) for number in range(150)], read, rest)
+    pieces = in_parts([model(number, statistics_of([5])) for number in range(150)], read, rest)
     while await anext(pieces, None):
         done.append("piece")
     working.cancel()
@@ -101,7 +101,7 @@ async def test_other_work_is_done_between_any_two_parts_and_pieces():
 
 async def test_what_is_reported_of_a_model_is_of_one_moment():
     """While it is read requests are answered, of every model, each of which counts in several families."""
-    models = [model(number, counted([])) for number in range(20)]
+    models = [model(number, statistics_of([])) for number in range(20)]
 
     async def answer() -> None:
         while True:
@@ -112,7 +112,7 @@ async def test_what_is_reported_of_a_model_is_of_one_moment():
             await asyncio.sleep(0)
 
     answering = asyncio.create_task(answer())
-    lines = (await whole(in_parts(models, families_of, rest))).decode().splitlines()
+    lines = (await joined(in_parts(models, families_of, rest))).decode().splitlines()
     answering.cancel()
     values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     result = []

@@ -77,11 +77,11 @@ def test_admission_and_reshape_leave_it_on_the_device(memory: FakeMemory) -> Non
 
 
 def test_transfers_are_summed_and_reported() -> None:
-    copies = DeviceTransfers()
-    copies.fetched(100)
-    copies.fetched(20)
-    copies.sent(8)
-    text = exposition(device_families(copies)).decode()
+    transfers = DeviceTransfers()
+    transfers.fetched(100)
+    transfers.fetched(20)
+    transfers.sent(8)
+    text = exposition(device_families(transfers)).decode()
     assert 'argosy_device_copy_count{direction="to_host"} 2\n' in text
     assert 'argosy_device_copy_bytes{direction="to_host"} 120\n' in text
     assert 'argosy_device_copy_count{direction="to_device"} 1\n' in text

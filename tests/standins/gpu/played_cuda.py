@@ -32,16 +32,16 @@ class Stream:
     def synchronize(self) -> None:
         """Do all of it."""
         work, self.queue = self.queue, []
-        for each in work:
-            each()
+        for operation in work:
+            operation()
 
 
 class PlayedDriver:
     """`libcuda` as far as the server uses it."""
 
-    def __init__(self, compute_capability: str = "9.0", room: int = 1 << 30) -> None:
+    def __init__(self, compute_capability: str = "9.0", total_memory: int = 1 << 30) -> None:
         self.compute_capability = compute_capability
-        self.room = room
+        self.total_memory = total_memory
         self.streams: dict[int, Stream] = {}
         self.live: dict[int, int] = {}
         self.freed: dict[int, int] = {}
@@ -120,11 +120,11 @@ class PlayedDriver:
         return SUCCESS if flags == 1 else INVALID_VALUE
 
     def cuStreamSynchronize(self, stream: ctypes.c_void_p) -> int:  # noqa: N802
-        found = self.stream(stream.value or 0)
-        if found.captured is not None:
-            found.broken = True
+        current = self.stream(stream.value or 0)
+        if current.captured is not None:
+            current.broken = True
             return CAPTURE_INVALIDATED
-        found.synchronize()
+        current.synchronize()
         return SUCCESS
 
     def cuStreamDestroy_v2(self, stream: ctypes.c_void_p) -> int:  # noqa: N802
@@ -133,16 +133,16 @@ class PlayedDriver:
         return SUCCESS
 
     def cuStreamBeginCapture_v2(self, stream: ctypes.c_void_p, mode: int) -> int:  # noqa: N802
-        found = self.stream(stream.value or 0)
+        current = self.stream(stream.value or 0)
         assert mode == 1, "other modes forbid other threads' work"
-        assert found.captured is None
-        found.captured, found.broken = [], False
+        assert current.captured is None
+        current.captured, current.broken = [], False
         return SUCCESS
 
     def cuStreamEndCapture(self, stream: ctypes.c_void_p, graph: Any) -> int:  # noqa: N802
-        found = self.stream(stream.value or 0)
-        work, found.captured = found.captured, None
-        if found.broken or work is None:
+        current = self.stream(stream.value or 0)
+        work, current.captured = current.captured, None
+        if current.broken or work is None:
             return CAPTURE_INVALIDATED
         graph._obj.value = self._handle()
         self.graphs[graph._obj.value] = work
@@ -170,7 +170,7 @@ class PlayedDriver:
         self._check_context("an allocation")
         if size.value == 0:
             return INVALID_VALUE
-        if sum(self.live.values()) + size.value > self.room:
+        if sum(self.live.values()) + size.value > self.total_memory:
             return OUT_OF_MEMORY
         address._obj.value = self._buffer(size.value)
         self.live[address._obj.value] = size.value
@@ -214,7 +214,7 @@ DRIVER = PlayedDriver()
 """The one of this process, which the stand-in of TensorRT puts its work on."""
 
 
-def fresh(compute_capability: str = "9.0", room: int = 1 << 30) -> PlayedDriver:
+def fresh(compute_capability: str = "9.0", total_memory: int = 1 << 30) -> PlayedDriver:
     """Reset the process's driver and return it."""
-    DRIVER.__init__(compute_capability, room)  # type: ignore[misc]
+    DRIVER.__init__(compute_capability, total_memory)  # type: ignore[misc]
     return DRIVER

@@ -11,7 +11,7 @@ class TritonPythonModel:
         left = pb_utils.get_input_tensor_by_name(request, "INPUT0").as_numpy()
         right = pb_utils.get_input_tensor_by_name(request, "INPUT1").as_numpy()
         answers = {"OUTPUT0": left + right, "OUTPUT1": left - right}
-        wanted = request.requested_output_names()
+        requested = request.requested_output_names()
         return pb_utils.InferenceResponse(
-            [pb_utils.Tensor(name, array) for name, array in answers.items() if name in wanted]
+            [pb_utils.Tensor(name, array) for name, array in answers.items() if name in requested]
         )

@@ -1,4 +1,4 @@
-"""Answers what the request said beside its tensors, as JSON."""
+"""Answers what the request has in addition to its tensors, as JSON."""
 
 import json
 

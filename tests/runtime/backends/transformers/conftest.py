@@ -28,7 +28,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def shared(
-    tmp_path_factory: pytest.TempPathFactory, folder_in: Callable[[Path, str], Any], quiet_host: Any, saved: Path
+    tmp_path_factory: pytest.TempPathFactory, folder_in: Callable[[Path, str], Any], shared_host: Any, saved: Path
 ) -> Iterator[Loader]:
     """Yield a function that loads a model once per configuration, for tests that leave it as it was."""
     cached: dict[tuple[str, bool], Any] = {}
@@ -37,7 +37,7 @@ def shared(
         if (config, tokenizer) not in cached:
             folder = folder_in(tmp_path_factory.mktemp("shared"), config)
             link(saved, folder.version_dir, tokenizer)
-            cached[config, tokenizer] = backend.load(folder.spec(), quiet_host)
+            cached[config, tokenizer] = backend.load(folder.spec(), shared_host)
         return cached[config, tokenizer]
 
     yield load

@@ -42,7 +42,7 @@ def spec(kind: str, device_id: int = 0, **parameters: str) -> InstanceSpec:
 
 
 @pytest.mark.parametrize(
-    ("asked", "visible", "devices"),
+    ("instance", "visible", "devices"),
     [
         (spec("KIND_CPU"), 4, ("cpu",)),
         (spec("KIND_GPU", 2), 4, ("cuda:2",)),
@@ -53,8 +53,8 @@ def spec(kind: str, device_id: int = 0, **parameters: str) -> InstanceSpec:
         (spec("KIND_GPU", gpu_device_ids="1,3"), 4, ("cuda:0",)),
     ],
 )
-def test_devices(asked: InstanceSpec, visible: int, devices: tuple[str, ...]) -> None:
-    assert devices_of(asked, visible) == devices
+def test_devices(instance: InstanceSpec, visible: int, devices: tuple[str, ...]) -> None:
+    assert devices_of(instance, visible) == devices
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def byte_fallback() -> tokenizers.Tokenizer:
     return made
 
 
-class Counted:
+class CountingDecoder:
     """Decodes, and counts the tokens that it was given."""
 
     def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
@@ -44,7 +44,7 @@ class Counted:
         return text
 
 
-def pieces(decode: Counted, tokens: Sequence[int], cuts: Sequence[int]) -> list[str]:
+def pieces(decode: CountingDecoder, tokens: Sequence[int], cuts: Sequence[int]) -> list[str]:
     """Return the pieces of a stream that is read after so many tokens."""
     text = StreamedText(decode)
     return [*(text.next(tokens[:cut]) for cut in cuts), text.last(tokens)]
@@ -56,7 +56,7 @@ BYTE_LEVEL, BYTE_FALLBACK = byte_level(), byte_fallback()
 @pytest.mark.parametrize("text", ["naïve café 🙂 中文", "👩‍👩‍👧‍👦 e\u0301 \ufffd!", ""])
 def test_characters_of_several_bytes_are_not_torn(text):
     tokens = BYTE_LEVEL.encode(text).ids
-    seen = pieces(Counted(BYTE_LEVEL), tokens, range(1, len(tokens)))
+    seen = pieces(CountingDecoder(BYTE_LEVEL), tokens, range(1, len(tokens)))
     assert "".join(seen) == text
     if "\ufffd" not in text:
         assert not any("\ufffd" in piece for piece in seen)
@@ -76,7 +76,7 @@ def test_pieces_of_words_bytes_and_special_tokens_join_to_the_text(parts, data):
 def check(tokenizer: tokenizers.Tokenizer, tokens: list[int], data: st.DataObject) -> None:
     """Check that the joined pieces are the text of all tokens, wherever the stream is cut."""
     cuts = data.draw(st.lists(st.integers(0, len(tokens)), unique=True).map(sorted))
-    decode = Counted(tokenizer)
+    decode = CountingDecoder(tokenizer)
     assert "".join(pieces(decode, tokens, cuts)) == decode(tokens)
 
 
@@ -85,7 +85,7 @@ def test_the_work_for_a_token_does_not_grow_with_the_text(text):
     work = []
     for repeats in (100, 1_000):
         tokens = BYTE_LEVEL.encode(text * repeats).ids
-        decode = Counted(BYTE_LEVEL)
+        decode = CountingDecoder(BYTE_LEVEL)
         pieces(decode, tokens, range(1, len(tokens)))
         work.append(decode.tokens / len(tokens))
     assert work[1] < 1.5 * work[0]

@@ -108,7 +108,7 @@ async def refused(call: Any) -> grpc.aio.AioRpcError:
 
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not holds():  # noqa: ASYNC110  (the fake tells nobody)
+        while not holds():  # noqa: ASYNC110  (the fake has no event)
             await asyncio.sleep(0.001)
 
 

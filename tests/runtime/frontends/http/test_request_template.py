@@ -50,7 +50,7 @@ class EchoPlane(FakePlane):
     def __init__(self, templates: bool) -> None:
         super().__init__()
         self._templates = templates
-        self._known: dict[RequestTemplate, ResponseTemplate] = {}
+        self._responses: dict[RequestTemplate, ResponseTemplate] = {}
         self.templated = 0
 
     def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
@@ -72,9 +72,9 @@ class EchoPlane(FakePlane):
         template = request.template
         if not self._templates or template is None:
             return InferResponse(request.model_name, "1", request.id, outputs, dict(parameters))
-        if template not in self._known:
-            self._known[template] = ResponseTemplate([tensor.spec() for tensor in outputs], dict(parameters))
-        response = self._known[template].response([tensor.data for tensor in outputs])
+        if template not in self._responses:
+            self._responses[template] = ResponseTemplate([tensor.spec() for tensor in outputs], dict(parameters))
+        response = self._responses[template].response([tensor.data for tensor in outputs])
         response.model_name, response.model_version, response.id = request.model_name, "1", request.id
         return response
 

@@ -1,4 +1,4 @@
-"""What there is beside inference: health, metadata, statistics, loads, log, shared memory, metrics."""
+"""Endpoints other than inference: health, metadata, statistics, loads, log, shared memory, metrics."""
 
 import base64
 import logging

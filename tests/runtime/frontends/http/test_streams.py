@@ -93,7 +93,7 @@ async def impatient() -> AsyncIterator[tuple[StreamPlane, HttpListener]]:
 BODY = b'{"text":"x"}'
 ASK = b"POST /v2/models/text/%b HTTP/1.1\r\nConnection: close\r\nContent-Length: 12\r\n\r\n%b"
 HALF = Tensor("OUT", "FP16", np.zeros(1, np.float16))
-WHOLE = Tensor("OUT", "FP32", np.ones(1, np.float32))
+COMPLETE = Tensor("OUT", "FP32", np.ones(1, np.float32))
 REFUSED = b'{"error":"sending FP16 data via JSON is not supported. Please use the binary data format for output"}'
 
 
@@ -118,7 +118,7 @@ async def test_later_in_a_stream_it_is_an_event_and_the_stream_goes_on(
     served: tuple[StreamPlane, HttpListener],
 ) -> None:
     plane, listener = served
-    plane.answers = [WHOLE, HALF, WHOLE]
+    plane.answers = [COMPLETE, HALF, COMPLETE]
     back = await ask(listener.port, ASK % (b"generate_stream", BODY))
     assert back.startswith(b"HTTP/1.1 200 OK\r\n")
     assert back.count(b'"OUT":1.0') == 2

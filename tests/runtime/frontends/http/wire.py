@@ -9,7 +9,7 @@ from argosy_runtime.frontends.http.wire.head_cache import HeadCache
 
 
 class Wire(asyncio.Transport):
-    """A transport that keeps what is written; `feed` brings bytes to whoever is its protocol at the time.
+    """A transport that keeps what is written; `feed` brings bytes to its protocol of that time.
 
     What would be read while reading is paused waits, as it does in a socket.
     """

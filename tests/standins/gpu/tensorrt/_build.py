@@ -94,8 +94,8 @@ class IBuilderConfig(Strict):
     def __init__(self) -> None:
         import tensorrt
 
-        self._known = tensorrt.BuilderFlag
-        self._flags = {self._known.TF32}
+        self._flag_type = tensorrt.BuilderFlag
+        self._flags = {self._flag_type.TF32}
         self._profiles: list[IOptimizationProfile] = []
         self._limits: dict[Any, int] = {}
         self._cache: ITimingCache | None = None
@@ -118,12 +118,12 @@ class IBuilderConfig(Strict):
         self._limits[pool] = pool_size
 
     def set_flag(self, flag: Any) -> None:
-        if not isinstance(flag, self._known):
+        if not isinstance(flag, self._flag_type):
             raise TypeError("incompatible function arguments: flag")
         self._flags.add(flag)
 
     def clear_flag(self, flag: Any) -> None:
-        if not isinstance(flag, self._known):
+        if not isinstance(flag, self._flag_type):
             raise TypeError("incompatible function arguments: flag")
         self._flags.discard(flag)
 
@@ -215,7 +215,10 @@ class Builder(Strict):
             profiles=[{**profile._shapes} for profile in config._profiles],
             values=[{**profile._values} for profile in config._profiles],
             shape_tensors=[
-                each.name for side in ("input", "output") for each in network._tensors(side) if each.is_shape_tensor
+                tensor.name
+                for side in ("input", "output")
+                for tensor in network._tensors(side)
+                if tensor.is_shape_tensor
             ],
             compatibility=config.hardware_compatibility_level.name,
             host_code="VERSION_COMPATIBLE" in flags,
@@ -242,17 +245,17 @@ class Builder(Strict):
         if strong and weak:
             return f"BuilderFlag::k{min(weak)} is not compatible with a strongly typed network"
         inputs = network._tensors("input")
-        if any(-1 in each.shape or each.is_shape_tensor for each in inputs) and not config._profiles:
+        if any(-1 in tensor.shape or tensor.is_shape_tensor for tensor in inputs) and not config._profiles:
             return (
                 "Error Code 4: API Usage Error (Network has dynamic or shape inputs, but no optimization profile has "
                 "been defined.)"
             )
         for profile in config._profiles:
-            for each in inputs:
-                if -1 in each.shape and each.name not in profile._shapes:
-                    return f"Error Code 4: Internal Error (Input {each.name} has missing shape information.)"
-                if each.is_shape_tensor and each.name not in profile._values:
-                    return f"Error Code 4: Internal Error (Input {each.name} has missing shape values.)"
+            for tensor in inputs:
+                if -1 in tensor.shape and tensor.name not in profile._shapes:
+                    return f"Error Code 4: Internal Error (Input {tensor.name} has missing shape information.)"
+                if tensor.is_shape_tensor and tensor.name not in profile._values:
+                    return f"Error Code 4: Internal Error (Input {tensor.name} has missing shape values.)"
         if model.doc_string == "oom":
             self._logger.log(
                 Severity.WARNING,
@@ -288,9 +291,9 @@ class Builder(Strict):
         calibrator.read_calibration_cache()
         size = calibrator.get_batch_size()
         assert type(size) is int
-        names = [each.name for each in network._tensors("input")]
+        names = [tensor.name for tensor in network._tensors("input")]
         ranges: dict[str, list[float]] = {}
-        if any(-1 in each.shape for each in network._tensors("input")):
+        if any(-1 in tensor.shape for tensor in network._tensors("input")):
             assert all(best[0] == size for _, best, _ in profile._shapes.values())
         while True:
             try:
@@ -310,10 +313,10 @@ class Builder(Strict):
 
     def _type(self, flags: list[str], model: onnx.ModelProto) -> str:
         """Return the type in which most layers compute."""
-        for name, said in (("INT8", "Int8"), ("FP8", "FP8"), ("FP16", "Half"), ("BF16", "BFloat16")):
+        for name, layer_type in (("INT8", "Int8"), ("FP8", "FP8"), ("FP16", "Half"), ("BF16", "BFloat16")):
             if name in flags:
-                return said
-        kinds = {numpy_helper.to_array(each).dtype for each in model.graph.initializer}
+                return layer_type
+        kinds = {numpy_helper.to_array(tensor).dtype for tensor in model.graph.initializer}
         if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
             return "Int8"
         return "Half" if np.dtype(np.float16) in kinds else "Float"

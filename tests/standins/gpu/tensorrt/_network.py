@@ -79,7 +79,7 @@ class INetworkDefinition(Strict):
         }
         made = {node.output[0] for node in self._model.graph.node if node.op_type == "Shape"}
         infos = self._model.graph.input if side == "input" else self._model.graph.output
-        initializers = {each.name for each in self._model.graph.initializer}
+        initializers = {weight.name for weight in self._model.graph.initializer}
         return [ITensor(info, info.name in (read | made)) for info in infos if info.name not in initializers]
 
     @property
@@ -109,13 +109,13 @@ class ParserError:
     """What the parser says of a node: methods, not attributes."""
 
     def __init__(self, code: Any, desc: str, index: int, name: str, operator: str) -> None:
-        self._given = (code, desc, index, name, operator)
+        self._fields = (code, desc, index, name, operator)
 
     def code(self) -> Any:
-        return self._given[0]
+        return self._fields[0]
 
     def desc(self) -> str:
-        return str(self._given[1])
+        return str(self._fields[1])
 
     def file(self) -> str:
         return "onnxOpCheckers.cpp"
@@ -127,19 +127,19 @@ class ParserError:
         return "checkFallbackPluginImporter"
 
     def node(self) -> int:
-        return int(self._given[2])
+        return int(self._fields[2])
 
     def node_name(self) -> str:
-        return str(self._given[3])
+        return str(self._fields[3])
 
     def node_operator(self) -> str:
-        return str(self._given[4])
+        return str(self._fields[4])
 
     def local_function_stack(self) -> list[str]:
         return []
 
     def __str__(self) -> str:
-        code, desc, index, name, operator = self._given
+        code, desc, index, name, operator = self._fields
         return f"In node {index} with name: {name} and operator: {operator} ({self.func()}): {code.name}: {desc}"
 
 
@@ -158,11 +158,11 @@ class OnnxParser(Strict):
         if type(model) is not str:
             raise TypeError("incompatible function arguments: model")
         try:
-            found = onnx.load(model)
+            parsed = onnx.load(model)
         except Exception:
             self._errors = [ParserError(_enums.ErrorCode.MODEL_DESERIALIZE_FAILED, "Failed to parse", -1, "", "")]
             return False
-        for index, node in enumerate(found.graph.node):
+        for index, node in enumerate(parsed.graph.node):
             if node.op_type not in _SUPPORTED:
                 self._logger.log(
                     Severity.ERROR,
@@ -170,7 +170,7 @@ class OnnxParser(Strict):
                 )
                 desc = 'creator && "Plugin not found, are the plugin name, version, and namespace correct?"'
                 self._errors.append(ParserError(_enums.ErrorCode.INVALID_NODE, desc, index, node.name, node.op_type))
-        self._network._model = found
+        self._network._model = parsed
         return not self._errors
 
     @property

@@ -65,17 +65,17 @@ def output_shapes(
     model: onnx.ModelProto, shapes: dict[str, tuple[int, ...]], values: dict[str, np.ndarray]
 ) -> dict[str, tuple[int, ...]]:
     """Return the outputs' shapes for these inputs; -1 for a dimension that depends on the data."""
-    known = onnx.ModelProto()
-    known.CopyFrom(model)
-    del known.graph.value_info[:]
-    for info in list(known.graph.input):
+    bound = onnx.ModelProto()
+    bound.CopyFrom(model)
+    del bound.graph.value_info[:]
+    for info in list(bound.graph.input):
         if info.name in values:
-            known.graph.initializer.append(numpy_helper.from_array(values[info.name], info.name))
-            known.graph.input.remove(info)
+            bound.graph.initializer.append(numpy_helper.from_array(values[info.name], info.name))
+            bound.graph.input.remove(info)
             continue
         made = helper.make_tensor_value_info(info.name, info.type.tensor_type.elem_type, list(shapes[info.name]))
         info.CopyFrom(made)
-    for info in known.graph.output:
+    for info in bound.graph.output:
         info.type.tensor_type.ClearField("shape")
-    found = onnx.shape_inference.infer_shapes(known, data_prop=True)
-    return {info.name: shape_of(info) for info in found.graph.output}
+    inferred = onnx.shape_inference.infer_shapes(bound, data_prop=True)
+    return {info.name: shape_of(info) for info in inferred.graph.output}

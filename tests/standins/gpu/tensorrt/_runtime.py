@@ -186,8 +186,8 @@ class ICudaEngine(Strict):
         assert name in self._inputs
         if not self._meta.profiles:
             return [self.get_tensor_shape(name)] * 3
-        given = self._meta.profiles[profile_index].get(name) or [self.get_tensor_shape(name)] * 3
-        return [tuple(part) for part in given]
+        profile = self._meta.profiles[profile_index].get(name) or [self.get_tensor_shape(name)] * 3
+        return [tuple(part) for part in profile]
 
     def get_tensor_profile_values(self, name: Any, profile_index: Any, /) -> list[list[int]]:
         # The binding's labels are the wrong way round: what is called `name` is the index.
@@ -217,7 +217,7 @@ class EngineInspector(Strict):
 
 
 class IExecutionContext(Strict):
-    """Runs on the stream that it is told, in its order."""
+    """Runs on the stream of each call, in its order."""
 
     def __init__(self, engine: ICudaEngine) -> None:
         self._engine = engine
@@ -235,16 +235,16 @@ class IExecutionContext(Strict):
 
     def set_input_shape(self, name: str, shape: Any) -> bool:
         least, _, most = self._engine.get_tensor_profile_shape(name, self._profile)
-        given = tuple(shape)
-        assert all(type(size) is int for size in given)
-        if len(given) != len(least) or not all(a <= b <= c for a, b, c in zip(least, given, most, strict=True)):
+        sizes = tuple(shape)
+        assert all(type(size) is int for size in sizes)
+        if len(sizes) != len(least) or not all(a <= b <= c for a, b, c in zip(least, sizes, most, strict=True)):
             self._engine._logger.log(
                 Severity.ERROR,
                 "IExecutionContext::setInputShape: Error Code 3: API Usage Error (Parameter check failed, condition: "
                 "satisfyProfile Runtime dimension does not satisfy any optimization profile.)",
             )
             return False
-        self._shapes[name] = given
+        self._shapes[name] = sizes
         return True
 
     def set_tensor_address(self, name: str, memory: int) -> bool:
@@ -347,5 +347,5 @@ class IExecutionContext(Strict):
             for name in self._engine._inputs
         }
         names = list(self._engine._outputs)
-        found = self._engine._session.run(names, feed)
-        return {name: np.ascontiguousarray(value) for name, value in zip(names, found, strict=True)}
+        outputs = self._engine._session.run(names, feed)
+        return {name: np.ascontiguousarray(value) for name, value in zip(names, outputs, strict=True)}

@@ -31,11 +31,11 @@ def convert_to_mixed_precision(
     assert low_precision_type in ("fp16", "bf16")
     assert keep_io_types, "inputs and outputs must stay as they are declared"
     model = onnx.load(onnx_path)
-    for each in list(model.graph.initializer):
-        array = numpy_helper.to_array(each)
+    for weight in list(model.graph.initializer):
+        array = numpy_helper.to_array(weight)
         if array.dtype == np.float32:
-            model.graph.initializer.remove(each)
-            model.graph.initializer.append(numpy_helper.from_array(array.astype(np.float16), f"{each.name}_half"))
-            cast = helper.make_node("Cast", [f"{each.name}_half"], [each.name], to=TensorProto.FLOAT)
+            model.graph.initializer.remove(weight)
+            model.graph.initializer.append(numpy_helper.from_array(array.astype(np.float16), f"{weight.name}_half"))
+            cast = helper.make_node("Cast", [f"{weight.name}_half"], [weight.name], to=TensorProto.FLOAT)
             model.graph.node.insert(0, cast)
     return model

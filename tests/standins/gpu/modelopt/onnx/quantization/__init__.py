@@ -37,9 +37,9 @@ def quantize(
     model.graph.initializer.append(numpy_helper.from_array(scale, "scale"))
     model.graph.initializer.append(numpy_helper.from_array(np.int8(0), "zero"))
     for node in model.graph.node:
-        for place, given in enumerate(node.input):
-            if given == name:
-                node.input[place] = f"{name}_dq"
+        for index, tensor in enumerate(node.input):
+            if tensor == name:
+                node.input[index] = f"{name}_dq"
     model.graph.node.insert(0, helper.make_node("DequantizeLinear", [f"{name}_q", "scale", "zero"], [f"{name}_dq"]))
     model.graph.node.insert(0, helper.make_node("QuantizeLinear", [name, "scale", "zero"], [f"{name}_q"]))
     onnx.save(model, output_path)

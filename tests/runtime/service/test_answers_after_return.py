@@ -11,7 +11,7 @@ THREAD = 'parameters { key: "ISOLATION" value { string_value: "thread" } }'
 DECOUPLED = "model_transaction_policy { decoupled: true }"
 both = pytest.mark.parametrize("isolation", ["", THREAD], ids=["process", "thread"])
 
-# Answers nobody before the second request is there, which it gets because its `execute` has returned.
+# Answers no request before the second is there, which it gets because its `execute` has returned.
 IN_PAIRS = """
 import threading
 import triton_python_backend_utils as pb_utils

@@ -1,4 +1,4 @@
-"""A change for which a server loads nothing anew."""
+"""A change for which a server loads nothing again."""
 
 import asyncio
 import shutil
@@ -47,13 +47,13 @@ async def test_a_change_inplace_does_not_wait_behind_models_that_load(
     others = [bench.model(f"n{at}", v1=bench.source(f"n{at}", "n")) for at in range(LOADS_AT_ONCE)]
     load, go_on, begun = bench.fake.load, asyncio.Event(), asyncio.Queue[str]()
 
-    async def held_up(name: str) -> None:
+    async def slow(name: str) -> None:
         begun.put_nowait(name)
         if name != "m":
             await go_on.wait()
         await load(name)
 
-    monkeypatch.setattr(bench.fake, "load", held_up)
+    monkeypatch.setattr(bench.fake, "load", slow)
     await bench.agent.observe()
     await bench.converge(RenderedRepository("server", (in_place(model, "a"), *others)))
     assert {await begun.get() for _ in others} == {other.name for other in others}

@@ -1,4 +1,4 @@
-"""What the server tells of models that do not do all that was asked of them: the index, the log, the metrics."""
+"""The index, the log and the metrics report models that do less than their configuration says, or fail."""
 
 import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, reason, states

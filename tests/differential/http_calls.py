@@ -56,12 +56,12 @@ def post(path: str, body: Json = None, headers: dict[str, str] | None = None, se
 
 def tensor(name: str, shape: Json, datatype: Json, data: Json = None, **parameters: Json) -> dict[str, Json]:
     """Return an input of an inference request; without `data` where it is None."""
-    found: dict[str, Json] = {"name": name, "shape": shape, "datatype": datatype}
+    entry: dict[str, Json] = {"name": name, "shape": shape, "datatype": datatype}
     if data is not None:
-        found["data"] = data
+        entry["data"] = data
     if parameters:
-        found["parameters"] = parameters
-    return found
+        entry["parameters"] = parameters
+    return entry
 
 
 def infer(model: str, *inputs: dict[str, Json], **rest: Json) -> Call:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from tests.differential.conftest import PEERS
-from tests.differential.exchange import get, infer, post, send, tensor
+from tests.differential.http_calls import get, infer, post, send, tensor
 from tests.peers.fixtures import StartServer
 from tests.peers.server import Server
 
-COUNTED_WITHIN_S = 30.0
+STATISTICS_PATIENCE_S = 30.0
 CONFIG = """
 name: "m"
 backend: "python"
@@ -61,16 +61,16 @@ class Changing:
 
     def counts(self, expected: int) -> int:
         """Wait until the model's statistics count so many requests. Triton counts one after it answered it."""
-        ends = time.monotonic() + COUNTED_WITHIN_S
-        while (found := self.counted) != expected and time.monotonic() < ends:
+        ends = time.monotonic() + STATISTICS_PATIENCE_S
+        while (requests := self.requests) != expected and time.monotonic() < ends:
             time.sleep(0.02)
-        return found
+        return requests
 
     @property
-    def counted(self) -> int:
+    def requests(self) -> int:
         """The requests that the model's statistics know of by now."""
-        (found,) = send(self.server.http, get("/v2/models/m/stats"))["body"]["model_stats"]
-        return int(found["inference_stats"]["success"]["count"])
+        (model,) = send(self.server.http, get("/v2/models/m/stats"))["body"]["model_stats"]
+        return int(model["inference_stats"]["success"]["count"])
 
     @property
     def served(self) -> int:
@@ -102,13 +102,13 @@ def changing(
 def test_instances_come_and_go(changing: Changing) -> None:
     # Triton 2.51 loads the model again at the first change after its start, and no more from then on.
     changing.change(CONFIG % 2)
-    loads, counted = changing.loads, changing.counted
+    loads, requests = changing.loads, changing.requests
     for count in (3, 1, 2):
         status, message = changing.change(CONFIG % count)
         assert (status, changing.served) == (200, count), message
         assert changing.ask() == 200
     assert changing.loads == loads + 1 + 1
-    assert changing.counts(counted + 3) == counted + 3, "it is the same model, and its statistics go on"
+    assert changing.counts(requests + 3) == requests + 3, "it is the same model, and its statistics go on"
 
 
 @pytest.mark.parametrize("changing", ["argosy"], indirect=True)
@@ -121,16 +121,16 @@ def test_instances_come_and_go_while_requests_are_answered(changing: Changing) -
             statuses.append(changing.ask())
 
     clients = [threading.Thread(target=client) for _ in range(4)]
-    for each in clients:
-        each.start()
+    for thread in clients:
+        thread.start()
     try:
         for count in (2, 3, 1, 2):
             status, message = changing.change(CONFIG % count)
             assert (status, changing.served) == (200, count), message
     finally:
         stop.set()
-        for each in clients:
-            each.join()
+        for thread in clients:
+            thread.join()
     assert set(statuses) == {200}
     assert changing.loads == 1 + 1 + 1 + 1
     assert changing.counts(len(statuses)) == len(statuses)
@@ -138,12 +138,12 @@ def test_instances_come_and_go_while_requests_are_answered(changing: Changing) -
 
 def test_batching_is_reloaded_by_triton_alone(changing: Changing) -> None:
     changing.ask()
-    status, said = changing.change(CONFIG % 1 + "dynamic_batching { max_queue_delay_microseconds: 100 }")
-    assert status == 200, said
+    status, message = changing.change(CONFIG % 1 + "dynamic_batching { max_queue_delay_microseconds: 100 }")
+    assert status == 200, message
     assert changing.ask() == 200
-    loads, counted = (1, 2) if changing.server.name == "argosy" else (2, 1)
+    loads, requests = (1, 2) if changing.server.name == "argosy" else (2, 1)
     assert changing.loads == loads
-    assert changing.counts(counted) == counted
+    assert changing.counts(requests) == requests
 
 
 def test_a_lower_batch_limit_is_reloaded_by_triton_alone(changing: Changing) -> None:
@@ -156,9 +156,9 @@ def test_a_lower_batch_limit_is_reloaded_by_triton_alone(changing: Changing) -> 
 
 def test_an_instance_that_cannot_load_leaves_those_that_serve(changing: Changing) -> None:
     changing.full.touch()
-    status, said = changing.change(CONFIG % 3)
+    status, message = changing.change(CONFIG % 3)
     assert status == 400
-    assert "no memory left" in said
+    assert "no memory left" in message
     assert changing.ask() == 200
     changing.full.unlink()
     assert changing.change(CONFIG % 3)[0] == 200

@@ -1,4 +1,4 @@
-"""Instances and batching change under a model that serves: nothing is loaded anew, and no request is lost."""
+"""Instances and batching change under a model that serves: nothing is loaded again, and no request is lost."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a request costs this server, beside what it costs NVIDIA's in the same run.
+"""What a request costs this server, compared with what it costs NVIDIA's in the same run.
 
 CPU time, not rates: it holds on a machine that does other things meanwhile. It counts all processes of either server.
 """
@@ -16,11 +16,11 @@ AT_MOST = 1.0
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_a_request_costs_no_more_cpu_time_than_tritons(protocol: str) -> None:
-    told: list[str] = []
+    lines: list[str] = []
     try:
         with served(["identity"]) as (argosy, triton):
-            (cell,) = compare(argosy, triton, [Load("identity", protocol, 8, 64)], 3, 300, told.append)
+            (cell,) = compare(argosy, triton, [Load("identity", protocol, 8, 64)], 3, 300, lines.append)
     except PeerUnavailableError as reason:
         give_up(reason)
-    assert cell.rounds, told
-    assert cell.cpu_ratio < AT_MOST, told
+    assert cell.rounds, lines
+    assert cell.cpu_ratio < AT_MOST, lines
