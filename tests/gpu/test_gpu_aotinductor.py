@@ -33,13 +33,13 @@ def test_a_package_for_this_gpu_answers_as_the_module_does(
     assert report.accuracy.value <= maximum
     opened = packages.loaded(Path(report.uri.removeprefix("file://"), "model.pt2"), gpu.index)
     for batch in (1, 4, 6):
-        given = torch.randn(batch, FEATURES, device=gpu), torch.randn(batch, 1, device=gpu)
-        answer = opened(*given)
+        inputs = torch.randn(batch, FEATURES, device=gpu), torch.randn(batch, 1, device=gpu)
+        answer = opened(*inputs)
         answer = answer[0] if isinstance(answer, list | tuple) else answer
         assert answer.shape == (batch, CLASSES)
         assert answer.device == gpu
         torch.testing.assert_close(
-            answer.float().cpu(), builds.module()(*(one.cpu() for one in given)), atol=maximum, rtol=0.01
+            answer.float().cpu(), builds.module()(*(tensor.cpu() for tensor in inputs)), atol=maximum, rtol=0.01
         )
 
 
