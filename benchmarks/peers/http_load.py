@@ -3,6 +3,7 @@
 import asyncio
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import httptools
 import uvloop
@@ -24,7 +25,7 @@ class _Client(asyncio.Protocol):
         self._done = done
         self._parser = httptools.HttpResponseParser(self)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: Any) -> None:
         self._transport = transport
         self._send()
 

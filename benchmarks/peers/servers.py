@@ -159,15 +159,15 @@ def _answers(port: int, path: str, body: bytes) -> bool:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End the process and all that it started."""
-    family = [process, *psutil.Process(process.pid).children(recursive=True)] if process.poll() is None else []
+    children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
     process.terminate()
     try:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    for each in family[1:]:
+    for child in children:
         try:
-            each.kill()
+            child.kill()
         except psutil.NoSuchProcess:
             continue

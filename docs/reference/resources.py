@@ -64,4 +64,4 @@ def _type(field: Schema) -> str:
         return f"list of {_type(field['items'])}"
     if values := _values(field):
         return f"map of {_type(values)}"
-    return field.get("type", "any")
+    return str(field.get("type", "any"))

@@ -19,24 +19,24 @@ from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.grants import Grant, grants, hopes
 from argosy.autoscaling.pool.scaled_resources import allocations, policies, scaled_resources
+from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.builds.engines import EngineFacts
 from argosy.planning.builds.pool import PoolEngines, defer_unbuilt, pool_engines
-from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.builds.scheduling import schedule_builds, withhold
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.pool_facts import pool_facts
 from argosy.planning.facts import CurrentServer, Device, Node, PoolFacts
-from argosy.planning.migration.migrate import DRAIN_PERIOD
 from argosy.planning.migration.observed import Observed
-from argosy.planning.migration.pool_migration import PoolMigration
+from argosy.planning.migration.pool_migration import DRAIN_PERIOD, PoolMigration
 from argosy.planning.migration.revisions import revisions_by_server
 from argosy.planning.nodes.cordons import Cordons, cordons, with_cordons
 from argosy.planning.nodes.pool_nodes import PoolNodes
-from argosy.planning.nodes.readiness import next_change, standing
 from argosy.planning.nodes.reservations import devices
+from argosy.planning.nodes.selection import next_change, standing
 from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
 from argosy.planning.plan import FleetPlan, PoolPlan
 from argosy.planning.validation.accept import Accepted, accept
+from argosy.planning.validation.graph import Invalid
 from argosy.render.config.configrules import check_together
 from argosy.render.reload_keys import OF_ARGOSY, OF_TRITON, RenderedKeys
 from argosy.render.repositories import RenderedServer, rendered_servers
@@ -98,7 +98,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
     """Return what a round decides. `now` has a time zone."""
     cordoned = _cordons(snapshot, now)
     nodes = _available_nodes(snapshot, cordoned, now)
-    check = partial(check_together, excluded={problem.resource for problem in snapshot.problems})
+    check = partial(check_together, invalid=Invalid({problem.resource for problem in snapshot.problems}, is_error=True))
     declared = accept(snapshot.resources, snapshot.problems, snapshot.valid, check)
     pools = _pool_nodes(snapshot, declared, nodes)
     engine_facts = _engine_facts(snapshot, declared, pools)

@@ -9,8 +9,8 @@ from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
+from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.builds.pool import PoolEngines
-from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import CurrentServer
 from argosy.planning.migration.pool_migration import PoolMigration

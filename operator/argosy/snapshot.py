@@ -10,7 +10,7 @@ from argosy.api.status import EngineStatus, EnsembleStatus, InferenceModelStatus
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
-from argosy.planning.builds.observed import ObservedBuild
+from argosy.planning.builds.build import ObservedBuild
 from argosy.planning.demand.pool_facts import LoadedVersions
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.planning.migration.bindings import Binding

@@ -1,10 +1,12 @@
 """A manifest is edited while requests come: instances and batching change on the model that serves."""
 
+from typing import Any
+
 import httpx
 from tests.acceptance.running import Asking, Starter, Up, Workspace, model, wait_for
 
 
-def config(run: Up) -> dict[str, object]:
+def config(run: Up) -> dict[str, Any]:
     """Return the configuration by which the server serves the model."""
     return httpx.get(f"{run.url}/v2/models/good/config", trust_env=False).json()
 

@@ -58,7 +58,7 @@ class Time:
             self.now += seconds
             return await real(awaitable, 0)
 
-        monkeypatch.setattr(publishing.asyncio, "wait_for", wait_for)
+        monkeypatch.setattr(asyncio, "wait_for", wait_for)
 
 
 @pytest.fixture

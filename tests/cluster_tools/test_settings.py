@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from e2e.cluster.errors import ClusterUnavailableError
 from e2e.cluster.images import pip_settings
-from e2e.cluster.programs import binaries
+from e2e.cluster.programs import binaries, upstream
 from e2e.cluster.programs.binaries import parse_version
 from e2e.cluster.programs.debian_archive import Mirror, parse_sources
 
@@ -91,7 +91,7 @@ def test_without_any_programs_the_error_names_every_location(tmp_path: Path, mon
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path / "assets"))
     monkeypatch.setattr(binaries, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(binaries, "TARBALL", tmp_path / "none.tar.xz")
-    monkeypatch.setattr(binaries.upstream, "download", out_of_reach)
+    monkeypatch.setattr(upstream, "download", out_of_reach)
     with pytest.raises(ClusterUnavailableError) as raised:
         binaries.find()
     text = str(raised.value)

@@ -6,7 +6,7 @@ from tests.operator.planning.declared import GIB, ensemble, gpu_node, model, poo
 from tests.operator.planning.simulated_cluster import POOL, Cluster
 from tests.operator.watching import always_routed, message
 
-from argosy.planning.migration.migrate import DRAIN_PERIOD
+from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 
 
 def test_a_replica_too_many_is_unrouted_then_drained_then_gone() -> None:

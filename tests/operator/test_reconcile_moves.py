@@ -5,7 +5,7 @@ from tests.operator.planning.declared import ensemble, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import Cluster
 from tests.operator.watching import always_routed, message
 
-from argosy.planning.migration.migrate import DRAIN_PERIOD
+from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 
 
 def test_models_of_a_new_ensemble_come_together_without_anyone_noticing() -> None:

@@ -12,10 +12,9 @@ from typing import Generic, TypeVar
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.batching import Batching
-from argosy.planning.demand.documents import DocumentSize, largest
-from argosy.planning.demand.engine_files import EngineFiles
+from argosy.planning.demand.footprint import DocumentSize, largest
 from argosy.planning.demand.members import Members
-from argosy.planning.demand.model_files import declared_sources
+from argosy.planning.demand.model_files import EngineFiles, declared_sources
 from argosy.render.config.configtext import config_text
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, model_config

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.api import ServingPool
+from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.builds.pool import PoolEngines
-from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.observed import Observed

@@ -15,7 +15,6 @@ import pytest
 from argosy_agent.cache.entries import REPORT_S
 from argosy_agent.cache.owners import Owner
 from argosy_agent.cache.storage import Storage
-from argosy_agent.transfer import download as downloading
 from argosy_agent.transfer.errors import StorageError
 
 MIB = 2**20
@@ -193,7 +192,7 @@ def test_a_full_disk_is_reported_and_freed(site: Any, cache: Path, monkeypatch: 
     def full(*args: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(downloading.os, "pwrite", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(StorageError, match=r"/a cannot be fetched: the disk of the model cache .* is full"):
         storage.fetch(urls["a"])
     assert [path for path in cache.iterdir() if not path.name.startswith(".kept-")] == []

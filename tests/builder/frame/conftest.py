@@ -10,7 +10,7 @@ from argosy_agent.cache.storage import Storage
 from argosy_agent.contract.builds import BuildReport, BuildRequest, BuildState, DataSource
 from argosy_agent.engines.store import EngineStore, open_store
 from argosy_agent.transfer.stores.settings import Settings
-from argosy_builder import build, registry
+from argosy_builder import registry
 from argosy_builder.build import Build, BuildContext
 from argosy_builder.course import Course
 
@@ -53,6 +53,6 @@ class Frame:
 def frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Frame:
     made = Frame(tmp_path)
     resolve: Callable[[str], object] = lambda name: made.builder  # noqa: E731
-    monkeypatch.setattr(build.registry, "resolve", resolve)
+    monkeypatch.setattr(registry, "resolve", resolve)
     assert registry.resolve is resolve
     return made

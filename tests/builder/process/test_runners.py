@@ -9,6 +9,7 @@ import pytest
 from tests.builder.models import CLASSES, FEATURES, perceptron
 
 from argosy_agent.contract.builds import BuildFailure, BuildRequest, DataSource
+from argosy_builder import registry
 from argosy_builder.contract import BuildError
 from argosy_builder.process import isolated, runners
 
@@ -78,7 +79,7 @@ def test_a_language_model_reads_texts_at_the_far_end(monkeypatch: pytest.MonkeyP
         def runner(self, folder: Path, request: BuildRequest) -> object:
             return nullcontext(_Reader())
 
-    monkeypatch.setattr(runners.registry, "resolve", lambda name: Builder())
+    monkeypatch.setattr(registry, "resolve", lambda name: Builder())
     monkeypatch.setattr(runners, "die_with_parent", lambda: None)
     connection = _Connection([("log_likelihood", "abc"), ("run", {})])
 

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import celpy
+from celpy.adapter import json_to_cel
 from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend
@@ -116,7 +117,7 @@ def cel_value(schema: Schema, value: Any) -> Any:
         return celpy.celtypes.MapType(typed)
     if schema.get("type") == "number":
         return celpy.celtypes.DoubleType(value)
-    return celpy.json_to_cel(value)
+    return json_to_cel(value)
 
 
 def repeated(schema: Schema, value: Any) -> list[str]:

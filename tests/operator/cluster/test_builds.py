@@ -13,8 +13,7 @@ from argosy.cluster.cache.builds.build_failure import image_failure, pod_end
 from argosy.cluster.cache.builds.build_objects import BuildPod, Reported, of_build_pod, of_job, of_report
 from argosy.cluster.cache.builds.build_view import build_views
 from argosy.cluster.client.connection import Connection
-from argosy.planning.builds.observed import JobState
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import JobState, ScheduledBuild
 from argosy.render.names import build_name, report_name
 from argosy.render.workloads import Cluster as Offered
 from argosy.render.workloads import KubernetesObject, build_configmaps, build_job, build_rights

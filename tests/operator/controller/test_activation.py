@@ -11,10 +11,11 @@ from tests.operator.controller.test_reconciler import KEY, NOW, observed, rounds
 
 from argosy.api import InferenceModel
 from argosy.api.documents import parse_body
+from argosy.autoscaling.pool.from_spec import may_be_zero
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
-from argosy.controller.rendering.activation import LONGEST_REASON, may_be_zero
+from argosy.controller.rendering.activation import LONGEST_REASON
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
 from argosy.render.names import activator_name

@@ -11,7 +11,7 @@ from tests.operator.render.workloads.cases import IMAGES
 from argosy.cluster.cache.builds.build_objects import of_job
 from argosy.cluster.cache.builds.build_view import BuildView
 from argosy.controller.rendering.builds import UNREPORTED_S, BuildRenderer, Builds
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import ScheduledBuild
 from argosy.render.workloads import TTL_S, Cluster, build_job, object_identity
 from argosy_agent.contract.builds import FINAL_EXIT_CODE, BuildFailure, BuildReport, BuildState
 

@@ -29,7 +29,7 @@ from argosy.controller.rounds import reconciler as module
 from argosy.controller.rounds.reconciler import MOVED_RETRY_S, REFUSED_RETRY_S, Reconciler
 from argosy.controller.rounds.report_expiry import EXPIRY
 from argosy.planning.facts import CurrentServer, Node, Refusal, ServerReport
-from argosy.planning.migration.migrate import DRAIN_PERIOD
+from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.reload_keys import RenderedKeys
 from argosy.render.workloads import DRAIN_ANNOTATION as DRAIN
@@ -381,7 +381,7 @@ def said(status: Status, kind: ConditionType) -> tuple[str, str]:
     """Return a condition's status and reason."""
     result = status.condition(kind)
     assert result is not None
-    return result.status.value, result.reason.value
+    return str(result.status), str(result.reason)
 
 
 async def test_a_silent_agent_is_read_when_its_report_expires() -> None:

@@ -22,9 +22,9 @@ from argosy.cluster.client.errors import UnreachableError
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
 from argosy.controller.rounds.reconciler import Reconciler
-from argosy.planning.builds.observed import JobState
+from argosy.planning.builds.build import JobState
 from argosy.planning.facts import CurrentServer, Refusal, ServerReport
-from argosy.planning.nodes.concessions import PATIENCE
+from argosy.planning.nodes.reservations import PATIENCE
 from argosy.render.workloads import Cluster, Images, KubernetesObject
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 

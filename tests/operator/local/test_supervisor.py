@@ -13,9 +13,11 @@ from tests.operator.planning.declared import gpu_node
 from argosy.api.problems import Problem
 from argosy.local import supervisor as module
 from argosy.local.manifests import source
+from argosy.local.manifests.reading import read_manifests
 from argosy.local.state import StateFolder
 from argosy.local.supervisor import Goal, Supervisor
 from argosy.local.views.rows import Row, ServerRow
+from argosy.reconcile import reconcile
 
 
 @dataclass
@@ -83,7 +85,7 @@ async def test_a_fault_of_ours_stands_on_the_resources_and_ends_nothing(
     workspace.write(documents("one", 1, "double"))
     monkeypatch.setattr(module, "ROUND_S", 0.01)
     faults = iter([KeyError("gpu-7"), KeyError("gpu-7")])
-    working = module.reconcile
+    working = reconcile
 
     def sometimes(*arguments: Any, **named: Any) -> Any:
         for fault in faults:
@@ -113,7 +115,7 @@ async def test_an_edit_made_while_the_manifests_are_first_read_is_seen(
     workspace.write(documents("one", 1, "double").replace("python", "pyton"))
     view, state, right = Shown(), StateFolder(tmp_path / "state"), asyncio.Event()
     state.create()
-    reading = source.read_manifests
+    reading = read_manifests
 
     def read(path: Path) -> Any:
         result = reading(path)

@@ -5,6 +5,7 @@ import pytest
 from argosy.api import parse_documents
 from argosy.api.model.modelformat import BACKENDS
 from argosy.api.values.identity import Identity
+from argosy.planning.validation.graph import Invalid
 from argosy.planning.validation.references import check_set
 from argosy.planning.validation.runtimes import BUNDLED, RUNTIMES
 from argosy_runtime import backends
@@ -35,7 +36,7 @@ def said(*documents: str, invalid: tuple[Identity, ...] = ()) -> list[str]:
     resources, problems = parse_documents("---\n".join(documents), "f.yaml")
     assert problems == []
     sources = {resource.identity: "f.yaml" for resource in resources}
-    return [str(problem) for problem in check_set(resources, sources, invalid)]
+    return [str(problem) for problem in check_set(resources, sources, Invalid(invalid))]
 
 
 def test_a_right_set_has_no_problem() -> None:
@@ -88,9 +89,9 @@ def test_what_is_there_but_invalid_is_not_called_unknown() -> None:
 
 
 def test_what_takes_no_part_is_not_called_unknown_either() -> None:
-    excluded = ("ServingPool n/p", "InferenceModel n/x")
+    invalid = Invalid(("ServingPool n/p", "InferenceModel n/x"), is_error=True)
     resources, _ = parse_documents("---\n".join((model("m"), ensemble("e", "x"))), "f.yaml")
-    result = check_set(resources, excluded=excluded)
+    result = check_set(resources, invalid=invalid)
     assert [(item.resource, item.path, item.message) for item in result] == [
         ("InferenceModel n/m", "spec.poolRef.name", "ServingPool 'p' is not valid itself; correct that first"),
         ("Ensemble n/e", "spec.poolRef.name", "ServingPool 'p' is not valid itself; correct that first"),

@@ -10,7 +10,7 @@ from tests.operator.planning import declared
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.problems import field_path
 from argosy.planning.cycles import find_cycle
-from argosy.planning.validation.graph import Served, check_graph, members, nesting_cycle, step_cycle
+from argosy.planning.validation.graph import Invalid, Served, check_graph, members, nesting_cycle, step_cycle
 
 Tensors = dict[str, tuple[str, list[int]]]
 
@@ -46,9 +46,9 @@ FIRST = step("tokenize", {"text": "text"}, {"ids": "ids"})
 SECOND = step("embed", {"ids": "ids"}, {"vector": "vector"})
 
 
-def faults(of: Ensemble, *models: Served, unread: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+def faults(of: Ensemble, *models: Served, invalid: tuple[str, ...] = ()) -> list[tuple[str, str]]:
     by_name = {served.name: served for served in models or (TOKENIZE, EMBED)}
-    return [(field_path(fault.path), fault.message) for fault in check_graph(of, by_name, unread)]
+    return [(field_path(fault.path), fault.message) for fault in check_graph(of, by_name, Invalid(invalid))]
 
 
 def test_a_right_graph_has_no_fault_in_any_order_of_its_steps() -> None:
@@ -73,7 +73,7 @@ def test_an_unknown_model_is_named_with_the_nearest() -> None:
 
 
 def test_a_model_with_errors_of_its_own_is_no_second_problem() -> None:
-    assert faults(ensemble([FIRST, SECOND]), TOKENIZE, unread=("embed",)) == []
+    assert faults(ensemble([FIRST, SECOND]), TOKENIZE, invalid=("embed",)) == []
 
 
 def test_a_model_of_another_pool_is_refused() -> None:

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 from tests.operator.planning.declared import gpu_node
 
 from argosy.planning.facts import CurrentServer, ServerReport
-from argosy.planning.nodes.concessions import PATIENCE, conceded, next_concession
-from argosy.planning.nodes.reservations import reserved
+from argosy.planning.nodes.reservations import PATIENCE, conceded, next_concession, reserved
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SERVERS = [CurrentServer("p-0", "a", (0,)), CurrentServer("p-1", "a", (1,))]

@@ -8,7 +8,7 @@ from tests.operator.planning.declared import facts_of, gpu_node, model, pool
 
 from argosy.api import ServingPoolStatus
 from argosy.planning.facts import CurrentServer
-from argosy.planning.nodes.readiness import GRACE, next_change, standing
+from argosy.planning.nodes.selection import GRACE, next_change, standing
 from argosy.reconcile import reconcile
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 

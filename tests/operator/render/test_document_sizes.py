@@ -11,11 +11,12 @@ from argosy.api import InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.pool.scaled_resources import scaled_resource
-from argosy.planning.demand.documents import DocumentSize
+from argosy.planning.demand.footprint import DocumentSize
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Gpu, Node
 from argosy.reconcile import Outcome, reconcile
 from argosy.render import sizes
+from argosy.render.config.model_config import model_config
 from argosy.render.sizes import document_sizes
 from argosy.render.workloads.configmaps import desired_configmap
 from argosy.snapshot import FleetSnapshot
@@ -114,7 +115,7 @@ def test_what_is_rendered_is_no_larger_than_foretold_and_not_much_smaller(name: 
 
 def test_what_scaling_decides_is_rendered_for_its_size_once(monkeypatch: pytest.MonkeyPatch) -> None:
     rendered = []
-    real = sizes.model_config
+    real = model_config
     monkeypatch.setattr(sizes, "model_config", lambda *arguments: rendered.append(arguments) or real(*arguments))
     declared = model("only-here", memory=1, maxBatchSize=64, batching={}, scaling={}, minReplicas=0, maxReplicas=9)
     assert isinstance(declared, InferenceModel)

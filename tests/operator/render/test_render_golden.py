@@ -10,8 +10,7 @@ import pytest
 
 from argosy.api.documents import parse_documents
 from argosy.cli.planning.nodes import read_nodes
-from argosy.planning.builds.observed import ObservedBuild
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import ObservedBuild, ScheduledBuild
 from argosy.reconcile import reconcile
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_agent.contract.builds import BuildReport, BuildState

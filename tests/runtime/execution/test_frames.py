@@ -88,10 +88,10 @@ def test_requests_come_out_as_they_went_in_however_the_bytes_are_cut(batches, si
     writer, reader = RequestWriter(), RequestReader()
     stream = b""
     for number, batch in enumerate(batches):
-        frame = FrameWriter()
+        outgoing = FrameWriter()
         for request in batch:
-            writer.add(frame, request)
-        stream += b"".join(frame.chunks(EXECUTE, number))
+            writer.add(outgoing, request)
+        stream += b"".join(outgoing.chunks(EXECUTE, number))
     frames = received(stream, size)
     assert [(frame.kind, frame.subject) for frame in frames] == [(EXECUTE, number) for number in range(len(batches))]
     for frame, batch in zip(frames, batches, strict=True):

@@ -15,6 +15,7 @@ from argosy_runtime.errors import DecoupledModelError, ServingError, internal, i
 from argosy_runtime.frontends import metrics as metrics_frontend
 from argosy_runtime.frontends.grpc import listener as grpc_frontend
 from argosy_runtime.frontends.http import app as http_frontend
+from argosy_runtime.frontends.http.wire.listener import HttpListener
 from argosy_runtime.frontends.restrictions import Api, Restriction
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
 from argosy_runtime.telemetry.log_settings import LogSettings, Setting
@@ -195,13 +196,13 @@ class Running:
     metrics: int
     restricted_http: int
     restricted_grpc: int
-    loop: asyncio.AbstractEventLoop = field(repr=False)
+    loop: asyncio.AbstractEventLoop = field(repr=False, kw_only=True)
 
 
 SECRET = Restriction("Open-Sesame", "please")
 
 
-async def _listen(plane: FakePlane) -> list[http_frontend.HttpListener | grpc_frontend.GrpcListener]:
+async def _listen(plane: FakePlane) -> list[HttpListener | grpc_frontend.GrpcListener]:
     http_options = http_frontend.HttpOptions
     grpc_options = grpc_frontend.GrpcListenOptions
     host = "127.0.0.1"
@@ -229,7 +230,7 @@ def _running() -> Iterator[Running]:
         await asyncio.gather(*(listener.stop(0.2) for listener in listeners))
 
     try:
-        yield Running(plane, *(listener.port for listener in listeners), loop)
+        yield Running(plane, *(listener.port for listener in listeners), loop=loop)
     finally:
         asyncio.run_coroutine_threadsafe(stop(), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)

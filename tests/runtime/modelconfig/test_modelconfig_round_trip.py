@@ -38,7 +38,7 @@ def scalars(field: Any) -> st.SearchStrategy[Any]:
 
 
 def fill(draw: st.DrawFn, message: Message) -> None:
-    fields = list(message.DESCRIPTOR.fields)
+    fields: list[FieldDescriptor] = list(message.DESCRIPTOR.fields)
     chosen = draw(st.lists(st.sampled_from(fields), unique_by=lambda f: f.name, max_size=4)) if fields else []
     for field in chosen:
         if field.message_type is not None and field.message_type.GetOptions().map_entry:

@@ -1,7 +1,7 @@
 """A data plane on a repository of small models, in this process; the models' own processes are real."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from textwrap import dedent, indent
 
@@ -160,7 +160,7 @@ async def infer(plane: DataPlane, request: InferRequest) -> InferResponse:
     return response
 
 
-async def responses(plane: DataPlane, request: InferRequest) -> AsyncIterator[InferResponse]:
+async def responses(plane: DataPlane, request: InferRequest) -> AsyncGenerator[InferResponse, None]:
     """Yield every response; closing this cancels the request."""
     async with ResponseStream(plane.submit, request) as stream:
         async for response in stream:

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from argosy.planning.builds.observed import JobState, ObservedBuild
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import JobState, ObservedBuild, ScheduledBuild
 from argosy.reconcile import Outcome, reconcile
 from argosy.snapshot import FleetSnapshot
 from argosy_agent.contract.builds import BuildReport, BuildState

@@ -11,7 +11,7 @@ from rich.text import Text
 from argosy.cli.planning.plan_document import gpus_total, gpus_withheld
 from argosy.local.builds.rows import engine_of, models_of
 from argosy.planning.amounts import gib, percent, quantity
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.facts import Node, PoolFacts
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus

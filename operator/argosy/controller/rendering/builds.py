@@ -14,8 +14,7 @@ from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import Identity
 from argosy.cluster.cache.builds.build_objects import BuildJob
 from argosy.cluster.cache.builds.build_view import BuildView
-from argosy.planning.builds.observed import JobState
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import JobState, ScheduledBuild
 from argosy.render.names import build_name
 from argosy.render.workloads import (
     TTL_S,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from argosy.api import ServingPool
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
-from argosy.planning.migration.rolling_update import ServerUpgrade, may_upgrade
+from argosy.planning.migration.disruption import ServerUpgrade, may_upgrade
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import NO_ACCOUNT, Images, pod_template, template_hash
 

@@ -32,8 +32,8 @@ from argosy.controller.rounds.inputs import Memory, RoundInputs, round_snapshot
 from argosy.controller.rounds.moved_members import moved_members, moved_services
 from argosy.controller.rounds.reservations import Reservations
 from argosy.planning.facts import Refusal
-from argosy.planning.nodes.concessions import next_concession
 from argosy.planning.nodes.device_errors import DeviceErrors
+from argosy.planning.nodes.reservations import next_concession
 from argosy.planning.validation.references import check_names
 from argosy.reconcile import Outcome, conclude, decide
 from argosy.render.names import object_name

@@ -6,13 +6,11 @@ from datetime import datetime
 
 from argosy.api.values.identity import PoolKey
 from argosy.controller.ports import Cache
-from argosy.planning.builds.observed import JobState
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import JobState, ScheduledBuild
 from argosy.planning.facts import CurrentServer, Device, Node, ServerReport
-from argosy.planning.nodes.concessions import conceded
 from argosy.planning.nodes.device_errors import failing
 from argosy.planning.nodes.lost_gpus import GpuUse, answering, short, without_lost
-from argosy.planning.nodes.reservations import devices, reserved
+from argosy.planning.nodes.reservations import conceded, devices, reserved
 from argosy.planning.plan import FleetPlan
 
 

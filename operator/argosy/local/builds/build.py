@@ -4,8 +4,7 @@ import shutil
 from pathlib import Path
 
 from argosy.local.process import LocalProcess, last_line, stop
-from argosy.planning.builds.observed import JobState, ObservedBuild
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import JobState, ObservedBuild, ScheduledBuild
 from argosy_agent.contract.builddocuments import parse_report, request_text
 from argosy_agent.contract.builds import BuildFailure, BuildReport, BuildState
 from argosy_agent.contract.fields import DocumentError

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from argosy.api.values.identity import PoolKey
 from argosy.local.views.rows import BuildRow
-from argosy.planning.builds.observed import ObservedBuild
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import ObservedBuild, ScheduledBuild
 from argosy.planning.facts import Node
 
 from .build import LocalBuild, end_left

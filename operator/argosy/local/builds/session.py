@@ -14,10 +14,9 @@ from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import PoolKey
 from argosy.local.views.rows import BuildRow
 from argosy.planning.builds.architectures import why_no_architecture
+from argosy.planning.builds.build import ObservedBuild, ScheduledBuild
 from argosy.planning.builds.engines import EngineFacts
-from argosy.planning.builds.observed import ObservedBuild
 from argosy.planning.builds.pool import PoolEngines
-from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.builds.scheduling import schedule_builds
 from argosy.planning.facts import Node
 from argosy.planning.nodes.pool_nodes import PoolNodes

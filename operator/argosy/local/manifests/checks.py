@@ -6,10 +6,10 @@ from pathlib import Path
 
 from argosy.api.documents import Resource
 from argosy.api.inferencemodel import InferenceModel
-from argosy.api.values.identity import Identity
 from argosy.local.manifests.reading import Manifests
 from argosy.local.manifests.this_machine import with_engine_store
-from argosy.planning.topology.refusals import refusals
+from argosy.planning.topology.rules import refusals
+from argosy.planning.validation.graph import Invalid
 from argosy.render.config.configrules import check_together
 from argosy_agent.contract.builds import ModelShape
 from argosy_agent.contract.fields import DocumentError
@@ -31,7 +31,7 @@ def checked(manifests: Manifests, shapes: Mapping[str, ModelShape], engines: Pat
     invalid = {problem.resource for problem in manifests.problems}
     valid = [resource for resource in manifests.resources if resource.identity not in invalid]
     stored = with_engine_store(valid, engines) if engines is not None else valid
-    between = check_together(stored, manifests.sources, [Identity(identity) for identity in invalid])
+    between = check_together(stored, manifests.sources, Invalid(invalid))
     contradictions = refusals(valid, shapes, manifests.sources)
     return replace(manifests, problems=(*manifests.problems, *between, *contradictions))
 

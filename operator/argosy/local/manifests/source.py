@@ -11,8 +11,9 @@ from argosy.api.problems import Problem
 from argosy.local.manifests.checks import local_shapes
 from argosy.local.manifests.reading import SUFFIXES, Manifests, read_manifests
 from argosy.local.manifests.this_machine import for_this_machine, with_engine_store, without_effect
-from argosy.planning.topology.refusals import refusals
+from argosy.planning.topology.rules import refusals
 from argosy.planning.validation.accept import accept
+from argosy.planning.validation.graph import Invalid
 from argosy.render.config.configrules import check_together
 from argosy.status.findings.unsupported import settings_without_effect
 from argosy_agent.contract.builds import ModelShape
@@ -76,7 +77,7 @@ class ManifestSource:
         between = check_together(
             with_engine_store(active.resources, self._engines),
             active.sources,
-            excluded={problem.resource for problem in active.problems},
+            Invalid({problem.resource for problem in active.problems}, is_error=True),
         )
         self.problems = (*active.problems, *between)
         here = for_this_machine(active.resources, self._gpus, self._engines)

@@ -11,9 +11,9 @@ from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
 from argosy.api.status import EngineStatus
 from argosy.planning.builds.architectures import architectures, runs_on_gpu
-from argosy.planning.builds.observed import JobState, ObservedBuild
+from argosy.planning.builds.build import JobState, ObservedBuild
 from argosy.planning.builds.requests import requests
-from argosy.planning.demand.engine_files import EngineFiles
+from argosy.planning.demand.model_files import EngineFiles
 from argosy.planning.nodes.pool_nodes import PoolNodes
 from argosy_agent.contract.builds import BuildRequest, BuildState, digest_of
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from argosy.planning.builds.observed import ObservedBuild
+from argosy.planning.builds.build import ObservedBuild
 from argosy_agent.contract.builds import BuildFailure
 
 _AGAIN = "then delete the build's report to try again"

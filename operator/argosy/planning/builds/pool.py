@@ -10,7 +10,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.planning.builds.architectures import why_no_architecture
 from argosy.planning.builds.engines import EngineFacts, ModelEngines, RequestedEngine, SpecEngines, waits
 from argosy.planning.builds.failures import failure_message, failure_of
-from argosy.planning.demand.engine_files import ServedEngines
+from argosy.planning.demand.model_files import ServedEngines
 from argosy.planning.facts import Waiting
 from argosy.planning.validation.accept import Accepted, Check, defer, former_of
 from argosy_agent.contract.builds import BuildFailure, BuildState, ModelShape

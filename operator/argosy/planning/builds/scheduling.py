@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.values.identity import PoolKey
 from argosy.planning.amounts import quantity
+from argosy.planning.builds.build import JobState, ObservedBuild, ScheduledBuild
 from argosy.planning.builds.engines import RequestedEngine
-from argosy.planning.builds.observed import JobState, ObservedBuild
 from argosy.planning.builds.pool import PoolEngines
-from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.planning.facts import CurrentServer, Device, Gpu, Node
 from argosy.planning.nodes.reservations import devices
 

@@ -1,6 +1,7 @@
-"""What one replica of a model takes of a server, from what its resource declares."""
+"""The footprint of one replica of a model on a server, and the size of its entries in the server's ConfigMaps."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from argosy.api import InferenceModel
 from argosy.api.model import footprint as api
@@ -81,3 +82,27 @@ def _to_come(model: InferenceModel) -> int:
         return len({*declared, *policy.specific.versions})
     latest = policy.latest.num_versions if policy is not None and policy.latest is not None else 0
     return max(len(declared), latest)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSize:
+    """The most that a model or an ensemble takes, wherever it is placed: with its `declared` number of `versions`, and
+    for a `further` one that stays loaded, all in bytes.
+    """
+
+    declared: int = 0
+    versions: int = 1
+    further: int = 0
+
+    def with_versions(self, count: int) -> int:
+        """Return the bytes with so many versions loaded."""
+        return self.declared + self.further * max(0, count - self.versions)
+
+
+NO_SIZE = DocumentSize()
+"""Of what is not known to be rendered."""
+
+
+def largest(sizes: Collection[DocumentSize]) -> DocumentSize:
+    """Return the largest of several, of which any may come to be."""
+    return max(sizes, key=lambda size: (size.declared, size.further), default=NO_SIZE)

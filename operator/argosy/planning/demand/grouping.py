@@ -4,9 +4,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.planning.demand.documents import NO_SIZE, DocumentSize
-from argosy.planning.demand.engine_files import ServedEngines
-from argosy.planning.demand.footprint import footprint_of, instances_of, versions_retained
+from argosy.planning.demand.footprint import NO_SIZE, DocumentSize, footprint_of, instances_of, versions_retained
+from argosy.planning.demand.model_files import ServedEngines
 from argosy.planning.facts import Demand, Group
 from argosy_agent.contract.builds import ModelShape
 from argosy_agent.contract.sizes import stepped

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.values.identity import PoolKey
-from argosy.planning.demand.documents import DocumentSize
-from argosy.planning.demand.engine_files import ServedEngines
+from argosy.planning.demand.footprint import DocumentSize
 from argosy.planning.demand.grouping import runs_of
-from argosy.planning.demand.model_files import declared_sources
+from argosy.planning.demand.model_files import ServedEngines, declared_sources
 from argosy.planning.plan import Placement
 from argosy_agent.contract import VersionSource
 from argosy_agent.contract.builds import ModelShape

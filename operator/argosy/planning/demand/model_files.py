@@ -1,14 +1,51 @@
-"""Where a declared version's files come from, and what it is said to take of a GPU."""
+"""The files of models: declared sources, and the engines that are served in their place.
+
+The engines of a server are those for the GPUs, or the CPU, of its node.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from argosy.api.inferencemodel import InferenceModel
-from argosy.planning.demand.engine_files import EngineFiles
 from argosy.planning.demand.footprint import footprint_of
+from argosy.planning.facts import Node, Waiting
 from argosy_agent.contract import VersionSource
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFiles:
+    """Where an engine's files are: a folder, and the digest that they are checked against."""
+
+    uri: str
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedEngines:
+    """Of one pool's models with engines: those that there are, by model, architecture and version.
+
+    A model among `files` is served by engines alone, on the architectures that it has there. `waiting` are those that
+    no server is to have yet. `nodes` are all nodes, by name.
+    """
+
+    files: Mapping[str, Mapping[str, Mapping[int, EngineFiles]]] = field(default_factory=dict)
+    waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+
+    def architectures(self, model: str) -> frozenset[str] | None:
+        """Return what the model may be placed on; None where it needs no engine."""
+        return frozenset(self.files[model]) if model in self.files else None
+
+    def on(self, model: str, node: str, on_gpu: bool) -> Mapping[int, EngineFiles] | None:
+        """Return the engines, by version, that a server on the node loads; None where the model's own files serve."""
+        if model not in self.files:
+            return None
+        host = self.nodes.get(node)
+        return self.files[model].get(host.architecture(on_gpu), {}) if host is not None else {}
+
 
 MODEL_FILES = {
     "onnxruntime": (".onnx",),

@@ -1,15 +1,16 @@
-"""How many servers a round may give up because their Nodes are gone.
+"""Disruption of a pool's servers: how many a round may stop because their Nodes are gone, and which may restart now.
 
 Deleting a Node ends its Pods. Where many of them still answer, it is rather the list of Nodes that is wrong, and a
 wrong observation must not end a fleet that serves. All else that a round stops is moved first (`drain.py`), gives way
-to what waits in a circle, or is asked for.
+to what waits in a circle, or is asked for. A changed Pod template reaches one server of a pool after the other.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from argosy.planning.facts import CurrentServer
 from argosy.planning.migration.state import Migration, PoolState
+from argosy.planning.packing.servers import natural
 from argosy.planning.plan import Placement, ServerPlan
 
 _FULL = 1000
@@ -65,3 +66,30 @@ def _as_it_is(server: CurrentServer) -> ServerPlan:
     """Return the server as it is, with its models."""
     placed = (Placement(model, 0, model, gpus, 1, 0, 0) for model, gpus in server.placed.items())
     return ServerPlan(server.name, server.node, server.gpus, tuple(placed))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUpgrade:
+    """One server: whether its Pod template is outdated, whether it answers, and whether it has loaded its models.
+
+    `settled`: every model was ready or failed once since its Pod began. `relied_on`: it serves something that drains on
+    a server with the newest template, so that no other server may.
+    """
+
+    name: str
+    outdated: bool
+    ready: bool
+    settled: bool
+    relied_on: bool = False
+
+
+def may_upgrade(servers: Sequence[ServerUpgrade]) -> frozenset[str]:
+    """Return the server that may get the newest template now; empty while one that has it is not ready or still loads.
+
+    Of several, one that serves nothing goes first: a template that mends it takes nothing away.
+    """
+    if any(not server.outdated and not (server.ready and server.settled) for server in servers):
+        return frozenset()
+    outdated = [server for server in servers if server.outdated and not server.relied_on]
+    chosen = min(outdated, key=lambda server: (server.ready, server.settled, natural(server.name)), default=None)
+    return frozenset({chosen.name} if chosen else ())

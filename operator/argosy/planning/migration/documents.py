@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from argosy.planning.demand.documents import NO_SIZE
+from argosy.planning.demand.footprint import NO_SIZE
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.blockers import Blockers
 from argosy.planning.migration.revisions import ModelRevision

@@ -5,9 +5,10 @@ Kubernetes counts GPUs and does not say which, so which of them somebody holds i
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from argosy.api.values.identity import PoolKey
-from argosy.planning.facts import CurrentServer, Device, Gpu, Node, PoolFacts
+from argosy.planning.facts import CurrentServer, Device, Gpu, Node, PoolFacts, ServerReport
 from argosy.planning.plan import PoolPlan, ServerPlan
 
 PodGpus = Mapping[str, Mapping[str, int]]
@@ -143,3 +144,21 @@ def _with_holder(gpu: Gpu, holders: Mapping[int, tuple[str, bool]]) -> Gpu:
         return gpu
     holder, reclaimable = holders[gpu.index]
     return replace(gpu, withheld_by=holder, reclaimable=reclaimable)
+
+
+PATIENCE = timedelta(seconds=60)
+"""How long a server's Pod may find no node before its GPUs are conceded: Pods that end need a while, too."""
+
+
+def conceded(servers: Iterable[CurrentServer], reports: Iterable[ServerReport], now: datetime) -> set[Device]:
+    """Return the GPUs of the servers whose Pods have found no node for longer than the patience."""
+    stuck = {
+        report.name for report in reports if report.unscheduled_since and now >= report.unscheduled_since + PATIENCE
+    }
+    return devices(server for server in servers if server.name in stuck)
+
+
+def next_concession(reports: Iterable[ServerReport], now: datetime) -> datetime | None:
+    """Return when the patience with the next Pod ends, if any waits."""
+    ends = (report.unscheduled_since + PATIENCE for report in reports if report.unscheduled_since)
+    return min((end for end in ends if end > now), default=None)

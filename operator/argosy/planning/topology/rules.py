@@ -1,13 +1,15 @@
 """The rules of how a model is split, one table: when each applies, what it says with the numbers, what to do.
 
-A rule that `refuses` names what no engine can be built of; the others are advice.
+A rule that `refuses` names parallelism of which no engine can be built; the others are advice.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from argosy.api import InferenceModel, Problem, Resource
 from argosy.planning.topology import capacity, divisibility, traffic
 from argosy.planning.topology.deployment import Deployment
+from argosy_agent.contract.builds import ModelShape
 
 Says = Callable[[Deployment], str]
 
@@ -58,3 +60,14 @@ def advice(deployment: Deployment) -> tuple[Advice, ...]:
         if rule.when(deployment)
     )
     return tuple(finding for finding in findings if finding.refuses) or findings
+
+
+def refusals(
+    resources: Iterable[Resource], shapes: Mapping[str, ModelShape], sources: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Yield a problem for each refusal. `shapes` and `sources`, the resources' files, are by identity."""
+    for model in resources:
+        if isinstance(model, InferenceModel) and (shape := shapes.get(model.identity)) is not None:
+            for finding in advice(Deployment.of(model, shape)):
+                if finding.refuses:
+                    yield Problem(sources.get(model.identity, ""), model.identity, "spec", finding.message)

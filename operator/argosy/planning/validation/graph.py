@@ -30,22 +30,32 @@ class End:
     tensor: Tensor | None = None
 
 
-def check_graph(
-    ensemble: Ensemble,
-    models: Mapping[str, Served],
-    unread: Collection[str] = (),
-    has_pool: bool = True,
-    excluded: Collection[str] = (),
-) -> list[Fault]:
-    """Return all that is wrong between an ensemble and its steps' models, with paths from the resource's root.
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """The `names` of resources that exist and take no part, because they have errors of their own.
 
-    `models` are the models and ensembles of its namespace by name. Steps whose model is in `unread` (it exists,
-    but has errors of its own) are checked only for their place in the graph. Without `has_pool` the ensemble's pool
-    does not exist, so that models in other pools are no further fault. `excluded` as in `check_set`.
+    A reference to one of them is an error only if `is_error`, and then its message says so.
+    """
+
+    names: Collection[str] = ()
+    is_error: bool = False
+
+
+NONE_INVALID = Invalid()
+
+
+def check_graph(
+    ensemble: Ensemble, models: Mapping[str, Served], invalid: Invalid = NONE_INVALID, has_pool: bool = True
+) -> list[Fault]:
+    """Return all errors between an ensemble and its steps' models, with paths from the resource's root.
+
+    `models` are the models and ensembles of its namespace by name, `invalid` the invalid ones there: steps that run one
+    are checked only for their position in the graph. Without `has_pool` the ensemble's pool does not exist, and models
+    in other pools are no further error.
     """
     graph = Graph.of(ensemble, models)
     return [
-        *_check_models(ensemble, models, unread, has_pool, excluded),
+        *_check_models(ensemble, models, invalid, has_pool),
         *_check_mappings(ensemble, models),
         *_check_flow(graph),
         *_check_tensors(graph),
@@ -100,41 +110,40 @@ def _step_name(index: int, step: Step) -> str:
 
 
 def _check_models(
-    ensemble: Ensemble,
-    models: Mapping[str, Served],
-    unread: Collection[str],
-    has_pool: bool,
-    excluded: Collection[str],
+    ensemble: Ensemble, models: Mapping[str, Served], invalid: Invalid, has_pool: bool
 ) -> Iterator[Fault]:
     for index, step in enumerate(ensemble.spec.steps):
         path: Path = ("spec", "steps", index)
         model = models.get(step.model)
-        if model is None:
-            if step.model in excluded:
-                yield Fault(f"{step.model!r} is not valid itself; correct that first", (*path, "model"))
-            elif step.model not in unread:
-                yield Fault(_no_model(step.model, ensemble, models), (*path, "model"))
-            continue
-        if has_pool and model.spec.pool_ref != ensemble.spec.pool_ref:
-            yield Fault(
-                f"{step.model!r} is in pool {model.spec.pool_ref.name!r}, "
-                f"and the ensemble in {ensemble.spec.pool_ref.name!r}; all of an ensemble is served by one pool",
-                (*path, "model"),
-            )
-        if not _serves(model, step.version):
-            yield Fault(
-                f"{step.model!r} serves version {model.spec.default_version}, and not {step.version}; "
-                "leave version out, or list it in the model's versionPolicy.specific.versions",
-                (*path, "version"),
-            )
-        batch = _batch(model)
-        if batch and batch < ensemble.spec.max_batch_size:
-            yield Fault(
-                f"{step.model!r} takes batches of at most {batch}, "
-                f"and the ensemble's maxBatchSize is {ensemble.spec.max_batch_size}; "
-                "lower it, or raise the model's",
-                (*path, "model"),
-            )
+        if model is not None:
+            yield from _check_step(ensemble, step, model, path, has_pool)
+        elif step.model not in invalid.names:
+            yield Fault(_no_model(step.model, ensemble, models), (*path, "model"))
+        elif invalid.is_error:
+            yield Fault(f"{step.model!r} is not valid itself; correct that first", (*path, "model"))
+
+
+def _check_step(ensemble: Ensemble, step: Step, model: Served, path: Path, has_pool: bool) -> Iterator[Fault]:
+    if has_pool and model.spec.pool_ref != ensemble.spec.pool_ref:
+        yield Fault(
+            f"{step.model!r} is in pool {model.spec.pool_ref.name!r}, "
+            f"and the ensemble in {ensemble.spec.pool_ref.name!r}; all of an ensemble is served by one pool",
+            (*path, "model"),
+        )
+    if not _serves(model, step.version):
+        yield Fault(
+            f"{step.model!r} serves version {model.spec.default_version}, and not {step.version}; "
+            "leave version out, or list it in the model's versionPolicy.specific.versions",
+            (*path, "version"),
+        )
+    batch = _batch(model)
+    if batch and batch < ensemble.spec.max_batch_size:
+        yield Fault(
+            f"{step.model!r} takes batches of at most {batch}, "
+            f"and the ensemble's maxBatchSize is {ensemble.spec.max_batch_size}; "
+            "lower it, or raise the model's",
+            (*path, "model"),
+        )
 
 
 def _no_model(name: str, ensemble: Ensemble, models: Mapping[str, Served]) -> str:

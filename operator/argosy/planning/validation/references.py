@@ -1,28 +1,25 @@
 """Rules that span resources: what a set of them, each valid by itself, may not be together."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from argosy.api import Ensemble, InferenceModel, Problem, Reason, Resource, ServingPool
 from argosy.api.problems import field_path
 from argosy.api.values.base import Fault
 from argosy.api.values.identity import Identity
 from argosy.planning.validation.folders import check_folders
-from argosy.planning.validation.graph import Served, check_graph, nesting_cycle
+from argosy.planning.validation.graph import NONE_INVALID, Invalid, Served, check_graph, nesting_cycle
 from argosy.planning.validation.runtimes import check_runtimes
 from argosy_common.nearest import did_you_mean
 
 
 def check_set(
-    resources: Iterable[Resource],
-    sources: Mapping[str, str] | None = None,
-    invalid: Collection[Identity] = (),
-    excluded: Collection[str] = (),
+    resources: Iterable[Resource], sources: Mapping[str, str] | None = None, invalid: Invalid = NONE_INVALID
 ) -> list[Problem]:
     """Return all problems between resources.
 
-    `sources` gives a resource's file by its identity (`Kind namespace/name`). `invalid` are identities of those
-    that exist but could not be read: to refer to one is no further problem. `excluded` are those that take no part for
-    problems of their own: to refer to one is a problem that says so.
+    `sources` gives a resource's file by its identity (`Kind namespace/name`). `invalid` has the identities of those
+    that are not among `resources` because of errors of their own.
     """
     every = list(resources)
     files = sources or {}
@@ -30,13 +27,13 @@ def check_set(
         _repeated(every),
         _shared_names(every),
         _shared_served_names(every),
-        _pools(every, invalid, excluded),
+        _pools(every, invalid),
         _runtimes(every),
         _engines(every),
         _build_images(every),
         check_folders(every),
         _queries(every),
-        _graphs(every, invalid, excluded),
+        _graphs(every, invalid),
         _nesting(every),
     )
     return [
@@ -106,20 +103,22 @@ def _created(resource: Resource) -> str:
     return resource.metadata.creation_timestamp or "~"
 
 
-def _pools(resources: list[Resource], invalid: Collection[Identity], excluded: Collection[str]) -> Faults:
+def _pools(resources: list[Resource], invalid: Invalid) -> Faults:
     pools = {pool.key: pool for pool in resources if isinstance(pool, ServingPool)}
     for resource in resources:
         if isinstance(resource, ServingPool):
             continue
         name, namespace = resource.spec.pool_ref.name, resource.namespace
         identity = Identity.of("ServingPool", namespace, name)
-        if resource.pool_key not in pools and identity not in invalid:
+        if resource.pool_key in pools:
+            continue
+        path = ("spec", "poolRef", "name")
+        if identity not in invalid.names:
             names = sorted(pool.name for pool in pools.values() if pool.namespace == namespace)
             hint = did_you_mean(name, names) or "; add one"
-            message = f"there is no ServingPool {name!r} in namespace {namespace!r}{hint}"
-            if identity in excluded:
-                message = f"ServingPool {name!r} is not valid itself; correct that first"
-            yield resource, Fault(message, ("spec", "poolRef", "name"))
+            yield resource, Fault(f"there is no ServingPool {name!r} in namespace {namespace!r}{hint}", path)
+        elif invalid.is_error:
+            yield resource, Fault(f"ServingPool {name!r} is not valid itself; correct that first", path)
 
 
 def _runtimes(resources: list[Resource]) -> Faults:
@@ -177,17 +176,17 @@ def _queries(resources: list[Resource]) -> Faults:
             yield member, Fault(message, ("spec", "rollout", "analysis", "queries"))
 
 
-def _graphs(resources: list[Resource], invalid: Collection[Identity], excluded: Collection[str]) -> Faults:
+def _graphs(resources: list[Resource], invalid: Invalid) -> Faults:
     served: dict[str, dict[str, Served]] = {}
-    pools = {resource.identity for resource in resources if isinstance(resource, ServingPool)} | set(invalid)
+    pools = {resource.identity for resource in resources if isinstance(resource, ServingPool)} | set(invalid.names)
     for ensemble in resources:
         if isinstance(ensemble, Ensemble):
             namespace = ensemble.namespace
             if namespace not in served:
                 served[namespace] = _served(resources, namespace)
             has_pool = f"ServingPool {ensemble.pool_key}" in pools
-            unread, out = _members(invalid, namespace), _members(excluded, namespace)
-            for fault in check_graph(ensemble, served[namespace], unread, has_pool, out):
+            members = replace(invalid, names=_members(invalid.names, namespace))
+            for fault in check_graph(ensemble, served[namespace], members, has_pool):
                 yield ensemble, fault
 
 

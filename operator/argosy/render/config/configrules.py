@@ -1,7 +1,7 @@
 """Rendered configurations against the rules of a server, so that a resource says what a load would fail of."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -12,7 +12,7 @@ from argosy.api.documents import Resource
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.problems import Problem
-from argosy.api.values.identity import Identity
+from argosy.planning.validation.graph import NONE_INVALID, Invalid
 from argosy.planning.validation.references import check_set
 from argosy.render.alike import Alike
 from argosy.render.config.ensemble_config import ensemble_config
@@ -36,16 +36,14 @@ _STEP = re.compile(r"ensemble_scheduling\.step\[(\d+)\](?:\.(input_map|output_ma
 
 
 def check_together(
-    resources: Sequence[Resource],
-    sources: Mapping[str, str] | None = None,
-    invalid: Collection[Identity] = (),
-    excluded: Collection[str] = (),
+    resources: Sequence[Resource], sources: Mapping[str, str] | None = None, invalid: Invalid = NONE_INVALID
 ) -> list[Problem]:
     """Return what is wrong between resources, and what a server would not load of those that are right so far.
 
-    `sources` gives a resource's file by its identity. `invalid` and `excluded` as in `check_set`.
+    `sources` gives a resource's file by its identity. `invalid` has the identities of those
+    that are not among `resources` because of errors of their own.
     """
-    problems = check_set(resources, sources, invalid, excluded)
+    problems = check_set(resources, sources, invalid)
     wrong = {problem.resource for problem in problems}
     unloadable = check_rendered(resource for resource in resources if resource.identity not in wrong)
     return [*problems, *(replace(problem, file=(sources or {}).get(problem.resource, "")) for problem in unloadable)]

@@ -7,10 +7,10 @@ from argosy.api import ConditionType, InferenceModel, Reason
 from argosy.api.status import AccuracyStatus, EngineStatus, VersionState, VersionStatus
 from argosy.planning.amounts import listed
 from argosy.planning.builds.architectures import why_no_architecture
+from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.builds.engines import ModelEngines, RequestedEngine, SpecEngines
 from argosy.planning.builds.failures import failure_message, failure_of
 from argosy.planning.builds.pool import failed_reason
-from argosy.planning.builds.scheduled import ScheduledBuild
 from argosy.status.conditions import Finding, bounded
 from argosy.status.progress import PoolProgress
 from argosy_agent.contract.builds import AccuracyReport, BuildFailure, BuildReport, BuildState

@@ -15,8 +15,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.local.builds import build as module
 from argosy.local.builds.command import inputs_digest
 from argosy.local.builds.runner import LocalBuilds
-from argosy.planning.builds.observed import JobState, ObservedBuild
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import JobState, ObservedBuild, ScheduledBuild
 from argosy.planning.facts import Gpu, Node
 from argosy_agent.contract.builds import BuildFailure, BuildRequest, BuildState, DataSource, Gate
 

@@ -8,8 +8,7 @@ from tests.operator.planning import declared
 from tests.operator.planning.simulated_cluster import POOL, Cluster
 
 from argosy.api import Condition, ConditionType, InferenceModelStatus, Resource
-from argosy.planning.builds.observed import JobState, ObservedBuild
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import JobState, ObservedBuild, ScheduledBuild
 from argosy.planning.facts import Gpu, Node
 from argosy.reconcile import Outcome
 from argosy_agent.contract.builds import AccuracyReport, BuildFailure, BuildReport, BuildState

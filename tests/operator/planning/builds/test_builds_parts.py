@@ -21,8 +21,8 @@ from tests.operator.planning.builds.simulated_builds import (
 from tests.operator.planning.simulated_cluster import POOL, START
 
 from argosy.api import ConditionType, InferenceModel, Resource, ServingPool, parse_body
+from argosy.planning.builds.build import JobState, ObservedBuild
 from argosy.planning.builds.failures import WAYS_OUT, failure_message
-from argosy.planning.builds.observed import JobState, ObservedBuild
 from argosy.planning.builds.requests import requests
 from argosy.planning.validation.accept import accept, defer
 from argosy.reconcile import reconcile

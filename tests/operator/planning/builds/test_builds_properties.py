@@ -13,7 +13,7 @@ from tests.operator.planning.simulated_cluster import POOL
 from tests.properties import examples
 
 from argosy.api import Resource
-from argosy.planning.builds.observed import JobState, ObservedBuild
+from argosy.planning.builds.build import JobState, ObservedBuild
 from argosy.planning.builds.scheduling import CPU_BUILDS
 from argosy.planning.nodes.reservations import devices
 from argosy.reconcile import Outcome, reconcile

@@ -14,7 +14,7 @@ from argosy.planning.migration.blockers import Blockers
 from argosy.planning.migration.changes.surge import Surges
 from argosy.planning.migration.deadlock import break_deadlocks
 from argosy.planning.migration.drain import Drain
-from argosy.planning.migration.migrate import migrate
+from argosy.planning.migration.pool_migration import migrate
 from argosy.planning.migration.revisions import ModelRevision
 from argosy.planning.migration.state import Note, PoolState
 from argosy_agent.contract import VersionSource

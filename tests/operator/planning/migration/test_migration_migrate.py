@@ -18,8 +18,8 @@ from tests.operator.planning.migration.pool_states import (
 from argosy.api import Resource
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import blockers_of
-from argosy.planning.migration.migrate import DRAIN_PERIOD, budgets_of, migrate, occupants_of
 from argosy.planning.migration.next_step import server_steps
+from argosy.planning.migration.pool_migration import DRAIN_PERIOD, budgets_of, migrate, occupants_of
 from argosy.planning.migration.state import Migration, PoolState
 from argosy.planning.plan import ServerPlan
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.planning.migration.rolling_update import ServerUpgrade, may_upgrade
+from argosy.planning.migration.disruption import ServerUpgrade, may_upgrade
 
 OLD = ServerUpgrade("p-0", outdated=True, ready=True, settled=True)
 NEW = ServerUpgrade("p-1", outdated=False, ready=True, settled=True)

@@ -9,7 +9,7 @@ from tests.operator.planning.migration.pool_states import Running, on, pool_stat
 from argosy.api import Resource
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.changes.surge import Surges, surges, with_users
-from argosy.planning.migration.migrate import budgets_of, occupants_of
+from argosy.planning.migration.pool_migration import budgets_of, occupants_of
 from argosy.planning.plan import ServerPlan
 
 OLD, NEW = model("m", memory=50), model("m", version=2, memory=50)

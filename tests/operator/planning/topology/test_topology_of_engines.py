@@ -9,7 +9,7 @@ from tests.operator.planning.simulated_cluster import POOL
 from tests.operator.planning.topology.shapes import GIB, shape
 
 from argosy.api import ConditionType, Resource
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import ScheduledBuild
 from argosy_agent.contract.builds import BuildFailure, BuildReport
 
 LLAMA = replace(shape("llama-3-8b"), weight_bytes=16 * GIB)

@@ -10,8 +10,7 @@ from tests.operator.planning.topology.shapes import DGX, GIB, PAIRS, deployment,
 
 from argosy.planning.facts import Gpu, Node
 from argosy.planning.topology.deployment import Deployment, Machine
-from argosy.planning.topology.refusals import refusals
-from argosy.planning.topology.rules import RULES, advice
+from argosy.planning.topology.rules import RULES, advice, refusals
 
 WORDS = Path(__file__).parents[3] / "data" / "topology" / "advice.txt"
 SMALL = Machine(gpus=1, joined=1, usable=24 * GIB)

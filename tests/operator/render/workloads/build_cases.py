@@ -8,7 +8,7 @@ import yaml
 from tests.operator.render.workloads.cases import IMAGES
 
 from argosy.api import ServingPool, parse_documents
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import ScheduledBuild
 from argosy.render.workloads import (
     Cluster,
     KubernetesObject,

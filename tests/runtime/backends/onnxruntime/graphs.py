@@ -29,12 +29,12 @@ def graph(
     initializers: dict[str, Any] | None = None,
 ) -> None:
     """Save a model."""
-    sides = [
+    read, written = (
         [helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in side.items()]
         for side in (inputs, outputs)
-    ]
+    )
     constants = [onnx.numpy_helper.from_array(value, name) for name, value in (initializers or {}).items()]
-    made = helper.make_graph([helper.make_node(*node) for node in nodes], "g", *sides, constants)
+    made = helper.make_graph([helper.make_node(*node) for node in nodes], "g", read, written, constants)
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(model, str(path))

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from torch.utils.dlpack import from_dlpack
 
 from argosy_runtime.backends.python import pb_utils
 from argosy_runtime.backends.python.pb_utils import tensor
@@ -80,7 +81,7 @@ def test_only_bytes_serialize() -> None:
 )
 def test_dlpack_shares_what_numpy_and_torch_hold(array: Array) -> None:
     inputs = pb_utils.Tensor("t", array)
-    seen = torch.from_dlpack(inputs)
+    seen = from_dlpack(inputs)
     assert tuple(seen.shape) == array.shape
     for handed in (seen, seen.__dlpack__()):
         if array.dtype == ml_dtypes.bfloat16 and handed is not seen:
@@ -95,7 +96,7 @@ def test_dlpack_shares_what_numpy_and_torch_hold(array: Array) -> None:
 def test_a_read_only_input_can_still_be_exported() -> None:
     array = np.arange(3)
     array.flags.writeable = False
-    assert torch.from_dlpack(pb_utils.Tensor("t", array).to_dlpack()).tolist() == [0, 1, 2]
+    assert from_dlpack(pb_utils.Tensor("t", array).to_dlpack()).tolist() == [0, 1, 2]
 
 
 def test_strings_have_no_dlpack() -> None:

@@ -150,10 +150,10 @@ def start(folder: Path) -> Iterator[Start]:
 
     yield begin
     for item in started:
-        for process in (item.process, *item.ranks):
-            if isinstance(process, psutil.Process) and not process.is_running():
-                continue
-            process.kill()
+        item.process.kill()
+        for rank in item.ranks:
+            if rank.is_running():
+                rank.kill()
         item.process.communicate()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from argosy.cluster.cache.builds.build_failure import Ended, image_failure, pod_end
 from argosy.cluster.cache.pods.pod_trouble import pod_trouble
-from argosy.planning.builds.observed import JobState
+from argosy.planning.builds.build import JobState
 from argosy.render.workloads import BUILD_LABEL, PLACEMENT_ANNOTATION, TEMPLATE_ANNOTATION, parse_build_placement
 from argosy_agent.contract.builddocuments import REPORT_KEY, parse_report
 from argosy_agent.contract.builds import BuildFailure, BuildReport

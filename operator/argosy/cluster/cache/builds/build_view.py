@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.cluster.cache.builds.build_objects import BuildJob, BuildPod, Reported
-from argosy.planning.builds.observed import JobState, ObservedBuild
+from argosy.planning.builds.build import JobState, ObservedBuild
 from argosy_agent.contract.builds import BuildFailure, BuildReport
 
 _DEADLINE = "DeadlineExceeded"

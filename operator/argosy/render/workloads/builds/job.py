@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from argosy.api.servingpool import ServingPool
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import ScheduledBuild
 from argosy.render.names import build_name
 from argosy.render.workloads.builds.pod import BUILD_CONTAINER, build_pod
 from argosy.render.workloads.configmaps import PLACEMENT_ANNOTATION

@@ -3,7 +3,7 @@
 from typing import Any
 
 from argosy.api.servingpool import ServingPool
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import ScheduledBuild
 from argosy.render.names import build_name, builds_policy_name, report_name
 from argosy.render.workloads.metadata import build_labels, owned, pods_that_build, pool_labels
 from argosy.render.workloads.pods.inputs import KubernetesObject

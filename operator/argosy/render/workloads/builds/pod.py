@@ -8,7 +8,7 @@ from typing import Any
 
 from argosy.api.pool.podtemplate import AGENT, SERVER
 from argosy.api.servingpool import ServingPool
-from argosy.planning.builds.scheduled import ScheduledBuild
+from argosy.planning.builds.build import ScheduledBuild
 from argosy.render.names import build_name, report_name, secret_volume_name, volume_name
 from argosy.render.workloads.builds.objects import build_account_name
 from argosy.render.workloads.metadata import build_pod_labels
