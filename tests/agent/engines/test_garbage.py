@@ -62,11 +62,11 @@ def test_what_is_retained_alongside_an_engine(store: EngineStore, engine: Path) 
     store.add_accuracy(KEY, report("2026-01-03T00:00:00Z"))
     store.add_accuracy(KEY, report("2026-01-02T00:00:00Z"))
     store._sink.replace(f"{KEY}/accuracy/torn.json", b"{")
-    (engine,) = store.inventory()
-    assert engine.requests == (without_credentials(REQUEST),)
-    assert [report.at for report in engine.accuracies] == ["2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"]
-    assert abs(engine.used_at - time.time()) < 100
-    assert (engine.problem, engine.halves) == ("", ())
+    (stored,) = store.inventory()
+    assert stored.requests == (without_credentials(REQUEST),)
+    assert [report.at for report in stored.accuracies] == ["2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"]
+    assert abs(stored.used_at - time.time()) < 100
+    assert (stored.problem, stored.halves) == ("", ())
 
 
 def left_behind(store: EngineStore, engine: Path) -> None:
