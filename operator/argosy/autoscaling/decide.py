@@ -23,7 +23,7 @@ from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.recommend import Recommended, ceiling
 from argosy.autoscaling.stabilize import Stabilized, from_or_to_zero, recorded, stabilized, unseen_s
-from argosy.autoscaling.stage import Part, Stage, bounded, part_of
+from argosy.autoscaling.stage import Part, Stage, part_of
 
 NO_QUERIES: Mapping[str, float] = MappingProxyType({})
 NO_STAGES: Mapping[str, Stage] = MappingProxyType({})
@@ -60,7 +60,7 @@ def decide(
     away.
     """
     own, usable = estimated(policy, signals, memory.own.until(now), now, queued)
-    present = bounded(policy, allocation)
+    present = allocation.within(policy.bounds)
     if stages:
         parts = {
             name: _stage_part(policy, stage, memory.stages.get(name, _NEW).until(now), allocation, queued, now)

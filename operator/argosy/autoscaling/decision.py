@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from argosy.api.conditions import Reason
-from argosy.autoscaling.policy import Served
+from argosy.autoscaling.policy import Bounds, Served
 
 
 class Allocation(Struct, frozen=True):
@@ -18,6 +18,18 @@ class Allocation(Struct, frozen=True):
     instances: int = 1
     window_s: float | None = None
     max_batch: int | None = None
+
+    def within(self, bounds: Bounds) -> "Allocation":
+        """Return the allocation brought within bounds, which may have been edited since it was decided. A window that
+        Argosy may set begins at 0 seconds; a limit of batches that is not below `bounds.max_batch` is dropped.
+        """
+        longest, batch = bounds.max_window_s, self.max_batch
+        return Allocation(
+            min(max(self.replicas, bounds.min_replicas), bounds.max_replicas),
+            min(max(self.instances, bounds.min_instances), bounds.max_instances),
+            None if longest is None else min(self.window_s or 0.0, longest),
+            None if batch is None or batch >= bounds.max_batch else batch,
+        )
 
 
 class Headroom(Struct, frozen=True):

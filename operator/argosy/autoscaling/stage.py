@@ -140,21 +140,10 @@ def part_of(
     now: datetime,
 ) -> Part:
     """Return the part of a stage, after what want of memory and bounds leave of its allocation."""
-    present = bounded(policy, allocation)
+    present = allocation.within(policy.bounds)
     less = lowered(policy, present, signals, memory, now) if signals is not None else Lowered(present, memory)
     load = load_of(policy, signals, less.memory, queued)
     return Part(policy, allocation, signals, error, headroom, less, load)
-
-
-def bounded(policy: Policy, allocation: Allocation) -> Allocation:
-    """Return the allocation within what the spec says now, which may be another than it was."""
-    bounds = policy.bounds
-    replicas = min(max(allocation.replicas, bounds.min_replicas), bounds.max_replicas)
-    instances = min(max(allocation.instances, bounds.min_instances), bounds.max_instances)
-    longest = bounds.max_window_s
-    window_s = None if longest is None else min(allocation.window_s or 0.0, longest)
-    after = Allocation(replicas, instances, window_s, allocation.max_batch)
-    return allocation if after == allocation else after
 
 
 def _first(options: tuple[Option, ...], rate: float) -> int:

@@ -118,6 +118,13 @@ def test_a_constant_load_asks_for_no_reconcile_after_it_settled() -> None:
     assert operator.status("m").history == history
 
 
+def test_a_window_that_is_free_is_no_change_by_itself() -> None:
+    operator = Operator((model("m", maxReplicas=4, batching={}),))
+    operator.under({"m": 5.0}, 10)
+    assert operator.status("m").message.startswith("Stays at 1 replica")
+    assert operator.status("m").history == ()
+
+
 def test_a_new_process_goes_on_with_what_its_predecessor_decided() -> None:
     operator = Operator((model("m", maxReplicas=4),))
     operator.under({"m": 400.0}, 60)

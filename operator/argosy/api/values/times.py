@@ -9,7 +9,7 @@ def timestamp(at: datetime) -> str:
 
 
 def parse_time(text: str) -> datetime | None:
-    """Return a time with a zone, or None if the text is none."""
+    """Return the time that a text gives; None if it is not a time, or has no zone, which RFC 3339 requires."""
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:

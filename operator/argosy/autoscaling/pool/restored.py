@@ -1,11 +1,8 @@
 """What a status says of earlier decisions, read back: an operator that starts again goes on from there."""
 
-from datetime import UTC, datetime
-
-from msgspec import structs
-
 from argosy.api.conditions import Reason
 from argosy.api.status import OutOfMemoryStatus, ScalingChange, ScalingStatus
+from argosy.api.values.times import parse_time
 from argosy.autoscaling.decision import Allocation, Change, Lowering
 from argosy.autoscaling.memory import Memory
 from argosy.autoscaling.policy import Bounds, Served
@@ -16,25 +13,12 @@ _US = 1e6
 def allocation_of(status: ScalingStatus | None, bounds: Bounds) -> Allocation:
     """Return what there was last, by whatever decided it, within today's bounds; their minimum for what is new."""
     if status is None:
-        return Allocation(bounds.min_replicas, bounds.min_instances)
+        return Allocation(bounds.min_replicas, bounds.min_instances).within(bounds)
     delay = status.max_queue_delay_microseconds
     before = Allocation(
         status.replicas, status.instances, None if delay is None else delay / _US, status.max_batch_size
     )
-    return bounded(before, bounds)
-
-
-def bounded(allocation: Allocation, bounds: Bounds) -> Allocation:
-    """Return the allocation, brought within the bounds: they may have been edited since."""
-    window, longest = allocation.window_s, bounds.max_window_s
-    batch = allocation.max_batch
-    return structs.replace(
-        allocation,
-        replicas=min(max(allocation.replicas, bounds.min_replicas), bounds.max_replicas),
-        instances=min(max(allocation.instances, bounds.min_instances), bounds.max_instances),
-        window_s=None if window is None or longest is None else min(window, longest),
-        max_batch=None if batch is None or batch >= bounds.max_batch else batch,
-    )
+    return before.within(bounds)
 
 
 def restored(status: ScalingStatus | None) -> Memory:
@@ -43,7 +27,7 @@ def restored(status: ScalingStatus | None) -> Memory:
 
 
 def _lowering(status: OutOfMemoryStatus | None) -> Lowering | None:
-    at = _time(status.time) if status is not None else None
+    at = parse_time(status.time) if status is not None else None
     if status is None or at is None:
         return None
     failed = Served(status.versions, status.footprint, status.gpu_memory or 0)
@@ -53,7 +37,7 @@ def _lowering(status: OutOfMemoryStatus | None) -> Lowering | None:
 def _last_change(status: ScalingStatus | None) -> Change | None:
     """Return the newest change that a status tells of."""
     newest = status.history[0] if status is not None and status.history else None
-    at = _time(newest.time) if newest is not None else None
+    at = parse_time(newest.time) if newest is not None else None
     if newest is None or at is None:
         return None
     before = Allocation(newest.former_replicas, newest.former_instances)
@@ -67,11 +51,3 @@ def _reason(change: ScalingChange) -> Reason:
         return Reason(change.reason)
     except ValueError:
         return Reason.STEADY
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -11,7 +11,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation, Decision
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.from_spec import Member, policy_of, scales
-from argosy.autoscaling.pool.restored import allocation_of, bounded
+from argosy.autoscaling.pool.restored import allocation_of
 from argosy.planning.demand.grouping import runs_of
 
 _US = 1e6
@@ -52,7 +52,7 @@ def allocations(
 ) -> dict[str, Allocation]:
     """Return what each member that scales is to have, by identity: what was decided, or else what its status told."""
     return {
-        name: bounded(decisions[name].allocation, policy.bounds)
+        name: decisions[name].allocation.within(policy.bounds)
         if name in decisions
         else allocation_of(restored.get(name), policy.bounds)
         for name, policy in policies.items()

@@ -1,16 +1,15 @@
-"""What holds requests up, as a status tells it, and as another operator remembers it from there."""
+"""The bottleneck in a status, and what a new operator process restores from it."""
 
 from datetime import datetime
 
 from argosy.api.status import BottleneckStatus
+from argosy.api.values.times import parse_time, timestamp
 from argosy.autoscaling.bottlenecks.bottleneck import Bottleneck, BottleneckKind
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport, Memory
 
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
-
 
 def bottleneck_status(reported: BottleneckReport | None) -> BottleneckStatus | None:
-    """Return what is told; None where nothing is."""
+    """Return the bottleneck as a status reports it; None if there is none."""
     if reported is None:
         return None
     bottleneck = reported.bottleneck
@@ -20,21 +19,21 @@ def bottleneck_status(reported: BottleneckReport | None) -> BottleneckStatus | N
         evidence=bottleneck.evidence,
         advice=bottleneck.advice,
         share=bottleneck.share,
-        since=reported.since.strftime(_TIME),
-        measured=reported.measured_at.strftime(_TIME),
+        since=timestamp(reported.since),
+        measured=timestamp(reported.measured_at),
     )
 
 
 def restored(status: BottleneckStatus | None, now: datetime) -> Memory:
-    """Return what a process knows that only has the status which another wrote. It counts as found now, so that it
-    stands until measurements say otherwise; a kind or a time that this release does not know is forgotten.
+    """Return the memory of a process that has only the status which another one wrote. The bottleneck counts as
+    present now, so that it stays until measurements clear it. One of an unknown kind, or with a time that is no time
+    with a zone, is dropped.
     """
-    if status is None or status.since is None or status.measured is None:
+    if status is None or status.kind not in list(BottleneckKind):
         return Memory()
-    try:
-        kind = BottleneckKind(status.kind)
-        since, measured = datetime.fromisoformat(status.since), datetime.fromisoformat(status.measured)
-    except ValueError:
+    since, measured = parse_time(status.since or ""), parse_time(status.measured or "")
+    if since is None or measured is None:
         return Memory()
+    kind = BottleneckKind(status.kind)
     bottleneck = Bottleneck(status.stage, kind, status.evidence, status.advice, status.share)
     return Memory(BottleneckReport(bottleneck, since, measured), {bottleneck.key: since}, last_present=now)

@@ -46,6 +46,6 @@ def test_another_operator_goes_on_from_the_status() -> None:
 def test_what_another_release_wrote_is_forgotten() -> None:
     written = bottleneck_status(TOLD)
     assert written is not None
-    for change in ({"kind": "Unheard"}, {"since": "yesterday"}, {"since": None}):
+    for change in ({"kind": "Unheard"}, {"since": "yesterday"}, {"since": None}, {"since": "2026-11-22T12:00:00"}):
         assert restored(written.model_copy(update=change), at(70)) == Memory()
     assert restored(None, at(70)) == Memory()
