@@ -24,9 +24,8 @@ from argosy_agent.transfer.stores.settings import Settings
 
 from .build import Build, BuildContext
 from .contract import BuildError
-from .course import Course
 from .flags import Flags, parse
-from .reporter import Reporter
+from .reporter import Course, Reporter
 
 LOG = logging.getLogger(__name__)
 AGAIN_EXIT_CODE = 75

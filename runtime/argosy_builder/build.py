@@ -27,9 +27,9 @@ from argosy_agent.transfer.localfiles import digest_of
 
 from . import inputs, registry
 from .contract import BuildError, BuildJob, Phase, Progress
-from .course import Course
 from .inputs import Fetcher, brought
 from .phases import Phases
+from .reporter import Course
 from .shared import shared
 from .verification import Evidence, against, too_low
 

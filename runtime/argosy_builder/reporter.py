@@ -1,13 +1,17 @@
-"""Writes a build's reports: the newest now and then while it goes on, and the last one always."""
+"""The reports of a build: changed by its progress, and written now and then while it goes on, and at its end."""
 
 import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from argosy_agent.contract.builddocuments import report_text
-from argosy_agent.contract.builds import BuildReport
+from argosy_agent.contract.builds import BuildReport, BuildState
 from argosy_agent.publisher import PublishError
+
+from .contract import Progress
 
 LOG = logging.getLogger(__name__)
 EVERY_S = 2.0
@@ -66,3 +70,36 @@ class Reporter:
             return False
         self._message = ""
         return True
+
+
+LINE = 300
+"""So many characters of a tool's line go into a report."""
+
+
+class Course:
+    """The report, passed to `offer` whenever it changes. Percents only grow."""
+
+    def __init__(self, offer: Callable[[BuildReport], None], report: BuildReport) -> None:
+        self._offer, self.report = offer, report
+
+    def update(self, **fields: Any) -> None:
+        """Change fields of the report."""
+        changed = replace(self.report, **fields)
+        if changed != self.report:
+            self.report = changed
+            self._offer(changed)
+
+    def during(self, phase: str, start: int, end: int, state: BuildState = BuildState.BUILDING) -> Progress:
+        """Begin a phase from `start` to `end` percent of the build, and return the function for its progress."""
+        self.update(state=state, phase=phase, percent=max(self.report.percent, start), line="")
+
+        def progress(percent: int, line: str) -> None:
+            overall = start + (end - start) * min(percent, 100) // 100 if percent >= 0 else 0
+            shown = _printable(line) if line else self.report.line
+            self.update(percent=max(self.report.percent, overall), line=shown)
+
+        return progress
+
+
+def _printable(line: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in line).strip()[:LINE]

@@ -11,7 +11,7 @@ from argosy_agent.contract.builds import BuildReport, BuildRequest, BuildState, 
 from argosy_agent.engines.store import open_store
 from argosy_agent.transfer.stores.settings import Settings
 from argosy_builder.build import Build, BuildContext
-from argosy_builder.course import Course
+from argosy_builder.reporter import Course
 
 
 class Runs:

@@ -10,17 +10,43 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from argosy_agent.jsonfiles import read_json, write_json
 from argosy_agent.transfer.errors import StorageError
 
-from .lru import Entry, evicted
 from .origins import PREFIX as ORIGIN
 from .owners import Owner, disk_time, is_at_work
 from .partials import Partials
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something in the cache: its bytes, when it was last used (seconds), and whether it has to stay."""
+
+    name: str
+    size: int
+    used_at: float
+    stays: bool = False
+
+
+def evicted(entries: Sequence[Entry], excess: int) -> list[Entry] | None:
+    """Return the least recently used entries whose going frees at least `excess` bytes.
+
+    None where all that may go would not be enough; then nothing should go.
+    """
+    gone: list[Entry] = []
+    for entry in sorted((entry for entry in entries if not entry.stays), key=lambda entry: (entry.used_at, entry.name)):
+        if excess <= 0:
+            break
+        if entry.size:
+            gone.append(entry)
+            excess -= entry.size
+    return None if excess > 0 else gone
+
 
 KINDS = ("file-", "remote-")
 RETAINED = ".kept-"

@@ -26,8 +26,7 @@ from argosy_agent.transfer.stores.schemes import source_of
 from argosy_agent.transfer.stores.settings import Settings
 
 from .artifacts import Artifacts, BrokenArtifactError
-from .garbage import garbage
-from .inventory import LEASES, RETAINED, Half, StoredEngine, below, differences, halves, last_leased, last_used
+from .inventory import LEASES, RETAINED, Half, StoredEngine, below, differences, garbage, halves, last_leased, last_used
 from .manifest import Manifest, without_credentials
 
 KEY = re.compile(r"[0-9a-f]{32}")

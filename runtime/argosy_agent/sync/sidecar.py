@@ -4,24 +4,55 @@ import asyncio
 import logging
 import os
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import LoadedModel, RenderedRepository
 from argosy_agent.contract.documents import NOTHING, AgentState, fingerprint, parse_repository
-from argosy_agent.contract.fields import DocumentError
+from argosy_agent.contract.fields import DocumentError, Fields
 from argosy_agent.contract.fitting import LONGEST_REASON, shortened
+from argosy_agent.jsonfiles import read_json, write_json
 from argosy_agent.publisher import DesiredSource, Publisher
 from argosy_agent.threads import in_thread
 
 from .agent import Agent
-from .record import Record, read_record, write_record
 from .storage.keys import PATIENCE_S
 
 LOG = logging.getLogger(__name__)
 POLL_S = 2.0
 """How often the server is looked at when nothing happens: it may restart, or be controlled by others."""
+FILE = "agent.json"
+"""The file of its folder with the record that it needs when it starts again in the same Pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The record of one Pod (a UID or empty): whether it has settled, and the last valid desired text, if any."""
+
+    pod: str
+    settled: bool = False
+    desired: str = ""
+
+
+def read_record(folder: Path, pod: str) -> Record:
+    """Return what is recorded of this Pod; of another, or unreadable, it is nothing."""
+    value = read_json(folder / FILE)
+    if value is None or value.get("pod") != pod:
+        return Record(pod)
+    fields = Fields(value, FILE)
+    try:
+        return Record(pod, fields.flag("settled"), fields.text("desired"))
+    except DocumentError:
+        return Record(pod)
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Replace it. A disk that is full keeps no agent from its work: it is logged."""
+    try:
+        write_json(folder / FILE, asdict(record))
+    except OSError as error:
+        LOG.warning("%s cannot be written, a restarted agent would not know of it: %s", folder / FILE, error)
 
 
 class Sidecar:

@@ -11,8 +11,7 @@ from argosy_agent.transfer.stores.source import Source, StoredFile
 
 from .errors import ChangedError, DigestMismatchError, TransientError
 from .flow import Flow
-from .journal import Journal
-from .spans import Span, length, missing
+from .journal import Journal, Span, length, missing
 
 NOTED = 16 * 2**20
 """After at most this many bytes of a part what has come is made lasting: a process that is killed loses no more."""

@@ -1,7 +1,7 @@
 """Data to calibrate with and to compare on: files become samples, whatever asks for them.
 
-`samples`: what a sample is and how a folder is read. `arrays`: .npz and .npy. `lines`: .jsonl. Nothing here knows a
-builder or a metric.
+`samples`: what a sample is and how a folder is read. `readers`: the formats of files. Nothing here knows a builder or a
+metric.
 """
 
 from .samples import Purpose, Samples, read_samples

@@ -12,9 +12,7 @@ from argosy_agent.transfer.localfiles import digest_of
 from argosy_builder.contract import Array, BuildError
 from argosy_runtime.modelconfig.datatypes import TABLE
 
-from .arrays import read_npy, read_npz
-from .lines import read_jsonl
-from .table import Columns, DataError
+from .readers import Columns, DataError, read_jsonl, read_npy, read_npz
 
 LABELS = "labels"
 """The column of the right answers, where data has some and no input is called so."""

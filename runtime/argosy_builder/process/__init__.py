@@ -1,7 +1,7 @@
 """Work that may crash, hang, or fill the memory or the disk, in processes of their own.
 
-`tool` runs a command, `call` a Python function, `isolated` a builder's runner. What became of a process is told by
-`causes` (*pure*), whether it still does anything by `liveness` (*pure*).
+`tool` runs a command, `call` a Python function, `isolated` a builder's runner. `causes` (*pure*) has the
+reasons of failures.
 """
 
 from .calls import call

@@ -13,7 +13,7 @@ from argosy_agent.jsonfiles import write_text
 from argosy_agent.transfer.errors import is_full
 from argosy_builder.contract import BuildError
 
-from .parent import die_with_parent
+from .tools import die_with_parent
 
 
 def main(function: str, request: str, answered: str) -> None:

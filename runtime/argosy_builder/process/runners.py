@@ -15,7 +15,7 @@ from argosy_builder.contract import Array, BuildError, Runner
 from argosy_runtime.failures.out_of_memory import oom_kills
 
 from .causes import explained
-from .parent import die_with_parent
+from .tools import die_with_parent
 
 ANSWER_S = 1800.0
 """An engine that has not answered one sample, or has not opened, after so long hangs."""

@@ -1,9 +1,11 @@
 """Running a tool as a child process: its output is progress, and its end is explained."""
 
+import ctypes
 import os
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +20,31 @@ from argosy_builder.contract import BuildError
 from argosy_runtime.failures.out_of_memory import oom_kills
 
 from .causes import Cause, explained
-from .liveness import Liveness
+
+BUSY = 0.01
+"""Less than this share of a processor is not work: threads that wait for one another wake up now and then."""
+
+
+class Liveness:
+    """The activity of a process; `silence_s` is how long it may do nothing. Times are in seconds."""
+
+    def __init__(self, now: float, silence_s: float) -> None:
+        self._silence_s = silence_s
+        self._since, self._used = now, 0.0
+
+    def spoke(self, now: float) -> None:
+        """Take note that it wrote something."""
+        self._since = now
+
+    def computed(self, now: float, used: float) -> None:
+        """Take note of the processor time `used` since it began, its children's too."""
+        if used - self._used >= BUSY * self._silence_s or used < self._used:
+            self._since, self._used = now, used
+
+    def is_over(self, now: float) -> bool:
+        """Return whether it has done nothing for too long."""
+        return now - self._since >= self._silence_s
+
 
 LAST_LINES = 200
 """So many of the last lines are searched for causes."""
@@ -153,3 +179,14 @@ def _used(pid: int) -> float:
     except psutil.Error:
         return 0.0
     return float(sum(usage.user + usage.system + usage.children_user + usage.children_system for usage in times))
+
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Have the kernel end this process with the one that started it (Linux)."""
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

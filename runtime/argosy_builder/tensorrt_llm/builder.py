@@ -16,7 +16,7 @@ from .compatibility import check_fit, check_gpu
 from .engine.readback import check_engine
 from .engine.steps import CHECKPOINT, built, check_program
 from .running import opened
-from .running.language import LanguageModel
+from .running.runners import LanguageModel
 from .settings import Settings, settings_of
 
 PACKAGES = ("tensorrt_llm", "tensorrt", "nvidia-modelopt")

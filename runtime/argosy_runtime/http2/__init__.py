@@ -6,11 +6,11 @@ each distinct header block, and gets a `Stream` for every request.
 """
 
 from .application import Application, Route
+from .conduct import Limits
 from .errors import ErrorCode, PeerError
 from .headers import PreparedResponse, RequestHead
 from .hpack.encoder import encode
 from .keepalive import KeepAliveRules
-from .limits import Limits
 from .protocol import Http2Protocol
 from .stream import Receiver, Stream
 

@@ -11,14 +11,13 @@ from typing import Final
 
 from . import frames
 from .application import Application
-from .conduct import Conduct
+from .conduct import Conduct, Limits
 from .control import HANDLERS, greeting
 from .errors import ErrorCode, MalformedError, PeerError, protocol_error
 from .header_blocks import HeaderBlocks, Opening
 from .headers import check_trailers
 from .inbound import Inbound
 from .keepalive import KeepAliveRules
-from .limits import Limits
 from .output import Output
 from .reader import FrameReader
 from .shutdown import Shutdown

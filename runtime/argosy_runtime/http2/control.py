@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Final
 
 from . import frames
+from .conduct import Limits
 from .errors import ErrorCode, flow_control_error, frame_size_error, protocol_error
-from .limits import Limits
 from .streams import Streams
 
 Handler = Callable[[Streams, int, int, bytes], None]

@@ -6,11 +6,11 @@ from argosy_runtime.fifo_cache import FifoCache
 
 from . import frames
 from .application import Application, Route
+from .conduct import Limits
 from .errors import protocol_error, too_much
 from .headers import request_head
 from .hpack.decoder import Decoder
 from .hpack.tables import Field
-from .limits import Limits
 
 _CLOSING_FLAGS: Final = frames.END_STREAM
 

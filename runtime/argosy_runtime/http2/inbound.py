@@ -3,8 +3,8 @@
 from argosy_runtime.fifo_cache import FifoCache
 
 from . import frames
+from .conduct import Limits
 from .errors import ErrorCode, PeerError, flow_control_error
-from .limits import Limits
 from .output import Output
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from .application import Application
+from .conduct import Limits
 from .connection import Connection
 from .errors import ErrorCode
 from .keepalive import Action, KeepAlive, KeepAliveRules
-from .limits import Limits
 
 # Smaller output is copied into one piece, because every piece of a write costs.
 _JOIN_BELOW: Final = 1 << 16

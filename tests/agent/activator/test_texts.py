@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_agent.activator.grpc.messages import MessageError, enum_message, model_of, name_message
-from argosy_agent.activator.http.head import HeadError, parse_head
+from argosy_agent.activator.http.messages import HeadError, parse_head
 from argosy_agent.activator.http.paths import ParsedPath, parse_target
 from argosy_agent.activator.members import ASIDE_S, Servers
 from argosy_agent.activator.metrics import Metrics

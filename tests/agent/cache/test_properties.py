@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.properties import examples
 
-from argosy_agent.cache.lru import Entry, evicted
+from argosy_agent.cache.entries import Entry, evicted
 from argosy_agent.cache.storage import Storage
 from argosy_agent.transfer.errors import StorageError
 from argosy_agent.transfer.flow import Retry
-from argosy_agent.transfer.spans import length, merged, missing
+from argosy_agent.transfer.journal import length, merged, missing
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)))
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy_agent.contract.builds import AccuracyReport
-from argosy_agent.engines.garbage import garbage
-from argosy_agent.engines.inventory import SHARED, Half, StoredEngine
+from argosy_agent.engines.inventory import SHARED, Half, StoredEngine, garbage
 from argosy_agent.engines.manifest import Manifest, without_credentials
 from argosy_agent.engines.store import EngineStore
 from argosy_agent.transfer.errors import FullError

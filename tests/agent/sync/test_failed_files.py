@@ -7,7 +7,7 @@ import pytest
 from tests.agent.sync.bench import Bench
 
 from argosy_agent.contract import FailureKind, LoadState, VersionSource
-from argosy_agent.sync.reasons import load_failure
+from argosy_agent.sync.loading import load_failure
 
 
 async def test_files_that_are_not_there_are_reported_and_taken_when_they_come(bench: Bench) -> None:

@@ -18,8 +18,7 @@ from argosy_agent.folder.repository import RepositoryFolder
 from argosy_agent.sync import sidecar as looping
 from argosy_agent.sync.agent import Agent
 from argosy_agent.sync.control import UnreachableError
-from argosy_agent.sync.record import Record, read_record, write_record
-from argosy_agent.sync.sidecar import Sidecar
+from argosy_agent.sync.sidecar import Record, Sidecar, read_record, write_record
 
 
 @dataclass

@@ -12,7 +12,7 @@ from argosy_agent.engines.store import EngineStore, open_store
 from argosy_agent.transfer.stores.settings import Settings
 from argosy_builder import registry
 from argosy_builder.build import Build, BuildContext
-from argosy_builder.course import Course
+from argosy_builder.reporter import Course
 
 from .fakes import CopyingBuilder
 

@@ -6,8 +6,7 @@ from argosy_agent.contract.builddocuments import parse_report
 from argosy_agent.contract.builds import BuildReport, BuildState
 from argosy_agent.publisher import PublishError
 from argosy_builder import reporter
-from argosy_builder.course import LINE, Course
-from argosy_builder.reporter import Reporter
+from argosy_builder.reporter import LINE, Course, Reporter
 
 READY = BuildReport(BuildState.READY, percent=100)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from argosy_agent.contract.builds import BuildFailure
 from argosy_builder.process.causes import explained
-from argosy_builder.process.liveness import Liveness
+from argosy_builder.process.tools import Liveness
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from argosy_agent.contract.builds import BuildFailure
 from argosy_builder.contract import BuildError
 from argosy_builder.tensorrt_llm.checkpoints.steps import mapping
-from argosy_builder.tensorrt_llm.engine.commands import build_command
 from argosy_builder.tensorrt_llm.engine.readback import check_engine
+from argosy_builder.tensorrt_llm.engine.steps import build_command
 from argosy_builder.tensorrt_llm.settings import Settings, settings_of
 
 from .conftest import Standins, a_request

@@ -12,8 +12,7 @@ from argosy_agent.activator.pending import NotForwardedError, PendingRequests, R
 from argosy_agent.activator.request_kind import NO_SERVER, RequestKind
 
 from .channels import Channels
-from .messages import MessageError, model_of
-from .methods import HEALTH_WATCH, NOT_READY, OWN, kind_of
+from .messages import HEALTH_WATCH, NOT_READY, OWN, MessageError, kind_of, model_of
 
 EOF = grpc.aio.EOF
 _LONGEST_S = 1e8

@@ -10,8 +10,8 @@ from argosy_agent.activator.pending import NotForwardedError, PendingRequests, U
 from argosy_agent.activator.request_kind import NO_SERVER, RequestKind
 from argosy_agent.contract.activation import Endpoint
 
-from . import answers
-from .head import END, Head, HeadError, parse_head
+from . import messages
+from .messages import END, Head, HeadError, parse_head
 from .paths import ParsedPath, parse_target
 
 LIMIT = 1 << 16
@@ -62,12 +62,12 @@ class Connection:
                 return b""
             _, target = head.request
         except HeadError as error:
-            return answers.failed(HTTPStatus.BAD_REQUEST, str(error))
+            return messages.failed(HTTPStatus.BAD_REQUEST, str(error))
         requested = parse_target(target)
         try:
             return self._own(requested) or await self._passed(head, requested.model)
         except NotForwardedError as error:
-            return answers.refused(error)
+            return messages.refused(error)
 
     async def _head(self) -> Head | None:
         """Read the head of the request; None where none comes. Raises HeadError."""
@@ -86,21 +86,23 @@ class Connection:
         """
         match requested.kind:
             case RequestKind.LIVE:
-                return answers.ok()
+                return messages.ok()
             case RequestKind.SERVER_READY if not self._ready():
-                return answers.failed(HTTPStatus.SERVICE_UNAVAILABLE, "it is not known yet, or no more, what is served")
+                return messages.failed(
+                    HTTPStatus.SERVICE_UNAVAILABLE, "it is not known yet, or no more, what is served"
+                )
             case RequestKind.SERVER_READY:
-                return answers.ok()
+                return messages.ok()
             case RequestKind.SERVER:
-                return answers.ok(dict(_SERVER))
+                return messages.ok(dict(_SERVER))
             case RequestKind.OTHER:
-                return answers.failed(HTTPStatus.SERVICE_UNAVAILABLE, NO_SERVER)
+                return messages.failed(HTTPStatus.SERVICE_UNAVAILABLE, NO_SERVER)
         if self._pending.member(requested.model).endpoints or requested.kind is RequestKind.QUEUE:
             return b""
         if requested.kind is RequestKind.READY:
-            return answers.ok()
+            return messages.ok()
         message = f"model '{requested.model}' runs nowhere now; {NO_SERVER}"
-        return answers.failed(HTTPStatus.SERVICE_UNAVAILABLE, message)
+        return messages.failed(HTTPStatus.SERVICE_UNAVAILABLE, message)
 
     async def _passed(self, head: Head, model: str) -> bytes:
         """Relay the request.
@@ -180,7 +182,7 @@ class Connection:
                 head = parse_head(data := await reader.readuntil(END))
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, HeadError, ConnectionError) as error:
             message = "the server ended before it answered; whether the request was executed is not known"
-            return answers.failed(HTTPStatus.BAD_GATEWAY, f"{message} ({type(error).__name__})")
+            return messages.failed(HTTPStatus.BAD_GATEWAY, f"{message} ({type(error).__name__})")
         self._writer.write(head.closing())
         while more := await reader.read(LIMIT):
             self._writer.write(more)

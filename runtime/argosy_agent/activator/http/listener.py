@@ -5,9 +5,9 @@ import socket
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
-from . import answers
+from . import messages
 from .connection import LIMIT
-from .head import END
+from .messages import END
 
 MOST_CONNECTIONS = 4096
 """More are refused: each takes a file, and some memory."""
@@ -74,7 +74,7 @@ async def _run(serve: Serve, reader: asyncio.StreamReader, writer: asyncio.Strea
 
 async def _refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     message = f"{MOST_CONNECTIONS} connections are open already, the most there may be; ask again later"
-    writer.write(answers.failed(HTTPStatus.SERVICE_UNAVAILABLE, message))
+    writer.write(messages.failed(HTTPStatus.SERVICE_UNAVAILABLE, message))
 
 
 def exposing(text: Callable[[], str]) -> Serve:
@@ -86,6 +86,6 @@ def exposing(text: Callable[[], str]) -> Serve:
                 await reader.readuntil(END)
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, TimeoutError):
             return
-        writer.write(answers.metrics(text()))
+        writer.write(messages.metrics(text()))
 
     return serve

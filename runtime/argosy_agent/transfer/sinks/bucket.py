@@ -15,8 +15,7 @@ from argosy_agent.transfer.stores.objects import mark_of
 from argosy_agent.transfer.stores.settings import Settings
 from argosy_agent.transfer.stores.source import StoredFile, without_markers
 
-from .refusals import WRITING, full_advice
-from .sink import Sink, Stored, UnconditionalError
+from .sink import WRITING, Sink, Stored, UnconditionalError, full_advice
 
 if TYPE_CHECKING:
     from obstore.store import RetryConfig

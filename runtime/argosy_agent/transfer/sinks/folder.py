@@ -10,8 +10,7 @@ from pathlib import Path
 
 from argosy_agent.transfer.localfiles import local_files
 
-from .refusals import refused_here
-from .sink import Sink, Stored, UnconditionalError
+from .sink import Sink, Stored, UnconditionalError, refused_here
 
 CHUNK = 8 * 2**20
 NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})

@@ -8,8 +8,7 @@ from argosy_agent.transfer.stores.local import Roots, root_of
 from argosy_agent.transfer.stores.settings import Settings
 
 from .folder import FolderSink
-from .refusals import FIELD
-from .sink import Sink
+from .sink import FIELD, Sink
 
 FOLDERS, BUCKETS = ("", "file", "pvc"), ("s3", "gs", "az", "abfss")
 

@@ -1,14 +1,19 @@
-"""HTTP as storages speak it: what a URL holds, and any range of it, over one client."""
+"""HTTP as storages speak it: what a URL holds, and any range of it, over one client.
+
+`http:` and `https:` URIs are one file each, whose links are not followed.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 import httpx
 
 from argosy_agent.transfer.errors import ChangedError, StorageError, TransientError, shown
 
 from .answers import answered, unreached
-from .source import StoredFile, strong
+from .source import Source, StoredFile, safe_name, strong
 
 TIMEOUT = httpx.Timeout(30.0)
 """Seconds without a byte after which a connection counts as cut; a whole download may take as long as it takes."""
@@ -109,3 +114,21 @@ def _error_text(response: httpx.Response) -> str:
 
 def _words(error: Exception) -> str:
     return str(error) or {"ReadTimeout": "no byte came in time"}.get(type(error).__name__, type(error).__name__)
+
+
+class WebSource(Source):
+    """A URL. User and password in it become basic authentication."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._client = RangedClient(uri)
+
+    def files(self) -> list[StoredFile]:
+        name = PurePosixPath(unquote(urlsplit(self._uri).path)).name or "model"
+        return [self._client.describe(self._uri, safe_name(name))]
+
+    def read(self, file: StoredFile, start: int, end: int | None) -> Iterator[bytes]:
+        return self._client.read(file, self._uri, start, end)
+
+    def close(self) -> None:
+        self._client.close()

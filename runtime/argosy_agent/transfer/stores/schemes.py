@@ -31,7 +31,7 @@ def _objects(uri: str, roots: Roots, settings: Settings) -> Source:
 
 
 def _web(uri: str, roots: Roots, settings: Settings) -> Source:
-    from .web import WebSource
+    from .ranged import WebSource
 
     return WebSource(uri)
 

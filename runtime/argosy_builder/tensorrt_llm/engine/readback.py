@@ -10,7 +10,7 @@ from argosy_agent.contract.builds import BuildFailure
 from argosy_builder.contract import BuildError
 from argosy_builder.tensorrt_llm.settings import DTYPES, Settings
 
-from .commands import SWITCHES, TOGGLES
+from .steps import SWITCHES, TOGGLES
 
 CONFIG = "config.json"
 _DISABLED = (None, "disable", False)

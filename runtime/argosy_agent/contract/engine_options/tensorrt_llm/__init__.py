@@ -1,11 +1,10 @@
 """TensorRT-LLM's options: those of the engine, those of the engine-less path, and what contradicts what."""
 
+from .backends import PYTORCH, SERVING
 from .contradictions import contradictions, parallel_contradictions
 from .engine import ENGINE
-from .pytorch import PYTORCH
 from .quantization import QFORMATS, QUANTIZATION, asks_for_calibration, qformat_of
 from .renamed import RENAMED
-from .serving import SERVING
 
 __all__ = [
     "RENAMED",
