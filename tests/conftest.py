@@ -1,4 +1,4 @@
-"""What tests of several parts share: one API server; and how they are dealt out to workers."""
+"""One API server for tests of several parts, and the distribution of tests to workers."""
 
 import subprocess
 import sys

@@ -135,7 +135,7 @@ class Up:
 
     @property
     def url(self) -> str:
-        """Where its first server answers over HTTP."""
+        """The URL of its first server, over HTTP."""
         return f"http://127.0.0.1:{self.ports[0]}"
 
     @property

@@ -1,4 +1,4 @@
-"""What people get wrong: the error is where they look, names the cause and the way out, and hurts nothing else."""
+"""Mistakes of people: the error is where they look, names the cause and the way out, and hurts nothing else."""
 
 import json
 import socket

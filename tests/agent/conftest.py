@@ -1,4 +1,4 @@
-"""What the agent's tests share: a server that is not one."""
+"""A fake server, for all tests of the agent."""
 
 from collections import Counter
 from dataclasses import dataclass, field

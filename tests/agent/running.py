@@ -53,7 +53,7 @@ class Pod:
 
     @property
     def folder(self) -> Path:
-        """What the containers share."""
+        """The folder that the containers share."""
         return self.root / "models"
 
     @property

@@ -1,4 +1,4 @@
-"""What the storage tests share: servers on loopback that cut, refuse and change, and a storage that waits briefly."""
+"""Servers on loopback that cut, refuse and change, and a storage with short waits, for tests of the storage."""
 
 import http.server
 import socket

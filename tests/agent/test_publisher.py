@@ -1,4 +1,4 @@
-"""When states are written: what changes in kind at once, progress now and then, failures again."""
+"""The times at which states are written: changes of kind at once, progress now and then, failures again."""
 
 import asyncio
 from dataclasses import dataclass, field

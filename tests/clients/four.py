@@ -54,7 +54,7 @@ class FourClient:
 
     @property
     def is_grpc(self) -> bool:
-        """Whether it speaks gRPC."""
+        """True for the clients over gRPC."""
         return self.name.startswith("grpc")
 
     def __getattr__(self, method: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""What a request may have in addition to its tensors, by each client."""
+"""Requests with more than tensors, by each client."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where Argosy answers otherwise than Triton on purpose: the reason, and the answer it owes instead.
+"""Deliberate differences from Triton: the reason, and the answer that Argosy owes instead.
 
 The recordings stay what Triton said; Argosy is held to what stands here.
 """

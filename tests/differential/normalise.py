@@ -1,4 +1,4 @@
-"""What two servers may answer differently, each as a rule with its reason; all else is compared as it is.
+"""Differences that two servers' answers may have, each as a rule with its reason; all else is compared as it is.
 
 Rules work on the plain values of an answer. Those on text run on every string in it.
 """

@@ -1,4 +1,4 @@
-"""What the real Triton answered, written down in `recorded/`, and the flags that both servers are started with.
+"""Recorded answers of the real Triton (`recorded/`), and the flags that both servers are started with.
 
 A recording is read as it is and never edited by hand: `python -m tests.differential.record` writes it again.
 """

@@ -1,4 +1,4 @@
-"""What only Triton serves yet: the models of `tests/models_of_triton`, and the cases that need one of them.
+"""Models that only Triton serves yet (`tests/models_of_triton`), and the cases that need one of them.
 
 When Argosy serves them they move to `tests/models`, and this module goes.
 """

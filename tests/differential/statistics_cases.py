@@ -1,4 +1,4 @@
-"""How a model's counts move with requests: what is counted, not how long it took."""
+"""Changes of a model's counts by requests: counts, not durations."""
 
 import time
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What changes under a model that serves, on both servers: instances come and go; what else only Argosy changes so."""
+"""Changes of a serving model, on both servers: instances come and go; only Argosy changes more."""
 
 import threading
 import time
@@ -56,7 +56,7 @@ class Changing:
 
     @property
     def loads(self) -> int:
-        """How many instances have been loaded."""
+        """The number of instances that have been loaded."""
         return len((self._folder / "loads").read_text().splitlines())
 
     def counts(self, expected: int) -> int:
@@ -68,13 +68,13 @@ class Changing:
 
     @property
     def requests(self) -> int:
-        """The requests that the model's statistics know of by now."""
+        """The number of requests in the model's statistics by now."""
         (model,) = send(self.server.http, get("/v2/models/m/stats"))["body"]["model_stats"]
         return int(model["inference_stats"]["success"]["count"])
 
     @property
     def served(self) -> int:
-        """How many instances the configuration that serves has."""
+        """The number of instances in the configuration that serves."""
         config = send(self.server.http, get("/v2/models/m/config"))["body"]
         return int(config["instance_group"][0]["count"])
 

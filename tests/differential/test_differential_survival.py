@@ -1,4 +1,4 @@
-"""What tritonserver 2.51 dies of: Argosy answers, and goes on serving."""
+"""Requests that end tritonserver 2.51: Argosy answers them, and goes on serving."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

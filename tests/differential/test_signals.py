@@ -1,4 +1,4 @@
-"""What scaling is decided from is told by Triton's own server as by ours, with means in place of percentiles."""
+"""Triton's own server gives scaling the same signals as ours, with means in place of percentiles."""
 
 import asyncio
 import json

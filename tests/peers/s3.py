@@ -1,4 +1,4 @@
-"""A real S3 server (moto), in an environment of its own: boto3 pins libraries that the project wants newer.
+"""A real S3 server (moto), in an environment of its own: boto3 pins libraries that the project needs newer.
 
 It is spoken to over plain HTTP: it wants to see who asks and checks no signature.
 """

@@ -13,7 +13,7 @@ from e2e.cluster.state import free_ports
 
 @dataclass(frozen=True)
 class Ports:
-    """Where one server listens on 127.0.0.1."""
+    """The ports of one server on 127.0.0.1."""
 
     http: int
     grpc: int

@@ -1,4 +1,4 @@
-"""What `argosy render` writes is a repository that NVIDIA's Triton serves, and answers as Argosy's own server does."""
+"""`argosy render` writes a repository that NVIDIA's Triton serves, and answers as Argosy's own server does."""
 
 import json
 import urllib.request

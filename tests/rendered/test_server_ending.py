@@ -1,4 +1,4 @@
-"""What is run before a server is told to end waits for quiet, on NVIDIA's server as on ours."""
+"""The command that runs before a server ends waits until it is idle, on NVIDIA's server as on ours."""
 
 import socket
 import subprocess

@@ -1,4 +1,4 @@
-"""What tests of several parts of the runtime share: a certificate."""
+"""A certificate, for tests of several parts of the runtime."""
 
 import datetime
 from pathlib import Path

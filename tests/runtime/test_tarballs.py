@@ -1,4 +1,4 @@
-"""What a tar archive holds stays in its folder, also where Python has no filter for that."""
+"""Members of a tar archive stay in its folder, also where Python has no filter for that."""
 
 import bz2
 import gzip

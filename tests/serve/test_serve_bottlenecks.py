@@ -1,4 +1,4 @@
-"""What holds requests up is found in what a real server under real load says of itself."""
+"""The bottleneck of requests follows from the metrics of a real server under real load."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How `argosy serve` ends, and what it does when a part of it dies."""
+"""`argosy serve` ends in order, also when a part of it dies."""
 
 import signal
 from concurrent.futures import ThreadPoolExecutor

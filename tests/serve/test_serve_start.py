@@ -1,4 +1,4 @@
-"""How `argosy serve` starts, or says why it does not: exit 1, the flag or the model named, nothing left running."""
+"""`argosy serve` starts, or reports why not: exit 1, the flag or the model named, nothing left running."""
 
 import json
 import resource

@@ -1,4 +1,4 @@
-"""A real server with the models that requests are held for."""
+"""A real server with the models that requests are queued for."""
 
 from pathlib import Path
 

@@ -53,7 +53,7 @@ class Channel:
 
 @dataclass
 class PartSource:
-    """What follows one part."""
+    """A follower of one part."""
 
     channel: Channel
     number: int

@@ -1,4 +1,4 @@
-"""gRPC by the activator to a real server: held, passed on, streamed both ways, statuses as they are there."""
+"""gRPC by the activator to a real server: queued, passed on, streamed both ways, with the server's statuses."""
 
 import asyncio
 from collections.abc import AsyncIterator

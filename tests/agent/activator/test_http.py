@@ -1,4 +1,4 @@
-"""HTTP by the activator to a real server: held, passed on, streamed, refused with words."""
+"""HTTP by the activator to a real server: queued, passed on, streamed, refused with words."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a storage never reads, and never gives to others than those who may have it."""
+"""Files that a storage never reads, and never gives to models that may not have them."""
 
 import os
 from pathlib import Path

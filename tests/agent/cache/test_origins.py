@@ -1,4 +1,4 @@
-"""What a copy came from: reported as a digest, and not fetched or stored again where another version's copy has it."""
+"""The origin of a copy is a digest: nothing is fetched or stored again where another version's copy has it."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""What holds for every interruption, every set of spans and every use of a bounded cache."""
+"""Properties of every interruption, every set of spans and every use of a bounded cache."""
 
 import shutil
 import tempfile

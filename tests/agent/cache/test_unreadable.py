@@ -1,4 +1,4 @@
-"""What cannot be read of a folder is named: a model is never served with files missing."""
+"""Files of a folder that cannot be read are named: a model is never served with files missing."""
 
 import os
 import re

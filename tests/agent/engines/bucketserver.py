@@ -18,7 +18,7 @@ CONDITIONS = ("If-None-Match", "x-goog-if-generation-match")
 
 @dataclass
 class Bucket:
-    """What stands in it, by key below the bucket's name.
+    """A bucket's objects, by key below the bucket's name.
 
     `condition`: what is done with a put that should only create: `kept`, `ignored`, or `refused` with 501. `quota`:
     bytes that still go in. `refused` are answers by method, each (status, code). `troubles` are statuses for the next

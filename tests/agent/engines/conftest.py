@@ -1,4 +1,4 @@
-"""What the engine tests share: stores of each kind, and an engine to keep in them."""
+"""Stores of each kind and an engine for them, for all tests of engines."""
 
 from pathlib import Path
 

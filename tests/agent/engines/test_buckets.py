@@ -115,7 +115,7 @@ def test_an_answer_that_was_lost(cloud: Bucket, uri: str, engine: Path, tmp_path
 
 
 def test_a_conflict_is_no_loss(cloud: Bucket, engine: Path, tmp_path: Path) -> None:
-    """S3 answers 409 while another writes the same object, who may yet fail."""
+    """S3 answers 409 while another client writes the same object, which may yet fail."""
     store = open_at(URIS["s3"], tmp_path)
     store.publish(OTHER, engine, manifest(OTHER))
     cloud.conflicts = 2

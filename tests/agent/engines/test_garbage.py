@@ -1,4 +1,4 @@
-"""What of a store may go: by rule, and in stores of each kind."""
+"""Garbage of a store: by rule, and in stores of each kind."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""What of the way to the API server needs no API server."""
+"""Access to the API server, as far as it needs none."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A GPU that does not work: the agent tells its errors from other failures, and how often in a row they came."""
+"""A GPU that does not work: the agent reports its errors apart from other failures, with how many came in a row."""
 
 import httpx
 import pytest

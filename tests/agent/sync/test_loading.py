@@ -1,4 +1,4 @@
-"""What the agent has a fake server load, once and in which order, and what it reports of it."""
+"""Loads of the agent on a fake server: once, in order, and reported."""
 
 from dataclasses import replace
 

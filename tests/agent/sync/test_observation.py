@@ -1,4 +1,4 @@
-"""How a server is asked: seldom for its whole index, by name in between, once for all who wait. Time is the test's."""
+"""Queries to a server: seldom for its full index, by name in between, one for all that wait. Time is the test's."""
 
 import asyncio
 from dataclasses import dataclass, field

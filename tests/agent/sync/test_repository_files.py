@@ -1,4 +1,4 @@
-"""What stands in a server's folder of a model: labels, data, and files under the names that are wanted."""
+"""Files in a server's folder of a model: labels, data, and files under the names of the configuration."""
 
 import shutil
 from dataclasses import replace

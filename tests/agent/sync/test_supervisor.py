@@ -53,7 +53,7 @@ class Parent:
 
     @property
     def log(self) -> str:
-        """What it has logged."""
+        """The agent's log."""
         return self._log.read_text()
 
     def run(self, count: int) -> str:

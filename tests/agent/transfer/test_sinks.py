@@ -1,4 +1,4 @@
-"""A folder and a bucket are the same to who writes there."""
+"""A folder and a bucket are the same to a writer."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a server says of itself over gRPC: (name, method, requests)."""
+"""Calls about the server and its models over gRPC: (name, method, requests)."""
 
 from typing import Any
 

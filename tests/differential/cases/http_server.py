@@ -1,4 +1,4 @@
-"""What a server says of itself and its models: metadata, configuration, health, index, settings."""
+"""Calls about the server and its models: metadata, configuration, health, index, settings."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How much memory a language model's cache takes."""
+"""The size of a language model's cache."""
 
 import pytest
 from tritonclient.grpc.model_config_pb2 import ModelConfig

@@ -1,4 +1,4 @@
-"""Which plans load, what a configuration must say of them and need not, on a stand-in of the library."""
+"""Plans load with what their configuration must have and no more, on a stand-in of the library."""
 
 from collections.abc import Callable
 from typing import Any

@@ -41,7 +41,7 @@ class Submitted:
 
 
 class VirtualTimer:
-    """See `Timer`."""
+    """A `Timer` of the virtual clock."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self.callback: Callable[[], None] | None = callback
@@ -99,12 +99,12 @@ class FakeInstance(Instance):
 
     @property
     def loading(self) -> bool:
-        """Whether it waits for `load`."""
+        """True while it waits for `load`."""
         return not self._loaded.done()
 
     @property
     def holds(self) -> bool:
-        """Whether it has loaded and is neither lost nor released."""
+        """True once it has loaded, until it is lost or released."""
         loaded = self._loaded.done() and not self._loaded.cancelled() and self._loaded.exception() is None
         return loaded and not (self.dead or self.stopped)
 
@@ -208,7 +208,7 @@ def answer(request: InferRequest, error: ServingError | None = None) -> InferRes
 
 
 class Client:
-    """What one request was answered."""
+    """The responses to one request."""
 
     def __init__(self) -> None:
         self.responses: list[InferResponse] = []
@@ -220,7 +220,7 @@ class Client:
 
     @property
     def over(self) -> bool:
-        """Whether it has the last one."""
+        """True once the last one is here."""
         return bool(self.responses) and self.responses[-1].final
 
     @property

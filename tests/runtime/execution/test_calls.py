@@ -33,7 +33,7 @@ class FakeServer(Submitted):
 
 
 class Model:
-    """See `Answers`: one that takes too few responses, where `full` is set."""
+    """`Answers` of a model, which reads too slowly where `full` is set."""
 
     def __init__(self) -> None:
         self.full: OpenCalls | None = None

@@ -1,4 +1,4 @@
-"""A dispatcher in virtual time: what goes where and when, with instances that do as they are told."""
+"""A dispatcher in virtual time: which request goes where and when, with instances that a test controls."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What a dispatcher counts, in virtual time: waiting, responses, instances that are busy, reasons of failure."""
+"""Counts of a dispatcher in virtual time: waiting, responses, busy instances, reasons of failure."""
 
 from tests.runtime.execution.fakes import SECOND, US, ask, settle
 from tests.runtime.execution.test_dispatcher import Bench

@@ -1,4 +1,4 @@
-"""Which instance a batch goes to, in virtual time: a GPU's before the CPU's, and of those alike the longest free."""
+"""The order in which instances get batches, in virtual time: GPUs before the CPU, then the longest free."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a model's process leaves behind is ended with it, and nothing of it stays."""
+"""Processes and files that a model's process leaves behind are removed with it."""
 
 import asyncio
 import ctypes

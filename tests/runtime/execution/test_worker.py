@@ -1,4 +1,4 @@
-"""What a model's process keeps of a batch, and until when; its server is the other end of a socket here."""
+"""How long a model's process keeps the parts of a batch; its server is the other end of a socket here."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""Errors of a GPU are told from mistakes of a program, which may end a process but say nothing of the GPU."""
+"""Errors of a GPU differ from mistakes of a program, which may end a process and say nothing of the GPU."""
 
 import pytest
 

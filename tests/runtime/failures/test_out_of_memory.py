@@ -1,4 +1,4 @@
-"""Want of memory is told from other failures: by real exceptions of frameworks, by words, by the kernel's counter."""
+"""Out-of-memory errors are recognized: by real exceptions of frameworks, by words, by the kernel's counter."""
 
 from pathlib import Path
 

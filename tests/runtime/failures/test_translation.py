@@ -1,4 +1,4 @@
-"""Errors of a device are told by the exceptions of frameworks, whatever the words of a model are."""
+"""Errors of a device are recognized by the exceptions of frameworks, whatever the words of a model are."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Which threads compress and decompress how much."""
+"""A zlib that records how much each thread compresses and decompresses."""
 
 import threading
 import zlib

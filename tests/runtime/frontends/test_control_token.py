@@ -1,4 +1,4 @@
-"""A server with a control token: who controls it needs the token, over HTTP and gRPC alike; all else stays open."""
+"""A server with a control token: to control it takes the token, over HTTP and gRPC alike; all else stays open."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Guarded:
 
     @property
     def untouched(self) -> bool:
-        """Whether nothing was loaded or unloaded."""
+        """True if nothing was loaded or unloaded."""
         return not self.plane.loaded and not self.plane.unloaded
 
 

@@ -1,4 +1,4 @@
-"""What was heard from the other end of a connection, and what is written to it by hand."""
+"""Events from the other end of a connection, and frames that are written to it by hand."""
 
 from typing import Any
 

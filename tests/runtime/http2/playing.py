@@ -104,7 +104,7 @@ KINDS: dict[bytes, Callable[[Stream, "EchoApplication"], Echo]] = {
 
 
 class EchoRoute:
-    """Where requests with one head go."""
+    """The route of requests with one head."""
 
     def __init__(self, application: "EchoApplication", seen: RequestHead) -> None:
         self.application = application
@@ -118,7 +118,7 @@ class EchoRoute:
 
 @dataclass
 class EchoApplication:
-    """Remembers what it was asked. With `waits` requests are answered when a test says so."""
+    """An application that records requests. With `waits` they are answered when a test says so."""
 
     waits: bool = False
     heads: list[RequestHead] = field(default_factory=list)

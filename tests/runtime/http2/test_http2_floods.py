@@ -1,4 +1,4 @@
-"""What costs a server work and a client nothing has an end; what legitimate clients do a lot has none."""
+"""Frames that cost a server work and a client nothing are limited; frequent frames of legitimate clients are not."""
 
 import itertools
 from collections.abc import Iterator

@@ -9,7 +9,7 @@ RULES = KeepAliveRules(time=100.0, timeout=20.0, handshake=5.0, unfinished=50.0,
 
 
 def looks(keepalive: KeepAlive, until: float, busy: bool, now: float = 0.0) -> list[tuple[float, Action]]:
-    """Return each action with its time, where the caller asks exactly when it was told to."""
+    """Return each action with its time, where each look comes exactly when it is due."""
     done: list[tuple[float, Action]] = []
     while now <= until:
         action, due = keepalive.check(now, True, None, busy)

@@ -1,4 +1,4 @@
-"""What a client that makes no room for its answers can have a server keep is bounded, in bytes and in time."""
+"""A client that does not read its answers is limited in the bytes and the time that they stay."""
 
 from h2 import events
 from h2.settings import SettingCodes

@@ -1,4 +1,4 @@
-"""What breaks the protocol: which frames end the connection, and which requests end alone."""
+"""Violations of the protocol: frames that end the connection, and requests that end alone."""
 
 import pytest
 

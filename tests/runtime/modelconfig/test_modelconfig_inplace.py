@@ -1,4 +1,4 @@
-"""What may change under a model that serves, and which of its instances stay."""
+"""Changes that a serving model takes, and the instances that stay."""
 
 import pytest
 from google.protobuf import text_format

@@ -1,4 +1,4 @@
-"""Which file an instance opens, by its GPU's compute capability."""
+"""The file that an instance opens, by its GPU's compute capability."""
 
 import pytest
 from google.protobuf import text_format

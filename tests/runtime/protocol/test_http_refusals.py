@@ -1,4 +1,4 @@
-"""What the codec refuses of a request, in Triton's words."""
+"""Requests that the codec refuses, in Triton's words."""
 
 # Messages stand whole on their line, so that they can be searched for.
 # ruff: noqa: E501

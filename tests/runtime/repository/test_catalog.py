@@ -1,4 +1,4 @@
-"""The names in the repositories, asked for often."""
+"""The names in the repositories, which are listed often."""
 
 import os
 from pathlib import Path

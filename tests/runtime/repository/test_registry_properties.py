@@ -1,4 +1,4 @@
-"""Whatever happens to models, in whatever order: nothing is left behind, and what is told of them is so.
+"""Models change in any order: nothing is left behind, and every report is true.
 
 The models are played: each start waits until the test says how it ends. Threads are played too (their work is done at
 once), so that the order of events is the test's alone.
@@ -128,7 +128,7 @@ class Inline(ThreadPoolExecutor):
 
 
 class World:
-    """A registry on a folder, those who ask things of it, and what waits for a decision."""
+    """A registry on a folder, its callers, and what waits for a decision."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Requests at the door: what passes, what does not, and who may share a batch."""
+"""Requests at the door: accepted, refused, and allowed to share a batch."""
 
 import numpy as np
 import pytest

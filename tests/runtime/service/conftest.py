@@ -115,11 +115,11 @@ class Gate:
         await until(self._reached.exists)
 
     def open(self) -> None:
-        """Let it go on, and all who come later."""
+        """Let it go on, and all later requests."""
         self.opened.touch()
 
     def close(self) -> None:
-        """Hold up who comes later."""
+        """Block later requests."""
         self.opened.unlink()
         self._reached.unlink()
 

@@ -1,4 +1,4 @@
-"""What a model gives to the server in a call as it has it in hand: bytes for names, numpy's numbers."""
+"""A model calls the server with values as it has them: bytes for names, numpy's numbers."""
 
 import pytest
 from tests.runtime.service.conftest import value

@@ -1,4 +1,4 @@
-"""What is counted of requests that succeed, fail, are answered with an error, stream, or pass through an ensemble."""
+"""Counts of requests that succeed, fail, are answered with an error, stream, or pass through an ensemble."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a Python model brings along (EXECUTION_ENV_PATH): its process starts in it."""
+"""A Python model's own environment (EXECUTION_ENV_PATH): its process starts in it."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""What a model has started ends with the model's process, and the end of that is noticed whatever it has started."""
+"""The processes that a model has started end with its own, whose end is noticed whatever it has started."""
 
 import asyncio
 import os

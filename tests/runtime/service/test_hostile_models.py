@@ -32,7 +32,7 @@ if x[0, 0] < 0:
 
 
 class Payload:
-    """What runs when it is unpickled."""
+    """An object that runs code when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

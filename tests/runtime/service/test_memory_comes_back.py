@@ -1,4 +1,4 @@
-"""What a model took from the server comes back with its unload, without the collector of circles."""
+"""An unload frees a model's memory in the server, without the collector of circles."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""What engines tell: tokens only grow, whatever becomes of processes; what is so now is told of those that live."""
+"""Reports of engines: counts of tokens only grow; the present load is that of live processes."""
 
 from hypothesis import given
 from hypothesis import strategies as st

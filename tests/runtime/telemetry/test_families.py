@@ -1,4 +1,4 @@
-"""What was counted of models, as Triton's families and as our own: units, buckets, reasons, what is left out."""
+"""A model's counts as Triton's families and as our own: units, buckets, reasons, omissions."""
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families

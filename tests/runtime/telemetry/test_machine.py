@@ -1,4 +1,4 @@
-"""What is measured of the machine: texts of /proc, a driver of GPUs that is played, readings that fail or grow old."""
+"""Readings of the machine: texts of /proc, a played driver of GPUs, readings that fail or grow old."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -131,7 +131,7 @@ def test_texts_that_are_none(text):
 
 
 class Played:
-    """A reader that gives what it is told to."""
+    """A reader with readings of the test's."""
 
     def __init__(self) -> None:
         self.fails = False

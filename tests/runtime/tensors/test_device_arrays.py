@@ -1,4 +1,4 @@
-"""Tensors in a device's memory come to the host when somebody looks, once, and not before."""
+"""Tensors in a device's memory are copied to the host when they are first read, once."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from argosy_runtime.tensors.device_arrays import DeviceArray, DeviceMemory, Devi
 
 
 class FakeMemory(DeviceMemory):
-    """Memory of a device that is none; `reads` tells which elements came to the host."""
+    """Memory of a fake device; `reads` are the elements that were copied to the host."""
 
     def __init__(self, count: int) -> None:
         self._elements = np.arange(count, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""The one codec of BYTES tensors: what it writes it reads, and it tells where bytes end too early."""
+"""The one codec of BYTES tensors: it reads what it writes, and reports where bytes end too early."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A driver of CUDA that is none: its devices' memory is the host's, and a stream does its work when somebody waits.
+"""A fake driver of CUDA: its devices' memory is the host's, and a stream does its work when it is waited for.
 
 So what is read before it was waited for, or let go of before it was used, shows. Arguments are checked as the driver's
 headers declare them.

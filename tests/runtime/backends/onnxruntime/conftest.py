@@ -1,4 +1,4 @@
-"""What loads a graph as a model."""
+"""A fixture that loads a graph as a model."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a file adds to its configuration."""
+"""A model file completes its configuration."""
 
 from collections.abc import Callable
 from pathlib import Path

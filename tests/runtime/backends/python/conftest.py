@@ -1,4 +1,4 @@
-"""What loads a model from its source."""
+"""A fixture that loads a model from its source."""
 
 import textwrap
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a model's code does with a batch becomes responses."""
+"""The results of a model's code for a batch become responses."""
 
 from typing import Any
 

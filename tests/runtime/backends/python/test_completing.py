@@ -1,4 +1,4 @@
-"""What a model's code adds to its configuration, and what it may not say."""
+"""A model's code completes its configuration, within what it may set."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a model's code is told, how long it lives, and that two of one interpreter do not meet."""
+"""The arguments and the lifetime of a model's code; two models of one interpreter do not meet."""
 
 import json
 import sys

@@ -188,7 +188,7 @@ def test_a_server_that_cannot_reschedule_says_so(loaded: Any, responder: Any) ->
 
 
 class WaitingResponder:
-    """Holds up who sends a last response, between the call and its end."""
+    """Blocks the thread that sends a last response, between the call and its end."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -210,7 +210,7 @@ class WaitingResponder:
 def test_a_request_whose_last_response_is_on_its_way_is_not_answered_yet(
     loaded: Any, responder: Any, config: str
 ) -> None:
-    """`execute` returns while a thread of the model's sends: the batch must not be told as answered."""
+    """`execute` returns while a thread of the model's sends: the batch is not reported as answered."""
     source = (
         SENDER
         + """

@@ -1,4 +1,4 @@
-"""What a model's code asks of the server: other models, its log, metrics and repository."""
+"""Services of the server for a model's code: other models, its log, metrics and repository."""
 
 from typing import Any
 

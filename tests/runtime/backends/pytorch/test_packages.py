@@ -1,4 +1,4 @@
-"""AOTInductor packages of other machines: told before they run, as running them would crash the server."""
+"""AOTInductor packages of other machines are refused before they run, as running them would crash the server."""
 
 import platform
 import zipfile

@@ -23,7 +23,7 @@ NEW_TOKENS = 12
 
 
 class Lines:
-    """What the model says to its server, printed."""
+    """Lines from the model to its server, printed."""
 
     def log(self, level: str, message: str) -> None:
         print(f"{level}: {message}", flush=True)

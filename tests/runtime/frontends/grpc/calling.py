@@ -25,7 +25,7 @@ PATIENCE_S = 60
 
 
 class Endless:
-    """A request whose model answers until it is told to stop, as fast as it may."""
+    """A request whose model answers until it is cancelled, as fast as it may."""
 
     def __init__(self, plane: "Plane", request: InferRequest, deliver: Deliver) -> None:
         self.plane, self.request, self._deliver = plane, request, deliver

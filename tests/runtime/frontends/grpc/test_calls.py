@@ -1,4 +1,4 @@
-"""What gRPC asks of a server beyond answering: deadlines, back-pressure, health, leaving."""
+"""gRPC calls beyond plain answers: deadlines, back-pressure, health, leaving."""
 
 import asyncio
 from typing import Any

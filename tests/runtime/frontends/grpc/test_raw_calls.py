@@ -1,4 +1,4 @@
-"""What is a call, and with which status anything else ends."""
+"""Streams that are calls, and the status with which any other stream ends."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""gRPC over TLS, with clients that show who they are and without."""
+"""gRPC over TLS, with and without certificates of clients."""
 
 from pathlib import Path
 

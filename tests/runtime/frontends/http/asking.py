@@ -1,4 +1,4 @@
-"""What is asked over HTTP again and again, and everything that comes back."""
+"""Requests over HTTP that many tests send, and everything that comes back."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""How long a connection waits: for a client that sends slowly, or that does not read."""
+"""The time limits of a connection: for a client that sends slowly, or that does not read."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""What is refused, with which status, and in which words."""
+"""Refused requests: their statuses and messages."""
 
 # Messages stand whole on their line, so that they can be searched for.
 # ruff: noqa: E501

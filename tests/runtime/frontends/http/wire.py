@@ -89,7 +89,7 @@ class Wire(asyncio.Transport):
 
 
 class FullWire(Wire):
-    """A wire whose client reads nothing until it is told to, and that says so above `HIGH` bytes, as sockets do."""
+    """A wire that pauses its writer above `HIGH` bytes, as sockets do; its client reads when a test calls `read`."""
 
     HIGH = 1 << 16
 

@@ -66,15 +66,15 @@ class IInt8EntropyCalibrator2:
 
 
 class IInt8EntropyCalibrator(IInt8EntropyCalibrator2):
-    """Of the same form."""
+    """A calibrator of another kind, with the same methods."""
 
 
 class IInt8MinMaxCalibrator(IInt8EntropyCalibrator2):
-    """Of the same form."""
+    """A calibrator of another kind, with the same methods."""
 
 
 class IBuilderConfig(Strict):
-    """How to build."""
+    """Settings of a build."""
 
     _settable = (
         "builder_optimization_level",

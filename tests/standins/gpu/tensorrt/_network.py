@@ -106,7 +106,7 @@ class INetworkDefinition(Strict):
 
 
 class ParserError:
-    """What the parser says of a node: methods, not attributes."""
+    """The parser's error about a node: methods, not attributes."""
 
     def __init__(self, code: Any, desc: str, index: int, name: str, operator: str) -> None:
         self._fields = (code, desc, index, name, operator)

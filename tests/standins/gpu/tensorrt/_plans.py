@@ -24,7 +24,7 @@ TYPES = {
 
 @dataclass
 class Meta:
-    """What a build decided. Profiles: shapes and shape tensors' values by input, each (min, opt, max)."""
+    """Decisions of a build. Profiles: shapes and shape tensors' values by input, each (min, opt, max)."""
 
     compute_capability: str = "9.0"
     profiles: list[dict[str, Any]] = field(default_factory=list)

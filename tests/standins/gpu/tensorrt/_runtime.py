@@ -324,7 +324,7 @@ class IExecutionContext(Strict):
         return True
 
     def _execute_asking(self, stream: Any, handle: int) -> bool:
-        """Execute with shapes that only the data tells: wait for it, ask, and return once the shapes are known."""
+        """Execute with shapes that depend on the data: wait for it, ask, and return once the shapes are known."""
         if stream.captured is not None:
             stream.broken = True
             return False

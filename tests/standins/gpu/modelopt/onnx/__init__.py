@@ -1,1 +1,1 @@
-"""Of ONNX models."""
+"""The part of ModelOpt for ONNX models."""
