@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.agent.activator.standing import Standing, endpoint, standing
 from tests.peers.server import Server
+from tests.waiting import until
 from tritonclient.http import InferInput
 from tritonclient.http.aio import InferenceServerClient
 
@@ -222,8 +223,7 @@ async def test_what_cannot_be_read_changes_nothing(server: Server, caplog: pytes
     async with standing() as at:
         at.says(endpoint(server))
         at.channel.part(0).put_nowait('{"members": [{}]}')
-        while "timeoutSeconds is missing" not in caplog.text:  # noqa: ASYNC110 - a log has no event
-            await asyncio.sleep(0.01)
+        await until(lambda: "timeoutSeconds is missing" in caplog.text)
         assert (await post(at, "/v2/models/identity/infer", BODY)).status_code == 200
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
+from tests.waiting import until
 
 from argosy_agent.activator import members as members_module
 from argosy_agent.activator import pending
@@ -102,8 +103,7 @@ async def test_a_request_waits_until_a_server_takes_its_connection(
     fleet, queue = Fleet(down={HERE}), holder(heard, members(HERE))
     waiting = asyncio.create_task(queue.reach("m", 1, fleet.connect))
     await heard.until({"resource": 1})
-    while len(fleet.tried) < 3:  # noqa: ASYNC110 - what is waited for has no event
-        await asyncio.sleep(0.005)
+    await until(lambda: len(fleet.tried) >= 3)
     assert heard.queued == [{"resource": 1}]
     fleet.down.clear()
     assert await waiting == HERE

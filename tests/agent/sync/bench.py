@@ -1,11 +1,10 @@
 """An agent, its fake server, and what its tests do with the two."""
 
-import asyncio
 import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.running import wait_for
+from tests.waiting import until
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import LoadState, RenderedModel, RenderedRepository, VersionSource
@@ -65,10 +64,7 @@ class Bench:
         for _ in range(6):
             await self.agent.observe()
             await self.converge(desired)
-            for _ in range(400):
-                if not self.agent.busy:
-                    break
-                await asyncio.sleep(0.005)
+            await until(lambda: not self.agent.busy)
 
     async def converge(self, desired: RenderedRepository) -> None:
         """Start what is missing."""
@@ -82,8 +78,3 @@ class Bench:
     def entries(self, model: str) -> set[str]:
         """Return the entries of the server's folder of a model."""
         return {path.name for path in (self.root / "server" / "repository" / model).iterdir()}
-
-
-async def until(what: Any) -> None:
-    """Wait until it is so."""
-    await asyncio.to_thread(wait_for, what, lambda: "never")

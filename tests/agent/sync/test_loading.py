@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from tests.agent.sync.bench import Bench, text, until
+from tests.agent.sync.bench import Bench, text
+from tests.waiting import until
 
 from argosy_agent.contract import LoadState, RenderedModel, RenderedRepository, VersionSource
 from argosy_agent.folder.repository import RepositoryFolder

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent.sync.bench import Bench, until
+from tests.agent.sync.bench import Bench
 from tests.agent.sync.test_sidecar import Bench as LoopBench
+from tests.waiting import until
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import FailureKind, LoadState, RenderedModel, RenderedRepository

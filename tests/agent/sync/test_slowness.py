@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent.sync.bench import Bench, until
+from tests.agent.sync.bench import Bench
+from tests.waiting import until
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import LoadState, RenderedRepository

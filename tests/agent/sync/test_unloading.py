@@ -1,12 +1,12 @@
 """A model leaves a server once no client asks for it any more: times and counts are the test's."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from tests.agent.conftest import FakeControl
+from tests.waiting import until
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource
@@ -136,19 +136,12 @@ class Bench:
 
     async def ended(self) -> None:
         """Run rounds until nothing is under way."""
-        await self._until(lambda: not self.agent.busy)
+        await until(lambda: not self.agent.busy)
 
     async def looked(self) -> None:
         """Run rounds until the server's counts have been read twice more."""
         seen = self.fake.calls.count("statistics m")
-        await self._until(lambda: self.fake.calls.count("statistics m") > seen + 1)
-
-    async def _until(self, so: Callable[[], bool]) -> None:
-        for _ in range(2000):
-            if so():
-                return
-            await asyncio.sleep(0.005)
-        raise AssertionError("it never came")
+        await until(lambda: self.fake.calls.count("statistics m") > seen + 1)
 
 
 @pytest.fixture

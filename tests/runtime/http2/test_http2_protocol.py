@@ -14,6 +14,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, TrailersReceived
 from h2.settings import SettingCodes
+from tests.waiting import until
 
 from argosy_runtime.http2 import ErrorCode, Http2Protocol, KeepAliveRules, Limits, frames
 
@@ -98,7 +99,7 @@ async def test_a_lost_client_is_reported_once() -> None:
         async with connected(server) as client:
             client.h2.send_headers(1, head("/echo"))
             client.writer.write(client.h2.data_to_send())
-            await _until(lambda: bool(server.application.opened))
+            await until(lambda: bool(server.application.opened))
         await asyncio.wait_for(server.gone.wait(), 10)
         assert server.application.opened[0].resets == 1
 
@@ -145,7 +146,7 @@ async def test_a_client_that_never_reads_is_cut_off() -> None:
         for _ in range(1000):
             await loop.sock_sendall(deaf, frames.frame(frames.DATA, 0, 1, bytes(16384)))
         await loop.sock_sendall(deaf, frames.frame(frames.DATA, frames.END_STREAM, 1, b""))
-        await _until(lambda: server.protocols[0].connection.output.paused)
+        await until(lambda: server.protocols[0].connection.output.paused)
         server.protocols[0].connection.fail(ErrorCode.ENHANCE_YOUR_CALM, "enough")
         await asyncio.wait_for(server.gone.wait(), 10)
         deaf.close()
@@ -206,12 +207,6 @@ async def _ends(call: Callable[[], Awaitable[None]]) -> None:
     """Run a call after which the connection may end politely or not."""
     with contextlib.suppress(ConnectionError, ssl.SSLError):
         await call()
-
-
-async def _until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110  (a state of the server's, without an event)
-            await asyncio.sleep(0.001)
 
 
 class Stalled(asyncio.Transport):
@@ -279,7 +274,7 @@ async def test_a_window_that_stays_shut_ends_its_stream_and_not_the_connection()
     client.send_headers(1, head("/echo"))
     client.send_data(1, b"hello", end_stream=True)
     protocol.data_received(client.data_to_send())
-    await _until(lambda: application.opened[0].resets == 1)
+    await until(lambda: application.opened[0].resets == 1)
     assert not transport.aborted
     assert not protocol.connection.closing
     assert not protocol.connection.streams

@@ -7,6 +7,7 @@ from textwrap import dedent, indent
 
 import numpy as np
 import pytest
+from tests.waiting import until
 
 from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.frontends.response_stream import ResponseStream
@@ -89,12 +90,6 @@ async def serve(repository: Repository) -> AsyncIterator[Serve]:
     yield start
     for plane in planes:
         await plane.close(grace=5)
-
-
-async def until(so: Callable[[], object]) -> None:
-    """Wait until it is so."""
-    while not so():  # noqa: ASYNC110  (there is no event)
-        await asyncio.sleep(0.002)
 
 
 class Gate:
@@ -180,8 +175,7 @@ async def states(plane: DataPlane) -> dict[str, str]:
 
 async def settled(plane: DataPlane) -> None:
     """Wait until nothing is loading or unloading."""
-    while any(record.busy for record in plane.registry.records.values()):  # noqa: ASYNC110  (there is no event)
-        await asyncio.sleep(0.01)
+    await until(lambda: not any(record.busy for record in plane.registry.records.values()))
 
 
 async def reason(plane: DataPlane, name: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, responses, value
+from tests.waiting import until
 
 from argosy_runtime.frontends.response_stream import HIGH_WATER
 
@@ -129,6 +130,5 @@ async def test_a_slow_client_that_goes_lets_its_model_go_on(repository, serve, i
     await anext(stream)
     reserved = await sent(plane)
     await stream.aclose()
-    while plane.statistics("s", "").model_stats[0].inference_stats.fail.count < 1:  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
+    await until(lambda: plane.statistics("s", "").model_stats[0].inference_stats.fail.count)
     assert reserved <= await sent(plane) < MANY

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, reason, states, value
+from tests.waiting import until
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.repository.options import ControlMode
@@ -243,10 +244,7 @@ async def test_a_process_that_cannot_be_started_is_tried_again(repository, serve
         await infer(plane, ask("m", -1.0))
     with pytest.raises(ServingError, match=r"cannot start its process: .*temporarily unavailable"):
         await infer(plane, ask("m", 1.0))
-    for _ in range(50):
-        if plane.model_ready("m", ""):
-            break
-        await asyncio.sleep(0.1)
+    await until(lambda: plane.model_ready("m", ""))
     assert await value(plane, "m", 4) == 4
 
 

@@ -1,9 +1,8 @@
 """Counts of requests that succeed, fail, are answered with an error, stream, or pass through an ensemble."""
 
-import asyncio
-
 import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, responses, value
+from tests.waiting import until
 
 from argosy_runtime.errors import ServingError
 
@@ -73,8 +72,7 @@ async def test_a_stream_counts_once_however_many_its_responses(repository, serve
     await plane.load("m", None, {})
     got = [response async for response in responses(plane, ask("m", count))]
     # The last response leaves before its execution ends.
-    while not plane.statistics("m", "").model_stats[0].execution_count:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    await until(lambda: plane.statistics("m", "").model_stats[0].execution_count)
     assert len([response for response in got if response.outputs]) == count
     assert counts(plane, "m") == {"rows": 1, "runs": 1, "batches": {1: [1, 1, 1]}, **every_stage(1)}
     infer = plane.statistics("m", "").model_stats[0].inference_stats.compute_infer

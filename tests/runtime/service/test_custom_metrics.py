@@ -4,7 +4,8 @@ import os
 import signal
 
 import pytest
-from tests.runtime.service.conftest import CONFIG, settled, until, value
+from tests.runtime.service.conftest import CONFIG, settled, value
+from tests.waiting import until
 
 THREAD = 'parameters { key: "ISOLATION" value { string_value: "thread" } }'
 both = pytest.mark.parametrize("isolation", ["", THREAD], ids=["process", "thread"])

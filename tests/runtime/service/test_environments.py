@@ -1,6 +1,5 @@
 """A Python model's own environment (EXECUTION_ENV_PATH): its process starts in it."""
 
-import asyncio
 import io
 import sys
 import tarfile
@@ -8,6 +7,7 @@ import tempfile
 
 import pytest
 from tests.runtime.service.conftest import CONFIG, value
+from tests.waiting import until
 
 from argosy_runtime.errors import ServingError
 
@@ -102,12 +102,6 @@ async def test_what_is_unpacked_goes_with_the_last_model_that_uses_it(repository
     assert await value(plane, "a", 3) == 3
     await plane.unload("a", False)
     await until(lambda: not list(temporary.glob("argosy-environment-*")))
-
-
-async def until(holds):
-    async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110  (closing a version has no event)
-            await asyncio.sleep(0.01)
 
 
 async def test_what_failed_loads_unpack_does_not_stay(repository, serve, temporary):

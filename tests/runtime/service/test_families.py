@@ -6,7 +6,8 @@ import signal
 
 import psutil
 import pytest
-from tests.runtime.service.conftest import ask, infer, until, value
+from tests.runtime.service.conftest import ask, infer, value
+from tests.waiting import until
 
 from argosy_runtime.errors import ServingError
 

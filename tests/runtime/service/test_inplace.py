@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.runtime.service.conftest import CONFIG, ask, infer, reason, responses, settled, states, until, value
+from tests.runtime.service.conftest import CONFIG, ask, infer, reason, responses, settled, states, value
+from tests.waiting import until
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.repository.describing import series

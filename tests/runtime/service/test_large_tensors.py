@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 from tests.runtime.service.conftest import infer, responses
+from tests.waiting import until
 
 from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.errors import ServingError
@@ -41,9 +42,7 @@ def arenas(monkeypatch: pytest.MonkeyPatch) -> list[Arena]:
 
 async def at_rest(*arenas: Arena) -> None:
     """Wait until nothing is left in them whose end was not reported."""
-    async with asyncio.timeout(20):
-        while not all(arena.outgoing.is_empty and not arena.incoming.any_lent for arena in arenas):  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+    await until(lambda: all(arena.outgoing.is_empty and not arena.incoming.any_lent for arena in arenas))
 
 
 async def echoed(plane: DataPlane, number: float, count: int = COUNT) -> bool:

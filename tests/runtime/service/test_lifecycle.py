@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, reason, settled, states, value
+from tests.waiting import until
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.repository.options import ControlMode
@@ -252,10 +253,7 @@ async def test_an_ensemble_follows_the_health_of_its_steps(repository, serve):
         await infer(plane, ask("e", 1.0))
     assert not plane.model_ready("e", "")
     marker.unlink()
-    for _ in range(100):
-        if plane.model_ready("e", ""):
-            break
-        await asyncio.sleep(0.1)
+    await until(lambda: plane.model_ready("e", ""))
     assert await value(plane, "e", 3) == 3
 
 

@@ -9,6 +9,7 @@ import psutil
 import pytest
 from tests.runtime.service.conftest import CONFIG, Gate, ask, infer, reason, settled, states, value
 from tests.runtime.service.test_lifecycle import ENSEMBLE
+from tests.waiting import until
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc import service_pb2_grpc
 
@@ -35,8 +36,7 @@ def _is_a_models(process: psutil.Process) -> bool:
 
 async def served(plane, name: str) -> None:
     """Wait until a model answers."""
-    while not plane.model_ready(name, ""):  # noqa: ASYNC110  (there is no event)
-        await asyncio.sleep(0.01)
+    await until(lambda: plane.model_ready(name, ""))
 
 
 async def test_a_load_goes_on_when_who_requested_it_has_gone(repository, serve, gate):
@@ -316,8 +316,7 @@ async def test_both_protocols_report_the_unload(repository, serve, tmp_path):
     async with grpc.aio.insecure_channel(f"127.0.0.1:{by_grpc.port}") as channel:
         call = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(request)
         await gate.reached()
-        while plane.requests < 2:  # noqa: ASYNC110  (there is no event)
-            await asyncio.sleep(0.005)
+        await until(lambda: plane.requests >= 2)
         await plane.unload("m", False)
         with pytest.raises(grpc.aio.AioRpcError, match="was unloaded") as caught:
             await call

@@ -7,7 +7,8 @@ from contextlib import suppress
 
 import psutil
 import pytest
-from tests.runtime.service.conftest import CONFIG, ask, infer, until, value
+from tests.runtime.service.conftest import CONFIG, ask, infer, value
+from tests.waiting import until
 
 from argosy_runtime.errors import ServingError
 

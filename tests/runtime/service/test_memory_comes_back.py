@@ -5,7 +5,8 @@ import os
 from collections import Counter
 
 import pytest
-from tests.runtime.service.conftest import CONFIG, ask, infer, settled, until, value
+from tests.runtime.service.conftest import CONFIG, ask, infer, settled, value
+from tests.waiting import until
 
 THREAD = 'parameters { key: "ISOLATION" value { string_value: "thread" } }'
 # Circles that asyncio makes of its own for each connection, and what this test itself has in hand.

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.runtime.service.conftest import CONFIG as FLOATS
 from tests.runtime.service.conftest import ask, infer, value
+from tests.waiting import until
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, Tensor
@@ -216,8 +217,7 @@ async def test_a_model_that_dies_leaves_no_call_open(repository, serve, tmp_path
     with pytest.raises(ServingError, match="exited with code 3"):
         await infer(plane, ask("reader", 1.0))
     open(seen, "w").close()  # noqa: ASYNC230
-    while plane.statistics("streamer", "").model_stats[0].inference_stats.fail.count < 1:  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
+    await until(lambda: plane.statistics("streamer", "").model_stats[0].inference_stats.fail.count)
 
 
 async def test_models_that_load_others_do_not_wait_for_one_another(repository, serve):

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from tests.runtime.service.conftest import CONFIG, Repository, settled, value
+from tests.waiting import until
 
 from argosy_runtime.backends import python
 from argosy_runtime.backends.contract import ModelInstance
@@ -41,8 +42,7 @@ async def test_a_load_that_takes_too_long_is_released_when_it_returns(repository
             await plane.load("m", None, {})
     assert begun.read_text() == "x", "no further one began"
     gate.open()
-    while not released.exists():  # noqa: ASYNC110  (the model has no other signal)
-        await asyncio.sleep(0.005)
+    await until(released.exists)
     while not await loads(plane):  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     assert await value(plane, "m", 3) == 3

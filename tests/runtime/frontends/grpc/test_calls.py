@@ -6,7 +6,8 @@ from typing import Any
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from tests.runtime.frontends.grpc.calling import CODE, PATIENCE_S, Plane, ask, refused, until
+from tests.runtime.frontends.grpc.calling import CODE, PATIENCE_S, Plane, ask, refused
+from tests.waiting import until
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.frontends.grpc import listener as grpc_frontend

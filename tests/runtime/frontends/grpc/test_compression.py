@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.properties import examples
-from tests.runtime.frontends.grpc.calling import CODE, METHOD, PATIENCE_S, Plane, Raw, ask, framed, refused, until
+from tests.runtime.frontends.grpc.calling import CODE, METHOD, PATIENCE_S, Plane, Raw, ask, framed, refused
 from tests.runtime.frontends.noted_zlib import Zlib
+from tests.waiting import until
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc import service_pb2_grpc
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.runtime.frontends.grpc.calling import CODE, METHOD, Plane, Raw, ask, framed, refused, until
+from tests.runtime.frontends.grpc.calling import CODE, METHOD, Plane, Raw, ask, framed, refused
+from tests.waiting import until
 from tritonclient.grpc import service_pb2_grpc
 
 from argosy_runtime.frontends.grpc import listener as grpc_frontend
