@@ -28,7 +28,7 @@ def flags_page() -> str:
     actions = [action for action in argument_parser()._actions if not isinstance(action, argparse._HelpAction)]
     ignored = "".join(f"- `--{name}`\n" for name in sorted(WITHOUT_EFFECT))
     rows = "".join(map(_row, actions))
-    note = NOTE.format(source="runtime/argosy_runtime/flags.py")
+    note = NOTE.format(source="runtime/argosy_runtime/flags/parser.py")
     return f"# Flags of `argosy serve`\n\n{note}{_INTRODUCTION}{rows}{_WITHOUT_EFFECT}{ignored}"
 
 

@@ -14,17 +14,13 @@ from argosy_agent.contract.builds import digest_of
 from argosy_agent.engines.inventory import SHARED
 from argosy_agent.transfer.errors import StorageError
 
+from .phases import PhaseStore
+
 PHASE = SHARED
 
 
-class SharedStore(Protocol):
-    """The port for shared files: as the output of a phase, under a key of its own."""
-
-    def load_phase(self, key: str, phase: str, folder: Path) -> bool:
-        """Fetch what builds share into `folder`; return False where there is nothing. Raises StorageError."""
-
-    def save_phase(self, key: str, phase: str, folder: Path) -> None:
-        """Save what builds share. Raises StorageError."""
+class SharedStore(PhaseStore, Protocol):
+    """A store of phases that holds shared files too: as the output of a phase, under a key of their own."""
 
     def drop_phases(self, key: str) -> None:
         """Remove what is saved under the key. Raises StorageError."""

@@ -124,22 +124,29 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(site: Site, certificate: Path | None = None) -> Iterator[Site]:
-    """Serve the site; over TLS with a certificate, in a file with its key."""
-    handler = type("SiteHandler", (Handler,), {"site": site})
-    with Server(("127.0.0.1", 0), handler) as server:
+def web_server(
+    handler: type[http.server.BaseHTTPRequestHandler], host: str = "127.0.0.1", certificate: Path | None = None
+) -> Iterator[str]:
+    """Run a web server and yield its URL; over TLS with a certificate, in a file with its key."""
+    with Server((host, 0), handler) as server:
         if certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
             server.socket = context.wrap_socket(server.socket, server_side=True)
-        site.url = f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
-            yield site
+            yield f"http{'s' if certificate else ''}://{host}:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def serving(site: Site, certificate: Path | None = None) -> Iterator[Site]:
+    """Serve the site; over TLS with a certificate, in a file with its key."""
+    with web_server(type("SiteHandler", (Handler,), {"site": site}), certificate=certificate) as site.url:
+        yield site
 
 
 @pytest.fixture

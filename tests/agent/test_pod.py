@@ -99,10 +99,10 @@ def test_a_version_bump_under_load_fails_no_request(pod: Pod) -> None:
     with Asking(pod, "m", (2.0, 3.0)) as asking:
         asking.more()
         bump = model("m", {2: folder_of(pod.root, "two", 3.0)})
-        desired_value = pod.want(bump)
+        fingerprint = pod.want(bump)
         state = pod.until(lambda state: state.applied.models == (bump,))
         assert report_of(state, "m", 2).state is LoadState.READY
-        assert state.desired == desired_value
+        assert state.desired == fingerprint
         asking.more()
     assert asking.failures == []
     assert pod.infer("m", 1.0) == 3.0
@@ -119,8 +119,8 @@ def test_a_model_that_leaves_answers_until_no_one_asks(make_pod: MakePod, server
     pod.until_ready("m", 1)
     with Asking(pod, "m", (2.0,)) as asking:
         asking.more()
-        desired_value = pod.want()
-        pod.until(lambda state: state.desired == desired_value)
+        fingerprint = pod.want()
+        pod.until(lambda state: state.desired == fingerprint)
         asking.more(200)
     assert asking.failures == []
     pod.until(lambda state: not state.applied.models)
@@ -251,12 +251,12 @@ def test_a_full_disk_is_reported_and_what_serves_goes_on(make_pod: MakePod, tmp_
 
 def test_an_unreadable_wish_is_reported_and_the_last_good_one_stands(make_pod: MakePod) -> None:
     pod = make_pod()
-    desired_value = pod.want(model("m", {1: folder_of(pod.root, "one", 2.0)}))
+    fingerprint = pod.want(model("m", {1: folder_of(pod.root, "one", 2.0)}))
     pod.until_ready("m", 1)
     (pod.root / "repository.json").write_text('{"server": "pool-0", "models": [{"name": "../etc"}]}')
     state = pod.until(lambda state: state.problem)
     assert "repository.json.models[0].name: '../etc' cannot be a file's name" in state.problem
-    assert state.desired == desired_value
+    assert state.desired == fingerprint
     assert report_of(state, "m", 1).state is LoadState.READY
     pod.kill_worker()
     pod.want(model("m", {1: folder_of(pod.root, "one", 2.0)}), model("n", {1: folder_of(pod.root, "other", 5.0)}))

@@ -42,11 +42,6 @@ class ServiceCurve:
         return best * instances / self.slower(instances)
 
 
-def affine(base_s: float, row_s: float, max_batch: int, slowdown: tuple[float, ...] = (1.0,)) -> ServiceCurve:
-    """Return a curve of `base_s + row_s · rows`."""
-    return ServiceCurve(tuple(base_s + row_s * rows for rows in range(1, max_batch + 1)), slowdown)
-
-
 def interpolated(measured: Sequence[tuple[int, float]], slowdown: tuple[float, ...], variation: float) -> ServiceCurve:
     """Return a curve through measured (rows, seconds), straight between them and level before the first."""
     points = sorted(measured)

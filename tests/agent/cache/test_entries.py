@@ -162,25 +162,28 @@ def test_a_strangers_copy_is_taken_over_when_it_stands_still(cache: Path, site: 
     assert stranger.exists()
 
 
-def test_files_that_went_from_a_partial_copy_are_read_again(site: Any, cache: Path) -> None:
-    urls = offered(site, a=10_000)
+def cut_short(site: Any, cache: Path) -> str:
+    """Stop a fetch after a third of its bytes; return its URL."""
+    url = offered(site, a=10_000)["a"]
     first = Storage(cache, part=1000)
     with pytest.raises(StorageError):
-        first.fetch(urls["a"], progress=lambda done, total: first.stop() if done > 3000 else None)
+        first.fetch(url, progress=lambda done, total: first.stop() if done > 3000 else None)
+    return url
+
+
+def test_files_that_went_from_a_partial_copy_are_read_again(site: Any, cache: Path) -> None:
+    url = cut_short(site, cache)
     (left,) = cache.glob(".partial-*/files/a")
     left.unlink()
-    assert (Storage(cache).fetch(urls["a"]) / "a").read_bytes() == site.files["/a"]
+    assert (Storage(cache).fetch(url) / "a").read_bytes() == site.files["/a"]
 
 
 def test_a_torn_journal_line_is_not_believed(site: Any, cache: Path) -> None:
-    urls = offered(site, a=10_000)
-    first = Storage(cache, part=1000)
-    with pytest.raises(StorageError):
-        first.fetch(urls["a"], progress=lambda done, total: first.stop() if done > 3000 else None)
+    url = cut_short(site, cache)
     (journal,) = cache.glob(".partial-*/journal")
     with journal.open("ab") as file:
         file.write(b'["here", "a", 0, 99')
-    assert (Storage(cache).fetch(urls["a"]) / "a").read_bytes() == site.files["/a"]
+    assert (Storage(cache).fetch(url) / "a").read_bytes() == site.files["/a"]
 
 
 def test_a_full_disk_is_reported_and_freed(site: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

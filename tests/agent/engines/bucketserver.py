@@ -13,6 +13,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from tests.agent.sites import web_server
+
 CONDITIONS = ("If-None-Match", "x-goog-if-generation-match")
 
 
@@ -250,25 +252,8 @@ def _azure_list(files: Mapping[str, bytes], folders: list[str]) -> str:
     return f"<?xml version='1.0'?><EnumerationResults><Blobs>{blobs}{common}</Blobs><NextMarker/></EnumerationResults>"
 
 
-class Server(http.server.ThreadingHTTPServer):
-    """Clients that stop reading are no news."""
-
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Print nothing."""
-
-
 @contextmanager
 def serving(bucket: Bucket, host: str = "127.0.0.1") -> Iterator[Bucket]:
     """Serve the bucket at an address of this machine."""
-    handler = type("BucketHandler", (Handler,), {"bucket": bucket})
-    with Server((host, 0), handler) as server:
-        bucket.url = f"http://{host}:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield bucket
-        finally:
-            server.shutdown()
-            thread.join()
+    with web_server(type("BucketHandler", (Handler,), {"bucket": bucket}), host) as bucket.url:
+        yield bucket

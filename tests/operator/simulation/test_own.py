@@ -1,13 +1,13 @@
 """The operator's own decisions in a simulated fleet."""
 
 import numpy as np
+from tests.operator.simulation.curves import affine
 
 from argosy.autoscaling.decision import NO_EJECTION, Allocation
 from argosy.autoscaling.policy import Bounds, Policy, Targets
 from argosy.simulation import traces
 from argosy.simulation.autoscalers.own import Own
 from argosy.simulation.member import Workload
-from argosy.simulation.service import affine
 from argosy.simulation.simulate import Fleet, simulate
 
 CURVE = affine(0.06, 0.035, 8, (1.0, 1.6))

@@ -3,10 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.operator.simulation.curves import affine
 
 from argosy.autoscaling.decision import Allocation
 from argosy.simulation.servers.batching import BatchingServer
-from argosy.simulation.service import ServiceCurve, affine, interpolated
+from argosy.simulation.service import ServiceCurve, interpolated
 
 ONE = Allocation()
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.operator.simulation.curves import affine
 
 from argosy.autoscaling.decision import NO_EJECTION, Allocation, Ejection
 from argosy.simulation import traces
@@ -15,7 +16,6 @@ from argosy.simulation.autoscalers.kpa import Kpa, KpaSettings
 from argosy.simulation.member import Workload
 from argosy.simulation.recorder import Recorder, State
 from argosy.simulation.servers.served import Served
-from argosy.simulation.service import affine
 from argosy.simulation.simulate import Fleet, simulate
 
 CURVE = affine(0.06, 0.035, 8, (1.0, 1.6))

@@ -192,46 +192,45 @@ def test_shape_tensors_lead_with_the_size_of_the_batch(load: Any, responder: Any
 
 
 @pytest.mark.parametrize(
-    ("values", "reported_value"),
+    ("values", "message"),
     [
         ([2, 5], "The shape value at index 2 is expected to be in range from 1 to 4, Got: 5"),
         ([2], "mismatch between the number of shape values. Expecting 3. Got 2"),
     ],
 )
-def test_shape_values_out_of_their_range(load: Any, responder: Any, values: list[int], reported_value: str) -> None:
+def test_shape_values_out_of_their_range(load: Any, responder: Any, values: list[int], message: str) -> None:
     instance = load(plan(reshaping(), **SHAPE_META), text=SHAPES)
     instance.execute([shape_request(values, [1, 2, 3, 4])], responder)
-    assert reported_value in responder.only().error.message
+    assert message in responder.only().error.message
 
 
-def test_outputs_whose_shape_the_data_decides(load: Any, responder: Any) -> None:
+NONZERO = """
+name: "m" backend: "tensorrt" platform: "tensorrt_plan"
+input [ { name: "X" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "Y" data_type: TYPE_INT64 dims: [ 1, -1 ] } ]
+instance_group [ { name: "m" kind: KIND_GPU gpus: [ 0 ] } ]
+"""
+
+
+@pytest.fixture
+def nonzero(load: Any) -> Any:
+    """Return an instance whose output's shape depends on the data."""
     results = model([node("NonZero", ["X"], ["Y"])], [info("X", FLOAT, None)], [info("Y", INT64, 1, None)])
-    text = """
-    name: "m" backend: "tensorrt" platform: "tensorrt_plan"
-    input [ { name: "X" data_type: TYPE_FP32 dims: [ -1 ] } ]
-    output [ { name: "Y" data_type: TYPE_INT64 dims: [ 1, -1 ] } ]
-    instance_group [ { name: "m" kind: KIND_GPU gpus: [ 0 ] } ]
-    """
-    instance = load(plan(results, profiles=[ranges(1, 4, 64)]), text=text)
+    return load(plan(results, profiles=[ranges(1, 4, 64)]), text=NONZERO)
+
+
+def test_outputs_whose_shape_the_data_decides(nonzero: Any, responder: Any) -> None:
     for inputs in ([0, 1, 0, 2], [0, 0], [3] * 50):
         responder.sent.clear()
-        instance.execute([ask(Tensor("X", "FP32", np.array(inputs, np.float32)))], responder)
+        nonzero.execute([ask(Tensor("X", "FP32", np.array(inputs, np.float32)))], responder)
         assert result(responder.only()) == [[index for index, value in enumerate(inputs) if value]]
 
 
-def test_what_the_data_shaped_is_not_touched_by_the_next_run(load: Any, responder: Any) -> None:
-    results = model([node("NonZero", ["X"], ["Y"])], [info("X", FLOAT, None)], [info("Y", INT64, 1, None)])
-    text = """
-    name: "m" backend: "tensorrt" platform: "tensorrt_plan"
-    input [ { name: "X" data_type: TYPE_FP32 dims: [ -1 ] } ]
-    output [ { name: "Y" data_type: TYPE_INT64 dims: [ 1, -1 ] } ]
-    instance_group [ { name: "m" kind: KIND_GPU gpus: [ 0 ] } ]
-    """
-    instance = load(plan(results, profiles=[ranges(1, 4, 64)]), text=text)
-    instance.execute([ask(Tensor("X", "FP32", np.array([0, 1, 1], np.float32)), keep=True)], responder)
+def test_what_the_data_shaped_is_not_touched_by_the_next_run(nonzero: Any, responder: Any) -> None:
+    nonzero.execute([ask(Tensor("X", "FP32", np.array([0, 1, 1], np.float32)), keep=True)], responder)
     retained = responder.only().outputs[0]
     responder.sent.clear()
-    instance.execute([ask(Tensor("X", "FP32", np.array([1, 0, 0], np.float32)))], responder)
+    nonzero.execute([ask(Tensor("X", "FP32", np.array([1, 0, 0], np.float32)))], responder)
     assert result(responder.only()) == [[0]]
     assert retained.array.tolist() == [[1, 2]]
 
@@ -267,17 +266,17 @@ def test_a_lower_bound_lets_smaller_batches_use_a_graph(load: Any, responder: An
 
 
 @pytest.mark.parametrize(
-    ("spec", "reported_value"),
+    ("spec", "message"),
     [
         ("batch_size: 9", "graph spec expects 'batch_size' to be >= 1 and <= 8"),
         ("batch_size: 2 graph_lower_bound { batch_size: 3 }", "expects 'batch_size' to be <= graph spec 'batch_size'"),
         ('batch_size: 2 input { key: "X" value { dim: [ -1 ] } }', "expects input 'X' to have dimension >= 0"),
     ],
 )
-def test_a_graph_spec_that_no_batch_fits(load: Any, spec: str, reported_value: str) -> None:
+def test_a_graph_spec_that_no_batch_fits(load: Any, spec: str, message: str) -> None:
     more = "optimization { cuda { graphs: true graph_spec { %s } } }" % spec  # noqa: UP031
     error = refusal(lambda: load(plan(doubling(2), **WIDE), more=more))
-    assert reported_value in error.message
+    assert message in error.message
     assert error.kind is ErrorKind.INVALID_ARG
 
 

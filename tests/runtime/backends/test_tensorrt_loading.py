@@ -32,7 +32,7 @@ __all__ = ["backend", "gpu", "load", "trt"]
 
 
 @pytest.mark.parametrize(
-    ("content", "reported_value"),
+    ("content", "message"),
     [
         (lambda: b"PK not a plan", "Magic tag does not match); 'model.plan' is no TensorRT plan: build one"),
         (
@@ -46,11 +46,11 @@ __all__ = ["backend", "gpu", "load", "trt"]
         (lambda: plan(doubling(2), host_code=True, **WIDE), "Cannot deserialize engine with lean runtime"),
     ],
 )
-def test_a_plan_that_does_not_fit_says_why_and_what_to_do(load: Any, content: Any, reported_value: str) -> None:
+def test_a_plan_that_does_not_fit_says_why_and_what_to_do(load: Any, content: Any, message: str) -> None:
     error = refusal(lambda: load(content()))
     assert error.kind is ErrorKind.INTERNAL
     assert error.message.startswith("unable to create TensorRT engine: ")
-    assert reported_value in error.message
+    assert message in error.message
 
 
 def test_plans_that_may_run_on_other_gpus(load: Any, responder: Any) -> None:
@@ -63,7 +63,7 @@ def test_a_plan_for_all_of_ampere_and_later(load: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "reported_value"),
+    ("change", "message"),
     [
         (lambda c: c.output.pop(), "expected configuration for output 'Y' for m_0"),
         (lambda c: c.input.add(name="Z"), "configuration expects 2 inputs, model provides at most 1"),
@@ -78,12 +78,12 @@ def test_a_plan_for_all_of_ampere_and_later(load: Any) -> None:
     ],
 )
 def test_what_configuration_and_engine_must_agree_on(
-    backend: Any, model_folder: Any, host: Any, change: Callable[[ModelConfig], None], reported_value: str
+    backend: Any, model_folder: Any, host: Any, change: Callable[[ModelConfig], None], message: str
 ) -> None:
     folder = model_folder(CONFIG.format(batch=8, dims="-1", group="", more=""))
     change(folder.config)
     (folder.version_dir / "model.plan").write_bytes(plan(doubling(2), **WIDE))
-    assert reported_value in refusal(lambda: backend.load(folder.spec(kind="KIND_GPU"), host)).message
+    assert message in refusal(lambda: backend.load(folder.spec(kind="KIND_GPU"), host)).message
 
 
 def test_formats_that_are_not_linear_are_refused(load: Any) -> None:
@@ -166,7 +166,7 @@ def test_a_scalar_of_every_row_is_filled_in(backend: Any, model_folder: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "reported_value"),
+    ("text", "message"),
     [
         ("max_batch_size: 64", "configuration specified max-batch 64 but TensorRT engine only supports max-batch 2"),
         ('instance_group [ { profile: [ "5" ] } ]', "configuration specified invalid profile 5 . Number of profiles"),
@@ -174,12 +174,8 @@ def test_a_scalar_of_every_row_is_filled_in(backend: Any, model_folder: Any) -> 
         ("instance_group [ { kind: KIND_CPU } ]", "TensorRT backend supports only GPU device"),
     ],
 )
-def test_a_configuration_that_contradicts_the_plan(
-    backend: Any, model_folder: Any, text: str, reported_value: str
-) -> None:
-    assert (
-        reported_value in refusal(lambda: complete(backend, model_folder, plan(doubling(2), **PROFILES), text)).message
-    )
+def test_a_configuration_that_contradicts_the_plan(backend: Any, model_folder: Any, text: str, message: str) -> None:
+    assert message in refusal(lambda: complete(backend, model_folder, plan(doubling(2), **PROFILES), text)).message
 
 
 def test_a_plan_that_cannot_be_opened_for_completion(backend: Any, model_folder: Any) -> None:

@@ -130,9 +130,9 @@ def test_every_step_runs_for_every_answer_that_drives_it(graph: Graph, raw: bool
         if not last:
             waiting.append((call, inputs, answer + 1))
         progress = run.receive(call, response(value_of(call.step.index, inputs, answer), last, raw))
-    requested_value = Graph(graph.reads, graph.streams, requested or graph.outputs)
-    calls, answers = expected(requested_value)
-    needed = needed_steps(graph, requested_value.outputs)
+    narrowed = Graph(graph.reads, graph.streams, requested or graph.outputs)
+    calls, answers = expected(narrowed)
+    needed = needed_steps(graph, narrowed.outputs)
     calls = [call for call in calls if call[0] in needed]
     assert [one.final for one in responses] == [False] * (len(responses) - 1) + [True]
     reported = [[number(tensor) for tensor in one.outputs] for one in responses if one.outputs]

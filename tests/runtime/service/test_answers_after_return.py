@@ -109,25 +109,27 @@ async def test_one_that_never_answers_is_reported(repository, serve, isolation):
     assert str(other) == "Python model 'm' released its request without sending a response."
 
 
-@both
-async def test_a_slow_client_holds_its_model_up(repository, serve, isolation):
-    repository.write("s", {"1/model.py": FAST}, CONFIG.replace("dynamic_batching { }", "") + DECOUPLED + isolation)
+@pytest.fixture(params=["", THREAD], ids=["process", "thread"])
+async def slow_client(request, repository, serve):
+    """Return a server, and a stream of which a client has read the first response."""
+    config = CONFIG.replace("dynamic_batching { }", "") + DECOUPLED + request.param
+    repository.write("s", {"1/model.py": FAST}, config)
     plane = await serve()
     await plane.load("s", None, {})
     stream = responses(plane, ask("s", float(MANY)))
     await anext(stream)
+    return plane, stream
+
+
+async def test_a_slow_client_holds_its_model_up(slow_client):
+    plane, stream = slow_client
     assert await sent(plane) < MANY / 2
     rest = [int(response.outputs[0].array[0, 0]) async for response in stream if response.outputs]
     assert rest == list(range(1, MANY))
 
 
-@both
-async def test_a_slow_client_that_goes_lets_its_model_go_on(repository, serve, isolation):
-    repository.write("s", {"1/model.py": FAST}, CONFIG.replace("dynamic_batching { }", "") + DECOUPLED + isolation)
-    plane = await serve()
-    await plane.load("s", None, {})
-    stream = responses(plane, ask("s", float(MANY)))
-    await anext(stream)
+async def test_a_slow_client_that_goes_lets_its_model_go_on(slow_client):
+    plane, stream = slow_client
     reserved = await sent(plane)
     await stream.aclose()
     await until(lambda: plane.statistics("s", "").model_stats[0].inference_stats.fail.count)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from argosy_runtime.frontends.grpc.rpc.framing import (
     MessageReader,
-    decompressed,
-    decompressed_at_once,
+    decompress,
+    decompress_at_once,
     gzipped,
     is_one_message,
     prefix,
@@ -47,7 +47,7 @@ def test_messages_come_out_complete_however_they_come_in(
         reader.add(stream[: size or 1])
         stream = stream[size or 1 :]
         while (message := reader.next()) is not None:
-            got.append(decompressed(message, encoding, LIMIT) if reader.compressed else message)
+            got.append(decompress(message, encoding, LIMIT) if reader.compressed else message)
     assert got == [message for message, _ in messages]
     assert reader.is_empty
 
@@ -65,7 +65,7 @@ def test_what_is_compressed_is_read_again(parts: list[bytes], level: int) -> Non
     message = reader.next()
     assert message is not None
     assert reader.compressed
-    assert decompressed_at_once(message, b"gzip", LIMIT) == b"".join(parts)
+    assert decompress_at_once(message, b"gzip", LIMIT) == b"".join(parts)
 
 
 @pytest.mark.parametrize(("size", "taken"), [(LIMIT, True), (LIMIT + 1, False), (500 * LIMIT, False)])
@@ -75,10 +75,10 @@ def test_a_compressed_message_becomes_no_more_than_the_limit(size: int, taken: b
     tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
     if taken:
-        assert decompressed(message, b"gzip", LIMIT) == bytes(size)
+        assert decompress(message, b"gzip", LIMIT) == bytes(size)
     else:
         with pytest.raises(RpcError, match="--http-max-input-size") as refused:
-            decompressed(message, b"gzip", LIMIT)
+            decompress(message, b"gzip", LIMIT)
         assert refused.value.status is Status.RESOURCE_EXHAUSTED
     grown = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
@@ -90,14 +90,14 @@ def test_a_compressed_message_that_is_cut_short_is_none(encoding: bytes) -> None
     full = framed(b"some text " * 50, True, encoding)
     for cut in (1, 4, len(full) // 2):
         with pytest.raises(RpcError, match="cannot be decompressed"):
-            decompressed(full[5:-cut], encoding, LIMIT)
+            decompress(full[5:-cut], encoding, LIMIT)
 
 
 @pytest.mark.parametrize("size", [0, OFFLOAD_BYTES, OFFLOAD_BYTES + 1, 50 * OFFLOAD_BYTES])
 @pytest.mark.parametrize("pack", [gzip.compress, lambda plain: gzip.compress(plain, 0)], ids=["tight", "loose"])
 def test_a_thread_has_what_is_large_before_or_after(size: int, pack: Callable[[bytes], bytes]) -> None:
     message = pack(bytes(size))
-    plain = decompressed_at_once(message, b"gzip", 100 * OFFLOAD_BYTES)
+    plain = decompress_at_once(message, b"gzip", 100 * OFFLOAD_BYTES)
     large = max(len(message), size) > OFFLOAD_BYTES
     assert plain == (None if large else bytes(size))
 

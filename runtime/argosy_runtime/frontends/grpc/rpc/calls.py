@@ -13,8 +13,8 @@ from argosy_runtime.tensors import Data
 from .framing import (
     PREFIX_SIZE,
     MessageReader,
-    decompressed,
-    decompressed_at_once,
+    decompress,
+    decompress_at_once,
     gzipped,
     is_one_message,
     prefix,
@@ -154,9 +154,9 @@ class Call:
 
         Raises RpcError.
         """
-        plain = decompressed_at_once(message, self.head.encoding, self.head.limit)
+        plain = decompress_at_once(message, self.head.encoding, self.head.limit)
         if plain is None:
-            self._inflating = in_thread(decompressed, message, self.head.encoding, self.head.limit)
+            self._inflating = in_thread(decompress, message, self.head.encoding, self.head.limit)
             self._inflating.add_done_callback(self._take_inflated)
         return plain
 

@@ -38,7 +38,7 @@ def is_one_message(data: bytes) -> bool:
     return bool(size == len(data) - PREFIX_SIZE and not compressed)
 
 
-def decompressed(message: bytes, encoding: bytes, limit: int) -> bytes:
+def decompress(message: bytes, encoding: bytes, limit: int) -> bytes:
     """Return a message decompressed. Raises RpcError where that is impossible, or more than `limit` bytes."""
     plain = _decompressed(message, encoding, limit)
     if plain is None:
@@ -50,15 +50,15 @@ def decompressed(message: bytes, encoding: bytes, limit: int) -> bytes:
     return plain
 
 
-def decompressed_at_once(message: bytes, encoding: bytes, limit: int) -> bytes | None:
+def decompress_at_once(message: bytes, encoding: bytes, limit: int) -> bytes | None:
     """Return a message decompressed; None where that takes so long that a thread should do it.
 
-    Raises RpcError as `decompressed`.
+    Raises RpcError as `decompress`.
     """
     if len(message) > OFFLOAD_BYTES:
         return None
     if limit <= OFFLOAD_BYTES:
-        return decompressed(message, encoding, limit)
+        return decompress(message, encoding, limit)
     return _decompressed(message, encoding, OFFLOAD_BYTES)
 
 

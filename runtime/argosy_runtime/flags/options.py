@@ -1,0 +1,143 @@
+"""The options of the command line, read from its flags."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from argosy_common.idle import IdlePeriod
+from argosy_runtime.frontends.grpc.flags import COMPRESSION, keepalive_rules, tls_files
+from argosy_runtime.frontends.grpc.tls import TlsFiles
+from argosy_runtime.frontends.http.wire.timeouts import Timeouts
+from argosy_runtime.frontends.restrictions import CONTROL_TOKEN_FLAG, Restrictions
+from argosy_runtime.http2 import KeepAliveRules
+from argosy_runtime.repository.options import ControlMode, RepositoryOptions
+from argosy_runtime.telemetry.log_settings import LogSettings
+
+from .parser import argument_parser
+from .without_effect import missing_here, sort_out, without_effect_on_backends
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """The options of the command line. Times in seconds; a port of None turns its front end off."""
+
+    repository: RepositoryOptions
+    server_id: str
+    http_address: str
+    http_port: int | None
+    grpc_address: str
+    grpc_port: int | None
+    grpc_keepalive: KeepAliveRules
+    grpc_tls: TlsFiles | None
+    grpc_compression: int
+    metrics_address: str
+    metrics_port: int | None
+    cpu_metrics: bool
+    gpu_metrics: bool
+    metrics_interval: float
+    max_input_size: int
+    http_timeouts: Timeouts
+    drain: IdlePeriod
+    exit_timeout: float
+    exit_on_error: bool
+    strict_readiness: bool
+    reuse_http_port: bool
+    reuse_grpc_port: bool
+    header_forward_pattern: str
+    http_restricted: Restrictions
+    grpc_restricted: Restrictions
+    log: LogSettings
+    without_effect: tuple[str, ...]
+
+
+def parse(arguments: Sequence[str]) -> ServerOptions:
+    """Read a command line; argparse ends the process with a message where it is wrong."""
+    parser = argument_parser()
+    values, rest = parser.parse_known_args(arguments)
+    without_effect = _without_effect(parser, rest)
+    return ServerOptions(
+        repository=_repository_options(parser, values),
+        server_id=values.id,
+        http_address=values.http_address,
+        http_port=values.http_port if values.allow_http else None,
+        grpc_address=values.grpc_address,
+        grpc_port=values.grpc_port if values.allow_grpc else None,
+        grpc_keepalive=keepalive_rules(values),
+        grpc_tls=tls_files(parser, values),
+        grpc_compression=COMPRESSION[values.grpc_infer_response_compression_level],
+        metrics_address=values.metrics_address or values.http_address,
+        metrics_port=values.metrics_port if values.allow_metrics else None,
+        cpu_metrics=values.allow_metrics and values.allow_cpu_metrics,
+        gpu_metrics=values.allow_metrics and values.allow_gpu_metrics,
+        metrics_interval=values.metrics_interval_ms / 1000,
+        max_input_size=values.http_max_input_size,
+        http_timeouts=Timeouts(
+            values.http_header_timeout_secs, values.http_body_timeout_secs, values.http_idle_timeout_secs
+        ),
+        drain=IdlePeriod(values.drain_quiet_secs, values.drain_timeout_secs),
+        exit_timeout=values.exit_timeout_secs,
+        exit_on_error=values.exit_on_error,
+        strict_readiness=values.strict_readiness,
+        reuse_http_port=values.reuse_http_port,
+        reuse_grpc_port=values.reuse_grpc_port,
+        header_forward_pattern=values.http_header_forward_pattern,
+        without_effect=(*without_effect, *without_effect_on_backends(values.backend_config)),
+        http_restricted=_with_control(parser, values.http_restricted_api, values.control_token_file),
+        grpc_restricted=_with_control(parser, values.grpc_restricted_protocol, values.control_token_file),
+        log=_log_settings(values),
+    )
+
+
+def _without_effect(parser: argparse.ArgumentParser, rest: Sequence[str]) -> tuple[str, ...]:
+    """Return the flags that argparse did not parse, which must be among those that change nothing here."""
+    ignored, unknown = sort_out(rest)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    for name, value in ignored:
+        if missing := missing_here(name, value):
+            parser.error(f"argument --{name}: {missing}")
+    return tuple(dict.fromkeys(f"--{name}" for name, _ in ignored))
+
+
+def _repository_options(parser: argparse.ArgumentParser, values: argparse.Namespace) -> RepositoryOptions:
+    if values.load_model and values.model_control_mode != ControlMode.EXPLICIT:
+        parser.error("--load-model can only be used with --model-control-mode=explicit")
+    overrides = values.allow_override_files
+    return RepositoryOptions(
+        paths=tuple(Path(path) for path in values.model_repository),
+        control_mode=ControlMode(values.model_control_mode),
+        startup_models=tuple(values.load_model),
+        poll_seconds=values.repository_poll_secs,
+        autocomplete=not values.disable_auto_complete_config,
+        config_name=values.model_config_name,
+        load_timeout=values.model_load_timeout_secs,
+        unload_grace=values.exit_timeout_secs,
+        parallel_loads=values.model_load_thread_count,
+        backend_settings=tuple(values.backend_config),
+        overrides=not values.control_token_file if overrides is None else overrides,
+    )
+
+
+def _log_settings(values: argparse.Namespace) -> LogSettings:
+    return LogSettings(
+        log_info=values.log_info,
+        log_warning=values.log_warning,
+        log_error=values.log_error,
+        log_verbose_level=values.log_verbose,
+        log_format=values.log_format,
+        log_file=values.log_file or "",
+    )
+
+
+def _with_control(
+    parser: argparse.ArgumentParser, declared: Sequence[Restrictions], control: Restrictions
+) -> Restrictions:
+    """Return the restrictions of the flags and those of the control token; no group can have both.
+
+    Where two flags name one group, the last one counts.
+    """
+    restrictions = {api: restriction for of_flag in declared for api, restriction in of_flag.items()}
+    if twice := sorted(control.keys() & restrictions.keys()):
+        parser.error(f"'{twice[0]}' is restricted by {CONTROL_TOKEN_FLAG}: take it out of the other restrictions")
+    return {**restrictions, **control}

@@ -1,0 +1,98 @@
+"""The parser of all flags that have an effect."""
+
+import argparse
+
+from argosy_common.idle import seconds
+from argosy_runtime.frontends.grpc.flags import add_flags as add_grpc_flags
+from argosy_runtime.frontends.http.wire.timeouts import Timeouts
+from argosy_runtime.frontends.restrictions import CONTROL_TOKEN_FLAG
+from argosy_runtime.repository.options import ControlMode
+from argosy_runtime.telemetry.log_settings import DEFAULT_FORMAT, FORMATS
+
+from .values import (
+    backend_setting,
+    boolean,
+    control_token,
+    grpc_restriction,
+    http_restriction,
+    log_file,
+    milliseconds,
+)
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """Return the parser of all flags that have an effect."""
+    parser = argparse.ArgumentParser(prog="argosy serve", description="Serve a model repository.")
+    _add_repository_flags(parser)
+    _add_endpoint_flags(parser)
+    add_grpc_flags(parser, boolean)
+    add = parser.add_argument
+    add("--id", default="argosy", help="the server's name in its metadata")
+    add("--exit-timeout-secs", type=float, default=30.0, help="how long accepted requests may take at the end")
+    drain = "once told to end, go on answering until no request has come for so long; 0 ends at once"
+    add("--drain-quiet-secs", type=seconds, default=0.0, help=drain)
+    add("--drain-timeout-secs", type=seconds, default=60.0, help="for how long at most, if requests go on coming")
+    add("--exit-on-error", type=boolean, default=True, help="end at start where a model fails to load")
+    add("--strict-readiness", type=boolean, default=True, help="ready only when every wanted model is")
+    add("--log-verbose", type=int, default=0, help="above 0: log everything")
+    add("--log-info", type=boolean, default=True)
+    add("--log-warning", type=boolean, default=True)
+    add("--log-error", type=boolean, default=True)
+    add("--log-file", type=log_file, metavar="FILE", help="lines are added to it in place of the console")
+    add("--log-format", choices=FORMATS, default=DEFAULT_FORMAT, help="local times, or UTC as ISO8601 has it")
+    return parser
+
+
+def _add_repository_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--model-repository",
+        "--model-store",
+        action="append",
+        required=True,
+        help="may be given several times",
+    )
+    modes = [mode.value for mode in ControlMode]
+    add("--model-control-mode", choices=modes, default="none", help="who decides which models are loaded")
+    add("--load-model", action="append", default=[], help="load at start in explicit mode; * is all")
+    add("--repository-poll-secs", type=float, default=15.0, help="how often poll mode looks")
+    add("--disable-auto-complete-config", action="store_true", help="take configurations as they are written")
+    add(
+        "--strict-model-config",
+        type=boolean,
+        dest="disable_auto_complete_config",
+        help="the older name of the same",
+    )
+    usage = "<backend>,<setting>=<value>"
+    add("--backend-config", action="append", default=[], type=backend_setting, metavar=usage)
+    add("--model-config-name", default="", help="use configs/<name>.pbtxt where it exists")
+    add("--model-load-thread-count", type=int, default=4, help="how many models load at once")
+    add("--model-load-timeout-secs", type=float, default=600.0, help="how long one instance may take to load")
+
+
+def _add_endpoint_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    for name, port in (("http", 8000), ("grpc", 8001), ("metrics", 8002)):
+        add(f"--allow-{name}", type=boolean, default=True)
+        add(f"--{name}-port", type=int, default=port, help="0 takes any free one")
+        add(f"--{name}-address", default="" if name == "metrics" else "0.0.0.0")
+    for kind in ("cpu", "gpu"):
+        add(f"--allow-{kind}-metrics", type=boolean, default=True)
+    add("--metrics-interval-ms", type=milliseconds, default=2000, help="how often CPUs and GPUs are measured")
+    add("--reuse-http-port", type=boolean, default=False)
+    add("--reuse-grpc-port", type=boolean, default=False)
+    add("--http-max-input-size", type=int, default=64 * 1024 * 1024, help="bytes, also after decompression")
+    times = Timeouts()
+    slow = "how long a request's head may take to come; 0 is for ever"
+    add("--http-header-timeout-secs", type=seconds, default=times.head, help=slow)
+    add("--http-body-timeout-secs", type=seconds, default=times.body, help="the same between two pieces of a body")
+    idle = "the same between two requests of a connection, and for a client that does not read its answer"
+    add("--http-idle-timeout-secs", type=seconds, default=times.idle, help=idle)
+    add("--http-header-forward-pattern", default="", help="headers that become request parameters")
+    usage = "<api>,<api>…:<header>=<value>"
+    add("--http-restricted-api", action="append", default=[], type=http_restriction, metavar=usage)
+    add("--grpc-restricted-protocol", action="append", default=[], type=grpc_restriction, metavar=usage)
+    secret = "only clients that send the token in this file load, unload, set logging and traces, or share memory"
+    add(CONTROL_TOKEN_FLAG, default={}, type=control_token, metavar="FILE", help=secret)
+    override = "whether loads may bring a configuration or files; true, but false with a control token"
+    add("--allow-override-files", type=boolean, help=override)

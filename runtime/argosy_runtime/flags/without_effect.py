@@ -1,0 +1,88 @@
+"""tritonserver's flags that this server accepts and ignores."""
+
+from collections.abc import Sequence
+
+from argosy_runtime.repository.options import BackendSetting
+
+# tritonserver's flags that are accepted and change nothing here; the server logs them when it starts.
+WITHOUT_EFFECT = frozenset(
+    (
+        "backend-directory",
+        "buffer-manager-thread-count",
+        "cache-config",
+        "cache-directory",
+        "allow-sagemaker",
+        "allow-vertex-ai",
+        "cuda-memory-pool-byte-size",
+        "cuda-virtual-address-size",
+        "enable-peer-access",
+        "grpc-http2-max-pings-without-data",
+        "grpc-infer-allocation-pool-size",
+        "grpc-infer-thread-count",
+        "grpc-max-response-pool-size",
+        "host-policy",
+        "http-thread-count",
+        "metrics-config",
+        "min-supported-compute-capability",
+        "model-load-gpu-limit",
+        "model-load-retry-count",
+        "model-namespacing",
+        "pinned-memory-pool-byte-size",
+        "rate-limit",
+        "rate-limit-resource",
+        "repoagent-directory",
+        "response-cache-byte-size",
+        "sagemaker-port",
+        "sagemaker-safe-port-range",
+        "sagemaker-thread-count",
+        "trace-config",
+        "trace-count",
+        "trace-file",
+        "trace-level",
+        "trace-log-frequency",
+        "trace-rate",
+        "vertex-ai-default-model",
+        "vertex-ai-port",
+        "vertex-ai-thread-count",
+    )
+)
+_SWITCHES = {
+    "allow-sagemaker": "SageMaker front end",
+    "allow-vertex-ai": "Vertex AI front end",
+    "model-namespacing": "namespaces of models: give each model a name of its own",
+}
+"""Those of the flags that may only switch something off, and what this server lacks."""
+
+
+def sort_out(rest: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Split what argparse did not parse into tritonserver's flags without effect, with their values, and the rest."""
+    ignored: list[tuple[str, str]] = []
+    unknown: list[str] = []
+    takes_next = False
+    for word in rest:
+        name, equals, value = word.removeprefix("--").partition("=")
+        if word.startswith("--") and name in WITHOUT_EFFECT:
+            ignored.append((name, value))
+            takes_next = not equals
+        elif takes_next and not word.startswith("--"):
+            ignored[-1] = (ignored[-1][0], word)
+            takes_next = False
+        else:
+            unknown.append(word)
+    return ignored, unknown
+
+
+def missing_here(name: str, value: str) -> str:
+    """Return the message for a flag that requests what this server does not have; empty where it requests nothing."""
+    if name in _SWITCHES and value.lower() not in ("false", "0", "off"):
+        return f"this server has no {_SWITCHES[name]}; leave the flag out, or set it to false"
+    setting, _, level = value.rpartition("=") if name == "trace-config" else ("level", "", value)
+    if name in ("trace-config", "trace-level") and setting == "level" and level.upper() != "OFF":
+        return f"this server traces nothing, so the level is OFF and not {level!r}; leave the flag out"
+    return ""
+
+
+def without_effect_on_backends(settings: Sequence[BackendSetting]) -> list[str]:
+    """Return the flags of the settings that change nothing here."""
+    ignored = [setting for setting in settings if not setting.acts]
+    return [f"--backend-config={setting.backend and setting.backend + ','}{setting.name}" for setting in ignored]
