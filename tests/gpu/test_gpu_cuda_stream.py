@@ -7,6 +7,7 @@ from argosy_runtime.backends.cuda import CudaStream
 
 
 def test_there_and_back_through_page_locked_memory(gpu: torch.device) -> None:
+    torch.zeros(1, device=gpu)  # torch recognizes page-locked memory once it has initialized CUDA
     stream = CudaStream(gpu.index)
     sent, received = stream.pinned(4096), stream.pinned(4096)
     sent[:] = np.arange(4096, dtype=np.uint8)

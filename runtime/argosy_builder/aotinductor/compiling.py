@@ -7,13 +7,12 @@ from typing import Any
 
 import torch
 import torch._inductor
-from torch.export.passes import move_to_device_pass
 
 from argosy_agent.contract.builds import BuildFailure
 from argosy_builder.contract import BuildError
 from argosy_runtime.backends.pytorch.packages import INPUT_NAMES
 
-from .exporting import NAMES, PROGRAM, loaded
+from .exporting import NAMES, PROGRAM, loaded, on_gpu
 
 
 def compile_package(exported: str, target: str, device: str, capability: str, inductor: Mapping[str, Any]) -> None:
@@ -25,7 +24,7 @@ def compile_package(exported: str, target: str, device: str, capability: str, in
     program = loaded(Path(exported, PROGRAM))
     if device == "cuda":
         _check_gpu(capability)
-        program = move_to_device_pass(program, "cuda")
+        program = on_gpu(program)
     names = json.loads(Path(exported, NAMES).read_text())
     settings = {
         **inductor,

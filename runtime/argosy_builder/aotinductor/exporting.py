@@ -43,8 +43,8 @@ def export(
     names = [str(name) for name in program.graph_signature.user_inputs]
     if autocast:
         progress(50, f"arithmetic in {autocast}")
-        if device != "cpu":
-            program = move_to_device_pass(program, device)
+        if device == "cuda":
+            program = on_gpu(program)
         program = in_arithmetic(program, device, autocast)
     torch.export.save(program, Path(out, PROGRAM))
     Path(out, NAMES).write_text(json.dumps(names))
@@ -84,6 +84,14 @@ def from_source(
         examples.append(torch.zeros(size, dtype=_dtype(kind)))
         shapes.append(free | ({0: batch} if batch is not None else {}))
     return _exported(module, tuple(examples), {}, tuple(shapes), strict)
+
+
+def on_gpu(program: ExportedProgram) -> ExportedProgram:
+    """Return the program on the current GPU.
+
+    The device has its index, as the tensors of a trace do: the type checks of a program compare the two.
+    """
+    return move_to_device_pass(program, f"cuda:{torch.cuda.current_device()}")
 
 
 def in_arithmetic(program: ExportedProgram, device: str, dtype: str) -> ExportedProgram:

@@ -79,7 +79,7 @@ class InstanceGroup:
 
     None is ready before it is warm. `lost` is the reason why none is left, None while one is ready or may be soon.
     Their number can change while they serve: `load` some, then `swap`. `on_trial`: by number, restarted instances
-    that have not answered yet.
+    that have not answered yet. `_broken`: instances that end because of a device error, and take no more batches.
     """
 
     def __init__(self, makers: Sequence[NewInstance], listener: GroupListener, clock: Clock) -> None:
@@ -88,6 +88,7 @@ class InstanceGroup:
         self._clock = clock
         self._warm_up: WarmUp | None = None
         self._ready: dict[int, Instance] = {}
+        self._broken: dict[int, Instance] = {}
         self._numbers = 0
         self._revivals: set[asyncio.Task[None]] = set()
         self._coming: list[Slot] = []
@@ -131,15 +132,16 @@ class InstanceGroup:
             slot.row = 0
 
     def failed(self, number: int, error: ServingError) -> None:
-        """Note an error that an instance has answered with. A GPU is unusable after a device error.
+        """Note an error that an instance has answered with. After a device error the instance is replaced.
 
-        The instance is replaced.
-
-        That happens once the answers are delivered.
+        It takes no more batches from now on, and ends once the answers are delivered.
         """
         instance = self._ready.get(number) if error.device_error else None
-        if instance is not None and not instance.on_cpu:
-            asyncio.get_running_loop().call_soon(instance.give_up, error.device_error)
+        if instance is None or instance.on_cpu:
+            return
+        self._broken[number] = self._ready.pop(number)
+        self._listener.instance_retired(number)
+        asyncio.get_running_loop().call_soon(instance.give_up, error.device_error)
 
     @property
     def caution(self) -> str:
@@ -174,12 +176,14 @@ class InstanceGroup:
             if not idle.done():
                 idle.set_result(None)
         await asyncio.gather(*self._revivals, return_exceptions=True)
-        await asyncio.gather(*[instance.stop(grace) for instance in self._ready.values()], *self._leaving)
+        instances = [*self._ready.values(), *self._broken.values()]
+        await asyncio.gather(*[instance.stop(grace) for instance in instances], *self._leaving)
         self._let_go()
 
     def _let_go(self) -> None:
         """Break the reference cycles of instances, group and listener, so that all of it is freed at once."""
         self._ready.clear()
+        self._broken.clear()
         for slot in self._slots:
             slot.instance = None
         self._listener = _NO_LISTENER
@@ -231,7 +235,7 @@ class InstanceGroup:
         self._slots.remove(slot)
         if slot.revival is not None:
             slot.revival.cancel()
-        instance = self._ready.pop(slot.number, None)
+        instance = self._ready.pop(slot.number, None) or self._broken.pop(slot.number, None)
         self.on_trial.pop(slot.number, None)
         if instance is None:
             return None
@@ -291,7 +295,7 @@ class InstanceGroup:
         if slot is None:
             return
         slot.death = error
-        if self._ready.pop(slot.number, None) is None:
+        if (self._ready.pop(slot.number, None) or self._broken.pop(slot.number, None)) is None:
             return  # It was not ready yet: its load fails by itself.
         self.on_trial.pop(slot.number, None)
         slot.row += 1

@@ -93,6 +93,8 @@ class FakeInstance(Instance):
         self.stopped = False
         self.refuses = False
         """The next batch cannot be handed over."""
+        self.dies_at_once = True
+        """Whether it has ended as soon as it is given up."""
 
     async def start(self) -> None:
         await self._loaded
@@ -164,7 +166,7 @@ class FakeInstance(Instance):
         self._fail_all(error)
 
     def give_up(self, words: str) -> None:
-        if not self.dead:
+        if not self.dead and self.dies_at_once:
             self.die(words)
 
     def cancel(self, run: Run, index: int) -> None:

@@ -93,6 +93,30 @@ async def test_an_instance_with_a_device_error_is_replaced_after_its_answers(ben
     assert not bench.made[-1].dead
 
 
+async def test_no_request_goes_to_an_instance_that_has_met_a_device_error(bench):
+    bench.made[0].dies_at_once = False
+    client = bench.ask("poison")
+    bench.made[0].finish(internal("RuntimeError", device_error=BROKEN))
+    assert client.error
+    waiting = bench.ask("waits")
+    await settle()
+    assert bench.made[0].ids() == []
+    bench.made[0].die()
+    await settle()
+    await come_back(bench, 1)
+    bench.made[-1].finish()
+    assert waiting.over
+    assert not waiting.error
+
+
+async def test_a_group_stops_while_an_instance_with_a_device_error_ends(bench):
+    bench.made[0].dies_at_once = False
+    bench.ask("poison")
+    bench.made[0].finish(internal("RuntimeError", device_error=BROKEN))
+    await bench.dispatcher.close(0)
+    assert bench.made[0].stopped
+
+
 async def test_an_instance_on_the_cpu_meets_no_device_error(bench):
     bench.made[0].on_cpu = True
     bench.ask("poison")

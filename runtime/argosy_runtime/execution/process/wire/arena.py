@@ -12,10 +12,9 @@ import mmap
 import os
 import threading
 from collections import deque
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from argosy_runtime.tensors import Data
 
@@ -25,7 +24,7 @@ from .allocator import Allocator
 ARENA_SIZE: Final = 64 << 20
 
 
-class _Piece(npt.NDArray[np.uint8]):
+class _Piece(np.ndarray[Any, np.dtype[np.uint8]]):
     """A lent piece, whose end is noted."""
 
     begin = -1
