@@ -6,7 +6,6 @@ BYTES is an object array of `bytes`. BF16 needs ml_dtypes, imported only when a 
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from tritonclient.grpc import model_config_pb2 as pb
 
 from .errors import ConfigError
@@ -41,9 +40,7 @@ TABLE = (
 
 _BY_V2 = {row.v2: row for row in TABLE}
 _BY_CONFIG: dict[int, Datatype] = {int(pb.DataType.Value(row.config_name)): row for row in TABLE}
-_BY_NUMPY = {row.numpy_name: row for row in TABLE}
 _NUMPY: dict[str, np.dtype[np.generic]] = {row.v2: np.dtype(row.numpy_name) for row in TABLE if row.v2 != "BF16"}
-_TEXT_KINDS = "OSU"
 
 
 def _row(v2: str) -> Datatype:
@@ -91,17 +88,6 @@ def _bfloat16() -> np.dtype[np.generic]:
         raise ConfigError("datatype BF16 needs the package ml_dtypes, which is not installed") from None
     dtype: np.dtype[np.generic] = np.dtype(ml_dtypes.bfloat16)
     return _NUMPY.setdefault("BF16", dtype)
-
-
-def v2_of(dtype: npt.DTypeLike) -> str:
-    """Return the V2 name of a numpy dtype (text and objects are BYTES). Raises ConfigError where there is none."""
-    resolved = np.dtype(dtype)
-    if resolved.kind in _TEXT_KINDS:
-        return "BYTES"
-    row = _BY_NUMPY.get(resolved.name)
-    if row is None:
-        raise ConfigError(f"numpy dtype '{resolved}' has no V2 datatype")
-    return row.v2
 
 
 def element_size(v2: str) -> int | None:

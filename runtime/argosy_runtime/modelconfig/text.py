@@ -1,4 +1,4 @@
-"""config.pbtxt: protobuf text ⇄ ModelConfig. The JSON form is in `json_config`."""
+"""config.pbtxt, read into a ModelConfig. The JSON form is in `json_config`."""
 
 import re
 
@@ -27,12 +27,6 @@ def parse_text(text: str, source: str = "config.pbtxt") -> ModelConfig:
         raise ConfigError(f"failed to read text proto from {source}: {error}") from None
 
 
-def to_text(config: ModelConfig) -> str:
-    """Return the canonical config.pbtxt of a configuration: the same bytes for equal configurations."""
-    text: str = text_format.MessageToString(config, as_utf8=True, use_index_order=False)
-    return text
-
-
 def _explain(error: text_format.ParseError) -> str:
     message = _POSITION.sub("", str(error)).strip()
     where = f"line {error.GetLine()}, column {error.GetColumn()}: " if error.GetLine() is not None else ""
@@ -49,4 +43,4 @@ def _suggestion(message: str) -> str:
     return ""
 
 
-__all__ = ["parse_json", "parse_text", "to_json", "to_text"]
+__all__ = ["parse_json", "parse_text", "to_json"]

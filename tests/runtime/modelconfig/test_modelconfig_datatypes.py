@@ -1,7 +1,6 @@
 import builtins
 import sys
 
-import numpy as np
 import pytest
 from tritonclient.grpc import model_config_pb2 as pb
 
@@ -18,13 +17,7 @@ def test_the_table_covers_every_datatype_of_the_schema() -> None:
 def test_every_row_reads_the_same_in_every_direction(row: datatypes.Datatype) -> None:
     assert datatypes.v2_name(datatypes.config_type(row.v2)) == row.v2
     dtype = datatypes.numpy_dtype(row.v2)
-    assert datatypes.v2_of(dtype) == row.v2
     assert datatypes.element_size(row.v2) == (None if row.v2 == "BYTES" else dtype.itemsize)
-
-
-@pytest.mark.parametrize("dtype", ["S5", "U7", object])
-def test_text_and_objects_are_bytes(dtype: object) -> None:
-    assert datatypes.v2_of(np.dtype(dtype)) == "BYTES"
 
 
 def test_unknown_types_are_named() -> None:
@@ -32,8 +25,6 @@ def test_unknown_types_are_named() -> None:
         datatypes.config_type("FP128")
     with pytest.raises(ConfigError, match="TYPE_INVALID"):
         datatypes.v2_name(pb.TYPE_INVALID)
-    with pytest.raises(ConfigError, match="complex64"):
-        datatypes.v2_of(np.dtype("complex64"))
 
 
 def test_bf16_without_ml_dtypes_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ EXPORTS = [
     "InstancePlacement",
     "Violation",
     "check",
-    "check_model_name",
     "check_placement",
     "check_steps",
     "check_structure",
@@ -25,9 +24,7 @@ EXPORTS = [
     "parse_json",
     "parse_text",
     "to_json",
-    "to_text",
     "v2_name",
-    "v2_of",
 ]
 
 

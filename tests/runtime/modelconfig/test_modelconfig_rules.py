@@ -12,7 +12,6 @@ from tests.runtime.modelconfig.rules.tensors import TENSORS
 from argosy_runtime.modelconfig import (
     Violation,
     check,
-    check_model_name,
     check_placement,
     check_structure,
     parse_text,
@@ -108,13 +107,3 @@ def test_a_model_needs_instance_groups_and_an_ensemble_does_not() -> None:
     message = "must specify one or more 'instance group's for m"
     assert check_placement(parse_text("name: 'm'"), []) == [Violation("instance_group", message)]
     assert check_placement(parse_text("name: 'm' ensemble_scheduling {}"), []) == []
-
-
-@pytest.mark.parametrize("name", ["", " ", "..", ".", "a/b", "/etc", "../x", "a\x00b"])
-def test_names_that_no_folder_may_have(name: str) -> None:
-    assert check_model_name(name) is not None
-
-
-def test_a_model_name_may_hold_dots_and_spaces() -> None:
-    assert check_model_name("model.v1 b") is None
-    assert check_model_name("..") == ("invalid model name '..', model name must not contain path traversal characters")

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from argosy_runtime.modelconfig import ConfigError, parse_text, to_text
+from argosy_runtime.modelconfig import ConfigError, parse_text
 
 PREFIX = "failed to read text proto from m/config.pbtxt: "
 
@@ -42,14 +42,3 @@ def test_comments_and_both_list_syntaxes_are_read() -> None:
     one = parse_text('# c\ninput [ { name: "a" dims: [ 1, 2 ] }, { name: "b" } ]')
     two = parse_text('input { name: "a" dims: 1 dims: 2 } input { name: "b" }')
     assert one == two
-
-
-def test_equal_configurations_have_the_same_text() -> None:
-    one = parse_text('parameters { key: "b" value { string_value: "2" } } parameters { key: "a" value {} }')
-    two = parse_text('parameters { key: "a" value {} } parameters { key: "b" value { string_value: "2" } }')
-    assert to_text(one) == to_text(two)
-
-
-def test_text_outside_ascii_stays_readable() -> None:
-    text = to_text(parse_text('name: "größe"'))
-    assert text == 'name: "größe"\n'

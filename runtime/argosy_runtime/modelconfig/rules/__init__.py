@@ -18,7 +18,6 @@ from .instance_groups import check_groups, check_placement, check_rate_limiter
 from .model import (
     check_batch_size,
     check_metrics,
-    check_model_name,
     check_name,
     check_platform,
     check_response_cache,
@@ -69,4 +68,4 @@ def _run(rules: Sequence[Rule], config: ModelConfig) -> list[Violation]:
     return [violation for rule in rules for violation in rule(config)]
 
 
-__all__ = ["check", "check_model_name", "check_placement", "check_structure"]
+__all__ = ["check", "check_placement", "check_structure"]

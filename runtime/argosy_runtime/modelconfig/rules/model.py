@@ -10,19 +10,9 @@ from argosy_runtime.modelconfig.versions import none_available
 
 
 def check_name(config: ModelConfig) -> Iterator[Violation]:
-    """Check that there is a name; `check_model_name` checks whether it may be a folder's."""
+    """Check that there is a name."""
     if not config.name:
         yield Violation("name", "model configuration must specify 'name'")
-
-
-def check_model_name(name: str) -> str | None:
-    """Return the error of a name that a client loads, which becomes a folder's name; None where it is valid."""
-    trimmed = name.strip()
-    if not trimmed:
-        return "Model name cannot be empty. Please enter a valid name to deploy."
-    if trimmed in (".", "..") or "/" in trimmed or "\x00" in trimmed:
-        return f"invalid model name '{name}', model name must not contain path traversal characters"
-    return None
 
 
 def check_platform(config: ModelConfig) -> Iterator[Violation]:
