@@ -8,6 +8,7 @@ import numpy as np
 import tokenizers
 import torch
 import transformers
+from tests.runtime.backends.requests import parameter
 
 from argosy_runtime.messages import InferRequest, Tensor
 
@@ -57,10 +58,7 @@ def save_tokenizer(folder: Path) -> None:
 
 
 def pbtxt(decoupled: bool = True, **parameters: str) -> str:
-    inputs = "".join(
-        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }} '
-        for key, value in {**SMALL, **parameters}.items()
-    )
+    inputs = "".join(parameter(key, value) for key, value in {**SMALL, **parameters}.items())
     policy = f"model_transaction_policy {{ decoupled: {str(decoupled).lower()} }}"
     return f'name: "lm" backend: "transformers" {policy} {inputs}'
 

@@ -1,7 +1,6 @@
 """Instances that end before they answer, at times of the test's choosing."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 from tests.runtime.execution.fakes import SECOND, settle
@@ -11,13 +10,7 @@ from argosy_common import device_errors
 from argosy_common.crash_loops import LAST_PAUSE_S, last_of, matches, pause_s
 from argosy_runtime.errors import ServingError, internal
 
-
-@pytest.fixture(autouse=True)
-async def nothing_is_left() -> AsyncIterator[None]:
-    """Check that no task outlives its test."""
-    yield
-    for task in asyncio.all_tasks() - {asyncio.current_task()}:
-        task.cancel()
+pytestmark = pytest.mark.usefixtures("cancelled_tasks")
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A dispatcher in virtual time: which request goes where and when, with instances that a test controls."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 from tests.runtime.execution.fakes import SECOND, TIMES, US, Client, Factory, FakeInstance, VirtualClock, ask, settle
@@ -13,6 +12,8 @@ from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.queue_policy import QueuePolicies, QueuePolicy
 from argosy_runtime.telemetry.statistics import ModelStatistics
+
+pytestmark = pytest.mark.usefixtures("cancelled_tasks")
 
 
 class Bench:
@@ -48,14 +49,6 @@ class Bench:
         client = client or Client()
         client.submission = self.dispatcher.submit(ask(name, rows, **fields), rows, None, client.deliver)
         return client
-
-
-@pytest.fixture(autouse=True)
-async def nothing_is_left() -> AsyncIterator[None]:
-    """Check that no task outlives its test."""
-    yield
-    for task in asyncio.all_tasks() - {asyncio.current_task()}:
-        task.cancel()
 
 
 async def test_requests_of_one_delay_run_together():

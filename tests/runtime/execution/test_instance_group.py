@@ -1,7 +1,6 @@
 """Instances that load, die, come back and warm up, at times of the test's choosing."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 from tests.runtime.execution.fakes import SECOND, Factory, FakeInstance, VirtualClock, ask, settle
@@ -11,6 +10,8 @@ from argosy_runtime.execution.instance_group import InstanceGroup, Slot
 from argosy_runtime.execution.warm_up import WarmUp
 from argosy_runtime.messages import InferResponse
 from argosy_runtime.telemetry.statistics import ModelStatistics
+
+pytestmark = pytest.mark.usefixtures("cancelled_tasks")
 
 WARM_UP_S = 5
 
@@ -49,14 +50,6 @@ class Bench:
     def made(self) -> list[FakeInstance]:
         """Every instance that ever was."""
         return self.factory.made
-
-
-@pytest.fixture(autouse=True)
-async def nothing_is_left() -> AsyncIterator[None]:
-    """Check that no task outlives its test."""
-    yield
-    for task in asyncio.all_tasks() - {asyncio.current_task()}:
-        task.cancel()
 
 
 async def test_one_that_dies_while_its_sibling_loads_is_not_among_the_living():

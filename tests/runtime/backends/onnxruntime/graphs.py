@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 from onnx import TensorProto, helper
+from tests.runtime.backends.requests import named
 
-from argosy_runtime.messages import InferRequest, Tensor
+from argosy_runtime.messages import InferRequest
 
 IO = 'input { name: "%s" data_type: %s dims: %s } '
 OUT = 'output { name: "%s" data_type: %s dims: %s } '
@@ -51,9 +51,4 @@ def identity(path: Path, kind: int, shape: Shape) -> None:
 
 
 def request(**arrays: Any) -> InferRequest:
-    made = {name: np.array(value, np.float32) for name, value in arrays.items()}
-    return InferRequest("m", {name: Tensor(name, "FP32", array) for name, array in made.items()})
-
-
-def parameter(key: str, value: str) -> str:
-    return f' parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}'
+    return named(arrays)

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.runtime.backends.onnxruntime.graphs import ADD_SUB, IO, add_sub, parameter, request
+from tests.runtime.backends.onnxruntime.graphs import ADD_SUB, IO, add_sub, request
+from tests.runtime.backends.requests import parameter
 
 from argosy_runtime.backends import onnxruntime as backend
 from argosy_runtime.errors import ErrorKind, ServingError

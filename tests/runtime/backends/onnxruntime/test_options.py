@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.runtime.backends.onnxruntime.graphs import ADD_SUB, add_sub, parameter
+from tests.runtime.backends.onnxruntime.graphs import ADD_SUB, add_sub
+from tests.runtime.backends.requests import parameter
 
 from argosy_runtime.backends.onnxruntime import options
 from argosy_runtime.errors import ServingError

@@ -7,7 +7,8 @@ from typing import Any
 
 import onnxruntime as ort
 import pytest
-from tests.runtime.backends.onnxruntime.graphs import ADD_SUB, add_sub, parameter
+from tests.runtime.backends.onnxruntime.graphs import ADD_SUB, add_sub
+from tests.runtime.backends.requests import parameter
 
 from argosy_runtime.backends.onnxruntime import options
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
+from tests.runtime.backends.requests import named
 
-from argosy_runtime.messages import InferRequest, Tensor
+from argosy_runtime.messages import InferRequest
 
 
 def config(inputs: list[str], outputs: list[str], extra: str = "", kind: str = "TYPE_FP32") -> str:
@@ -16,19 +16,8 @@ def config(inputs: list[str], outputs: list[str], extra: str = "", kind: str = "
     return f'name: "m" backend: "pytorch" max_batch_size: 8 {extra} ' + " ".join(tensors)
 
 
-def parameter(key: str, value: str) -> str:
-    return f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }} '
-
-
 def request(**arrays: Any) -> InferRequest:
-    made = {name.replace("_of_", ""): np.array(value, np.float32) for name, value in arrays.items()}
-    return InferRequest("m", {name: Tensor(name, "FP32", array) for name, array in made.items()})
-
-
-def named(arrays: dict[str, Any]) -> InferRequest:
-    return InferRequest(
-        "m", {name: Tensor(name, "FP32", np.array(value, np.float32)) for name, value in arrays.items()}
-    )
+    return named({name.replace("_of_", ""): value for name, value in arrays.items()})
 
 
 def torchscript(module: torch.nn.Module) -> Callable[[Path], None]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from tests.runtime.backends.pytorch.requests import config, named, parameter, request, results
+from tests.runtime.backends.pytorch.requests import config, request, results
+from tests.runtime.backends.requests import named, parameter
 
 from argosy_runtime.errors import ServingError
 

@@ -7,7 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from tests.runtime.backends.pytorch.requests import config, named, parameter, request, results, torchscript
+from tests.runtime.backends.pytorch.requests import config, request, results, torchscript
+from tests.runtime.backends.requests import named, parameter
 
 from argosy_runtime.backends import pytorch as backend
 from argosy_runtime.backends.pytorch import naming, structure
