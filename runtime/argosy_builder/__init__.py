@@ -1,4 +1,4 @@
-"""What an engine-build Job runs: fetch the model, build, read back, check the accuracy, publish.
+"""The program of an engine-build Job: fetch the model, build, read back, check the accuracy, publish.
 
 What may live here: the frame (`build`, from the request to the published engine), what every builder shares
 (`contract`, `process` for tools that may die, `reporter`), one sub-package a builder, `accuracy` and `data` for the

@@ -1,4 +1,4 @@
-"""When a model that ends again and again is in a crash loop, how long it rests, and how a server says so. Pure.
+"""Crash loops of models: when a model is in one, how long it rests, and how a server reports it. Pure.
 
 An instance that ends before it has answered anything adds to a row; an answer ends the row. The pauses of a row grow.
 From `LOOP_AFTER` on the model counts as one that cannot answer, and `matches` finds that in the reason that the

@@ -1,4 +1,4 @@
-"""What CUDA's errors say of a GPU: the words and numbers of its frameworks and its driver, and a server's sign. Pure.
+"""CUDA errors of a GPU: the words and numbers of frameworks and the driver, and how a server marks them. Pure.
 
 After some errors nothing works any more in the process that met them, whose CUDA context is lost, and a new process
 works: these are `BROKEN`, and a program can bring them about. Others say that the GPU itself, or the driver below it,

@@ -1,4 +1,4 @@
-"""When something that is to end may end: not at once, but when no new requests come. Pure.
+"""The end of something that is idle: not at once, but when no new requests come. Pure.
 
 Clients learn late that a server or a model leaves, and on a busy node much later than usual. So it goes on answering
 until no new request has come for a period, up to a limit.

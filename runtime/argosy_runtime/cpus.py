@@ -1,4 +1,4 @@
-"""How many processors this process may use: its affinity, and the quota of its control group.
+"""The number of processors that this process may use: its affinity, and the quota of its control group.
 
 Frameworks count the machine's processors. In a container with a quota of two on a machine of 64 they start 64 threads,
 which the kernel then holds up for most of each period.

@@ -1,6 +1,4 @@
-"""How amounts are written in messages: bytes as GiB, thousandths of a GPU as per cent, counts with their noun, and of
-long lists the beginning.
-"""
+"""Amounts in messages: bytes as GiB, thousandths of a GPU as a percentage, counts with a noun, beginnings of lists."""
 
 from collections.abc import Iterable
 

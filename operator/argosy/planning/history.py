@@ -1,6 +1,4 @@
-"""Which ControllerRevisions there should be of a resource: the spec that is acted upon, and the latest
-before it. Pure.
-"""
+"""The ControllerRevisions of a resource: the spec that is acted upon, and the latest before it. Pure."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

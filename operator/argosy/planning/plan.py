@@ -1,4 +1,4 @@
-"""What is decided: which servers there are, and which models sit on which of their devices."""
+"""The placement plan: the servers, and the models on each of their devices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -50,12 +50,7 @@ def pool_status(
         servers=_shown(servers),
         gpus=_gpus(plan),
         remaining_servers=max(0, len(servers) - _SERVERS),
-        unplaced=tuple(
-            UnplacedStatus(
-                name=replica.group, reason=replica.reason, message=bounded(replica.message, _UNPLACED_MESSAGE)
-            )
-            for replica in plan.unplaced[:_UNPLACED]
-        ),
+        unplaced=_unplaced(plan),
         remaining_unplaced=max(0, len(plan.unplaced) - _UNPLACED),
         cordoned_gpus=tuple(cordons),
     )
@@ -67,6 +62,13 @@ def _shown(servers: Sequence[ServerStatus]) -> tuple[ServerStatus, ...]:
         return tuple(servers)
     chosen = {server.name for server in sorted(servers, key=lambda server: server.ready)[:_SERVERS]}
     return tuple(server for server in servers if server.name in chosen)
+
+
+def _unplaced(plan: PoolPlan) -> tuple[UnplacedStatus, ...]:
+    return tuple(
+        UnplacedStatus(name=replica.group, reason=replica.reason, message=bounded(replica.message, _UNPLACED_MESSAGE))
+        for replica in plan.unplaced[:_UNPLACED]
+    )
 
 
 def _gpus(plan: PoolPlan) -> GpuCount:

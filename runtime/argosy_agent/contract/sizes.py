@@ -1,4 +1,4 @@
-"""How large the documents of a server get: what each of its models takes of them at most, in bytes. Pure.
+"""The sizes of a server's documents: the most bytes that each of its models takes of them. Pure.
 
 A ConfigMap holds 1 MiB. Of a server's two the state is the larger one: it has what the other one has, and what became
 of it. So a bound on each model's part of the state, held against one limit before the model is placed, keeps both small

@@ -1,4 +1,4 @@
-"""Where a copy's files come to stand in a model's folder."""
+"""Writing the files of a copy into a model's folder."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What goes wrong with storage.
+"""Errors of storage.
 
 StorageError
 ├── UnusableError         the files came whole and are of no use: the same would come again

@@ -1,4 +1,4 @@
-"""What was asked, read back from the package: a step in a process of its own, as it runs the package."""
+"""Reading back the requested settings from the package: a step in a process of its own, because it runs the package."""
 
 import zipfile
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Which form of a PyTorch model a folder holds: an exported program, or Python source. Imports no torch."""
+"""The format of a PyTorch model in a folder: an exported program, or Python source. Imports no torch."""
 
 import zipfile
 from pathlib import Path

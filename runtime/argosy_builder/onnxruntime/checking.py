@@ -1,4 +1,4 @@
-"""What was asked, read back from the engine's file. Pure but for reading it."""
+"""Reading back the requested settings from the engine's file."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What an ONNX file is, read from the file: its tensors, the types of its weights, its operators."""
+"""Inspection of an ONNX file: its tensors, the types of its weights, its operators."""
 
 from collections import Counter
 from dataclasses import dataclass, field

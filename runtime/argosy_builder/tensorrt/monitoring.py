@@ -1,4 +1,4 @@
-"""How far a build is, from TensorRT's nested phases."""
+"""The progress of a build, from TensorRT's nested phases."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the gate compares: the ONNX model by ONNX Runtime, and the plan by the server's own backend."""
+"""The two sides of the accuracy gate: the ONNX model by ONNX Runtime, and the plan by the server's own backend."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

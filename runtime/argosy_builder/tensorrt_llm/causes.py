@@ -1,4 +1,4 @@
-"""What TensorRT-LLM, TensorRT and modelopt say where they fail, and what that means for who asked.
+"""Error messages of TensorRT-LLM, TensorRT and modelopt, with the failure and the way out of each.
 
 Texts are of TensorRT-LLM 1.2 and TensorRT 10; they are searched for anywhere in a line, the first row that fits counts.
 """

@@ -1,4 +1,4 @@
-"""How far TensorRT-LLM is, from the lines that it logs. Pure."""
+"""The progress of TensorRT-LLM, from the lines that it logs. Pure."""
 
 import re
 from collections.abc import Callable

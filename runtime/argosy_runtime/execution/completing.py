@@ -27,6 +27,18 @@ async def complete_in_thread(spec: InstanceSpec, complete: Callable[[], ModelCon
     """
     if spec.version_dir in _stuck:
         raise unavailable(stuck_message(spec))
+    done = _started(spec, complete)
+    try:
+        return await asyncio.wait_for(done, seconds)
+    except TimeoutError:
+        raise unavailable(load_timeout_message(spec, seconds)) from None
+    finally:
+        if not done.done() or done.cancelled():
+            _stuck.add(spec.version_dir)
+
+
+def _started(spec: InstanceSpec, complete: Callable[[], ModelConfig]) -> asyncio.Future[ModelConfig]:
+    """Return the future of `complete` on a daemon thread; whenever that returns, its version is not stuck any more."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[ModelConfig] = loop.create_future()
 
@@ -50,10 +62,4 @@ async def complete_in_thread(spec: InstanceSpec, complete: Callable[[], ModelCon
             loop.call_soon_threadsafe(finish, config, problem)
 
     threading.Thread(target=work, name=f"model {spec.name}", daemon=True).start()
-    try:
-        return await asyncio.wait_for(done, seconds)
-    except TimeoutError:
-        raise unavailable(load_timeout_message(spec, seconds)) from None
-    finally:
-        if not done.done() or done.cancelled():
-            _stuck.add(spec.version_dir)
+    return done

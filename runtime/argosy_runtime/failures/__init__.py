@@ -1,1 +1,1 @@
-"""What an exception of a model, or of its framework, means: want of memory, or an error of its device."""
+"""The meaning of exceptions of a model or its framework: out of memory, or an error of its device."""

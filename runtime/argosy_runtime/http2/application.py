@@ -1,4 +1,4 @@
-"""What a connection serves: the interface between HTTP/2 and the protocol over it.
+"""The interface between HTTP/2 and the protocol over it.
 
 header block ──(once for each distinct one)──▶ Application.route(head) ──▶ Route
 request      ──(every time)──▶ Route.open(stream) ──▶ Receiver ◀── its data, its end, its reset

@@ -1,4 +1,4 @@
-"""When a client is asked by PING whether it lives, and when its connection ends. Times are arguments."""
+"""Keepalive: when a client is sent a PING, and when its connection ends. Times are arguments."""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -1,4 +1,4 @@
-"""What a connection has to send, and the windows that let it through."""
+"""The output of a connection: waiting bytes, and the windows that let them through."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,4 +1,4 @@
-"""What config.pbtxt means: reading it, its datatypes, defaults, rules and shapes.
+"""The meaning of config.pbtxt: reading it, its datatypes, defaults, rules and shapes.
 
 Pure: no I/O, no clock, and nothing else of argosy_runtime, because the operator imports this package too.
 The schema is `tritonclient.grpc.model_config_pb2.ModelConfig`; nothing here defines a second one.

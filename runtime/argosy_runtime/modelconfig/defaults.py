@@ -1,4 +1,4 @@
-"""What a configuration means where it is silent: Triton's defaults, filled in."""
+"""Triton's defaults, filled in where a configuration leaves fields out."""
 
 from collections.abc import Sequence
 

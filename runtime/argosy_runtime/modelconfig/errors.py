@@ -1,4 +1,4 @@
-"""What can be wrong with a model's configuration.
+"""Errors of a model's configuration.
 
 ValueError
  └─ ConfigError   the configuration cannot be read or completed; the message names the line or the field

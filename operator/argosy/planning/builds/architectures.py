@@ -1,4 +1,4 @@
-"""What a model's engines are compiled for: the GPUs of the nodes that it may run on, or their CPUs."""
+"""Architectures of a model's engines: those of the GPUs of the nodes that it may run on, or of their CPUs."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""Why a build failed, in words that begin with the failure's own, and the way out of each."""
+"""Messages of failed builds: they begin with the failure's own words, and end with the way out."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""What is asked of a build: one request for each version of a model and each architecture that it is to run on."""
+"""Build requests: one for each version of a model and each architecture that it runs on."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

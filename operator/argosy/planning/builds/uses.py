@@ -1,4 +1,4 @@
-"""Which models use an engine of the cache: by what its builds requested, and by what statuses name. Pure."""
+"""The models that use an engine of the cache, by the requests of its builds and by the models' statuses. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

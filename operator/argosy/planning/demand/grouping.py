@@ -1,4 +1,4 @@
-"""What must share a server: the models of an ensemble, and of every ensemble that shares a model with it."""
+"""Groups of models that must share a server: those of an ensemble, and of ensembles that share a model with it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -34,13 +34,6 @@ def groups_of(
     built = engines or ServedEngines()
     by_name = {model.name: model for model in models if model.name not in built.waiting}
     members = _members(by_name, ensembles)
-    root = {name: name for name in by_name}
-    for names in members.values():
-        for name in names[1:]:
-            _join(root, names[0], name)
-    together: dict[str, list[str]] = {}
-    for name in _in_step_order(by_name, members):
-        together.setdefault(_find(root, name), []).append(name)
     users = _users(ensembles, members)
     versions, shape_of = loaded or {}, shapes or {}
     demands = {
@@ -51,8 +44,22 @@ def groups_of(
         for name, model in by_name.items()
     }
     size_of = sizes or {}
-    groups = [_group([demands[name] for name in names], users, size_of) for names in together.values()]
+    groups = [
+        _group([demands[name] for name in names], users, size_of) for names in _connected(by_name, members.values())
+    ]
     return tuple(sorted(groups, key=lambda group: group.name))
+
+
+def _connected(models: Iterable[str], ensembles: Collection[tuple[str, ...]]) -> Iterable[list[str]]:
+    """Return the models that ensembles connect, in the order of the steps, then by name."""
+    root = {name: name for name in models}
+    for names in ensembles:
+        for name in names[1:]:
+            _join(root, names[0], name)
+    connected: dict[str, list[str]] = {}
+    for name in dict.fromkeys([*(name for names in ensembles for name in names), *sorted(root)]):
+        connected.setdefault(_find(root, name), []).append(name)
+    return connected.values()
 
 
 def models_of(ensemble: str, ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
@@ -91,11 +98,6 @@ def _collect(name: str, steps: dict[str, list[str]], models: dict[str, None], ab
 def _members(models: Iterable[str], ensembles: Sequence[Ensemble]) -> dict[str, tuple[str, ...]]:
     registered = set(models)
     return {name: names for name, names in runs_of(ensembles).items() if names and registered >= set(names)}
-
-
-def _in_step_order(models: Iterable[str], members: dict[str, tuple[str, ...]]) -> dict[str, None]:
-    used = {name: None for names in members.values() for name in names}
-    return used | dict.fromkeys(sorted(models))
 
 
 def _users(ensembles: Sequence[Ensemble], members: dict[str, tuple[str, ...]]) -> dict[str, list[Ensemble]]:

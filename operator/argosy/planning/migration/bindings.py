@@ -1,4 +1,4 @@
-"""Which models and ensembles are bound to which servers."""
+"""Bindings of models and ensembles to servers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

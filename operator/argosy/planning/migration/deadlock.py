@@ -1,4 +1,4 @@
-"""What waits for each other in a circle: one gives way, until none does."""
+"""Deadlocks of bindings that wait for each other in a circle: one gives way, until there is none."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What waits for headroom in its server's documents: what leaves there, or shrinks, has its part of them until then."""
+"""Bindings that wait for headroom in their server's ConfigMaps, until something leaves there or shrinks."""
 
 from collections.abc import Collection, Mapping
 

@@ -1,4 +1,4 @@
-"""When something that is loaded and not planned is unloaded: once it is available where it should be, and drained.
+"""Draining: something that is loaded and not planned is unloaded once it is available where it should be.
 
 A model that moves stays routed where it was until it is reachable on each new server, and for as long as endpoints take
 to follow. Then it is no longer routed to, and after the drain it is unloaded. The same holds for one that moves to

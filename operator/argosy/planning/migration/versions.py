@@ -1,4 +1,4 @@
-"""Which versions a server has loaded at once while a new one takes over.
+"""The versions that a server has loaded at once while a new one takes over.
 
 A new version loads next to those that serve; they are unloaded when it is ready there and no ensemble runs them any
 more. An ensemble moves to new versions of its steps in one step: when all of them are ready on its server.

@@ -1,4 +1,4 @@
-"""What a node had, where it does not say what it has: its GPUs as they are noted with the servers that run there."""
+"""The GPUs of a node that does not report them, as they were last noted with the servers that run there."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -1,5 +1,7 @@
-"""Which GPU a node has lost. Kubernetes counts GPUs and does not say which, so where a node tells of fewer than servers
-have there, what serves keeps its own, and what has device errors or does not answer gives way.
+"""The GPUs that a node has lost.
+
+Kubernetes counts GPUs and does not say which. Where a node reports fewer than its servers have, a server that answers
+keeps its GPUs, and one with device errors or without an answer gives way.
 """
 
 from collections.abc import Collection, Iterable

@@ -1,4 +1,4 @@
-"""Whose each GPU is: the one rule for what a pool may not plan with, and for what its servers keep.
+"""Reservations of GPUs: those that a pool may not plan with, and those that its servers keep.
 
 Kubernetes counts GPUs and does not say which, so which of them somebody holds is settled here.
 """

@@ -1,4 +1,4 @@
-"""What a pool's devices can hold: usable memory, and what is left on each GPU."""
+"""The capacity of a pool's devices: usable memory, and the free part of each GPU."""
 
 from dataclasses import dataclass
 

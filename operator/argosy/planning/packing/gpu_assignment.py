@@ -1,4 +1,4 @@
-"""Which GPUs of one server a group's models take: every way that differs, the likely best first."""
+"""Assignments of a group's models to the GPUs of one server: every one that differs, the likely best first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

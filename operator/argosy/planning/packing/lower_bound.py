@@ -1,4 +1,4 @@
-"""How few GPUs could do, and how many the simplest deployment takes: what a plan is measured against."""
+"""Reference values for a plan: the fewest GPUs that could do, and those that the simplest deployment takes."""
 
 from collections import Counter
 from collections.abc import Sequence

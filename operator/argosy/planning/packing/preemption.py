@@ -1,4 +1,4 @@
-"""When the first attempt leaves a replica without a place: move as little as possible to make room for it.
+"""Preemption: where the first attempt leaves a replica unschedulable, as little as possible moves to free capacity.
 
 What is preempted gets another place; it is never left without one.
 """

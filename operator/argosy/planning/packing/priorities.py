@@ -1,4 +1,4 @@
-"""Who gets the last GPU: replicas beyond a group's minimum give way to what has none, or is of higher priority."""
+"""Priorities: replicas beyond a group's minimum give way to groups below their minimum, or of higher priority."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Where a replica may go, best first. The order of preference of the packing is written here, once."""
+"""Scoring: the candidates for a replica, best first. The packing's order of preference is written here alone."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Whether a split fits the GPUs there are: their memory, and what NVLink joins. Each rule's when, says and do."""
+"""Rules for the fit of a split to the GPUs there are: their memory, and what NVLink joins.
+
+Each has its when, says and do.
+"""
 
 from argosy.planning.amounts import gib
 from argosy.planning.topology.deployment import Deployment

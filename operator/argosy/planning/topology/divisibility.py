@@ -1,4 +1,4 @@
-"""What of a model must come out even: heads, layers and experts over GPUs. Each rule's when, says and do."""
+"""Rules for what must divide evenly over GPUs: heads, layers and experts. Each has its when, says and do."""
 
 from collections.abc import Iterable
 from dataclasses import replace

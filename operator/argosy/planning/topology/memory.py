@@ -1,4 +1,6 @@
-"""What a model takes of each GPU until it is measured: weights, workspace, key-value cache. Bytes of the fullest GPU.
+"""The memory of a model on each GPU until it is measured: weights, workspace, key-value cache.
+
+In bytes, of the fullest GPU.
 
 Weights: `parameters` times their bits, over tensor x pipeline GPUs; embeddings and output layer stay at 16 bits.
 Cache: a key and a value of every KV head, layer and token. Workspace: the activations of one layer for as many tokens

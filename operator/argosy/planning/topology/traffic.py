@@ -1,5 +1,7 @@
-"""Which split suits the requests: prompts are computed at once and gain from many GPUs, answers come token by token,
-and each token waits for every all-reduce. Each rule's when, says and do.
+"""Rules for the fit of a split to the requests.
+
+Prompts are computed at once and gain from many GPUs; answers come token by token, and each token waits for every
+all-reduce. Each rule has its when, says and do.
 """
 
 from dataclasses import replace

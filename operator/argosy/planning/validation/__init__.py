@@ -1,1 +1,1 @@
-"""What is wrong with resources together, and which spec of each is acted upon."""
+"""Errors between resources, and the spec of each that is acted upon."""

@@ -1,4 +1,4 @@
-"""Which spec of each resource is acted upon: the one declared, or the last valid one where that is wrong. Pure."""
+"""Acceptance: the spec of each resource that is acted upon, the declared one or the last valid one. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which files of a Pod's own a model may name: what its pool allows, and nothing else."""
+"""Files of a Pod that a model may name: those in folders that its pool allows."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath

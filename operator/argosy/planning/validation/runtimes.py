@@ -1,4 +1,4 @@
-"""Which inference server runs which backend, and which variant of NVIDIA's image has it: one table."""
+"""The table of inference servers: the backends of each, and the variant of NVIDIA's image that has a backend."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

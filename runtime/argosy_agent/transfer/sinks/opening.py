@@ -1,4 +1,4 @@
-"""Which sink writes to which scheme. obstore is imported only where a bucket is written to."""
+"""The sink of each scheme. obstore is imported only where a bucket is written to."""
 
 from pathlib import Path
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""What a server's answer means, and what to do about it."""
+"""The meaning of a server's responses, and the way out."""
 
 import http
 import re

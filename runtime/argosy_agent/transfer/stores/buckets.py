@@ -1,4 +1,4 @@
-"""How a bucket is opened, through obstore, by which credentials, and what its refusals mean.
+"""Opening a bucket through obstore, with its credentials, and the meaning of its refusals.
 
 Credentials are obstore's own: environment variables (those of the storage Secret), the service account of a Pod
 (web identity, Pod identity, workload identity), the machine's. For S3 also a profile of the shared file, as the

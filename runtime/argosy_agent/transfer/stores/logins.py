@@ -1,4 +1,4 @@
-"""How a registry lets one in: Docker's credentials file, and the tokens of the distribution protocol."""
+"""Authentication at registries: Docker's credentials file, and the tokens of the distribution protocol."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Which source reads which scheme. Clients of one scheme are imported only where it is used."""
+"""The source of each scheme. Clients of a scheme are imported only where it is used."""
 
 from collections.abc import Callable
 from urllib.parse import urlsplit

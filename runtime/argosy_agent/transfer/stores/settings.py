@@ -1,4 +1,4 @@
-"""Where a source's credentials and endpoints come from: this process's environment, or one Secret alone."""
+"""Credentials and endpoints of a source: from this process's environment, or from one Secret alone."""
 
 import os
 import re

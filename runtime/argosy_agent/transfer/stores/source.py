@@ -1,4 +1,4 @@
-"""What every kind of storage can do: list its files, and give the bytes of one from anywhere on."""
+"""The interface of every kind of storage: list its files, and read one from any byte."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

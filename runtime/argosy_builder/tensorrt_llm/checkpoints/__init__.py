@@ -1,1 +1,1 @@
-"""What comes before an engine: the model's files looked at, texts to calibrate on, conversion and quantization."""
+"""Steps before an engine: inspecting the model's files, texts to calibrate on, conversion and quantization."""

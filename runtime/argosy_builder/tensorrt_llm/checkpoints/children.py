@@ -1,4 +1,4 @@
-"""What runs in child processes: TensorRT-LLM's own conversion and quantization, and modelopt's. Arguments are JSON.
+"""Functions of child processes: TensorRT-LLM's own conversion and quantization, and modelopt's. Arguments are JSON.
 
 modelopt changes its own tables while it works, so no process quantizes twice.
 """
@@ -77,12 +77,10 @@ def quantize_checkpoint(
     import modelopt.torch.quantization as mtq
     import torch
     from modelopt.torch.export import export_hf_checkpoint
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
     torch.manual_seed(calibration["seed"])
-    tokenizer = AutoTokenizer.from_pretrained(model, padding_side="left")
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
+    tokenizer = _tokenizer(model)
     loaded = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, device_map=calibration["device_map"])
     configuration = _configuration(mtq, qformat, cache, calibration["block_size"])
     batches = list(_batches(tokenizer, dataset, calibration["batch_size"], calibration["max_length"]))
@@ -97,6 +95,16 @@ def quantize_checkpoint(
     progress(90, "writing the checkpoint")
     export_hf_checkpoint(quantized, export_dir=output)
     tokenizer.save_pretrained(output)
+
+
+def _tokenizer(model: str) -> Any:
+    """Return a model's tokenizer, which can pad the texts of a batch."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model, padding_side="left")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
 
 
 def _configuration(mtq: Any, qformat: str, cache: str | None, block: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What answers for the accuracy gate: the checkpoint as it came, an engine, a checkpoint of the engine-less path."""
+"""Runners for the accuracy gate: the model's own checkpoint, an engine, a checkpoint of the engine-less path."""
 
 from .runners import opened
 

@@ -1,4 +1,4 @@
-"""What a request asks to be generated, read from its tensors. No torch here."""
+"""The generation that a request asks for, read from its tensors. Imports no torch."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""How large the key-value cache is.
+"""The size of the key-value cache.
 
 Pure arithmetic; unsized, the library would take most of the machine's memory.
 """

@@ -1,4 +1,4 @@
-"""Which handler answers a path: a tree of segments."""
+"""Routing of paths to handlers: a tree of segments."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,1 +1,1 @@
-"""What an ensemble means: its graph, whether its models fit, its streams, and ensembles within ensembles."""
+"""The meaning of an ensemble: its graph, whether its models fit, its streams, and ensembles within ensembles."""

@@ -1,1 +1,1 @@
-"""How a new revision of a model replaces the old one: loaded next to it, or after it."""
+"""The replacement of a model's old revision by a new one: loaded next to it, or after it."""

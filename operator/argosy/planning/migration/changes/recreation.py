@@ -1,5 +1,7 @@
-"""What `rollout.strategy` asks for. Recreate: a server unloads a model's old revision before it loads the new one, with
-a gap. Surge: never, whether or not there is memory for both.
+"""The strategies of `rollout.strategy`.
+
+Recreate: a server unloads a model's old revision before it loads the new one, with a gap. Surge: it never does, whether
+or not there is memory for both.
 
 Replicas change one after the other. An only replica changes on its server, and so does one that requests do not reach.
 """

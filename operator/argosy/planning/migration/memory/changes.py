@@ -1,4 +1,4 @@
-"""What of a server's planned models has to be loaded, and what of them is loaded now."""
+"""The changes of a server: planned models that have to be loaded, and the revisions of them that are loaded now."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What is loaded on a server: which GPUs it sits on, and how much it takes of them."""
+"""The occupancy of a server's GPUs by loaded models: which GPUs, and how many bytes of each."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

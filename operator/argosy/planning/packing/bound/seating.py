@@ -1,4 +1,4 @@
-"""What runs and stays exactly where it is, put into a layout at once: one by one each would copy all of the layout."""
+"""Seating of bound replicas: all of them enter a layout at once, because one by one each would copy the layout."""
 
 from dataclasses import dataclass, field
 

@@ -1,1 +1,1 @@
-"""Why something fits nowhere, with the numbers and the way out."""
+"""The reasons why a replica fits nowhere, with the numbers and the way out."""

@@ -1,4 +1,4 @@
-"""Why a replica fits nowhere: the first rule that stops it, the numbers, the nearest miss and the way out."""
+"""Fit errors of a replica: the first rule that stops it everywhere, the numbers, the nearest miss, the way out."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What one model needs, and why no empty node of a pool could take it: the first limit, the numbers, the way out."""
+"""Limits that keep a model from every empty node of a pool: the first one, the numbers, the way out."""
 
 from dataclasses import dataclass
 

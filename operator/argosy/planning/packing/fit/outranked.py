@@ -1,4 +1,4 @@
-"""Who has, by a higher priority, the place that a replica lacks."""
+"""Members that have, by a higher priority, the capacity that a replica lacks."""
 
 from collections import Counter
 from collections.abc import Iterator

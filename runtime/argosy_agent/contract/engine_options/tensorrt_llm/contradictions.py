@@ -1,4 +1,4 @@
-"""What contradicts what among TensorRT-LLM's options: much of it the tool itself would change without an error."""
+"""Contradictions between TensorRT-LLM's options, many of which the tool itself would change without an error."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,5 @@
-"""What models hand over, as Triton's binding takes it: text as str or bytes, integers as whatever has an index.
+"""Arguments of models' calls, converted as Triton's binding does: text from str or bytes, integers from anything with
+an index.
 
 What cannot be taken is a TypeError in the model's own call, which names the argument and the type.
 """

@@ -1,4 +1,4 @@
-"""Which model is running: how functions without arguments (`Logger.log_info`, `load_model`) find their
+"""The context of the running model, by which functions without arguments (`Logger.log_info`, `load_model`) find their
 server.
 
 The thread that runs a model's code enters its context; coroutines and `asyncio.to_thread` inherit it. A

@@ -1,4 +1,4 @@
-"""What the server does for a model: its log and the model repository."""
+"""Functions of the server for a model: its log and the model repository."""
 
 from collections.abc import Mapping
 from enum import IntEnum

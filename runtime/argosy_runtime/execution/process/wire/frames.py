@@ -1,4 +1,4 @@
-"""How the server and a model's process talk: one frame format in both directions, of numbers, texts and raw tensors.
+"""Frames between the server and a model's process: one format in both directions, of numbers, texts and raw tensors.
 
 A frame, in little endian: u64 length of all of it, u32 kind, u32 how many numbers, u64 subject (which run, which call),
 u64 length of the texts; the numbers, u64 each; the texts (ids, templates, bodies); the tensors, each at a multiple of

@@ -1,4 +1,4 @@
-"""How long a connection may wait for its client.
+"""Timeouts of a connection that waits for its client.
 
 One sweep checks all connections periodically, so that no request needs a timer.
 """
