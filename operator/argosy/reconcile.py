@@ -38,7 +38,7 @@ from argosy.planning.plan import FleetPlan, PoolPlan
 from argosy.planning.validation.accept import Accepted, accept
 from argosy.planning.validation.graph import Invalid
 from argosy.render.config.configrules import check_together
-from argosy.render.reload_keys import OF_ARGOSY, OF_TRITON, RenderedKeys
+from argosy.render.keys import OF_ARGOSY, OF_TRITON, RenderedKeys
 from argosy.render.repositories import RenderedServer, rendered_servers
 from argosy.render.sizes import document_sizes
 from argosy.round import DecidedRound

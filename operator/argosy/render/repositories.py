@@ -11,10 +11,9 @@ from argosy.planning.demand.members import Members
 from argosy.planning.migration.next_step import ServerStep
 from argosy.planning.migration.revisions import ModelRevision
 from argosy.planning.plan import ServerPlan
-from argosy.render.alike import Alike
-from argosy.render.config.configtext import config_text
 from argosy.render.config.ensemble_config import ensemble_config
-from argosy.render.config.model_config import Devices, local_devices, model_config
+from argosy.render.config.model_config import Devices, config_text, local_devices, model_config
+from argosy.render.keys import Alike
 from argosy_agent.contract import RenderedModel, RenderedRepository, in_load_order
 
 

@@ -15,9 +15,8 @@ from argosy.api.model.batching import Batching
 from argosy.planning.demand.footprint import DocumentSize, largest
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.model_files import EngineFiles, declared_sources
-from argosy.render.config.configtext import config_text
 from argosy.render.config.ensemble_config import ensemble_config
-from argosy.render.config.model_config import Devices, model_config
+from argosy.render.config.model_config import Devices, config_text, model_config
 from argosy_agent.contract import VersionSource
 from argosy_agent.contract.sizes import config_bytes, entry_bytes
 

@@ -1,5 +1,8 @@
-"""The status of a resource that is not valid, or whose deletion is pending: it says so, and claims only what still
-serves.
+"""The statuses of resources that are invalid or pending deletion, and of those that no server of their pool serves.
+
+An invalid one says so, and claims only what still serves. One that is not served claims no replicas, versions,
+placements or traffic: a pool that it came from may serve it until this one does. Built engines, estimates of scaling
+and cordons stay for later.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +12,6 @@ from argosy.api import Condition, ConditionType, Ensemble, Problem, Reason, Reso
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, Status
 from argosy.status.conditions import Finding
 from argosy.status.stalled import overruled, stalled
-from argosy.status.unserved import not_served, unserved
 
 STILL = "; what it said before is still served"
 EMPTY: Mapping[str, Status] = {
@@ -73,3 +75,40 @@ def _reason(resource: Resource, problem: Problem) -> Reason:
     if isinstance(resource, Ensemble) and problem.path.startswith(("spec.steps", "spec.inputs", "spec.outputs")):
         return Reason.INVALID_GRAPH
     return Reason.INVALID_SPEC
+
+
+_PARTS = (ConditionType.PLACED, ConditionType.LOADED, ConditionType.AVAILABLE)
+
+
+def unserved(status: Status) -> Status:
+    """Return the status without what a resource has while it is served."""
+    if isinstance(status, ServingPoolStatus):
+        return ServingPoolStatus(
+            observed_generation=status.observed_generation,
+            conditions=status.conditions,
+            selector=status.selector,
+            cordoned_gpus=status.cordoned_gpus,
+        )
+    if isinstance(status, EnsembleStatus):
+        return EnsembleStatus(
+            observed_generation=status.observed_generation,
+            conditions=status.conditions,
+            selector=status.selector,
+            scaling=status.scaling,
+        )
+    return InferenceModelStatus(
+        observed_generation=status.observed_generation,
+        conditions=status.conditions,
+        selector=status.selector,
+        footprint=status.footprint,
+        engines=tuple(engine.model_copy(update={"serving": False}) for engine in status.engines),
+        remaining_engines=status.remaining_engines,
+        scaling=status.scaling,
+    )
+
+
+def not_served(status: Status, reason: Reason, message: str) -> list[Finding]:
+    """Return the findings that go with it, of the parts that the kind of resource has."""
+    if isinstance(status, ServingPoolStatus):
+        return [Finding(ConditionType.PLACED, False, reason, f"it runs no server: {message}")]
+    return [Finding(part, False, reason, f"no server of its pool serves it: {message}") for part in _PARTS]

@@ -8,13 +8,14 @@ from argosy.api import Condition, ConditionType, InferenceModel, InferenceModelS
 from argosy.api.model.footprint import Footprint
 from argosy.api.status import FootprintStatus, PlacementStatus
 from argosy.planning.demand.footprint import footprint_of
+from argosy.planning.topology.deployment import Deployment
+from argosy.planning.topology.rules import advice
 from argosy.status.conditions import Finding, conditions
 from argosy.status.findings.availability import availability
 from argosy.status.findings.engines import engine_findings, engine_statuses, first_engines, with_engines
 from argosy.status.findings.loading import Loading
 from argosy.status.findings.placed import first_placements, placed_finding, placement_on, placement_status
 from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
-from argosy.status.findings.topology import topology_advice, unused_traffic
 from argosy.status.findings.unsupported import unused_model_settings
 from argosy.status.kstatus import verdict
 from argosy.status.progress import PoolProgress
@@ -100,3 +101,19 @@ def _footprint(model: InferenceModel, statuses: Sequence[PlacementStatus], shape
     need = footprint_of(model, has_gpus=any(status.gpus for status in statuses), shape=shape)
     memory = declared.gpu_memory if declared.gpu_memory is not None else need.memory or None
     return FootprintStatus(gpu_memory=memory, compute=declared.compute, gpus=need.gpus)
+
+
+def topology_advice(model: InferenceModel, progress: PoolProgress) -> str:
+    """Return each piece of advice under its rule's name; empty where there is none, or the shape is not known."""
+    shape = progress.members.shapes.get(model.name)
+    if shape is None:
+        return ""
+    findings = advice(Deployment.of(model, shape, progress.state.machine))
+    return "; ".join(f"{finding.rule}: {finding.message}" for finding in findings)
+
+
+def unused_traffic(model: InferenceModel, progress: PoolProgress) -> str:
+    """Return why `spec.traffic` changes nothing; empty where it does, or is not set."""
+    if model.spec.traffic is None or model.name in progress.members.shapes:
+        return ""
+    return "spec.traffic: nothing tells the model's shape, which a config.json on this machine or a built engine would"

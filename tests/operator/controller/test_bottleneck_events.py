@@ -1,7 +1,7 @@
 """What people are told of what holds requests up: that it begins, that it changes, that it is over. Pure."""
 
 from argosy.api.status import BottleneckStatus, EnsembleStatus, ServingPoolStatus
-from argosy.controller.events.bottleneck_events import bottleneck_events
+from argosy.controller.events.announcements import bottleneck_events
 
 
 def status(kind: str = "", stage: str = "embedder", evidence: str = "requests wait 80 %") -> EnsembleStatus:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from argosy.api.status import EngineStatus, InferenceModelStatus, ServingPoolStatus
-from argosy.controller.events.build_events import build_events
+from argosy.controller.events.announcements import build_events
 
 
 def status(**engine: Any) -> InferenceModelStatus:

@@ -1,7 +1,7 @@
 """What people are told of cordoned GPUs."""
 
 from argosy.api.status import CordonedGpu, EnsembleStatus, ServingPoolStatus
-from argosy.controller.events.cordon_events import cordon_events
+from argosy.controller.events.announcements import cordon_events
 
 
 def status(*gpus: int) -> ServingPoolStatus:

@@ -31,7 +31,7 @@ from argosy.controller.rounds.report_expiry import EXPIRY
 from argosy.planning.facts import CurrentServer, Node, Refusal, ServerReport
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 from argosy.planning.plan import Placement, ServerPlan
-from argosy.render.reload_keys import RenderedKeys
+from argosy.render.keys import RenderedKeys
 from argosy.render.workloads import DRAIN_ANNOTATION as DRAIN
 from argosy.render.workloads import HARDWARE_ANNOTATION, Cluster, Images, KubernetesObject, parse_drain
 from argosy.round import DecidedRound

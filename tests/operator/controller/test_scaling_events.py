@@ -3,7 +3,7 @@
 import pytest
 
 from argosy.api.status import InferenceModelStatus, ScalingChange, ScalingStatus
-from argosy.controller.events.scaling_events import scaling_events
+from argosy.controller.events.announcements import scaling_events
 
 
 def change(time: str, before: tuple[int, int], after: tuple[int, int]) -> ScalingChange:

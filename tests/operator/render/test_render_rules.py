@@ -16,10 +16,9 @@ from argosy.api.values.versions import VersionPolicy, retained
 from argosy.planning.demand.model_files import declared_sources
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.config.configrules import check_rendered
-from argosy.render.config.configtext import config_text
 from argosy.render.config.engine_config import POD_REPOSITORY
 from argosy.render.config.ensemble_config import ensemble_config
-from argosy.render.config.model_config import Devices, local_devices, model_config, overlay
+from argosy.render.config.model_config import Devices, config_text, local_devices, model_config, overlay
 from argosy.render.workloads.pods.volumes import REPOSITORY
 from argosy_agent.contract import RenderedModel, VersionSource, in_load_order
 from argosy_runtime.modelconfig import check_structure, normalize

@@ -15,10 +15,14 @@ from argosy.api.values.times import timestamp
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ApiError, NotFoundError
 from argosy.cluster.client.kinds import EVENT
-from argosy.controller.events.bottleneck_events import bottleneck_events
-from argosy.controller.events.build_events import NORMAL, WARNING, build_events
-from argosy.controller.events.cordon_events import cordon_events
-from argosy.controller.events.scaling_events import scaling_events
+from argosy.controller.events.announcements import (
+    NORMAL,
+    WARNING,
+    bottleneck_events,
+    build_events,
+    cordon_events,
+    scaling_events,
+)
 from argosy_common.shortening import shortened
 
 log = logging.getLogger(__name__)

@@ -14,9 +14,9 @@ from argosy.api.inferencemodel import InferenceModel
 from argosy.api.problems import Problem
 from argosy.planning.validation.graph import NONE_INVALID, Invalid
 from argosy.planning.validation.references import check_set
-from argosy.render.alike import Alike
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, model_config
+from argosy.render.keys import Alike
 from argosy_runtime.modelconfig import ConfigError, Violation, check, check_steps, check_structure, normalize
 
 _FIELDS = {

@@ -1,6 +1,6 @@
-"""What a model's config says where an engine serves in place of its files: what its file is called, and where it is.
+"""The part of a model's configuration about its engine: the name and folder of its file, and its server's parameters.
 
-`spec.config` names the files that the model comes as; of these nothing is left in an engine's folder.
+`spec.config` names the files that the model comes as; none of these is left in an engine's folder.
 """
 
 from collections.abc import Collection, Mapping
@@ -8,8 +8,9 @@ from typing import Any
 
 from tritonclient.grpc import model_config_pb2 as pb
 
-from argosy.api.engine.engine import Builder
+from argosy.api.engine.engine import Builder, Engine
 from argosy.api.inferencemodel import InferenceModel
+from argosy_agent.contract.engine_options.tensorrt_llm import SERVING
 
 ENGINE_FILES = {Builder.TENSORRT: "model.plan", Builder.AOTINDUCTOR: "model.pt2"}
 """What a builder calls the file that it makes, where it is not the name that the model's own file has."""
@@ -60,3 +61,26 @@ def _serve_plan(config: pb.ModelConfig, options: Mapping[str, Any]) -> None:
 def _parameter(config: pb.ModelConfig, name: str, value: str) -> None:
     if name not in config.parameters:
         config.parameters[name].string_value = value
+
+
+TOKENIZER = "tokenizer"
+
+
+def engine_parameters(engine: Engine, name: str, versions: Collection[int]) -> Mapping[str, str]:
+    """Return the `parameters` of `config.pbtxt` for a model called `name`, as texts; none of what
+    other backends serve.
+    """
+    if engine.builder is not Builder.TENSORRT_LLM or not versions:
+        return {}
+    parameters = {option: _text(value) for option, value in sorted(engine.options.items()) if option in SERVING}
+    width = engine.options.get("max_beam_width")
+    return {
+        "tokenizer_dir": f"{POD_REPOSITORY}/{name}/{max(versions)}/{TOKENIZER}",
+        **({} if width is None else {"max_beam_width": _text(width)}),
+        **parameters,
+    }
+
+
+def _text(value: Any) -> str:
+    """Return a value as the backend reads it: flags in lower case."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

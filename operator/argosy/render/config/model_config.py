@@ -3,14 +3,14 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from google.protobuf import json_format
+from google.protobuf import json_format, text_format
 from tritonclient.grpc import model_config_pb2 as pb
+from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.batching import Batching, QueuePolicy
 from argosy.planning.plan import Placement, ServerPlan
-from argosy.render.config.engine_config import name_engine
-from argosy.render.config.engine_parameters import engine_parameters
+from argosy.render.config.engine_config import engine_parameters, name_engine
 from argosy.render.config.instance_groups import add_instance_groups
 from argosy.render.config.sequence import sequence_batching
 from argosy.render.config.tensors import tensor_input, tensor_output
@@ -93,3 +93,12 @@ def _queue_policy(policy: QueuePolicy) -> pb.ModelQueuePolicy:
         allow_timeout_override=policy.allow_timeout_override,
         max_queue_size=policy.max_queue_size,
     )
+
+
+def config_text(config: ModelConfig) -> str:
+    """Return `config` as the text of a config.pbtxt.
+
+    The same message always gives the same bytes: maps are in key order.
+    """
+    text: str = text_format.MessageToString(config, use_index_order=True, use_short_repeated_primitives=True)
+    return text

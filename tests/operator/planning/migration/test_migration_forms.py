@@ -9,7 +9,7 @@ from tests.operator.planning.migration.pool_states import KEYS, on, server
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.planning.migration.revisions import ModelRevision, ReloadKeys, RevisionKeys
-from argosy.render.reload_keys import OF_TRITON, RenderedKeys
+from argosy.render.keys import OF_TRITON, RenderedKeys
 from argosy_agent.contract import VersionSource
 
 ONE, TWO = VersionSource("s3://b/m/1"), VersionSource("s3://b/m/2")

@@ -14,7 +14,7 @@ from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.state import Migration, PoolState
 from argosy.planning.migration.versions import target_revisions
 from argosy.planning.plan import Placement, PoolPlan, ServerPlan
-from argosy.render.reload_keys import RenderedKeys
+from argosy.render.keys import RenderedKeys
 from argosy.render.repositories import RenderedServer, rendered_servers
 from argosy.render.workloads import Cluster, Images, KubernetesObject, pool_objects
 

@@ -1,9 +1,13 @@
-"""What the decision needs to know of rendered models: never their text, only whether it is another."""
+"""Keys of rendered models and ensembles: those that tell revisions apart, and those of caches.
+
+The decision never sees a rendered text, only whether it is another one.
+"""
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Generic, TypeVar
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
@@ -11,10 +15,29 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.planning.migration.revisions import RevisionKeys
 from argosy.planning.plan import Placement, ServerPlan
-from argosy.render.alike import Alike
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, local_devices, model_config
 from argosy_runtime.modelconfig.inplace import CHANGEABLE
+
+Member = TypeVar("Member", InferenceModel, Ensemble)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alike(Generic[Member]):
+    """Two are the same that have the same name and one spec, which is frozen: an unchanged resource keeps its own."""
+
+    resource: Member
+
+    def __hash__(self) -> int:
+        return hash((self.resource.name, id(self.resource.spec)))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Alike)
+            and self.resource.spec is other.resource.spec
+            and self.resource.name == other.resource.name
+        )
+
 
 OF_ARGOSY = frozenset(CHANGEABLE) - {"max_batch_size"}
 """What the bundled server changes in place. A batch limit it only lowers so, and which one it loaded with is not known
