@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, responses, value
+from tests.waiting import until
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, RequestTemplate, Tensor
@@ -49,22 +50,26 @@ async def test_instances_work_side_by_side(repository, serve):
     assert len(set(await asyncio.gather(*(value(plane, "m") for _ in range(3))))) == 3
 
 
-async def test_preserve_ordering_holds_the_quick_behind_the_slow(repository, serve):
+async def test_preserve_ordering_holds_the_quick_behind_the_slow(repository, serve, gate):
     config = CONFIG.replace("dynamic_batching { }", "dynamic_batching { preserve_ordering: true }")
     config += "instance_group [ { kind: KIND_CPU count: 2 } ]"
-    repository.add("m", execute="time.sleep(float(x[0, 0]))", config=config)
+    repository.add("m", execute=f"if x[0, 0]: {gate.code}", config=config)
     plane = await serve()
     await plane.load("m", None, {})
     finished: list[float] = []
 
-    async def one(seconds: float) -> None:
-        await value(plane, "m", seconds)
-        finished.append(seconds)
+    async def one(number: float) -> None:
+        await value(plane, "m", number)
+        finished.append(number)
 
-    slow = asyncio.create_task(one(0.5))
-    await asyncio.sleep(0.05)
-    await asyncio.gather(slow, one(0.0))
-    assert finished == [0.5, 0.0]
+    slow = asyncio.create_task(one(1.0))
+    await gate.reached()
+    quick = asyncio.create_task(one(0.0))
+    await until(lambda: plane.statistics("m", "").model_stats[0].execution_count)
+    assert finished == []
+    gate.open()
+    await asyncio.gather(slow, quick)
+    assert finished == [1.0, 0.0]
 
 
 STREAMER = """
