@@ -1,4 +1,4 @@
-"""The architecture names what is there: every module, and every stop of a resource and of a request on their way."""
+"""The pages about the code name modules that exist, as do the stops of a resource and of a request on their way."""
 
 import ast
 import re
@@ -8,17 +8,18 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
+PAGES = ["architecture.md", "explanation/control-plane.md", "explanation/data-plane.md", "glossary.md", "gpu.md"]
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 REQUEST = "### One request on its way"
 RESOURCE_STOPS, REQUEST_STOPS = (
     re.findall(r"^\| (\d+) \| `([\w/.]+\.py)` `([\w.]+)` \|", part, re.MULTILINE) for part in TEXT.split(REQUEST)
 )
-ROOTS = (ROOT, ROOT / "operator" / "argosy", ROOT / "runtime" / "argosy_runtime", ROOT / "runtime" / "argosy_agent")
+FOLDERS = (".", "operator/argosy", "runtime", *(f"runtime/argosy_{part}" for part in ("runtime", "agent", "builder")))
 
 
-def found(module: str) -> Path | None:
+def file_of(module: str) -> Path | None:
     """Return the file of a module as the text gives it: from the repository's root, or from a package's."""
-    return next((root / module for root in ROOTS if (root / module).is_file()), None)
+    return next((ROOT / folder / module for folder in FOLDERS if (ROOT / folder / module).is_file()), None)
 
 
 @pytest.mark.parametrize(("stops", "most"), [(RESOURCE_STOPS, 20), (REQUEST_STOPS, 18)], ids=["resource", "request"])
@@ -29,22 +30,29 @@ def test_a_walk_has_few_stops(stops: list[tuple[str, str, str]], most: int) -> N
 
 @pytest.mark.parametrize(("module", "name"), [stop[1:] for stop in RESOURCE_STOPS + REQUEST_STOPS])
 def test_every_stop_is_there(module: str, name: str) -> None:
-    file = found(module)
+    file = file_of(module)
     assert file is not None, module
     scope: list[ast.stmt] = ast.parse(file.read_text()).body
     for part in name.split("."):
         defined = {
-            each.name: each for each in scope if isinstance(each, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            node.name: node for node in scope if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         }
         assert part in defined, f"{module} has no {name}"
         scope = defined[part].body
 
 
-def test_every_module_is_there() -> None:
-    control_plane, _, _ = TEXT.partition("## The data plane")
-    modules = {each for each in re.findall(r"`([\w/]+/[\w]+\.py)`", control_plane) if not each.startswith("tests/")}
+@pytest.mark.parametrize("page", PAGES)
+def test_every_module_is_there(page: str) -> None:
+    modules = set(re.findall(r"`([\w/]+/[\w]+\.py)`", (ROOT / "docs" / page).read_text()))
     assert modules
-    assert {each for each in modules if found(each) is None} == set()
+    assert {module for module in modules if file_of(module) is None} == set()
+
+
+@pytest.mark.parametrize(("heading", "folder"), [("operator", "operator/argosy"), ("server", "runtime/argosy_runtime")])
+def test_every_package_has_a_row(heading: str, folder: str) -> None:
+    _, _, section = TEXT.partition(f"## The {heading}\n")
+    named = set(re.findall(r"`(\w+)/", section.partition("\n### ")[0]))
+    assert {package.parent.name for package in (ROOT / folder).glob("*/__init__.py")} <= named
 
 
 def test_the_glossary_has_every_term_once() -> None:

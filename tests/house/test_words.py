@@ -19,8 +19,6 @@ PENDING = (
     "benchmarks/soak",
     "benchmarks/stages",
     "benchmarks/triton",
-    "docs/architecture.md",
-    "docs/glossary.md",
     "e2e/asking",
     "e2e/cluster",
     "e2e/conftest.py",
