@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from argosy.autoscaling.decide import decide
-from argosy.autoscaling.decision import Allocation, Headroom
+from argosy.autoscaling.decision import Allocation, SpareCapacity
 from argosy.autoscaling.memory import MemberMemory
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.policy import Bounds, Policy, Targets
@@ -40,7 +40,7 @@ def seconds_taken(models: int) -> Taken:
         seen = [_signals(float(each), 5.0 * round_) for each in measured]
         now, begun = date(5.0 * round_), time.process_time()
         decided = [
-            decide(policy, allocation, signals, Headroom(), memory, now)
+            decide(policy, allocation, signals, SpareCapacity(), memory, now)
             for (allocation, memory), signals in zip(known, seen, strict=True)
         ]
         taken.append(time.process_time() - begun)

@@ -52,8 +52,9 @@ class Outcome:
 
     `facts` are what the plan was made from. `valid` is each resource with the spec that is acted upon, by identity.
     `builds` are those that each pool's models request. By identity: `allocations` are what each model and ensemble that
-    scales was to have, `grants` what the plan gave each, and the headroom that it leaves. `wake` is when to reconcile
-    again though nothing changes. `cordons` are those of each pool, with the device errors that count towards more.
+    scales was to have, `grants` what the plan gave each, and the spare capacity that is left. `wake` is when to
+    reconcile again though nothing changes. `cordons` are those of each pool, with the device errors that count towards
+    more.
     """
 
     plan: FleetPlan
@@ -130,7 +131,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
 
 
 def conclude(decided: DecidedRound) -> Outcome:
-    """Return all that follows from what a round decided: statuses, models' configurations, and the headroom left."""
+    """Return all that follows from a round's decision: statuses, models' configurations, and the spare capacity."""
     snapshot, migrations = decided.snapshot, decided.migrations
     wakes = (next_change(snapshot.nodes, decided.now), *(migration.wake for migration in migrations.values()))
     return Outcome(

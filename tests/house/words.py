@@ -43,7 +43,7 @@ IN_NAMES = {
     "quiet": "idle",
     "recalled": "restored",
     "remembered": "restored, recorded",
-    "room": "headroom, free memory",
+    "room": "spare capacity, free memory, a slot",
     "said": "reported, message",
     "scene": "inputs",
     "situation": "inputs",

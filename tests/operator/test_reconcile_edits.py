@@ -67,7 +67,7 @@ def test_a_version_that_does_not_fit_waits_and_says_so() -> None:
     assert {tuple(server.loaded["m"].versions) for server in cluster.servers.values()} == {(2,)}
 
 
-def test_headroom_is_for_the_new_version() -> None:
+def test_headroom_counts_for_the_new_version() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m", memory=40)])
     always_routed(cluster, [pool(), model("m", version=2, memory=40)], {"m"}, rounds=30)

@@ -94,10 +94,10 @@ def test_instances_and_the_window_are_filled_in_where_the_spec_is_free() -> None
     assert "max_queue_delay_microseconds: 500" in config
 
 
-def test_the_headroom_for_instances_is_that_of_the_gpu() -> None:
+def test_spare_instances_are_those_of_the_gpu() -> None:
     small = {"footprint": {"gpuMemory": "10Gi"}, "scaling": {}}
     outcome = reconcile(snapshot(model("m", **small), nodes=gpus(1), m=decision(1, instances=2)), NOON)
-    assert outcome.grants["InferenceModel default/m"].headroom.instances == 4  # 64 GiB, of which it has 20
+    assert outcome.grants["InferenceModel default/m"].spare.instances == 4  # 64 GiB, of which it has 20
 
 
 def test_without_a_decision_it_goes_on_with_what_its_status_tells() -> None:
@@ -131,8 +131,8 @@ def test_what_was_requested_and_is_not_there_is_no_fault() -> None:
     outcome = reconcile(snapshot(model("m", maxReplicas=4), nodes=gpus(2), m=decision(3)), NOON)
     grant = outcome.grants["InferenceModel default/m"]
     assert (grant.requested, grant.placed) == (3, 2)
-    assert grant.headroom.replicas == 0
-    assert "free" in grant.headroom.missing
+    assert grant.spare.replicas == 0
+    assert "free" in grant.spare.missing
     assert reason(outcome, "m", ConditionType.PLACED) == ("True", "Placed")
 
 
@@ -141,9 +141,9 @@ def test_a_model_limited_by_capacity_grows_as_soon_as_there_is_some() -> None:
     before = snapshot(model("m", maxReplicas=4), nodes=gpus(2), m=short)
     outcome = reconcile(before, NOON)
     assert reason(outcome, "m") == ("False", "LimitedByCapacity")
-    assert outcome.grants["InferenceModel default/m"].headroom.replicas == 0
+    assert outcome.grants["InferenceModel default/m"].spare.replicas == 0
     roomier = reconcile(replace(before, nodes=gpus(3)), NOON)
-    assert roomier.grants["InferenceModel default/m"].headroom.replicas is None
+    assert roomier.grants["InferenceModel default/m"].spare.replicas is None
     assert placed(roomier, "m") == 2  # to take it is another decision
 
 
@@ -151,18 +151,18 @@ def test_how_many_replicas_fit_is_recorded_before_they_are_requested() -> None:
     short = decision(2, Reason.LIMITED_BY_CAPACITY, desired=9)
     before = snapshot(model("m", maxReplicas=7), nodes=gpus(2), m=short)
     name = "InferenceModel default/m"
-    assert reconcile(before, NOON).grants[name].headroom.replicas == 0
+    assert reconcile(before, NOON).grants[name].spare.replicas == 0
     roomier = reconcile(replace(before, nodes=gpus(5)), NOON).grants[name]
-    assert (roomier.placed, roomier.headroom.replicas) == (2, 3)
-    assert "of 5 in the pool" in roomier.headroom.missing
-    assert reconcile(replace(before, nodes=gpus(7)), NOON).grants[name].headroom.replicas is None  # maxReplicas fits
+    assert (roomier.placed, roomier.spare.replicas) == (2, 3)
+    assert "of 5 in the pool" in roomier.spare.missing
+    assert reconcile(replace(before, nodes=gpus(7)), NOON).grants[name].spare.replicas is None  # maxReplicas fits
 
 
 def test_what_two_want_is_not_promised_to_both() -> None:
     short = decision(1, Reason.LIMITED_BY_CAPACITY, desired=4)
     first, second = model("one", maxReplicas=4), model("other", maxReplicas=4, priority=1)
     outcome = reconcile(snapshot(first, second, nodes=gpus(5), one=short, other=short), NOON)
-    rooms = [outcome.grants[f"InferenceModel default/{name}"].headroom.replicas for name in ("one", "other")]
+    rooms = [outcome.grants[f"InferenceModel default/{name}"].spare.replicas for name in ("one", "other")]
     assert rooms == [0, None]  # of the three that are free the other, which comes first, takes all that it wants
 
 
@@ -176,13 +176,13 @@ def test_the_last_gpu_goes_to_the_higher_priority() -> None:
         replace(after, decisions=after.decisions | {"InferenceModel default/high": decision(2)}), NOON
     )
     assert (placed(contested, "low"), placed(contested, "high")) == (1, 2)
-    missing = contested.grants["InferenceModel default/low"].headroom.missing
+    missing = contested.grants["InferenceModel default/low"].spare.missing
     assert "it gives way to high, whose priority is 10 and not 0: low needs 1 GPU" in missing
     granted = {"low": decision(1, Reason.LIMITED_BY_CAPACITY, desired=2), "high": decision(2)}
     later = replace(
         contested.after(after), decisions={f"InferenceModel default/{name}": item for name, item in granted.items()}
     )
-    assert reconcile(later, NOON).grants["InferenceModel default/low"].headroom.missing == missing
+    assert reconcile(later, NOON).grants["InferenceModel default/low"].spare.missing == missing
 
 
 def test_what_gave_way_to_an_equal_hears_what_it_lacks() -> None:
@@ -191,7 +191,7 @@ def test_what_gave_way_to_an_equal_hears_what_it_lacks() -> None:
         snapshot(rich, nodes=gpus(2), rich=decision(2))
     )
     contested = reconcile(replace(after, resources=(*after.resources, new)), NOON)
-    missing = contested.grants["InferenceModel default/rich"].headroom.missing
+    missing = contested.grants["InferenceModel default/rich"].spare.missing
     assert "rich needs 1 GPU" in missing
     assert "of 2 in the pool" in missing
 

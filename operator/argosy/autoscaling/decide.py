@@ -14,7 +14,7 @@ from types import MappingProxyType
 from msgspec import Struct, structs
 
 from argosy.api.conditions import Reason
-from argosy.autoscaling.decision import NO_EJECTION, Allocation, Change, Decision, Headroom
+from argosy.autoscaling.decision import NO_EJECTION, Allocation, Change, Decision, SpareCapacity
 from argosy.autoscaling.ejection import ejection_of
 from argosy.autoscaling.estimate import estimated, unusable
 from argosy.autoscaling.explain import joined, sentence, service_times, withheld
@@ -45,7 +45,7 @@ def decide(
     policy: Policy,
     allocation: Allocation,
     signals: Signals | None,
-    headroom: Headroom,
+    spare: SpareCapacity,
     memory: MemberMemory,
     now: datetime,
     *,
@@ -68,15 +68,15 @@ def decide(
         }
         parts = {name: part.recommending({}, now) for name, part in _shared(policy, parts).items()}
     else:
-        part = part_of(policy, allocation, usable, unusable(signals, now), headroom, own, queued, now)
+        part = part_of(policy, allocation, usable, unusable(signals, now), spare, own, queued, now)
         parts = {"": part.recommending(queries, now)}
         own, present = parts[""].memory, parts[""].present
     recommendations = {name: part.recommended for name, part in parts.items() if part.recommended is not None}
     if stages and usable is not None:
-        own_part = part_of(policy, allocation, usable, "", headroom, own, queued, now).recommending(queries, now)
+        own_part = part_of(policy, allocation, usable, "", spare, own, queued, now).recommending(queries, now)
         if own_part.recommended is not None:
             recommendations[""] = own_part.recommended
-    member = _Member(policy, allocation, present, headroom, parts, recommendations, queued, now)
+    member = _Member(policy, allocation, present, spare, parts, recommendations, queued, now)
     return member.decided(own, usable, unusable(signals, now))
 
 
@@ -89,7 +89,7 @@ def _stage_part(policy: Policy, stage: Stage, memory: Memory, ensemble: Allocati
     mine = Policy(bounds, stage.policy.targets, policy.pace, policy.startup_s, stage.policy.served)
     before = structs.replace(stage.allocation, replicas=ensemble.replicas)
     memory, usable = estimated(mine, stage.signals, memory, now, queued)
-    return part_of(mine, before, usable, unusable(stage.signals, now), stage.headroom, memory, queued, now)
+    return part_of(mine, before, usable, unusable(stage.signals, now), stage.spare, memory, queued, now)
 
 
 def _shared(policy: Policy, parts: Mapping[str, Part]) -> dict[str, Part]:
@@ -116,7 +116,7 @@ class _Member(Struct, frozen=True):
     policy: Policy
     before: Allocation
     present: Allocation
-    headroom: Headroom
+    spare: SpareCapacity
     parts: Mapping[str, Part]
     recommendations: Mapping[str, Recommended]
     queued: int
@@ -136,7 +136,7 @@ class _Member(Struct, frozen=True):
         elif most is None:
             stabilized_to, because = self._undecided(error)
         else:
-            stabilized_to = stabilized(self.policy, self.present.replicas, self.headroom, own, most, self.now)
+            stabilized_to = stabilized(self.policy, self.present.replicas, self.spare, own, most, self.now)
             because = f"{limiting}: {most.need.because}" if limiting else most.need.because
         down = most is not None and self._may_shrink(own, signals, stabilized_to, most)
         if list(self.parts) == [""]:

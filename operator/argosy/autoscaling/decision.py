@@ -32,10 +32,10 @@ class Allocation(Struct, frozen=True):
         )
 
 
-class Headroom(Struct, frozen=True):
-    """What there is to be had beyond what it has: `instances` on each device where it sits, `replicas` on servers that
-    run or on others. None: not known, which is no limit. `missing`: what the replica after those lacks, in words with
-    numbers.
+class SpareCapacity(Struct, frozen=True):
+    """Capacity that a member can get in addition to what it has: `instances` on each of its devices, `replicas` on
+    servers that run or on new ones. None: unknown, which is no limit. `missing`: what one replica more than that lacks,
+    in words with numbers.
     """
 
     instances: int | None = None

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from argosy.autoscaling.capacity.engine import Engine
 from argosy.autoscaling.capacity.options import Limits, Option, options, strictest
-from argosy.autoscaling.decision import Allocation, Headroom
+from argosy.autoscaling.decision import Allocation, SpareCapacity
 from argosy.autoscaling.estimate import overdue
 from argosy.autoscaling.memory import Memory
 from argosy.autoscaling.metrics.histograms import SHARES
@@ -76,7 +76,7 @@ def engine_of(memory: Memory) -> Engine | None:
     return engine.engine(memory.estimates.service) if engine is not None else None
 
 
-def options_of(policy: Policy, allocation: Allocation, headroom: Headroom, memory: Memory) -> tuple[Option, ...]:
+def options_of(policy: Policy, allocation: Allocation, spare: SpareCapacity, memory: Memory) -> tuple[Option, ...]:
     """Return settings with the rows a second that each holds, the cheapest first; none before service is known."""
     service, engine = memory.estimates.service, engine_of(memory)
     if service is None:
@@ -88,7 +88,7 @@ def options_of(policy: Policy, allocation: Allocation, headroom: Headroom, memor
         if memory.holds is not None and abs(rate - memory.holds) <= SAME * memory.holds:
             rate = memory.holds
         return (Option(allocation.instances, allocation.window_s, rate),)
-    most, batch = most_instances(policy, allocation, headroom, memory), largest_batch(policy, allocation)
+    most, batch = most_instances(policy, allocation, spare, memory), largest_batch(policy, allocation)
     measured = min(most, max(policy.bounds.min_instances, memory.estimates.experience.busiest))
     limits_of = Limits.of(policy.targets, service)
     within_limits = options(service, limits_of, policy.bounds, measured, batch)
@@ -103,13 +103,13 @@ def largest_batch(policy: Policy, allocation: Allocation) -> int:
     return max(1, min(allocation.max_batch or most, most))
 
 
-def most_instances(policy: Policy, allocation: Allocation, headroom: Headroom, memory: Memory) -> int:
+def most_instances(policy: Policy, allocation: Allocation, spare: SpareCapacity, memory: Memory) -> int:
     """Return the most instances of one device that the spec, the memory and the room leave."""
     most = policy.bounds.max_instances
     if memory.most_instances is not None:
         most = min(most, memory.most_instances)
-    if headroom.instances is not None:
-        most = min(most, allocation.instances + headroom.instances)
+    if spare.instances is not None:
+        most = min(most, allocation.instances + spare.instances)
     return max(policy.bounds.min_instances, most)
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct, structs
 
 from argosy.api.conditions import Reason
-from argosy.autoscaling.decision import Headroom
+from argosy.autoscaling.decision import SpareCapacity
 from argosy.autoscaling.explain import bound
 from argosy.autoscaling.memory import Memory, Recommendation
 from argosy.autoscaling.policy import Policy
@@ -44,11 +44,11 @@ def recorded(policy: Policy, memory: Memory, down: float, rate: float, now: date
 
 
 def stabilized(
-    policy: Policy, replicas: int, headroom: Headroom, memory: Memory, recommended: Recommended, now: datetime
+    policy: Policy, replicas: int, spare: SpareCapacity, memory: Memory, recommended: Recommended, now: datetime
 ) -> Stabilized:
     """Return what becomes of `replicas`. `memory` has what is recommended now, too."""
     if recommended.up > replicas:
-        return _up(policy, replicas, headroom, memory, recommended.up, now)
+        return _up(policy, replicas, spare, memory, recommended.up, now)
     window = ceiling(max(past.replicas for past in memory.recommendations))
     result = _down(policy, replicas, memory, recommended.up, min(replicas, max(recommended.up, window)), now)
     if result.why or window <= recommended.up or recommended.up == replicas:
@@ -57,16 +57,16 @@ def stabilized(
     return structs.replace(result, why=because)
 
 
-def _up(policy: Policy, now_are: int, headroom: Headroom, memory: Memory, desired: int, now: datetime) -> Stabilized:
+def _up(policy: Policy, now_are: int, spare: SpareCapacity, memory: Memory, desired: int, now: datetime) -> Stabilized:
     bounds, pace = policy.bounds, policy.pace
     replicas, result = desired, Stabilized(desired, desired)
     if replicas > bounds.max_replicas:
         replicas = bounds.max_replicas
         result = Stabilized(replicas, desired, Reason.AT_MAXIMUM, bounds.max_by, bound(bounds.max_by, replicas))
-    if headroom.replicas is not None and replicas > now_are + headroom.replicas:
-        why = _little_headroom(headroom.replicas, replicas - now_are)
-        missing = headroom.missing.removesuffix(".")
-        replicas, why = now_are + headroom.replicas, f"{why}; {missing}" if missing else why
+    if spare.replicas is not None and replicas > now_are + spare.replicas:
+        why = _little_spare_capacity(spare.replicas, replicas - now_are)
+        missing = spare.missing.removesuffix(".")
+        replicas, why = now_are + spare.replicas, f"{why}; {missing}" if missing else why
         result = Stabilized(replicas, desired, Reason.LIMITED_BY_CAPACITY, missing or why, why)
     if replicas <= now_are:
         return structs.replace(result, replicas=replicas)
@@ -81,7 +81,7 @@ def _up(policy: Policy, now_are: int, headroom: Headroom, memory: Memory, desire
     return structs.replace(result, replicas=replicas)
 
 
-def _little_headroom(more: int, needed: int) -> str:
+def _little_spare_capacity(more: int, needed: int) -> str:
     verb = "is" if needed == 1 else "are"
     return f"room for {more} more, {needed} {verb} wanted" if more else f"no room for {needed} more"
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct, structs
 
 from argosy.autoscaling.capacity.options import Option
-from argosy.autoscaling.decision import Allocation, Headroom
+from argosy.autoscaling.decision import Allocation, SpareCapacity
 from argosy.autoscaling.load import Load, load_of, most_instances, options_of
 from argosy.autoscaling.memory import Memory
 from argosy.autoscaling.metrics.signals import Signals
@@ -14,18 +14,18 @@ from argosy.autoscaling.out_of_memory import Lowered, lowered
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.recommend import Recommended, recommended, unserved
 
-ANYWHERE = Headroom()
+ANYWHERE = SpareCapacity()
 
 
 class Stage(Struct, frozen=True):
     """One model of an ensemble. Of its policy the instances, the window and the targets other than latency count; its
-    allocation's replicas are the ensemble's. `headroom`: its own instances.
+    allocation's replicas are the ensemble's. `spare`: its own instances.
     """
 
     policy: Policy
     allocation: Allocation
     signals: Signals | None
-    headroom: Headroom = ANYWHERE
+    spare: SpareCapacity = ANYWHERE
 
 
 class Part(Struct, frozen=True):
@@ -37,7 +37,7 @@ class Part(Struct, frozen=True):
     before: Allocation
     signals: Signals | None
     error: str
-    headroom: Headroom
+    spare: SpareCapacity
     lowered: Lowered
     load: Load
     options: tuple[Option, ...] = ()
@@ -65,7 +65,7 @@ class Part(Struct, frozen=True):
 
     def recommending(self, queries: Mapping[str, float], now: datetime) -> "Part":
         """Return the part with what it asks for."""
-        options = options_of(self.policy, self.present, self.headroom, self.memory)
+        options = options_of(self.policy, self.present, self.spare, self.memory)
         if self.signals is None:
             recommendation = unserved(self.present, self.memory, self.load, options)
             return structs.replace(self, options=options, recommended=recommendation)
@@ -124,7 +124,7 @@ class Part(Struct, frozen=True):
         best, measured = self.options[-1], memory.estimates.experience.busiest
         if memory.estimates.engine is not None or best.instances < measured or self.present.instances > measured:
             return None
-        if measured + 1 > most_instances(self.policy, self.present, self.headroom, memory):
+        if measured + 1 > most_instances(self.policy, self.present, self.spare, memory):
             return None
         return Option(measured + 1, best.window_s, best.rate)
 
@@ -134,7 +134,7 @@ def part_of(
     allocation: Allocation,
     signals: Signals | None,
     error: str,
-    headroom: Headroom,
+    spare: SpareCapacity,
     memory: Memory,
     queued: int,
     now: datetime,
@@ -143,7 +143,7 @@ def part_of(
     present = allocation.within(policy.bounds)
     less = lowered(policy, present, signals, memory, now) if signals is not None else Lowered(present, memory)
     load = load_of(policy, signals, less.memory, queued)
-    return Part(policy, allocation, signals, error, headroom, less, load)
+    return Part(policy, allocation, signals, error, spare, less, load)
 
 
 def _first(options: tuple[Option, ...], rate: float) -> int:

@@ -11,7 +11,7 @@ from itertools import count
 import numpy as np
 from msgspec import structs
 
-from argosy.autoscaling.decision import Allocation, Ejection, Headroom
+from argosy.autoscaling.decision import Allocation, Ejection, SpareCapacity
 from argosy.simulation.autoscalers.autoscaler import Autoscaler, Autoscaling, Seen
 from argosy.simulation.member import Member, Replica, Workload
 from argosy.simulation.outcome import Outcome, Timeline
@@ -101,20 +101,20 @@ class _Simulation:
             member.allocation,
             len(member.ready),
             len(member.queued_requests),
-            self._headroom(member),
+            self._spare_capacity(member),
         )
         self._apply(looked, autoscaler.decide(seen))
         since = looked.rows[-1][0] if looked.rows else 0.0
         if now > since:
             looked.rows.append(_row(member, since))
 
-    def _headroom(self, member: Member) -> Headroom:
+    def _spare_capacity(self, member: Member) -> SpareCapacity:
         if self._fleet.gpus is None:
-            return Headroom()
+            return SpareCapacity()
         used = sum(looked.member.replicas * looked.member.workload.gpus for looked in self._all)
         free = int((self._fleet.gpus - used) / member.workload.gpus + 1e-9)
         missing = "" if free > 0 else f"all {self._fleet.gpus:g} GPUs of the fleet are held"
-        return Headroom(replicas=max(0, free), missing=missing)
+        return SpareCapacity(replicas=max(0, free), missing=missing)
 
     def _apply(self, looked: _Looked, desired: Allocation) -> None:
         member, ejection = looked.member, looked.autoscaler.ejection

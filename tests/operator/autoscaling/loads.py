@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from argosy.autoscaling.decide import decide
-from argosy.autoscaling.decision import Allocation, Decision, Headroom
+from argosy.autoscaling.decision import Allocation, Decision, SpareCapacity
 from argosy.autoscaling.memory import MemberMemory
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.policy import Bounds, Pace, Policy, Targets
@@ -12,7 +12,7 @@ from argosy.autoscaling.policy import Bounds, Pace, Policy, Targets
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EVERY_S = 5.0
 POLICY = Policy(Bounds(max_replicas=20, max_batch=8), Targets({"p99": 0.1}), Pace(stabilization_s=60), startup_s=10)
-ANYWHERE, ONE = Headroom(), Allocation()
+ANYWHERE, ONE = SpareCapacity(), Allocation()
 
 
 def measured(
@@ -40,7 +40,7 @@ class Member:
 
     policy: Policy = POLICY
     allocation: Allocation = ONE
-    headroom: Headroom = ANYWHERE
+    spare: SpareCapacity = ANYWHERE
     memory: MemberMemory = field(default_factory=MemberMemory)
     now: datetime = START
     decisions: list[Decision] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Member:
     def step(self, signals: Signals | None, queued: int = 0, **queries: float) -> Decision:
         """One round, after which time has passed until the next one."""
         member, self.memory = decide(
-            self.policy, self.allocation, signals, self.headroom, self.memory, self.now, queries=queries, queued=queued
+            self.policy, self.allocation, signals, self.spare, self.memory, self.now, queries=queries, queued=queued
         )
         decision = member.own
         self.allocation = decision.allocation

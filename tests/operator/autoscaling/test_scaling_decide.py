@@ -7,7 +7,7 @@ import pytest
 from tests.operator.autoscaling.loads import POLICY, START, Member, measured
 
 from argosy.api.conditions import Reason
-from argosy.autoscaling.decision import Allocation, Headroom
+from argosy.autoscaling.decision import Allocation, SpareCapacity
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import Distribution
 from argosy.autoscaling.policy import Pace, QueryTarget, Targets
@@ -126,7 +126,7 @@ def test_to_zero_after_idle_and_back_for_a_request_that_waits() -> None:
 
 
 def test_without_room_it_says_what_is_missing() -> None:
-    member = Member(allocation=Allocation(replicas=2), headroom=Headroom(replicas=2, missing="no GPU is free"))
+    member = Member(allocation=Allocation(replicas=2), spare=SpareCapacity(replicas=2, missing="no GPU is free"))
     decision = member.step(measured(900, member.allocation, member.now))
     assert decision.allocation.replicas == 4
     assert decision.reason == Reason.LIMITED_BY_CAPACITY
@@ -134,7 +134,7 @@ def test_without_room_it_says_what_is_missing() -> None:
     assert decision.message.endswith(f"; room for 2 more, {decision.desired - 2} are wanted; no GPU is free.")
     again = member.step(measured(900, member.allocation, member.now))  # it has those two, and there are two more
     assert again.allocation.replicas == 6
-    member.headroom = Headroom(replicas=0, missing="no GPU is free")
+    member.spare = SpareCapacity(replicas=0, missing="no GPU is free")
     full = member.step(measured(2000, member.allocation, member.now))
     assert full.message.endswith(f"; no room for {min(full.desired, 20) - 6} more; no GPU is free.")
 

@@ -10,7 +10,7 @@ from tests.operator.autoscaling.loads import EVERY_S, POLICY, START, measured
 
 from argosy.api.conditions import Reason
 from argosy.autoscaling.decide import MemberDecision, decide
-from argosy.autoscaling.decision import Allocation, Headroom
+from argosy.autoscaling.decision import Allocation, SpareCapacity
 from argosy.autoscaling.memory import MemberMemory
 from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.policy import Bounds, Policy, Targets
@@ -56,7 +56,7 @@ def remembered(
         inputs = {
             name: Stage(stage_policy, each, None if name == without else signals[name]) for name, each in stages.items()
         }
-        found, memory = decide(policy, allocation, whole, Headroom(), memory, now, stages=inputs)
+        found, memory = decide(policy, allocation, whole, SpareCapacity(), memory, now, stages=inputs)
         allocation, stages = found.own.allocation, {name: each.allocation for name, each in found.stages.items()}
         now += timedelta(seconds=EVERY_S)
         decisions.append(found)

@@ -8,7 +8,7 @@ from tests.operator.planning import declared
 
 from argosy.api import InferenceModel
 from argosy.api.status import InferenceModelStatus, VersionState, VersionStatus
-from argosy.autoscaling.decision import Allocation, Decision, Headroom
+from argosy.autoscaling.decision import Allocation, Decision, SpareCapacity
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.policy import Served
 from argosy.autoscaling.pool.from_spec import policy_of
@@ -159,7 +159,7 @@ def test_what_is_served_are_the_versions_that_are_loaded_on_the_gpus_of_the_plan
         VersionStatus(version=1, state=VersionState.SERVING, available_replicas=1),
     )
     status = InferenceModelStatus(versions=versions)
-    grants = {declaration.identity: Grant(1, 1, Headroom(), 40 * GIB)}
+    grants = {declaration.identity: Grant(1, 1, SpareCapacity(), 40 * GIB)}
     assert served([declaration], {declaration.identity: status}, grants) == {declaration.identity: FIRST}
     assert isinstance(declaration, InferenceModel)
     assert policy_of(declaration, START).served == Served()

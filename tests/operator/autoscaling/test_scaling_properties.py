@@ -13,7 +13,7 @@ from tests.operator.autoscaling.loads import ANYWHERE, POLICY, START, Member, me
 from argosy.api.conditions import Reason
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.decide import decide
-from argosy.autoscaling.decision import Allocation, Headroom
+from argosy.autoscaling.decision import Allocation, SpareCapacity
 from argosy.autoscaling.memory import Estimates, MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.policy import Bounds, Pace, Policy, Targets
@@ -52,10 +52,10 @@ def test_more_load_never_asks_for_less(one: float, other: float, replicas: int, 
 
 @given(POLICIES, st.lists(RATES, min_size=1, max_size=30), st.integers(0, 40), st.integers(1, 6), st.integers(0, 3))
 def test_a_decision_stays_within_bounds_steps_and_room(
-    policy: Policy, rates: list[float], replicas: int, instances: int, headroom: int
+    policy: Policy, rates: list[float], replicas: int, instances: int, spare: int
 ) -> None:
     bounds, step = policy.bounds, policy.pace.step_up
-    member = Member(policy, Allocation(replicas, instances), Headroom(0, headroom, "no GPU is free"))
+    member = Member(policy, Allocation(replicas, instances), SpareCapacity(0, spare, "no GPU is free"))
     for rate in rates:
         before = member.allocation
         after = member.step(measured(rate, member.allocation, member.now)).allocation
@@ -64,7 +64,7 @@ def test_a_decision_stays_within_bounds_steps_and_room(
         assert after.window_s is not None
         assert 0 <= after.window_s <= 0.01
         if bounds.min_replicas <= before.replicas <= bounds.max_replicas and before.replicas > 0:
-            assert after.replicas <= before.replicas + headroom
+            assert after.replicas <= before.replicas + spare
             assert step is None or abs(after.replicas - before.replicas) <= step or after.replicas == 0
 
 

@@ -8,7 +8,7 @@ from tests.operator.autoscaling.loads import START, measured
 from tests.operator.planning import declared
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.autoscaling.decision import Allocation, Headroom
+from argosy.autoscaling.decision import Allocation, SpareCapacity
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.pool.grants import Grant
 from argosy.autoscaling.pool.inputs import PoolInputs, PoolMemory
@@ -60,7 +60,7 @@ def test_room_that_was_taken_is_not_there_again_until_the_next_plan() -> None:
     few = scene("a")
     (name,) = few.policies
     short = replace(
-        few, grants={name: Grant(requested=1, placed=1, headroom=Headroom(replicas=2, missing="no GPU is free"))}
+        few, grants={name: Grant(requested=1, placed=1, spare=SpareCapacity(replicas=2, missing="no GPU is free"))}
     )
     memory, now = PoolMemory(), START
     for expected in (3, 3, 3):
@@ -70,7 +70,7 @@ def test_room_that_was_taken_is_not_there_again_until_the_next_plan() -> None:
         now += timedelta(seconds=5)
     assert told(memory, "a")[1].endswith("no room for 6 more; no GPU is free.")
     planned = replace(
-        few, grants={name: Grant(requested=3, placed=3, headroom=Headroom(replicas=1, missing="no GPU is free"))}
+        few, grants={name: Grant(requested=3, placed=3, spare=SpareCapacity(replicas=1, missing="no GPU is free"))}
     )
     memory = decide_pool(planned, PoolSignals({"a": measured(1, ONE, now)}, queries={("a", "jobs"): 85.0}), memory, now)
     assert told(memory, "a")[0] == 4

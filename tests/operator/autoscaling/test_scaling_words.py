@@ -12,7 +12,7 @@ from tests.operator.planning import declared
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.crd.schema import structural_schema
-from argosy.autoscaling.decision import Allocation, Headroom
+from argosy.autoscaling.decision import Allocation, SpareCapacity
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.policy import Bounds, Pace, Policy, Targets
 from argosy.autoscaling.pool.from_spec import policy_of
@@ -20,7 +20,7 @@ from argosy.autoscaling.pool.inputs import PoolInputs, PoolMemory
 from argosy.autoscaling.pool.pool_round import decide_pool
 from argosy.autoscaling.pool.scaled_resources import policies
 
-FULL = Headroom(replicas=0, missing="m needs 1 GPU; none is free. Add 1 GPU.")
+FULL = SpareCapacity(replicas=0, missing="m needs 1 GPU; none is free. Add 1 GPU.")
 OFFICE = {"name": "office", "minReplicas": 3, "maxReplicas": 4}
 
 
@@ -40,7 +40,7 @@ def busy(**spec: Any) -> str:
 
 def test_a_sentence_ends_once_whatever_is_missing_ends_with() -> None:
     found = member(Allocation())
-    found.headroom = FULL
+    found.spare = FULL
     message = found.under(900, 5).message
     assert message.endswith("none is free. Add 1 GPU.")
 

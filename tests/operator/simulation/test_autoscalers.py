@@ -2,7 +2,7 @@
 
 import pytest
 
-from argosy.autoscaling.decision import Allocation, Headroom
+from argosy.autoscaling.decision import Allocation, SpareCapacity
 from argosy.simulation.autoscalers.autoscaler import Seen
 from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings
 from argosy.simulation.autoscalers.keda import Keda, KedaSettings
@@ -25,9 +25,9 @@ class Measured:
         return self.panic if self.panic is not None and seconds < 10 else self.figures["concurrency"]
 
 
-def seen(now, replicas, ready=None, queued_requests=0, headroom=None, **figures):
+def seen(now, replicas, ready=None, queued_requests=0, spare=None, **figures):
     ready = replicas if ready is None else ready
-    return Seen(now, now, Measured(**figures), Allocation(replicas), ready, queued_requests, headroom or Headroom())
+    return Seen(now, now, Measured(**figures), Allocation(replicas), ready, queued_requests, spare or SpareCapacity())
 
 
 def test_hpa_takes_the_ratio_and_rounds_up():
@@ -59,9 +59,9 @@ def test_hpa_counts_pods_that_are_not_ready_as_idle_when_it_goes_up():
 
 
 def test_nobody_goes_beyond_the_room():
-    headroom = Headroom(replicas=1)
-    assert Hpa().decide(seen(0, 2, headroom=headroom, busy=1.0)).replicas == 3
-    assert Kpa(KpaSettings(concurrency=1)).decide(seen(0, 2, headroom=headroom, concurrency=90)).replicas == 3
+    spare = SpareCapacity(replicas=1)
+    assert Hpa().decide(seen(0, 2, spare=spare, busy=1.0)).replicas == 3
+    assert Kpa(KpaSettings(concurrency=1)).decide(seen(0, 2, spare=spare, concurrency=90)).replicas == 3
 
 
 def test_keda_wakes_at_once_where_requests_are_held_and_sleeps_after_its_cooldown():

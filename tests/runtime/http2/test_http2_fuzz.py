@@ -71,11 +71,11 @@ class Client:
             del self.unsent[stream_id]
             return
         body = self.unsent[stream_id]
-        headroom = min(self.h2.local_flow_control_window(stream_id), self.h2.max_outbound_frame_size)
-        size = min(headroom, len(body), self.random.choice([1, 10, 1000, 1 << 20]))
+        window = min(self.h2.local_flow_control_window(stream_id), self.h2.max_outbound_frame_size)
+        size = min(window, len(body), self.random.choice([1, 10, 1000, 1 << 20]))
         if not size and body:
             return
-        padding = self.random.choice([None, 0, 7]) if size + 8 <= headroom else None
+        padding = self.random.choice([None, 0, 7]) if size + 8 <= window else None
         last = size == len(body)
         self.h2.send_data(stream_id, body[:size], end_stream=last, pad_length=padding)
         self.unsent[stream_id] = body[size:]

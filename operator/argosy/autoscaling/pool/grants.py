@@ -7,7 +7,7 @@ from msgspec import structs
 
 from argosy.api.conditions import Reason
 from argosy.api.values.identity import PoolKey
-from argosy.autoscaling.decision import Decision, Headroom
+from argosy.autoscaling.decision import Decision, SpareCapacity
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.devices import Devices, replicas_of
 from argosy.planning.demand.members import Members
@@ -25,7 +25,7 @@ class Grant:
 
     requested: int
     placed: int
-    headroom: Headroom
+    spare: SpareCapacity
     gpu_memory: int = 0
 
 
@@ -95,26 +95,24 @@ class _View:
 
     def grants(self, members: Members) -> dict[str, Grant]:
         granted: dict[str, Grant] = {}
-        rooms: dict[str, Headroom] = {}
+        spares: dict[str, SpareCapacity] = {}
         for group in self.facts.groups:
             for demand in group.demands:
-                headroom = rooms[demand.model] = self._headroom(group.name, demand)
+                spare = spares[demand.model] = self._spare_capacity(group.name, demand)
                 model, memory = members.models[demand.model], self.devices.smallest(demand.model)
-                granted[model.identity] = Grant(
-                    model.spec.fewest_replicas, self._placed(demand.model), headroom, memory
-                )
+                granted[model.identity] = Grant(model.spec.fewest_replicas, self._placed(demand.model), spare, memory)
         for name, ensemble in members.ensembles.items():
-            runs = [model for model in members.runs[name] if model in rooms]
+            runs = [model for model in members.runs[name] if model in spares]
             placed = min((self._placed(model) for model in members.runs[name]), default=0)
-            headroom = structs.replace(rooms[runs[0]], instances=None) if runs else Headroom()
-            granted[ensemble.identity] = Grant(ensemble.spec.fewest_replicas, placed, headroom)
+            spare = structs.replace(spares[runs[0]], instances=None) if runs else SpareCapacity()
+            granted[ensemble.identity] = Grant(ensemble.spec.fewest_replicas, placed, spare)
         return granted
 
-    def _headroom(self, group: str, demand: Demand) -> Headroom:
-        """Return the headroom; the plan with more says what is missing also where one made way for another."""
+    def _spare_capacity(self, group: str, demand: Demand) -> SpareCapacity:
+        """Return the spare capacity; the plan with more says what is missing also where one made way for another."""
         instances, missing = self.devices.instances(demand), self.hopes.get(group) or self.lacks.get(group, "")
         more = max(0, self.hoped.get(demand.model, 0) - self._placed(demand.model))
-        return Headroom(instances, more, missing) if missing else Headroom(instances)
+        return SpareCapacity(instances, more, missing) if missing else SpareCapacity(instances)
 
     def _placed(self, model: str) -> int:
         return self.devices.replicas.get(model, 0)

@@ -13,7 +13,7 @@ from argosy.autoscaling.bottlenecks import diagnose as diagnosis
 from argosy.autoscaling.bottlenecks.subject import Lever
 from argosy.autoscaling.bottlenecks.subjects import subjects
 from argosy.autoscaling.decide import NO_QUERIES, NO_STAGES, MemberDecision, decide
-from argosy.autoscaling.decision import Allocation, Decision, Headroom
+from argosy.autoscaling.decision import Allocation, Decision, SpareCapacity
 from argosy.autoscaling.explain import joined
 from argosy.autoscaling.memory import MemberMemory
 from argosy.autoscaling.metrics.signals import PoolSignals
@@ -109,7 +109,7 @@ class _Round:
             self._of_served(member, self._bounded(member, policy)),
             self._allocation(member.identity),
             self.signals.members.get(member.name),
-            self._headroom(member.identity),
+            self._spare_capacity(member.identity),
             self.memory.members.get(member.identity, MemberMemory()),
             self.now,
             stages=stages,
@@ -120,7 +120,7 @@ class _Round:
     def _stage(self, model: InferenceModel) -> Stage:
         policy = self._of_served(model, self.inputs.policies.get(model.identity) or Policy())
         signals = self.signals.members.get(model.name)
-        return Stage(policy, self._allocation(model.identity), signals, self._headroom(model.identity))
+        return Stage(policy, self._allocation(model.identity), signals, self._spare_capacity(model.identity))
 
     def _bounded(self, member: Member, policy: Policy) -> Policy:
         """Return the policy with a replica that stays where nothing would keep its requests."""
@@ -144,17 +144,17 @@ class _Round:
         declared = self.inputs.allocations.get(name, Allocation())
         allocation = report.decision.allocation if report is not None else declared
         grant = self.inputs.grants.get(name)
-        if grant is None or not grant.headroom.missing or allocation.replicas != grant.requested:
+        if grant is None or not grant.spare.missing or allocation.replicas != grant.requested:
             return allocation
         return structs.replace(allocation, replicas=min(allocation.replicas, grant.placed))
 
-    def _headroom(self, name: str) -> Headroom:
+    def _spare_capacity(self, name: str) -> SpareCapacity:
         """Return what is left of what the last plan had beyond what it placed."""
         grant = self.inputs.grants.get(name)
-        if grant is None or grant.headroom.replicas is None:
-            return grant.headroom if grant is not None else ANYWHERE
+        if grant is None or grant.spare.replicas is None:
+            return grant.spare if grant is not None else ANYWHERE
         taken = max(0, self._allocation(name).replicas - grant.placed)
-        return structs.replace(grant.headroom, replicas=max(0, grant.headroom.replicas - taken))
+        return structs.replace(grant.spare, replicas=max(0, grant.spare.replicas - taken))
 
     def _explained(self, name: str, decision: Decision) -> Decision:
         """Return the decision whose sentence also says what could not be had."""

@@ -1,4 +1,4 @@
-"""Bindings that wait for headroom in their server's ConfigMaps, until something leaves there or shrinks."""
+"""Bindings that wait for bytes in their server's ConfigMaps, until something leaves there or shrinks."""
 
 from collections.abc import Collection, Mapping
 
@@ -10,7 +10,7 @@ from argosy.planning.migration.state import PoolState
 from argosy_agent.contract.sizes import STAYING_BYTES, entry_bytes
 
 
-def awaiting_headroom(state: PoolState, most: int = STAYING_BYTES) -> Blockers:
+def awaiting_document_bytes(state: PoolState, most: int = STAYING_BYTES) -> Blockers:
     """Return what would make a document of its server larger than `most` bytes, and what has to leave or shrink there
     first.
 
@@ -40,14 +40,14 @@ def _blocked(
     now = {name: _loaded_bytes(revision) for name, revision in loaded.items()}
     coming = {name: _declared_bytes(targets[name], members) for name in growing}
     leaving = loaded.keys() - targets.keys() | {name for name in coming if coming[name] < now.get(name, 0)}
-    headroom = most - sum(now.values())
+    free = most - sum(now.values())
     blocked: list[tuple[str, set[str]]] = []
     for name in sorted(coming, key=lambda name: (name not in loaded, name)):
         more = coming[name] - now.get(name, 0)
-        if more > headroom and leaving - {name}:
+        if more > free and leaving - {name}:
             blocked.append((name, leaving - {name}))
         elif more > 0:
-            headroom -= more
+            free -= more
     return blocked
 
 

@@ -12,7 +12,7 @@ from argosy.planning.migration.changes.recreation import asks_to_recreate
 from argosy.planning.migration.changes.surge import Surges, surges
 from argosy.planning.migration.deadlock import break_deadlocks, note_early
 from argosy.planning.migration.disruption import Disruption, limited
-from argosy.planning.migration.documents import awaiting_headroom
+from argosy.planning.migration.documents import awaiting_document_bytes
 from argosy.planning.migration.drain import Drain, drain_of, schedule
 from argosy.planning.migration.memory.budget import MemoryBudget
 from argosy.planning.migration.memory.changes import ServerChanges
@@ -68,7 +68,7 @@ def migrate(
     """Return the next step. `before` is the last answer's `drain_since`."""
     surplus = occupants_of(state)
     budgets = budgets_of(state, surplus)
-    changes, crowded = surges(state, budgets, before), awaiting_headroom(state)
+    changes, crowded = surges(state, budgets, before), awaiting_document_bytes(state)
     for (server, name), awaited in crowded.items():
         if (
             name in state.observed.loaded_on(server)

@@ -36,14 +36,14 @@ class Hopeless:
 
 
 @dataclass(slots=True)
-class Headroom:
-    """Whether a layout has a place for something that needs as much as a replica does: looked for once."""
+class FreeSlots:
+    """Whether a layout has a slot for a replica with given needs: searched once for equal needs."""
 
     layout: Layout
     cache: dict[Shape, bool] = field(default_factory=dict)
 
     def has(self, replica: Replica) -> bool:
-        """Return whether the layout has headroom for a replica with the same needs."""
+        """Return whether the layout has a slot for a replica with the same needs."""
         needs = _needs(replica)
         if needs not in self.cache:
             self.cache[needs] = best(self.layout, _stranger(replica)) is not None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from argosy.planning.packing.bound.replicas import BoundReplica, bind, weight
-from argosy.planning.packing.equivalence import Headroom
+from argosy.planning.packing.equivalence import FreeSlots
 from argosy.planning.packing.gpu_assignment import Budget
 from argosy.planning.packing.layout import Layout, Replica, Topology
 from argosy.planning.packing.scoring import best, candidates
@@ -56,7 +56,7 @@ def _preempt_one(
         return None
     placed = [(placed_here.replica, server.name) for server in layout.servers.values() for placed_here in server.placed]
     placed.sort(key=lambda item: (item[0].key in bound, _lightness(item[0]), item[0].key))
-    headroom = Headroom(layout)
+    free_slots = FreeSlots(layout)
     for preempted, server_name in placed:
         if not budget.spend():
             return None
@@ -65,7 +65,7 @@ def _preempt_one(
         if candidate is None:
             continue
         with_it = candidate.applied(without, unschedulable)
-        moved = best(with_it, preempted, on=None if layout.full or headroom.has(preempted) else node)
+        moved = best(with_it, preempted, on=None if layout.full or free_slots.has(preempted) else node)
         if moved is not None:
             return moved.applied(with_it, preempted)
     return None

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from argosy.autoscaling.decision import NO_EJECTION, Allocation, Ejection, Headroom
+from argosy.autoscaling.decision import NO_EJECTION, Allocation, Ejection, SpareCapacity
 from argosy.simulation.recorder import Recorder
 
 
@@ -25,12 +25,12 @@ class Seen:
     allocation: Allocation
     ready: int
     queued_requests: int
-    headroom: Headroom
+    spare: SpareCapacity
 
-    def within_headroom(self, replicas: int) -> Allocation:
+    def within_spare_capacity(self, replicas: int) -> Allocation:
         """So many replicas, or as many as there is room for."""
-        if self.headroom.replicas is not None:
-            replicas = min(replicas, max(self.allocation.replicas, self.allocation.replicas + self.headroom.replicas))
+        if self.spare.replicas is not None:
+            replicas = min(replicas, max(self.allocation.replicas, self.allocation.replicas + self.spare.replicas))
         return structs.replace(self.allocation, replicas=replicas)
 
 

@@ -67,7 +67,7 @@ class Hpa:
         desired = self._paced(seen.now, current, self._stabilized(seen.now, current, recommended))
         if desired != current:
             self._changes.append((seen.now, desired - current))
-        return seen.within_headroom(desired)
+        return seen.within_spare_capacity(desired)
 
     def total(self, seen: Seen) -> float | None:
         """Return its metric, of all Pods together."""

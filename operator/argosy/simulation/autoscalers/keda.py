@@ -46,13 +46,13 @@ class Keda:
         replicas = seen.allocation.replicas
         if not replicas:
             self.reason = "active" if self._active else ""
-            return seen.within_headroom(1) if self._active else seen.allocation
+            return seen.within_spare_capacity(1) if self._active else seen.allocation
         if self._active_at is None:
             self._active_at = seen.now
         if self._settings.min_replicas == 0 and seen.now - self._active_at >= self._settings.cooldown_s:
             self.reason = f"inactive for {self._settings.cooldown_s:g} s"
             self._active_at = None
-            return seen.within_headroom(0)
+            return seen.within_spare_capacity(0)
         desired = self._hpa.decide(seen)
         self.reason = self._hpa.reason
         return desired

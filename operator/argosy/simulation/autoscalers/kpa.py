@@ -89,4 +89,4 @@ class Kpa:
 
     def _sized(self, seen: Seen, desired: int) -> Allocation:
         bounded = max(self._settings.min_replicas, min(self._settings.max_replicas, desired))
-        return seen.within_headroom(bounded)
+        return seen.within_spare_capacity(bounded)

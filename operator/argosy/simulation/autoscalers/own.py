@@ -31,7 +31,7 @@ class Own:
             self._policy,
             seen.allocation,
             signals,
-            seen.headroom,
+            seen.spare,
             self._memory,
             date(seen.now),
             queued=seen.queued_requests,

@@ -77,15 +77,15 @@ class EngineServer:
         """Admit, generate, end, one event after another."""
         while self._clock <= until:
             arrives = self._waiting[self._head][0] if self._head < len(self._waiting) else inf
-            has_headroom = len(self._running) < self._curve.max_running
-            if has_headroom and arrives <= self._clock:
+            has_slot = len(self._running) < self._curve.max_running
+            if has_slot and arrives <= self._clock:
                 self._admit()
             elif not self._running:
                 if arrives > until:
                     break
                 self._clock = arrives
             else:
-                self._generate(min(until, arrives if has_headroom else inf), until)
+                self._generate(min(until, arrives if has_slot else inf), until)
                 if self._clock >= until:
                     break
 

@@ -62,7 +62,7 @@ class FitErrors:
             _no_engine,
             _config_too_large,
             _too_large,
-            _no_headroom_for_config,
+            _no_config_space,
             _server_limit,
             _withheld,
             _apart,
@@ -195,7 +195,7 @@ def _config_too_large(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     )
 
 
-def _no_headroom_for_config(errors: FitErrors, replica: Replica) -> Diagnosis | None:
+def _no_config_space(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     """Diagnose a replica that would fit if its server's documents were smaller."""
     layout, facts = errors.layout, errors.layout.topology.facts
     endless = replace(facts, placed_bytes=sys.maxsize, staying_bytes=sys.maxsize)
@@ -295,7 +295,7 @@ def _occupied(errors: FitErrors, replica: Replica) -> Diagnosis:
         return _no_cpu_memory(errors.layout, replica)
     if demand.footprint.exclusive:
         return _no_free_gpus(errors, demand)
-    return _no_headroom(errors, demand, together=len(replica.group.demands) > 1)
+    return _no_free_memory(errors, demand, together=len(replica.group.demands) > 1)
 
 
 def _no_free_gpus(errors: FitErrors, demand: Demand) -> Diagnosis:
@@ -310,7 +310,7 @@ def _no_free_gpus(errors: FitErrors, demand: Demand) -> Diagnosis:
     )
 
 
-def _no_headroom(errors: FitErrors, demand: Demand, together: bool) -> Diagnosis:
+def _no_free_memory(errors: FitErrors, demand: Demand, together: bool) -> Diagnosis:
     """Diagnose a replica for which no GPU has enough left; the nearest miss is named."""
     layout = errors.layout
     left_over = [(server.node, gpu, left) for server in layout.servers.values() for gpu, left in server.free.items()]

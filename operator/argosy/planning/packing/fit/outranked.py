@@ -58,7 +58,7 @@ class Outranked:
         return sorted((item for item in replicas if item[1].replica.group.priority > priority), key=order)
 
     def _frees_enough(self, server: Server, placed: PlacedReplica, need: Footprint) -> bool:
-        """Return whether a GPU of the placed replica would have headroom without it: a quick no for most."""
+        """Return whether a GPU of the placed replica could hold the other one without it: a quick no for most."""
         if self.layout.topology.cpu_only or need.on_cpu:
             return True
         others: Counter[int] = Counter()
