@@ -19,12 +19,12 @@ LOG = logging.getLogger(__name__)
 PROGRESS_S = 2.0
 """The least time between two writes that report only progress."""
 RENEWED_S = 30.0
-"""After this an unchanged state is written again: somebody may have deleted it, and nothing is routed without it."""
+"""After this an unchanged state is written again: it may have been deleted, and nothing is routed without it."""
 BACKOFF_FIRST_S, BACKOFF_MOST_S = 0.5, 5.0
 
 
 class PublishError(Exception):
-    """A state could not be written now; the message says why, and what to do where somebody can help."""
+    """A state could not be written now; the message says why, and what to do about it, if anything."""
 
 
 class DesiredSource(Protocol):

@@ -13,7 +13,7 @@ from argosy_agent.flags import SERVICE_ACCOUNT, configmap, folder
 class Flags:
     """Everything the command line says. One of `report_configmap` and `report_file` is given; `pod` is a UID or empty.
 
-    `timeout_s` is 0 where somebody else ends what takes too long.
+    `timeout_s` is 0 where the caller ends a build that takes too long.
     """
 
     request: Path

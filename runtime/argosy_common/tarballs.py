@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Self
 from .unxz import Unxz
 
 BROKEN_TAR = (tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, ValueError)
-"""What unpacking raises where an archive is cut off, damaged or none, beside OSError."""
+"""The exceptions of unpacking, in addition to OSError, where an archive is truncated, damaged or none."""
 
 _DAMAGED = (tarfile.ReadError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
 _DAMAGE = "it is cut off or damaged: copy it again"

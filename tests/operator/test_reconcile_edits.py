@@ -61,7 +61,7 @@ def test_a_version_that_does_not_fit_waits_and_says_so() -> None:
     always_routed(cluster, [pool(), model("m", version=2, memory=50)], {"m"}, rounds=30)
     reported = message(cluster, "InferenceModel default/m")
     assert reported.startswith("NoRoom: ")
-    assert "version 2 does not fit beside version 1" in reported
+    assert "version 2 does not fit next to version 1" in reported
     assert "it needs 50 GiB on GPU 0 of node a, where 30 GiB are free" in reported
     always_routed(cluster, [pool(), model("m", version=2, memory=50, minReplicas=2)], {"m"}, rounds=120)
     assert {tuple(server.loaded["m"].versions) for server in cluster.servers.values()} == {(2,)}

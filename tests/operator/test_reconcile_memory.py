@@ -82,7 +82,7 @@ def test_a_version_without_a_recorded_size_counts_as_what_is_declared() -> None:
         for source in result.versions.values():
             object.__setattr__(source, "memory", 0)
     cluster.tick([pool(), model("m", version=2, memory=50)])
-    assert "version 2 does not fit beside version 1" in message(cluster, "m")
+    assert "version 2 does not fit next to version 1" in message(cluster, "m")
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_configuration_that_does_not_fit_waits_and_says_so(edit: dict[str, obj
     never_too_full(cluster, changed, sizes(m=[60]), {"m"}, rounds=10)
     assert cluster.servers["p-0"].loaded["m"] == revision
     assert message(cluster, "m").startswith("NoRoom: ")
-    assert "the new configuration of version 1 does not fit beside the one that serves" in message(cluster, "m")
+    assert "the new configuration of version 1 does not fit next to the one that serves" in message(cluster, "m")
     twice = [pool(), model("m", memory=60, minReplicas=2, **base)]
     never_too_full(cluster, twice, sizes(m=[60]), {"m"}, rounds=120)
     assert all(server.loaded["m"] != revision for server in cluster.servers.values())

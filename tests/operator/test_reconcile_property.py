@@ -148,7 +148,7 @@ def finally_settled(manifests: Manifests, cluster: Cluster) -> None:
     cluster.refuses = frozenset()
     outcome = cluster.settle(manifests.resources())
     (plan,) = outcome.plan.pools
-    reserved = {status for status in outcome.statuses.values() if "does not fit beside" in str(status.conditions)}
+    reserved = {status for status in outcome.statuses.values() if "does not fit next to" in str(status.conditions)}
     unplaced = {name for item in plan.unplaced for name in item.models}
     if not unplaced and not reserved:
         assert all(status.ready for status in outcome.statuses.values())

@@ -1,4 +1,4 @@
-"""What resources are called in Kubernetes, whose own names are often shorter: DNS labels, label values.
+"""Names of resources in Kubernetes, where they are often shorter: DNS labels, label values.
 
 A name that fits stays as it is. Any other is cut and gets a digest of the whole name behind it; so does a name that
 could be taken for such a one. Hence different names stay different.

@@ -60,7 +60,7 @@ class SizeKey(Generic[Member]):
 
     @classmethod
     def of(cls, resource: Member) -> "SizeKey[Member]":
-        """Return the key, which keeps the values that it is told by."""
+        """Return the key, which keeps the values that it is compared by."""
         parts = [id(value) for name, value in resource.spec.__dict__.items() if name not in _DECIDED]
         batching: Batching | None = getattr(resource.spec, "batching", None)
         if batching is not None:

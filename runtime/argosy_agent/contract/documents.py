@@ -18,7 +18,7 @@ DESIRED_KEY = "repository.json"
 STATE_KEY = "state.json"
 """The key of a server's state ConfigMap under which its `state_text` stands."""
 FIELD_MANAGER = "argosy-agent"
-"""Who an agent is to the API server."""
+"""The identity of an agent at the API server."""
 NOTHING = RenderedRepository("")
 
 

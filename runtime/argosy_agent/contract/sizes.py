@@ -15,7 +15,7 @@ DOCUMENT_BYTES = 1_020_000
 STAYING_BYTES = 1_000_000
 """The most that the models of a server may take of it. The rest is for what is said of the server itself."""
 PLACED_BYTES = 950_000
-"""The most that they may take with one that is placed there anew: a model that grows a little is not moved for it."""
+"""The most that they may take with one that is newly placed there: a model that grows a little is not moved for it."""
 _DIGITS = 19
 """Those of the largest version."""
 REASON_BYTES = 64

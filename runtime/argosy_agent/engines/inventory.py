@@ -1,6 +1,6 @@
 """The contents of an engine cache, from the names, sizes and times of its files. Pure.
 
-Files of other names belong to somebody else, and are not reported.
+Files of other names belong to others, and are not reported.
 """
 
 import re

@@ -30,7 +30,7 @@ from .inventory import LEASES, RETAINED, Half, StoredEngine, below, differences,
 from .manifest import Manifest, without_credentials
 
 KEY = re.compile(r"[0-9a-f]{32}")
-"""What `engine_key` makes: whatever else lies in a store is somebody else's, and is left alone."""
+"""What `engine_key` makes: everything else in a store belongs to others, and is left alone."""
 LOOKERS = 8
 """How many keys are looked at at once: each takes several requests."""
 LEASE_RENEWED_S, LEASE_S = 300.0, 1800.0

@@ -22,7 +22,7 @@ class StorageError(Exception):
 
 
 class UnusableError(StorageError):
-    """The files came whole and are of no use; until somebody mends them the same would come again."""
+    """The files are complete and of no use; until they are corrected, another try gives the same."""
 
 
 class DigestMismatchError(UnusableError):

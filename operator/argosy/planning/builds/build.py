@@ -21,7 +21,7 @@ _OF_JOBS = {
     JobState.COMPLETE: BuildState.PENDING,
     JobState.FAILED: BuildState.FAILED,
 }
-"""How a build stands of which the Job alone tells. One that is complete and left no report is made anew."""
+"""The state of a build without a final report, by its Job. A complete one without a report is built again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The engines of a pool's models: how each stands, which serve, what waits for one.
 
-An engine that serves is told from the builds' reports, and from the statuses written before: it goes on serving while
+An engine that serves is known by the builds' reports, and by the statuses written before: it goes on serving while
 another is built for the same request, by a newer image or because its report was lost.
 """
 
@@ -126,8 +126,8 @@ class SpecEngines:
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What one pool's engines are told from: `builds` by their names, and the entries of the models' last statuses,
-    by the model's identity. `image` builds where a model names none.
+    """The inputs from which one pool's engines follow: `builds` by their names, and the entries of the models' last
+    statuses, by the model's identity. `image` builds where a model names none.
     """
 
     nodes: PoolNodes

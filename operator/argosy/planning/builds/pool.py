@@ -55,7 +55,7 @@ class PoolEngines:
 
     @property
     def shapes(self) -> dict[str, ModelShape]:
-        """The models' shapes that builds told, by identity; of several versions that of the highest."""
+        """The models' shapes that builds reported, by identity; of several versions that of the highest."""
         reports = (
             (engines.acting.model.identity, engine.version, engine.build.report)
             for engines in self.models.values()
@@ -72,7 +72,7 @@ class PoolEngines:
 
     @property
     def requested(self) -> Iterator[tuple[InferenceModel, RequestedEngine]]:
-        """Every engine whose build is kept in mind, by its model: what is declared, and what serves meanwhile."""
+        """Every engine with a build that counts, by its model: the declared ones, and those that serve meanwhile."""
         for name in sorted(self.models):
             engines = self.models[name]
             yield from ((engines.declared.model, engine) for engine in engines.declared.requested)
@@ -99,7 +99,7 @@ def failed_reason(failed: Iterable[RequestedEngine]) -> Reason:
 
 
 Facts = Mapping[PoolKey, EngineFacts]
-"""What the engines of each pool are told from."""
+"""The inputs from which the engines of each pool follow."""
 
 
 def defer_unbuilt(accepted: Accepted, last: Mapping[str, Resource], facts: Facts, check: Check) -> Accepted:

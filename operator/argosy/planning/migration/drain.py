@@ -19,7 +19,7 @@ class Drain(Enum):
 
     NOT_YET = "not until its new places are reachable, or as long as it has none"
     AFTER_HANDOVER = "its new places are reachable: once endpoints have followed"
-    AT_ONCE = "nobody needs it here"
+    AT_ONCE = "it is not needed here"
 
 
 def drain_of(state: PoolState, binding: Binding) -> Drain:

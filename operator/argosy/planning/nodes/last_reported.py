@@ -14,7 +14,7 @@ def with_last_reported(nodes: Iterable[Node], noted: Mapping[str, Node]) -> tupl
 
 
 def hardware_text(node: Node) -> str:
-    """Return the GPUs of a node as JSON: bytes of each, who holds slices, NVLink, product and compute capability."""
+    """Return the GPUs of a node as JSON: bytes of each, holders of slices, NVLink, product and compute capability."""
     gpus = [gpu for gpu in node.gpus if not gpu.is_cpu]
     return json.dumps(
         {

@@ -1,6 +1,6 @@
 """Reservations of GPUs: those that a pool may not plan with, and those that its servers keep.
 
-Kubernetes counts GPUs and does not say which, so which of them somebody holds is settled here.
+Kubernetes counts GPUs and does not say which, so this decides which of them are held.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ def reserved(
     pods: PodGpus | None = None,
     conceded: Collection[Device] = (),
 ) -> tuple[Node, ...]:
-    """Return the nodes, on which every GPU that a pool may not plan with says who holds it.
+    """Return the nodes, on which every GPU that a pool may not plan with names its holder.
 
     `own` are the pool's servers, `others` other pools', by the pool's key. What another pool needs comes first, then
     what the pool itself needs, then what another has without need, which is reclaimable, then what it has itself. Pods
@@ -90,7 +90,7 @@ def _shrinks(server: ServerPlan, before: CurrentServer) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Claims:
-    """Who has which GPU, in falling order of right."""
+    """The holders of GPUs, in falling order of right."""
 
     needed_by_others: Mapping[Device, str]
     needed: Collection[Device]

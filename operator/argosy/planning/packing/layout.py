@@ -1,4 +1,4 @@
-"""A layout: who sits where while a plan is being made. Immutable, so that a search can try and step back."""
+"""A layout: the placements while a plan is being made. Immutable, so that a search can try and step back."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -12,7 +12,7 @@ from argosy.planning.packing.pools import pack_fleet
 from argosy.planning.plan import FleetPlan, PoolPlan
 
 _TRIES = 16
-"""How often at most a whole plan is made anew, for all pools together."""
+"""The most times that a full plan is made again, for all pools together."""
 _MORE = 16
 """Replicas more that all groups together may hope for, and each for one: what finds no place takes time to explain."""
 GroupKey = tuple[PoolKey, str]
@@ -21,7 +21,7 @@ GroupKey = tuple[PoolKey, str]
 @dataclass(frozen=True, slots=True)
 class Shortfall:
     """Fewer replicas of a group than were asked for, none of which it has to have. `placed` have a place; `message`
-    says what the next one lacks, or who has it instead.
+    says what the next one lacks, or what has it instead.
     """
 
     placed: int

@@ -19,12 +19,12 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end of an ensemble tensor: who writes or reads it, where in the spec, and what is known of it.
+    """One end of an ensemble tensor: `source` writes or reads it, at `path` of the spec.
 
     `batch` is the largest one, 0 without a batch dimension, None where only the model's files say.
     """
 
-    who: str
+    source: str
     path: Path
     batch: int | None = 0
     tensor: Tensor | None = None
@@ -64,7 +64,7 @@ def check_graph(
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The tensors of an ensemble, each with those who write it and those who read it."""
+    """The tensors of an ensemble, each with the ends that write it and those that read it."""
 
     ensemble: Ensemble
     writers: Mapping[str, tuple[End, ...]]
@@ -203,7 +203,7 @@ def _check_flow(graph: Graph) -> Iterator[Fault]:
                 )
     for tensor, ends in graph.writers.items():
         for end in ends[1:]:
-            yield Fault(f"{tensor!r} is already written by {ends[0].who}; give it another name", end.path)
+            yield Fault(f"{tensor!r} is already written by {ends[0].source}; give it another name", end.path)
         if tensor not in graph.readers:
             yield Fault(f"nothing reads {tensor!r}; remove it, or map a step's input or an output to it", ends[0].path)
     cycle = step_cycle(graph.ensemble)
@@ -251,7 +251,7 @@ def _disagreement(name: str, one: End, other: End) -> Fault | None:
         return None
     if one.tensor.data_type is not other.tensor.data_type:
         return Fault(
-            f"{name!r} is {one.tensor.data_type} in {one.who} and {other.tensor.data_type} in {other.who}; "
+            f"{name!r} is {one.tensor.data_type} in {one.source} and {other.tensor.data_type} in {other.source}; "
             "make them the same",
             other.path,
         )
@@ -259,7 +259,7 @@ def _disagreement(name: str, one: End, other: End) -> Fault | None:
     if any(tensors_fit(one.tensor.dims, left, other.tensor.dims, right) for left, right in pairs):
         return None
     return Fault(
-        f"{name!r} has shape {_shape(one)} in {one.who} and {_shape(other)} in {other.who}; "
+        f"{name!r} has shape {_shape(one)} in {one.source} and {_shape(other)} in {other.source}; "
         "each size must be the same, or -1 on one side",
         other.path,
     )

@@ -1,4 +1,4 @@
-"""Metadata of our objects: labels (whose an object is, which server's, what a Pod may be asked for), names, owners."""
+"""Metadata of our objects: labels (owner, server, what a Pod may be asked for), names, owners."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -27,7 +27,7 @@ SERVES_PREFIX = "serves.argosy.dev/"
 EJECTED = "ejected"
 """The value of that key while a Pod could be asked and no Service leads there, for the length of its queue."""
 GATE = "argosy.dev/settled"
-"""The condition that a Pod needs, beside ready containers, to be Ready: its first models are loaded or have failed."""
+"""The readiness gate of a Pod: its first models are loaded or have failed."""
 _MANAGED = {"app.kubernetes.io/managed-by": "argosy", "app.kubernetes.io/part-of": "argosy"}
 _YES = "true"
 

@@ -16,7 +16,7 @@ def account_name(pool: ServingPool, server: str) -> str:
 
 
 def service_account(pool: ServingPool, server: str) -> dict[str, Any] | None:
-    """Return the server's own account; None where the pool names one, which is somebody else's."""
+    """Return the server's own account; None where the pool names one, which belongs to others."""
     if pool.spec.storage.service_account_name:
         return None
     account = owned("v1", "ServiceAccount", object_name(server), pool, server_labels(pool, server))

@@ -14,7 +14,7 @@ from argosy.status.conditions import Finding, bounded
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 
 MOST_DIGESTS = 10
-"""How many digests of a version are told."""
+"""The most digests of a version that a status lists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import grpc
 from argosy_agent.activator.http.listener import ListenError
 
 AGE_S = 30
-"""After so long a client is asked to connect anew: by then the Service may lead it to a server."""
+"""After so long a client is asked to reconnect: by then the Service may lead it to a server."""
 MOST_CALLS = 4096
 _NEVER_MS = 2**31 - 1
 

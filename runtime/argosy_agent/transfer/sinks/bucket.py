@@ -27,7 +27,7 @@ AT_ONCE = 4
 SILENCE = timedelta(minutes=3)
 """A part that is sent for so long without an answer counts as cut."""
 AGAIN: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(minutes=10)}
-"""Of one part of a big file, which would otherwise begin anew."""
+"""Of one part of a big file, which would otherwise start over."""
 FULL = ("507", "XMinioStorageFull", "QuotaExceeded", "InsufficientStorage")
 IGNORED = ("501", "NotImplemented", "InvalidArgument")
 """What clones answer that know no condition; others write, and say nothing."""

@@ -8,7 +8,7 @@ from argosy_builder.contract import BuildError, BuildJob
 from argosy_builder.data import Purpose, read_samples
 
 SAMPLES = 512
-"""So many are used where nobody says how many: the default of `quantize_and_export`."""
+"""The number of samples where none is requested: the default of `quantize_and_export`."""
 
 
 def texts(job: BuildJob) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A Hugging Face checkpoint's files, looked at before anything is loaded: what is cut off is told at once."""
+"""A Hugging Face checkpoint's files, inspected before anything is loaded, so that a truncated file fails at once."""
 
 import json
 import shutil

@@ -55,7 +55,7 @@ def _argument(name: str, value: Any) -> list[str]:
 CHECKPOINT = "checkpoint"
 """The phase before."""
 TOKENIZER = "tokenizer"
-"""The folder beside the engine's files with what makes tokens of texts."""
+"""The folder of the tokenizer, next to the engine's files."""
 SILENCE_S = 3600.0
 """TensorRT says nothing while it builds, which it computes on the GPU for part of the time."""
 

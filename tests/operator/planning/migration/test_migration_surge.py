@@ -36,10 +36,10 @@ def test_the_only_replica_keeps_its_revision_and_says_why() -> None:
     assert (changes.recreated, changes.deferred) == (set(), {})
     assert changes.stuck == {
         ("p-0", "m"): (
-            "version 2 does not fit beside version 1, which goes on serving: it needs 50 GiB on GPU 0 of node a, where "
-            "30 GiB are free beside all that is loaded. Raise minReplicas to 2 until it has changed, so that one "
-            "replica changes while the other serves; or set rollout.strategy to Recreate, which unloads the old one "
-            "first; or lower footprint.gpuMemory"
+            "version 2 does not fit next to version 1, which goes on serving: it needs 50 GiB on GPU 0 of node a, "
+            "where 30 GiB are free next to all that is loaded. Raise minReplicas to 2 until it has changed, so that "
+            "one replica changes while the other serves; or set rollout.strategy to Recreate, which unloads the old "
+            "one first; or lower footprint.gpuMemory"
         )
     }
 
@@ -48,7 +48,9 @@ def test_a_new_configuration_of_the_same_version_is_called_that() -> None:
     edited = model("m", memory=50, maxBatchSize=8)
     planned = server("p-0", on(edited, 0))
     (why,) = found([edited], [planned], [running(planned, [OLD])]).stuck.values()
-    assert why.startswith("the new configuration of version 1 does not fit beside the one that serves: it needs 50 GiB")
+    assert why.startswith(
+        "the new configuration of version 1 does not fit next to the one that serves: it needs 50 GiB"
+    )
 
 
 def test_replicas_are_recreated_one_after_the_other() -> None:

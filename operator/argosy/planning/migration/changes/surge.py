@@ -106,18 +106,18 @@ def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage, surge: boo
     old = ", ".join(map(str, sorted(versions)))
     if blocked.change.inplace:
         return (
-            f"further instances of version {version} do not fit beside those that serve: they need {gib(short.need)} "
-            f"on GPU {short.gpu} of node {server.node}, where {gib(short.free)} are free beside all that is loaded. "
+            f"further instances of version {version} do not fit next to those that serve: they need {gib(short.need)} "
+            f"on GPU {short.gpu} of node {server.node}, where {gib(short.free)} are free next to all that is loaded. "
             "Lower instances or footprint.gpuMemory"
         )
     what = (
-        f"the new configuration of version {version} does not fit beside the one that serves"
+        f"the new configuration of version {version} does not fit next to the one that serves"
         if version in versions
-        else f"version {version} does not fit beside version {old}, which goes on serving"
+        else f"version {version} does not fit next to version {old}, which goes on serving"
     )
     lacks = (
         f"{what}: it needs {gib(short.need)} on GPU {short.gpu} of node {server.node}, where {gib(short.free)} are "
-        "free beside all that is loaded"
+        "free next to all that is loaded"
     )
     if surge:
         return f"{lacks}. {SURGES}"

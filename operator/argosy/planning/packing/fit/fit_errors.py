@@ -40,7 +40,7 @@ class FitErrors:
         return cls(layout, _without_holders(layout, facts) if holders else layout, holders, Outranked(layout))
 
     def explain(self, replica: Replica) -> Diagnosis:
-        """Return why `replica` has no place, and who has it. The first rule that applies answers.
+        """Return why `replica` is unschedulable, and what has its capacity. The first rule that applies answers.
 
         Equivalent replicas are explained once, under names that nothing has, in whose place each one's own are put.
         """
@@ -80,7 +80,7 @@ class FitErrors:
 
     @property
     def by_others(self) -> str:
-        """Who holds GPUs of the pool's nodes, in words."""
+        """The holders of GPUs of the pool's nodes, in words."""
         ordered = sorted(self.holders.items(), key=lambda item: (-item[1], item[0]))
         counts = ", ".join(f"{count} by {holder}" for holder, count in ordered[:_NAMED])
         rest = ordered[_NAMED:]

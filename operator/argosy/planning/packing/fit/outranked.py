@@ -17,7 +17,7 @@ _TRIES = 64
 
 @dataclass(frozen=True, slots=True)
 class Outranked:
-    """What is found out about one layout: by group, who outranks it."""
+    """The groups of one layout that outrank others, by the outranked group."""
 
     layout: Layout
     budget: Budget = field(default_factory=lambda: Budget(_TRIES))

@@ -26,7 +26,7 @@ ARCHITECTURE_LABEL = "kubernetes.io/arch"
 REQUEST, WORKSPACE = "/build", "/workspace"
 _REQUEST, _WORKSPACE, _TMP = "request", "workspace", "tmp"
 _GRACE_S = 30
-"""How long a builder that is told to end may take to leave: what it finished stands in the store."""
+"""Seconds that a builder may take to terminate: its finished phases are in the store."""
 _TAKEN = {SERVER: ("resources", "securityContext", "imagePullPolicy"), AGENT: ("env", "volumeMounts")}
 """A build computes as a server does, and reaches storage as the agent does: by a proxy, for instance."""
 _OWN = frozenset(("priorityClassName", "priority", "preemptionPolicy"))

@@ -1,4 +1,4 @@
-"""Who controls a server: its Pod's agent alone, by a token that the Pod makes for itself and keeps in memory.
+"""Control of a server: by its Pod's agent alone, by a token that the Pod makes for itself and keeps in memory.
 
 A container before the others writes a random token to a volume that the server and the agent read. So the token is in
 no object of the cluster, no status, log or command line of ours, no two servers share one, and it goes with the Pod.

@@ -22,11 +22,11 @@ from argosy_agent.contract import RenderedRepository
 TEMPLATE_ANNOTATION = "argosy.dev/template"
 """On a Deployment: which template its Pod is made from, by `template_hash`."""
 ACCOUNT_ANNOTATION = "argosy.dev/service-account"
-"""The UID of the server's service account: on a Deployment the one that was last seen, on its Pod one made anew."""
+"""The UID of the server's service account: on a Deployment the one that was last seen, on its Pod a new one."""
 _PROGRESS_S = 3600
 """How long a new Pod may take until it counts as stuck: images of tens of gigabytes, and models after them."""
 _USER = 1000
-"""Who runs: not root, and the same in the bundled image and NVIDIA's."""
+"""The user that runs the server: not root, and the same in the bundled image and NVIDIA's."""
 
 
 def pod_template(

@@ -10,7 +10,7 @@ from argosy_agent.contract import RenderedRepository
 from argosy_common.quantity import format_bytes
 
 MODELS = "/models"
-"""The agent's folder: the repository, and beside it, for hard links, the cache."""
+"""The agent's folder: the repository, and next to it, for hard links, the cache."""
 REPOSITORY_FOLDER = "repository"
 REPOSITORY = f"{MODELS}/{REPOSITORY_FOLDER}"
 CACHE = f"{MODELS}/cache"
@@ -127,9 +127,7 @@ def claim_volume(name: str, claim: str, *, read_only: bool = False) -> Volume:
 
 
 def secret_volume(name: str, secret: str) -> Volume:
-    """Return the volume of a model's Secret. A missing one is told of its model alone, and does not keep the Pod from
-    starting.
-    """
+    """Return the volume of a model's Secret. Without it the Pod starts, and its model reports that it is missing."""
     return {"name": name, "secret": {"secretName": secret, "optional": True}}
 
 
