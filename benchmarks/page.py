@@ -57,32 +57,32 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _against_triton(found: dict[str, Any]) -> str:
-    rows = [results.cells(row) for row in found["rows"]]
-    return f"{found['interpreter']}.\n\n{markdown(results.COLUMNS, rows)}"
+def _against_triton(figures: dict[str, Any]) -> str:
+    rows = [results.cells(row) for row in figures["rows"]]
+    return f"{figures['interpreter']}.\n\n{markdown(results.COLUMNS, rows)}"
 
 
-def _where_it_goes(found: dict[str, Any]) -> str:
+def _where_it_goes(figures: dict[str, Any]) -> str:
     columns = ("model", "protocol", "clients", "bytes", "server µs", "models µs", "of both in the kernel")
-    return markdown(columns, [_split(row) for row in found["rows"]])
+    return markdown(columns, [_split(row) for row in figures["rows"]])
 
 
 def _split(row: dict[str, Any]) -> list[str]:
     total, server, kernel = (row[f"argosy_{name}"] for name in ("cpu_us", "server_us", "kernel_us"))
-    asked = [str(row[name]) for name in ("model", "protocol", "concurrency", "bytes")]
-    return [*asked, f"{server:.0f}", f"{total - server:.0f}", f"{kernel:.0f}"]
+    cell = [str(row[name]) for name in ("model", "protocol", "concurrency", "bytes")]
+    return [*cell, f"{server:.0f}", f"{total - server:.0f}", f"{kernel:.0f}"]
 
 
-def _against_peers(found: list[dict[str, Any]]) -> str:
-    return markdown(peers.COLUMNS, [peers.cells(row) for row in found])
+def _against_peers(rows: list[dict[str, Any]]) -> str:
+    return markdown(peers.COLUMNS, [peers.cells(row) for row in rows])
 
 
-def _scale(found: dict[str, float]) -> str:
-    return markdown(("what", "measured"), [(name.replace("_", " "), f"{value:.4g}") for name, value in found.items()])
+def _scale(figures: dict[str, float]) -> str:
+    return markdown(("what", "measured"), [(name.replace("_", " "), f"{value:.4g}") for name, value in figures.items()])
 
 
-def _stages(found: dict[str, Any]) -> str:
-    return markdown(stages.columns(found), stages.lines(found))
+def _stages(figures: dict[str, Any]) -> str:
+    return markdown(stages.columns(figures), stages.lines(figures))
 
 
 TABLES: dict[str, dict[str, Callable[[Any], str]]] = {

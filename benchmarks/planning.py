@@ -3,9 +3,9 @@
 CPU seconds of one round of planning, facts to plan, in a pool of nodes with 8 GPUs that runs and stays as it is, with a
 model on each GPU:
 
-round_s_GPUS_unplaced_PERCENT   with so many models more than there are GPUs, each of which is told what it lacks
+round_s_GPUS_unplaced_PERCENT   with so many models more than there are GPUs, each with the reason that it is not placed
 growth_unplaced_PERCENT         the exponent by which that grows with the number of GPUs; 1 is in proportion
-change_one_s_GPUS               one model is declared otherwise in the pool that has room for all
+change_one_s_GPUS               one model is changed in the pool that has room for all
 """
 
 import argparse
@@ -32,23 +32,23 @@ _GIB = 1 << 30
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, write."""
     options = _parser().parse_args(argv)
-    found = measured(options.gpus, options.rounds)
-    report(found, options.json)
+    figures = measured(options.gpus, options.rounds)
+    report(figures, options.json)
     return 0
 
 
 def measured(sizes: Sequence[int], rounds: int) -> dict[str, float]:
     """Return all numbers by name: the least of several rounds, which other load of the machine disturbed least."""
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for overload in OVERLOADS:
         for gpus in sizes:
             fleet, missing = running(gpus, overload), gpus * overload // 100
-            found[f"round_s_{gpus}_unplaced_{overload}"] = min(_cost(fleet, missing) for _ in range(rounds))
+            figures[f"round_s_{gpus}_unplaced_{overload}"] = min(_cost(fleet, missing) for _ in range(rounds))
         few, many = sizes[0], sizes[-1]
-        change = found[f"round_s_{many}_unplaced_{overload}"] / found[f"round_s_{few}_unplaced_{overload}"]
-        found[f"growth_unplaced_{overload}"] = math.log(change) / math.log(many / few) if many > few else 1.0
+        change = figures[f"round_s_{many}_unplaced_{overload}"] / figures[f"round_s_{few}_unplaced_{overload}"]
+        figures[f"growth_unplaced_{overload}"] = math.log(change) / math.log(many / few) if many > few else 1.0
     changed = one_changed(running(sizes[-1], 0))
-    return found | {f"change_one_s_{sizes[-1]}": min(_cost(changed, 0) for _ in range(rounds))}
+    return figures | {f"change_one_s_{sizes[-1]}": min(_cost(changed, 0) for _ in range(rounds))}
 
 
 def running(gpus: int, overload: int) -> PoolFacts:
@@ -90,8 +90,10 @@ def _cost(facts: PoolFacts, missing: int) -> float:
 def _check(facts: PoolFacts, plan: PoolPlan, missing: int) -> None:
     """Raise AssertionError where what runs was moved, or where not all models without a slot are reported."""
     assert len(plan.unplaced) == missing
-    assert {each.name: each.placed for each in plan.current} == {each.name: each.placed for each in facts.current}
-    assert all(each.group in each.message for each in plan.unplaced)
+    assert {server.name: server.placed for server in plan.current} == {
+        server.name: server.placed for server in facts.current
+    }
+    assert all(replica.group in replica.message for replica in plan.unplaced)
 
 
 def _parser() -> argparse.ArgumentParser:

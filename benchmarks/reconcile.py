@@ -120,8 +120,8 @@ class Operator:
 
     def requests(self) -> float:
         """Return the requests to the API server so far, without watches and leases."""
-        counted = self._measured("argosy_api_requests_total{")
-        return sum(value for name, value in counted.items() if 'verb="watch"' not in name and "leases" not in name)
+        requests = self._measured("argosy_api_requests_total{")
+        return sum(value for name, value in requests.items() if 'verb="watch"' not in name and "leases" not in name)
 
     def rounds(self) -> float:
         """Return the rounds so far, of all pools."""
@@ -226,17 +226,17 @@ class Heard:
     def repository(self, _: str, repository: RenderedRepository) -> None:
         """Record that a repository reached an agent."""
         now = time.monotonic()
-        for key in [(each.name, version) for each in repository.models for version in each.versions]:
+        for key in [(model.name, version) for model in repository.models for version in model.versions]:
             self._times.setdefault(key, now)
             if key in self._events:
                 self._events[key].set()
 
     def expect(self, name: str, version: int) -> threading.Event:
-        """Set when this version is heard of."""
+        """Return an event that is set when this version has reached an agent."""
         return self._events.setdefault((name, version), threading.Event())
 
     def at(self, name: str, version: int) -> float:
-        """Return the time of the message."""
+        """Return the time at which this version reached an agent."""
         return self._times[name, version]
 
 
@@ -275,23 +275,25 @@ def bench(folder: Path) -> Iterator[Bench]:
 def measure(running: Bench, models: int, edits: int, burst: int) -> dict[str, float]:
     """Return all figures. Prints its progress on stderr."""
     names = [f"model-{number}" for number in range(models)]
-    tell(f"rss {running.operator.rss_most / 1e6:.0f} MB; {models} models")
+    report_progress(f"rss {running.operator.rss_most / 1e6:.0f} MB; {models} models")
     running.create_pool()
     running.create(names)
     running.wait_ready(models)
-    tell(f"{edits} edits")
+    report_progress(f"{edits} edits")
     waits = [running.bump(names[edit % models], 2 + edit // models) for edit in range(edits)]
     running.wait_ready(models)
-    tell(f"median {statistics.median(waits):.3f} s; rss {running.operator.rss_most / 1e6:.0f} MB; a minute of rest")
+    report_progress(
+        f"median {statistics.median(waits):.3f} s; rss {running.operator.rss_most / 1e6:.0f} MB; a minute of rest"
+    )
     time.sleep(REST_S / 4)
     before = running.operator.requests()
     time.sleep(REST_S)
     steady = running.operator.requests() - before
-    tell(f"{steady:.0f} requests; {burst} models at once")
+    report_progress(f"{steady:.0f} requests; {burst} models at once")
     running.delete_all()
     cpu, rounds, began = running.operator.cpu_s, running.operator.rounds(), time.monotonic()
     running.create([f"burst-{number}" for number in range(burst)])
-    tell(f"created in {time.monotonic() - began:.0f} s")
+    report_progress(f"created in {time.monotonic() - began:.0f} s")
     running.wait_ready(burst)
     return {
         "models": models,
@@ -305,7 +307,7 @@ def measure(running: Bench, models: int, edits: int, burst: int) -> dict[str, fl
     }
 
 
-def tell(words: str) -> None:
+def report_progress(words: str) -> None:
     """Print progress for people."""
     print(words, file=sys.stderr, flush=True)
 

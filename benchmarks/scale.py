@@ -1,8 +1,8 @@
 """`python -m benchmarks.scale`: what the server costs at rest, and what much of something costs its requests.
 
 - How long `argosy serve` takes until it is ready on an empty repository, and how much memory it holds then.
-- How the time and the CPU time of a request change where 1,000 models are loaded beside the one that is asked, and
-  where 10,000 clients hold idle connections: a server with them beside one without, in alternating rounds.
+- How the time and the CPU time of a request change where 1,000 models are loaded next to the one that gets them, and
+  where 10,000 clients hold idle connections: a server with them and one without, in alternating rounds.
 """
 
 import argparse
@@ -38,16 +38,16 @@ def main(argv: list[str] | None = None) -> int:
     console = Console(width=max(110, Console().width))
     _allow_files(options.connections + 1000)
     note = lambda text: console.print(text, style="dim", markup=False, highlight=False)  # noqa: E731
-    found: dict[str, float] = at_rest(options.starts)
+    figures: dict[str, float] = at_rest(options.starts)
     loads = [Load("identity", protocol, options.concurrency, 64) for protocol in PROTOCOLS]
     with many_models(options.models) as (many, one):
-        found |= _changes("models", options.models, compare(many, one, loads, options.rounds, options.window, note))
-    with two_servers() as (held, free), idle_connections(held, options.connections):
-        cells = compare(held, free, loads, options.rounds, options.window, note)
-        found |= _changes("idle_connections", options.connections, cells)
-    console.print(_table(found))
+        figures |= _changes("models", options.models, compare(many, one, loads, options.rounds, options.window, note))
+    with two_servers() as (busy, free), idle_connections(busy, options.connections):
+        cells = compare(busy, free, loads, options.rounds, options.window, note)
+        figures |= _changes("idle_connections", options.connections, cells)
+    console.print(_table(figures))
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 0
 
 
@@ -125,16 +125,16 @@ def idle_connections(server: Server, count: int) -> Iterator[None]:
 
 
 def _changes(of: str, count: int, cells: list[Cell]) -> dict[str, float]:
-    found: dict[str, float] = {of: count}
+    figures: dict[str, float] = {of: count}
     for cell in cells:
-        found[f"{of}_{cell.load.protocol}_time"] = 1 / cell.ratio if cell.ratio else 0.0
-        found[f"{of}_{cell.load.protocol}_cpu"] = cell.cpu_ratio
-    return found
+        figures[f"{of}_{cell.load.protocol}_time"] = 1 / cell.ratio if cell.ratio else 0.0
+        figures[f"{of}_{cell.load.protocol}_cpu"] = cell.cpu_ratio
+    return figures
 
 
-def _table(found: dict[str, float]) -> Table:
+def _table(figures: dict[str, float]) -> Table:
     table = Table("what", "value")
-    for name, value in found.items():
+    for name, value in figures.items():
         table.add_row(name, f"{value:.3g}" if value < 10 else f"{value:.0f}")
     return table
 
@@ -147,7 +147,7 @@ def _allow_files(count: int) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     add = parser.add_argument
-    add("--models", type=int, default=1000, help="models beside the one that is asked")
+    add("--models", type=int, default=1000, help="models next to the one that gets requests")
     add("--connections", type=int, default=10_000, help="idle connections")
     add("--starts", type=int, default=5, help="starts of an empty server")
     add("--concurrency", type=int, default=8, help="clients at once")

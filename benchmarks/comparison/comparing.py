@@ -46,7 +46,7 @@ class Cell:
         return self._median(lambda subject, peer: getattr(peer, field))
 
     def _median(self, of: Callable[[Measured, Measured], float]) -> float:
-        return statistics.median([of(*each) for each in self.rounds]) if self.rounds else 0.0
+        return statistics.median([of(*pair) for pair in self.rounds]) if self.rounds else 0.0
 
 
 def compare(

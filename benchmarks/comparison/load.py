@@ -30,8 +30,17 @@ class Load:
     def arguments(self) -> list[str]:
         """Return perf_analyzer's arguments for it."""
         shape = f"INPUT0:{self.bytes // _BYTES_PER_ELEMENT}"
-        found = ["-m", self.model, "-i", self.protocol, "--concurrency-range", str(self.concurrency), "--shape", shape]
-        return [*found, "--streaming", "--async"] if self.model in STREAMED else found
+        arguments = [
+            "-m",
+            self.model,
+            "-i",
+            self.protocol,
+            "--concurrency-range",
+            str(self.concurrency),
+            "--shape",
+            shape,
+        ]
+        return [*arguments, "--streaming", "--async"] if self.model in STREAMED else arguments
 
 
 def models() -> tuple[str, ...]:

@@ -53,9 +53,9 @@ def measure(server: Server, load: Load, window_ms: int) -> Measured:
     arguments = [*load.arguments(), "-u", address, "-p", str(window_ms), *_WINDOWS]
     row = perf_analyzer(arguments, timeout_s=_LONGEST_SECONDS)[0]
     after, client = cpu_time(server.process.pid), _ended_children() - client
-    each = 1e6 / (_requests(server, load.model) - requests)
+    scale = 1e6 / (_requests(server, load.model) - requests)
     total, own, kernel = after.total - before.total, after.own - before.own, after.kernel - before.kernel
-    return Measured(row.throughput, row.p50_us, row.p99_us, total * each, own * each, kernel * each, client * each)
+    return Measured(row.throughput, row.p50_us, row.p99_us, total * scale, own * scale, kernel * scale, client * scale)
 
 
 def cpu_time(pid: int) -> CpuTime:
@@ -67,8 +67,8 @@ def cpu_time(pid: int) -> CpuTime:
             times.append(process.cpu_times())
         except psutil.NoSuchProcess:
             continue
-    total = sum(each.user + each.system for each in times)
-    return CpuTime(total, times[0].user + times[0].system, sum(each.system for each in times))
+    total = sum(time.user + time.system for time in times)
+    return CpuTime(total, times[0].user + times[0].system, sum(time.system for time in times))
 
 
 def _ended_children() -> float:

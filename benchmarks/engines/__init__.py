@@ -1,4 +1,4 @@
-"""What an engine brings: builds by ONNX Runtime and AOTInductor, timed beside the file that each was made from.
+"""What an engine brings: builds by ONNX Runtime and AOTInductor, timed against the file that each was made from.
 
 Both answer in turns, through the backends that serve them.
 """

@@ -33,23 +33,23 @@ def main() -> None:
     """Print what was measured."""
     options = _options()
     with tempfile.TemporaryDirectory(prefix="argosy-engines-") as folder:
-        found = {
+        engines = {
             "int8": compared(perceptron(Path(folder, "int8")), Path(folder, "int8"), options),
             "pt2": compared(encoder(Path(folder, "pt2")), Path(folder, "pt2"), options),
         }
-    result: dict[str, Any] = {f"speedup_{name}": each["speedup"] for name, each in found.items()}
-    result["cached_s"] = max(each["cached_s"] for each in found.values())
-    result |= found
-    print(json.dumps(result, indent=1) if options.json else _table(found))
+    result: dict[str, Any] = {f"speedup_{name}": figures["speedup"] for name, figures in engines.items()}
+    result["cached_s"] = max(figures["cached_s"] for figures in engines.values())
+    result |= engines
+    print(json.dumps(result, indent=1) if options.json else _table(engines))
 
 
 def compared(subject: Subject, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Build one engine, request it a second time, and compare it with its source file."""
     request = _request(subject, folder)
     built = built_by(request, folder / "first")
-    known = replace(request, model=replace(request.model, digest=_digest(subject)))
+    digested = replace(request, model=replace(request.model, digest=_digest(subject)))
     begin = time.perf_counter()
-    cached = built_by(replace(known, gate=None), folder / "second")
+    cached = built_by(replace(digested, gate=None), folder / "second")
     cached_s = time.perf_counter() - begin
     assert cached.cached
     engine = next(Path(built.uri.removeprefix("file://")).iterdir())
@@ -98,27 +98,27 @@ def _digest(subject: Subject) -> str:
 def built_by(request: BuildRequest, workspace: Path) -> BuildReport:
     """Run a build as a Job runs it and return its report. Raises RuntimeError where there is no engine."""
     workspace.mkdir(parents=True)
-    asked, report = workspace / "request.json", workspace / "report.json"
-    asked.write_text(request_text(request))
+    request_file, report = workspace / "request.json", workspace / "report.json"
+    request_file.write_text(request_text(request))
     command = [
         sys.executable,
         "-m",
         "argosy_builder",
         "--log=warning",
         "--allowed-folder=/",
-        f"--request={asked}",
+        f"--request={request_file}",
     ]
     subprocess.run([*command, f"--workspace={workspace}", f"--report-file={report}"], check=False)
-    found = parse_report(report.read_text())
-    if found.state is not BuildState.READY:
-        raise RuntimeError(f"{request.builder}: {found.failure}: {found.message}")
-    return found
+    result = parse_report(report.read_text())
+    if result.state is not BuildState.READY:
+        raise RuntimeError(f"{request.builder}: {result.failure}: {result.message}")
+    return result
 
 
-def _table(found: dict[str, dict[str, Any]]) -> str:
-    names = list(next(iter(found.values())))
-    lines = [f"| | {' | '.join(found)} |", f"|---|{'---|' * len(found)}"]
-    lines += [f"| {name} | {' | '.join(str(each[name]) for each in found.values())} |" for name in names]
+def _table(engines: dict[str, dict[str, Any]]) -> str:
+    names = list(next(iter(engines.values())))
+    lines = [f"| | {' | '.join(engines)} |", f"|---|{'---|' * len(engines)}"]
+    lines += [f"| {name} | {' | '.join(str(figures[name]) for figures in engines.values())} |" for name in names]
     return "\n".join(lines)
 
 

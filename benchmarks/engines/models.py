@@ -34,7 +34,7 @@ class Subject:
 
     @property
     def calibration(self) -> DataSource:
-        """Where its calibration data is, if it takes any."""
+        """Its calibration data, if it takes any."""
         return DataSource(self.data.as_uri()) if self.calibrated else DataSource()
 
 

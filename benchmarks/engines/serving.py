@@ -22,8 +22,8 @@ class Served:
     def __init__(self, subject: Subject, file: Path) -> None:
         config = ModelConfig(name="model", backend=subject.backend, max_batch_size=16, default_model_filename=file.name)
         for side, specs in (("input", subject.inputs), ("output", subject.outputs)):
-            for each in specs:
-                getattr(config, side).add(name=each.name, data_type=each.data_type, dims=each.dims)
+            for spec in specs:
+                getattr(config, side).add(name=spec.name, data_type=spec.data_type, dims=spec.dims)
         spec = InstanceSpec(config, 1, file.parent, file.parent, "model_0", "KIND_CPU", 0)
         self._instance = backends.resolve(subject.backend).load(spec, _Host())
         self._output = subject.outputs[0].name
@@ -77,6 +77,6 @@ class _Host:
 
 def in_turns(served: Sequence[Served], x: np.ndarray, rounds: int, seconds: float) -> list[list[float]]:
     """Return the rates of each server, round by round, so that other load of the machine affects all of them."""
-    for each in served:
-        each.rate(x, seconds / 4)
-    return [[each.rate(x, seconds) for each in served] for _ in range(rounds)]
+    for server in served:
+        server.rate(x, seconds / 4)
+    return [[server.rate(x, seconds) for server in served] for _ in range(rounds)]

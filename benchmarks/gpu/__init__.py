@@ -1,1 +1,1 @@
-"""A model of BERT's shape on one GPU: Argosy beside a bare torch loop, and beside Triton's Python backend."""
+"""A model of BERT's shape on one GPU: Argosy, a bare torch loop and Triton's Python backend."""

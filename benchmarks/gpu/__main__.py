@@ -37,16 +37,16 @@ def contestants(setup: Setup, with_triton: bool) -> Iterator[dict[str, Server | 
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         folder = Path(scratch)
         ours = for_argosy(folder / "argosy", setup)
-        found: dict[str, Server | BareLoop] = {"torch": BareLoop(ours / NAME / "1", setup.device)}
-        found["argosy"] = argosy(ours, log=folder / "argosy.log")
-        stack.callback(found["argosy"].stop)
+        servers: dict[str, Server | BareLoop] = {"torch": BareLoop(ours / NAME / "1", setup.device)}
+        servers["argosy"] = argosy(ours, log=folder / "argosy.log")
+        stack.callback(servers["argosy"].stop)
         if with_triton:
-            found["triton"] = triton(for_triton(folder / "triton", setup), log=folder / "triton.log")
-            stack.callback(found["triton"].stop)
-        yield found
+            servers["triton"] = triton(for_triton(folder / "triton", setup), log=folder / "triton.log")
+            stack.callback(servers["triton"].stop)
+        yield servers
 
 
-def round_of(found: dict[str, Server | BareLoop], setup: Setup, concurrency: int, seconds: float) -> Rates:
+def round_of(servers: dict[str, Server | BareLoop], setup: Setup, concurrency: int, seconds: float) -> Rates:
     """Measure each of them once. Raises LoadError where a server fails."""
     ids = np.random.default_rng(0).integers(0, setup.shape.vocabulary, (setup.batch, setup.shape.sequence))
     arguments = ["-m", NAME, "-i", "http", "-b", str(setup.batch), "--concurrency-range", str(concurrency)]
@@ -56,7 +56,7 @@ def round_of(found: dict[str, Server | BareLoop], setup: Setup, concurrency: int
         name: one.rate(ids, seconds)
         if isinstance(one, BareLoop)
         else perf_analyzer([*arguments, "-u", one.http])[0].throughput
-        for name, one in found.items()
+        for name, one in servers.items()
     }
 
 
@@ -80,22 +80,22 @@ def measure(options: argparse.Namespace, note: Callable[[str], None]) -> list[Ra
     """Run the rounds. Without `--triton` a Triton that is unavailable, or does not load the model, is left out."""
     setup = _setup(options)
     try:
-        with contestants(setup, with_triton=options.triton != "no") as found:
-            return _rounds(found, setup, options, note)
+        with contestants(setup, with_triton=options.triton != "no") as servers:
+            return _rounds(servers, setup, options, note)
     except (PeerUnavailableError, ServerStartError) as error:
         if options.triton != "try":
             raise
         note(f"without Triton: {error}")
-    with contestants(setup, with_triton=False) as found:
-        return _rounds(found, setup, options, note)
+    with contestants(setup, with_triton=False) as servers:
+        return _rounds(servers, setup, options, note)
 
 
 def _rounds(
-    found: dict[str, Server | BareLoop], setup: Setup, options: argparse.Namespace, note: Callable[[str], None]
+    servers: dict[str, Server | BareLoop], setup: Setup, options: argparse.Namespace, note: Callable[[str], None]
 ) -> list[Rates]:
     rounds = []
     for number in range(options.rounds):
-        rounds.append(round_of(found, setup, options.concurrency, options.seconds))
+        rounds.append(round_of(servers, setup, options.concurrency, options.seconds))
         note(f"round {number + 1}: " + ", ".join(f"{name} {rate:.0f}" for name, rate in rounds[-1].items()))
     return rounds
 

@@ -33,5 +33,5 @@ class BareLoop:
         return batches * len(ids) / spent
 
     def _once(self, ids: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self._model(torch.from_numpy(ids).to(self._device)).cpu().numpy()
-        return found
+        vectors: np.ndarray = self._model(torch.from_numpy(ids).to(self._device)).cpu().numpy()
+        return vectors

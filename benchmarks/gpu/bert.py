@@ -1,4 +1,4 @@
-"""BERT's encoder with random weights. Its shape stands in `shape.json` beside this file.
+"""BERT's encoder with random weights. Its shape stands in `shape.json`, next to this file.
 
 Argosy serves this file itself (`runtime: "model.py"`); Triton's Python backend and the bare loop import it.
 """
@@ -18,7 +18,7 @@ class Bert(torch.nn.Module):
         shape = json.loads((Path(__file__).parent / "shape.json").read_text())
         hidden = shape["hidden"]
         self.words = torch.nn.Embedding(shape["vocabulary"], hidden)
-        self.places = torch.nn.Parameter(torch.randn(shape["sequence"], hidden) / 50)
+        self.positions = torch.nn.Parameter(torch.randn(shape["sequence"], hidden) / 50)
         layer = torch.nn.TransformerEncoderLayer(
             hidden, shape["heads"], 4 * hidden, activation="gelu", batch_first=True
         )
@@ -28,5 +28,4 @@ class Bert(torch.nn.Module):
         self.eval()
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = self.layers(self.words(ids) + self.places)
-        return found[:, 0].float()
+        return self.layers(self.words(ids) + self.positions)[:, 0].float()

@@ -22,11 +22,11 @@ class TritonPythonModel:
 
     def execute(self, requests):
         torch = self.torch
-        given = [pb_utils.get_input_tensor_by_name(request, "ids").as_numpy() for request in requests]
+        arrays = [pb_utils.get_input_tensor_by_name(request, "ids").as_numpy() for request in requests]
         with torch.inference_mode():
-            found = self.model(torch.from_numpy(np.concatenate(given)).to(self.device)).cpu().numpy()
-        ends = np.cumsum([len(array) for array in given])[:-1]
+            vectors = self.model(torch.from_numpy(np.concatenate(arrays)).to(self.device)).cpu().numpy()
+        ends = np.cumsum([len(array) for array in arrays])[:-1]
         return [
             pb_utils.InferenceResponse([pb_utils.Tensor("vector", np.ascontiguousarray(part))])
-            for part in np.split(found, ends)
+            for part in np.split(vectors, ends)
         ]

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.peers`: Argosy beside MLServer, LitServe, BentoML and Ray Serve, over HTTP with JSON.
+"""`python -m benchmarks.peers`: Argosy next to MLServer, LitServe, BentoML and Ray Serve, over HTTP with JSON.
 
 Each serves the same two models, in one worker or replica and without batching, as its own introduction has it: `echo`
 answers sixteen numbers, `classify` runs a real ONNX model (magika, which tells a file's type from 2048 of its bytes).

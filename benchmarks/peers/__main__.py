@@ -78,17 +78,17 @@ def measure(server: Running, model: str, clients: int, seconds: float) -> Measur
 
 
 def _row(peer: str, model: str, clients: int, rounds: list[tuple[Measured, Measured]]) -> Row:
-    found: Row = {
+    result: Row = {
         "peer": peer,
         "model": model,
         "concurrency": clients,
         "ratio": round(statistics.median(ours.rate / theirs.rate for ours, theirs in rounds), 2),
         "p99_ratio": round(statistics.median(ours.p99_us / theirs.p99_us for ours, theirs in rounds), 2),
     }
-    for place, name in enumerate(("argosy", "peer")):
+    for side, name in enumerate(("argosy", "peer")):
         for figure in FIGURES:
-            found[f"{name}_{figure}"] = round(statistics.median(getattr(each[place], figure) for each in rounds), 1)
-    return found
+            result[f"{name}_{figure}"] = round(statistics.median(getattr(pair[side], figure) for pair in rounds), 1)
+    return result
 
 
 def cells(row: Row) -> list[str]:

@@ -1,4 +1,4 @@
-"""The peers: how each is started, and how it is asked."""
+"""The peers: how each is started, and its requests."""
 
 import json
 import os
@@ -21,15 +21,15 @@ from tests.peers.argosy import argosy
 from tests.peers.cache import PeerUnavailableError
 
 APPS = Path(__file__).parent / "apps"
-ECHOED = [float(each) for each in range(16)]
-CLASSIFIED = [each % 257 for each in range(2048)]
+ECHOED = [float(value) for value in range(16)]
+CLASSIFIED = [value % 257 for value in range(2048)]
 _START_SECONDS = 180.0
 _END_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
 class Running:
-    """A server that answers: its process, its HTTP port, and how `echo` and `classify` are asked: path and body."""
+    """A server that answers: its process, its HTTP port, and the requests to `echo` and `classify`: path and body."""
 
     pid: int
     port: int
@@ -89,11 +89,11 @@ def serving(name: str) -> Iterator[Running]:
         home = Path(scratch) / "home"
         home.mkdir()
         own = {"PORT": str(port), "MODEL": str(model), "PYTHONPATH": str(APPS), "BENTOML_HOME": str(home)}
-        quiet = {"BENTOML_DO_NOT_TRACK": "True", "RAY_USAGE_STATS_ENABLED": "0", "DO_NOT_TRACK": "1"}
+        no_telemetry = {"BENTOML_DO_NOT_TRACK": "True", "RAY_USAGE_STATS_ENABLED": "0", "DO_NOT_TRACK": "1"}
         with log.open("wb") as sink:
             process = subprocess.Popen(
                 peer.command(python, Path(scratch) / "app", port),
-                env={**os.environ, **own, **quiet}, cwd=scratch, stdout=sink, stderr=subprocess.STDOUT,
+                env={**os.environ, **own, **no_telemetry}, cwd=scratch, stdout=sink, stderr=subprocess.STDOUT,
                 start_new_session=True,
             )  # fmt: skip
         try:
@@ -128,20 +128,20 @@ def serving_argosy() -> Iterator[Running]:
 def requests(v2: bool) -> dict[str, tuple[str, bytes]]:
     """Return the requests of the two models: by the V2 protocol, or by that of peers without it."""
     if not v2:
-        asked = {"echo": ECHOED, "classify": CLASSIFIED}
-        return {name: (f"/{name}", json.dumps({"input": values}).encode()) for name, values in asked.items()}
+        inputs = {"echo": ECHOED, "classify": CLASSIFIED}
+        return {name: (f"/{name}", json.dumps({"input": values}).encode()) for name, values in inputs.items()}
     inputs = {
         "echo": {"name": "INPUT0", "datatype": "FP32", "shape": [1, 16], "data": ECHOED},
         "classify": {"name": "bytes", "datatype": "INT32", "shape": [1, 2048], "data": CLASSIFIED},
     }
     return {
-        name: (f"/v2/models/{name}/infer", json.dumps({"inputs": [each]}).encode()) for name, each in inputs.items()
+        name: (f"/v2/models/{name}/infer", json.dumps({"inputs": [tensor]}).encode()) for name, tensor in inputs.items()
     }
 
 
 def _wait(name: str, running: Running, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
-    while not all(_answers(running.port, *each) for each in running.requests.values()):
+    while not all(_answers(running.port, *request) for request in running.requests.values()):
         if process.poll() is not None or time.monotonic() > deadline:
             words = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
             raise PeerUnavailableError(f"{name} does not answer:\n{words}")
@@ -149,9 +149,9 @@ def _wait(name: str, running: Running, process: subprocess.Popen[bytes], log: Pa
 
 
 def _answers(port: int, path: str, body: bytes) -> bool:
-    asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, {"Content-Type": "application/json"})
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(asked, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=10) as answer:
             return answer.status == 200
     except (OSError, urllib.error.HTTPError):
         return False

@@ -1,1 +1,1 @@
-"""Argosy's scaling beside HPA, KEDA and Knative's KPA, on the same traces in the same simulated fleet."""
+"""Argosy's scaling next to HPA, KEDA and Knative's KPA, on the same traces in the same simulated fleet."""

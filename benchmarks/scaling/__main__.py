@@ -1,9 +1,9 @@
 """`python -m benchmarks.scaling [--half tune|judge] [--json] [TRACE …]`: late requests and GPU-hours, side by side.
 
 Argosy's own decisions, with one policy on every trace (its defaults, and what a resource says: the SLO and the bounds),
-beside HPA, KEDA and KPA as they come. The traces are split: rules and constants are chosen on the half `tune`; the half
-`judge` is only ever used to judge. Each trace is drawn three times, with replicas that take 30, 60 and 120 s to start.
-`--trace FILE` runs any CSV of arrivals instead.
+next to HPA, KEDA and KPA as they come. The traces are split: rules and constants are chosen on the half `tune`; the
+half `judge` is only ever used to judge. Each trace is drawn three times, with replicas that take 30, 60 and
+120 s to start. `--trace FILE` runs any CSV of arrivals instead.
 
 Keys: `traces` has late requests (a share), GPU-hours and changes of each; `dominated_by` the pairs in which ours is
 worse in both; `mean_gpu_hours_ratio` and `mean_late_ratio` are ours over theirs, geometric means over all pairs;
@@ -38,8 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = _of_files(options.trace, options.model) if options.trace else cases(options.half)
     chosen = {name: draws for name, draws in chosen.items() if not options.traces or name in options.traces}
     with ProcessPoolExecutor(options.workers) as pool:
-        found = dict(zip(chosen, pool.map(points, chosen.values()), strict=True))
-        result = summary(found)
+        results = dict(zip(chosen, pool.map(points, chosen.values()), strict=True))
+        result = summary(results)
         if not options.trace and not options.traces:
             result["changes_under_constant_load"] = sum(pool.map(_settled_changes, constant()))
             taken = seconds_taken(MODELS)
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.json:
         print(json.dumps(result, indent=1))
     else:
-        Console(width=130).print(_table(found))
+        Console(width=130).print(_table(results))
         print({name: value for name, value in result.items() if name != "traces"})
     return 0
 
@@ -63,11 +63,11 @@ def _settled_changes(case: Case) -> int:
     return sum(change.at > SETTLED_S for change in outcome.changes)
 
 
-def _table(found: Mapping[str, Mapping[str, Point]]) -> Table:
+def _table(results: Mapping[str, Mapping[str, Point]]) -> Table:
     """Return late requests and GPU-hours of each, and of ours the changes."""
-    names = list(next(iter(found.values())))
+    names = list(next(iter(results.values())))
     table = Table("trace", *names, "changes of ours", title="late requests, GPU-hours")
-    for trace, row in found.items():
+    for trace, row in results.items():
         cells = [f"{row[name].late:.2%}, {row[name].gpu_hours:.2f}" for name in names]
         table.add_row(trace, *cells, str(row[OURS].changes))
     return table

@@ -96,7 +96,7 @@ def _crowd(peak: float, seed: int) -> Trace:
 
 
 def _functions(half: str, text: str) -> Iterator[tuple[str, _Maker]]:
-    """Of every other function: those triggered by HTTP, by queues, and one that is idle for most of the time."""
+    """Return every other function: those triggered by HTTP, by queues, and one that is idle for most of the time."""
     mine = _half(half, text)
     sporadic = "fd6f7f10" if half == TUNE else "6513d956"
     chosen = {"http": {"Trigger": "http"}, "queue": {"Trigger": "queue"}, "sporadic": {"HashFunction": sporadic}}
@@ -188,23 +188,23 @@ def busiest_minute(trace: Trace) -> float:
 
 def batch_curve(model: str, rate: float, most_rows: int = 8) -> ServiceCurve:
     """Return a curve as measured, in its own time, so that one replica takes `rate` requests a second."""
-    found = json.loads(CURVES.read_text())["models"][model]
-    points = [(int(rows), seconds) for rows, seconds in found["seconds"].items() if int(rows) <= most_rows]
-    curve = interpolated(points, tuple(found["slowdown"]), found["variation"])
-    return replace(curve, seconds=tuple(float(each) * curve.throughput() / rate for each in curve.seconds))
+    measured = json.loads(CURVES.read_text())["models"][model]
+    points = [(int(rows), seconds) for rows, seconds in measured["seconds"].items() if int(rows) <= most_rows]
+    curve = interpolated(points, tuple(measured["slowdown"]), measured["variation"])
+    return replace(curve, seconds=tuple(float(second) * curve.throughput() / rate for second in curve.seconds))
 
 
 def engine_curve(trace: Trace, rate: float) -> EngineCurve:
     """Return an engine's curve as measured, in its own time; beyond the sequences that were measured each one more
     takes as much as the last.
     """
-    found = json.loads(CURVES.read_text())["models"]["llm"]
-    points = sorted((int(count), seconds) for count, seconds in found["step_s"].items())
+    measured = json.loads(CURVES.read_text())["models"]["llm"]
+    points = sorted((int(count), seconds) for count, seconds in measured["step_s"].items())
     (low, low_s), (high, high_s) = points[-2:]
     points.append((_RUNNING, high_s + (high_s - low_s) / (high - low) * (_RUNNING - high)))
     steps = interpolated(points, (1.0,), 0.0).seconds
-    curve = EngineCurve(steps, found["prompt_token_s"])
+    curve = EngineCurve(steps, measured["prompt_token_s"])
     assert trace.prompts is not None
     assert trace.outputs is not None
     factor = curve.throughput(float(trace.prompts.mean()), float(trace.outputs.mean())) / rate
-    return EngineCurve(tuple(each * factor for each in steps), curve.prompt_token_s * factor)
+    return EngineCurve(tuple(seconds * factor for seconds in steps), curve.prompt_token_s * factor)

@@ -1,7 +1,7 @@
 """What each autoscaler does on a trace, and how ours compares."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import exp, log
 from statistics import mean
 from typing import Any
@@ -24,7 +24,7 @@ FAINT = 1e-4
 class Point:
     """The share of requests over the budget, and what the fleet cost: of a run, or the mean of several."""
 
-    late: float
+    violations: float
     gpu_hours: float
     changes: int
 
@@ -55,24 +55,27 @@ def _point(outcome: Outcome) -> Point:
 def mean_of(several: Sequence[Point]) -> Point:
     """Return the mean of several runs."""
     changes = round(mean(point.changes for point in several))
-    return Point(mean(point.late for point in several), mean(point.gpu_hours for point in several), changes)
+    return Point(mean(point.violations for point in several), mean(point.gpu_hours for point in several), changes)
 
 
 def is_dominated(ours: Point, theirs: Point) -> bool:
     """Return whether ours is worse in both: later by more than is too little to tell apart, and dearer."""
-    return ours.late > theirs.late + FAINT and ours.gpu_hours > theirs.gpu_hours
+    return ours.violations > theirs.violations + FAINT and ours.gpu_hours > theirs.gpu_hours
 
 
-def summary(found: Mapping[str, Mapping[str, Point]]) -> dict[str, Any]:
-    """Return the keys of the benchmark: `found` is by trace and name. Ratios are geometric means over all pairs of ours
-    over theirs; to late requests is added what is too little to tell apart.
+def summary(results: Mapping[str, Mapping[str, Point]]) -> dict[str, Any]:
+    """Return the keys of the benchmark: `results` is by trace and name.
+
+    Ratios are geometric means over all pairs of ours over theirs; `FAINT` is added to both shares of late requests.
     """
-    pairs = [(trace, name, row[OURS], row[name]) for trace, row in found.items() for name in row if name != OURS]
+    pairs = [(trace, name, row[OURS], row[name]) for trace, row in results.items() for name in row if name != OURS]
     return {
-        "traces": {trace: {name: as_json(point) for name, point in row.items()} for trace, row in found.items()},
+        "traces": {trace: {name: as_json(point) for name, point in row.items()} for trace, row in results.items()},
         "dominated_by": [f"{trace}: {name}" for trace, name, ours, theirs in pairs if is_dominated(ours, theirs)],
         "mean_gpu_hours_ratio": _geometric([ours.gpu_hours / theirs.gpu_hours for _, _, ours, theirs in pairs]),
-        "mean_late_ratio": _geometric([(ours.late + FAINT) / (theirs.late + FAINT) for _, _, ours, theirs in pairs]),
+        "mean_late_ratio": _geometric(
+            [(ours.violations + FAINT) / (theirs.violations + FAINT) for _, _, ours, theirs in pairs]
+        ),
     }
 
 
@@ -82,4 +85,8 @@ def _geometric(ratios: Sequence[float]) -> float:
 
 def as_json(point: Point) -> dict[str, Any]:
     """Return a point with figures that are worth reading."""
-    return asdict(point) | {"late": round(point.late, 5), "gpu_hours": round(point.gpu_hours, 3)}
+    return {
+        "late": round(point.violations, 5),
+        "gpu_hours": round(point.gpu_hours, 3),
+        "changes": point.changes,
+    }

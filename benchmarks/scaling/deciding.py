@@ -19,8 +19,8 @@ _ROUNDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Seconds of CPU time that a round takes. `first`: for models that nothing is known of, as after an operator's
-    start; `settled`: the median of those that come later.
+    """CPU seconds of a round. `first`: for models without measurements, as after an operator's start; `settled`: the
+    median of later rounds.
     """
 
     first: float
@@ -28,23 +28,23 @@ class Taken:
 
 
 def seconds_taken(models: int) -> Taken:
-    """Of rounds that decide so many models, each with load and latencies of its own, in a process as the operator's."""
+    """Return the CPU seconds of rounds that decide so many models, in a process with the operator's GC settings."""
     gc.set_threshold(*GC_THRESHOLDS)
     random = np.random.default_rng(6)
     policy = Policy(Bounds(1, 20, max_instances=4, max_window_s=0.02, max_batch=32), Targets(latency={"p99": 0.5}))
     loads = random.uniform(0.5, 200, models)
-    known = [(Allocation(), MemberMemory()) for _ in range(models)]
+    states = [(Allocation(), MemberMemory()) for _ in range(models)]
     taken = []
     for round_ in range(_ROUNDS):
         measured = loads * random.normal(1, 0.05, models)
-        seen = [_signals(float(each), 5.0 * round_) for each in measured]
+        seen = [_signals(float(rate), 5.0 * round_) for rate in measured]
         now, begun = date(5.0 * round_), time.process_time()
         decided = [
             decide(policy, allocation, signals, SpareCapacity(), memory, now)
-            for (allocation, memory), signals in zip(known, seen, strict=True)
+            for (allocation, memory), signals in zip(states, seen, strict=True)
         ]
         taken.append(time.process_time() - begun)
-        known = [(decision.own.allocation, memory) for decision, memory in decided]
+        states = [(decision.own.allocation, memory) for decision, memory in decided]
     return Taken(taken[0], float(np.median(taken[2:])))
 
 

@@ -26,7 +26,7 @@ import tritonclient.grpc as triton
 from tests.peers.argosy import ROOT, argosy
 from tests.peers.server import Server
 
-KEPT = Path(__file__).parent / "curves.json"
+CURVES = Path(__file__).parent / "curves.json"
 BATCHES = (1, 2, 4, 8)
 INSTANCES = (1, 2, 3)
 _PROMPT, _TOKENS = 128, 48
@@ -49,35 +49,37 @@ def main() -> None:
         "safety": lambda: batching("safety", _safety),
         "llm": generating,
     }
-    found = json.loads(KEPT.read_text()) if KEPT.exists() else {"models": {}}
-    found["machine"] = f"one core of {_cpu()}"
+    curves = json.loads(CURVES.read_text()) if CURVES.exists() else {"models": {}}
+    curves["machine"] = f"one core of {_cpu()}"
     for name in sys.argv[1:] or measured:
-        found["models"][name] = measured[name]()
-        print(name, found["models"][name])
-        KEPT.write_text(json.dumps(found, indent=1) + "\n")
+        curves["models"][name] = measured[name]()
+        print(name, curves["models"][name])
+        CURVES.write_text(json.dumps(curves, indent=1) + "\n")
 
 
 def batching(name: str, inputs: Inputs) -> dict[str, Any]:
-    """Seconds by rows, how much slower several instances are, and how much executions vary."""
+    """Return the seconds by rows, how much slower several instances are, and how much executions vary."""
     times: dict[int, list[float]] = {}
     with serving(name, 1) as server:
         for rows in BATCHES:
             times[rows] = [_executed(server, name, inputs(rows), 1) for _ in range(_ROUNDS)]
-    curve = {rows: statistics.median(each) for rows, each in times.items()}
+    curve = {rows: statistics.median(seconds) for rows, seconds in times.items()}
     slowdown = [1.0]
     for count in INSTANCES[1:]:
         with serving(name, count) as server:
             together = statistics.median(_executed(server, name, inputs(8), count) for _ in range(_ROUNDS))
         slowdown.append(max(1.0, count * together / curve[8]))
     return {
-        "seconds": {str(rows): round(each, 6) for rows, each in curve.items()},
-        "slowdown": [round(each, 3) for each in slowdown],
-        "variation": round(statistics.median(statistics.stdev(each) / curve[rows] for rows, each in times.items()), 3),
+        "seconds": {str(rows): round(seconds, 6) for rows, seconds in curve.items()},
+        "slowdown": [round(ratio, 3) for ratio in slowdown],
+        "variation": round(
+            statistics.median(statistics.stdev(samples) / curve[rows] for rows, samples in times.items()), 3
+        ),
     }
 
 
 def _executed(server: Server, name: str, inputs: list[triton.InferInput], clients: int) -> float:
-    """CPU seconds of one execution, where so many clients ask in a closed loop."""
+    """Return the CPU seconds of one execution, where so many clients send requests in a closed loop."""
 
     def ask() -> None:
         with triton.InferenceServerClient(server.grpc) as client:
@@ -90,21 +92,21 @@ def _executed(server: Server, name: str, inputs: list[triton.InferInput], client
 
 
 def _cpu_time(server: Server) -> float:
-    """Seconds that all its threads have run: the clock that Linux has of every process."""
-    every = [server.process.pid, *(each.pid for each in psutil.Process(server.process.pid).children(recursive=True))]
+    """Return the seconds that all its threads have run: the clock that Linux has of every process."""
+    every = [server.process.pid, *(child.pid for child in psutil.Process(server.process.pid).children(recursive=True))]
     return sum(time.clock_gettime((~pid << 3) | _OF_A_PROCESS) for pid in every)
 
 
 def _together(work: Callable[[], None], count: int) -> None:
     threads = [threading.Thread(target=work) for _ in range(count)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def generating() -> dict[str, Any]:
-    """Seconds of a step by how many sequences run, and of a token of the prompt."""
+    """Return the seconds of a step by how many sequences run, and of a token of the prompt."""
     with serving("llm", 1) as server:
         _generated(server, 1, _TOKENS, 8)
         long, short = (
@@ -115,13 +117,13 @@ def generating() -> dict[str, Any]:
             for count in _SEQUENCES
         }
     return {
-        "step_s": {str(count): round(each, 6) for count, each in steps.items()},
+        "step_s": {str(count): round(seconds, 6) for count, seconds in steps.items()},
         "prompt_token_s": round(max(0.0, (long - short) / (_PROMPT - 8)), 9),
     }
 
 
 def _generated(server: Server, sequences: int, tokens: int, prompt: int) -> float:
-    """CPU seconds until as many sequences, begun together, have their tokens."""
+    """Return the CPU seconds until as many sequences, begun together, have their tokens."""
 
     def ask() -> None:
         with triton.InferenceServerClient(server.grpc) as client:
@@ -142,7 +144,7 @@ def _is_last(result: triton.InferResult) -> bool:
 
 @contextmanager
 def serving(name: str, instances: int) -> Iterator[Server]:
-    """One model of the assistant, with so many instances."""
+    """Serve one model of the assistant, with so many instances."""
     with tempfile.TemporaryDirectory() as folder:
         rendered = Path(folder, "rendered")
         command = [Path(sys.executable).parent / "argosy", "render", "-f", ROOT / "examples/assistant", "-o", rendered]
@@ -163,7 +165,7 @@ def serving(name: str, instances: int) -> Iterator[Server]:
 
 
 def _load(server: Server, name: str, tries: int = 3) -> None:
-    """Once more where several instances that import transformers at once were in each other's way."""
+    """Load a model; try again where several instances that import transformers at once failed."""
     with triton.InferenceServerClient(server.grpc) as client:
         for _ in range(tries):
             if client.is_model_ready(name):
@@ -173,7 +175,7 @@ def _load(server: Server, name: str, tries: int = 3) -> None:
 
 
 def _prefer(server: Server) -> None:
-    """Above what else runs on this machine, where that is allowed: a curve is of a device that nobody shares."""
+    """Raise the priority of the server, where that is allowed: a curve is of a device that nothing else uses."""
     for thread in Path("/proc").glob(f"{server.process.pid}/task/*"):
         with suppress(PermissionError, ProcessLookupError):
             os.sched_setaffinity(int(thread.name), {_CORE})

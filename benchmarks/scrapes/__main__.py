@@ -1,6 +1,6 @@
 """`python -m benchmarks.scrapes [--json FILE]`: what measuring a server of a thousand models costs.
 
-CPU time throughout, and ways beside each other in alternating rounds. Of the server: making the text at once, and in
+CPU time throughout, and the ways in alternating rounds. Of the server: making the text at once, and in
 parts as it does. `longest`: how long its loop does nothing else. Of the operator: one MB of a pool's text, by
 prometheus-client's parser and by ours, and what is done with it until there are signals.
 """
@@ -22,18 +22,18 @@ SERVERS = 10
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, write."""
     options = _parser().parse_args(argv)
-    found = measured(options.models, options.rounds)
-    report(found, options.json)
+    figures = measured(options.models, options.rounds)
+    report(figures, options.json)
     return 0
 
 
 def measured(models: int, rounds: int) -> dict[str, float]:
     """Return all numbers by name."""
-    found: dict[str, float] = {"models": models}
+    figures: dict[str, float] = {"models": models}
     for name, active in (("at_rest", 0.0), ("active", 1.0)):
         costs = scrape_costs(models, active, rounds)
         once, parts = costs["at_once"], costs["in_parts"]
-        found |= {
+        figures |= {
             f"{name}_at_once_cpu_ms": once.cpu_ms,
             f"{name}_at_once_longest_ms": once.longest_ms,
             f"{name}_cpu_ms": parts.cpu_ms,
@@ -42,7 +42,7 @@ def measured(models: int, rounds: int) -> dict[str, float]:
             f"{name}_longest_change": parts.longest_ms / once.longest_ms,
         }
     reading = reading_cost(SERVERS, models // SERVERS, max(1, rounds // 2))
-    return found | {
+    return figures | {
         "pool_mb": reading.megabytes,
         "their_parser_ms_per_mb": reading.their_parser_ms,
         "parser_ms_per_mb": reading.parsing_ms,

@@ -28,8 +28,8 @@ class Models:
 
     def answer(self, requests: int = _REQUESTS) -> None:
         """Let each active model answer so many more requests, of all durations there are."""
-        for each in self.series[: self._active]:
-            statistics = each.statistics
+        for series in self.series[: self._active]:
+            statistics = series.statistics
             for _ in range(requests):
                 statistics.single.add(round(10 ** self._random.uniform(5, 10)))
                 statistics.queueing.add(round(10 ** self._random.uniform(4, 9)))

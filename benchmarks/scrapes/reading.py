@@ -1,4 +1,4 @@
-"""What it costs the operator to read what a pool's servers tell, until it has their signals."""
+"""The operator's cost of reading the metrics of a pool's servers, up to their signals."""
 
 import statistics
 import time
@@ -37,32 +37,32 @@ class ReadingCost:
 def reading_cost(servers: int, models: int, rounds: int) -> ReadingCost:
     """Return the medians of rounds that alternate, of a pool of so many servers with the same models, all busy."""
     fleet = [Models(models, 1.0, seed) for seed in range(servers)]
-    serves = {each.labels["model"]: each.labels["model"] for each in fleet[0].series}
+    serves = {series.labels["model"]: series.labels["model"] for series in fleet[0].series}
     pool = PoolTargets(PoolKey("team/pool"), tuple(Target(f"s-{n}", serves=serves) for n in range(servers)))
     windows: dict[str, ServerWindow] = {}
     theirs, parsing, understanding, sizes = [], [], [], []
     for round_ in range(rounds + 2):
         texts = []
-        for each in fleet:
-            each.answer(20)
-            texts.append(exposition(families_of(each.series)).decode())
+        for server in fleet:
+            server.answer(20)
+            texts.append(exposition(families_of(server.series)).decode())
         at, size = _INTERVAL_S * round_, sum(map(len, texts)) / 1e6
         begun = time.process_time()
-        told = [exposed(samples(text), at) for text in texts]
+        exposures = [exposed(samples(text), at) for text in texts]
         parsed = time.process_time()
-        for target, each in zip(pool.targets, told, strict=True):
+        for target, exposure in zip(pool.targets, exposures, strict=True):
             before = windows.get(target.server)
-            windows[target.server] = ServerWindow(each) if before is None else before.after(each)
-        known = pool_signals(pool, windows, at, datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=at))
+            windows[target.server] = ServerWindow(exposure) if before is None else before.after(exposure)
+        signals = pool_signals(pool, windows, at, datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=at))
         understood = time.process_time()
-        assert not round_ or len(known.members) == models
+        assert not round_ or len(signals.members) == models
         reference = exposed(_their_samples(texts[0]), at)
         theirs.append(1e3 * (time.process_time() - understood) / (len(texts[0]) / 1e6))
-        assert reference == told[0]
+        assert reference == exposures[0]
         parsing.append(1e3 * (parsed - begun) / size)
         understanding.append(1e3 * (understood - parsed) / size)
         sizes.append(size)
-    return ReadingCost(*(statistics.median(each[2:]) for each in (sizes, theirs, parsing, understanding)))
+    return ReadingCost(*(statistics.median(values[2:]) for values in (sizes, theirs, parsing, understanding)))
 
 
 def _their_samples(text: str) -> Iterator[Sample]:
@@ -70,9 +70,9 @@ def _their_samples(text: str) -> Iterator[Sample]:
         yield from _read(family.samples)
 
 
-def _read(found: Iterable[tuple[str, dict[str, str], float]]) -> Iterator[Sample]:
-    """Yield the samples that are read, by their names in the text: that parser gives every counter a `_total`."""
-    for name, labels, value, *_ in found:
-        told = name if name in SAMPLE_NAMES else name.removesuffix("_total")
-        if told in SAMPLE_NAMES:
-            yield Sample(told, labels, value)
+def _read(values: Iterable[tuple[str, dict[str, str], float]]) -> Iterator[Sample]:
+    """Yield the samples that the operator reads, by their names in the text: that parser adds `_total` to counters."""
+    for name, labels, value, *_ in values:
+        sample = name if name in SAMPLE_NAMES else name.removesuffix("_total")
+        if sample in SAMPLE_NAMES:
+            yield Sample(sample, labels, value)

@@ -43,11 +43,11 @@ def scrape_costs(models: int, active: float, rounds: int) -> dict[str, Cost]:
     async def measure() -> dict[str, list[Cost]]:
         assert await at_once() == await parted()
         ways = {"at_once": at_once, "in_parts": parted}
-        found: dict[str, list[Cost]] = {name: [] for name in ways}
+        costs: dict[str, list[Cost]] = {name: [] for name in ways}
         for _ in range(rounds):
             for name, way in ways.items():
-                found[name].append(await _cost(way))
-        return found
+                costs[name].append(await _cost(way))
+        return costs
 
     every = uvloop.run(measure())
     return {

@@ -39,14 +39,14 @@ def main(argv: list[str] | None = None) -> int:
         flags = ["--model-control-mode=explicit", *(f"--load-model={name}" for name in (*SOUND, FRAIL, STREAM))]
         server = argosy(Path(folder) / "models", *flags, log=Path(folder) / "log")
         try:
-            found = _run(server, tally, 60 * options.minutes, options.seed)
+            figures = _run(server, tally, 60 * options.minutes, options.seed)
         finally:
             server.stop()
-    found |= asdict(tally)
+    figures |= asdict(tally)
     if options.json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(figures, indent=1))
     else:
-        Console().print(_table(found))
+        Console().print(_table(figures))
     return int(bool(tally.wrong_answers or tally.lost_answers or tally.failed_answers))
 
 
@@ -55,9 +55,9 @@ def _run(server: Server, tally: Tally, seconds: float, seed: int) -> dict[str, f
     process = psutil.Process(server.process.pid)
     processes = len(_tree(process))
     asyncio.run(soak(tally, server.grpc, server.http, _WARM_UP * seconds, seed))
-    memory, files = _held(process, processes)
+    memory, files = _usage(process, processes)
     asyncio.run(soak(tally, server.grpc, server.http, (1 - _WARM_UP) * seconds, seed + 1))
-    memory_after, files_after = _held(process, processes)
+    memory_after, files_after = _usage(process, processes)
     return {
         "minutes": seconds / 60,
         "rss_growth_mb": round((memory_after - memory) / 2**20, 2),
@@ -66,7 +66,7 @@ def _run(server: Server, tally: Tally, seconds: float, seed: int) -> dict[str, f
     }
 
 
-def _held(process: psutil.Process, processes: int) -> tuple[int, int]:
+def _usage(process: psutil.Process, processes: int) -> tuple[int, int]:
     """Return the resident bytes and the open files of a process and its descendants together, once there are so many.
 
     Where there are more or fewer for `_REST_S` seconds, they count as they are.
@@ -75,16 +75,16 @@ def _held(process: psutil.Process, processes: int) -> tuple[int, int]:
     while len(_tree(process)) != processes and time.monotonic() < until:
         time.sleep(_LOOK_S)
     tree = _tree(process)
-    return sum(each.memory_info().rss for each in tree), sum(each.num_fds() for each in tree)
+    return sum(process.memory_info().rss for process in tree), sum(process.num_fds() for process in tree)
 
 
 def _tree(process: psutil.Process) -> list[psutil.Process]:
     return [process, *process.children(recursive=True)]
 
 
-def _table(found: dict[str, float]) -> Table:
+def _table(figures: dict[str, float]) -> Table:
     table = Table("what", "value")
-    for name, value in found.items():
+    for name, value in figures.items():
         table.add_row(name, f"{value:g}")
     return table
 

@@ -49,7 +49,7 @@ class Clients:
 
     async def _until_ready(self, model: str, ready: bool) -> None:
         async with asyncio.timeout(ANSWER_S):
-            while await self._grpc.is_model_ready(model) != ready:  # noqa: ASYNC110  (the server tells nobody)
+            while await self._grpc.is_model_ready(model) != ready:  # noqa: ASYNC110  (the server notifies no client)
                 await asyncio.sleep(_PAUSE_S)
 
     def _row(self, size: int | None = None) -> np.ndarray[Any, np.dtype[np.float32]]:

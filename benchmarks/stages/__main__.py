@@ -29,38 +29,38 @@ def main(argv: list[str] | None = None) -> int:
     """Measure, print and write."""
     options = _parser().parse_args(argv)
     rows = here(options) if options.here else both(options)
-    found: dict[str, Any] = {"rows": rows}
+    page: dict[str, Any] = {"rows": rows}
     if options.whole and options.whole.is_file():
-        found["whole"] = json.loads(options.whole.read_text())["rows"]
+        page["whole"] = json.loads(options.whole.read_text())["rows"]
     console = Console(width=max(130, Console().width))
-    console.print(table(found))
+    console.print(table(page))
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        options.json.write_text(json.dumps(page, indent=1) + "\n")
     return 0
 
 
 def here(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Measure in this process, in the one form that its modules have."""
-    form = "pure" if str(dispatcher.__file__).endswith(".py") else "compiled"
-    found: list[dict[str, Any]] = []
+    build = "pure" if str(dispatcher.__file__).endswith(".py") else "compiled"
+    rows: list[dict[str, Any]] = []
     for protocol in PROTOCOLS:
         for batch in BATCHES:
             turns = max(1, options.requests // batch)
             stages = asyncio.run(measure(protocol, batch, turns, options.repeats))
-            told = {name: round(us, 2) for name, us in zip(STAGES[FRONT_IN:], stages, strict=True)}
-            found.append({"form": form, "protocol": protocol, "batch": batch, "stages": told})
-    return found
+            spent = {name: round(us, 2) for name, us in zip(STAGES[FRONT_IN:], stages, strict=True)}
+            rows.append({"form": build, "protocol": protocol, "batch": batch, "stages": spent})
+    return rows
 
 
 def both(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Measure in a process for each form that exists."""
-    rows = _form(options, dict(os.environ))
+    rows = _subprocess_rows(options, dict(os.environ))
     if rows[0]["form"] == "compiled" and PURE.is_dir():
-        rows += _form(options, {**os.environ, "PYTHONPATH": str(PURE)})
+        rows += _subprocess_rows(options, {**os.environ, "PYTHONPATH": str(PURE)})
     return rows
 
 
-def _form(options: argparse.Namespace, environment: dict[str, str]) -> list[dict[str, Any]]:
+def _subprocess_rows(options: argparse.Namespace, environment: dict[str, str]) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.json"
         counts = ["--requests", str(options.requests), "--repeats", str(options.repeats)]
@@ -74,9 +74,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stages", description=benchmarks.stages.__doc__)
     add = parser.add_argument
     add("--requests", type=int, default=200, help="requests a repeat")
-    add("--repeats", type=int, default=100, help="of each stage the least of so many repeats is told")
+    add("--repeats", type=int, default=100, help="of each stage the least of so many repeats is reported")
     add("--here", action="store_true", help="only the form that this process has: compiled modules or their sources")
-    add("--whole", type=Path, help="what benchmarks.triton wrote: its CPU time of a request is told beside the sum")
+    add(
+        "--whole", type=Path, help="what benchmarks.triton wrote: its CPU time of a request is reported next to the sum"
+    )
     add("--json", type=Path, help="where the figures go as JSON")
     return parser
 

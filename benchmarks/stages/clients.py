@@ -158,8 +158,8 @@ def clients(protocol: str, counts: Iterable[int], plane: Any, trace: Trace, loop
 
 def _http_request() -> bytes:
     tensor = {"name": "INPUT0", "shape": _SHAPE, "datatype": "FP32", "parameters": {"binary_data_size": len(TENSOR)}}
-    wanted = {"name": "OUTPUT0", "parameters": {"binary_data": True}}
-    text = json.dumps({"id": "7", "inputs": [tensor], "outputs": [wanted]}, separators=(",", ":")).encode()
+    output = {"name": "OUTPUT0", "parameters": {"binary_data": True}}
+    text = json.dumps({"id": "7", "inputs": [tensor], "outputs": [output]}, separators=(",", ":")).encode()
     head = (
         "POST /v2/models/identity/infer HTTP/1.1\r\nHost: localhost:8000\r\nAccept: */*\r\n"
         "Content-Type: application/octet-stream\r\n"

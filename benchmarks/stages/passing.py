@@ -60,8 +60,8 @@ class Line:
             self._answer(self._from_model.pop(0))
 
     def _answer(self, frame: bytes) -> None:
-        room = self._connection.get_buffer(-1)
-        room[: len(frame)] = frame
+        buffer = self._connection.get_buffer(-1)
+        buffer[: len(frame)] = frame
         self._trace.enter(FRAME_IN)
         self._connection.buffer_updated(len(frame))
         self._trace.enter(FRONT_OUT)
@@ -96,14 +96,14 @@ async def measure(protocol: str, batch: int, turns: int, repeats: int) -> list[f
     trace, loop = Trace(), Loop()
     plane, instance = await serving(trace)
     groups = clients(protocol, (1, batch, batch), TracedPlane(plane, trace), trace, loop)
-    line, told = Line(instance, groups, loop, trace), Repeats(trace, batch, turns, repeats)
-    line.at_turn = told.at_turn
+    line, recorder = Line(instance, groups, loop, trace), Repeats(trace, batch, turns, repeats)
+    line.at_turn = recorder.at_turn
     gc.disable()
     with patch.object(worker, "execute", Execute(trace)):
         worker.Worker(line).main()  # type: ignore[arg-type]  # a stand-in for the pipe
     gc.enable()
     await plane.close(1.0)
-    return least(told.rows)
+    return least(recorder.rows)
 
 
 async def serving(trace: Trace) -> tuple[DataPlane, LocalInstance]:

@@ -76,6 +76,6 @@ class Execute:
 
     def __call__(self, *arguments: Any) -> Any:
         self._trace.enter(EXECUTE)
-        told = execute(*arguments)
+        responses = execute(*arguments)
         self._trace.enter(MODEL_OUT)
-        return told
+        return responses

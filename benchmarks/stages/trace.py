@@ -21,7 +21,7 @@ _VISITS: Final = 2000
 
 
 class Trace:
-    """Nanoseconds and visits by stage. `OWN` is what plays the clients and the kernel, and is not told."""
+    """Nanoseconds and visits by stage. `OWN` is what plays the clients and the kernel, and is not reported."""
 
     def __init__(self) -> None:
         self._stage = OWN
@@ -29,7 +29,7 @@ class Trace:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Forget all times and visits."""
         self._spent = [0] * len(STAGES)
         self._visits = [0] * len(STAGES)
 

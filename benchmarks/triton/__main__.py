@@ -27,26 +27,26 @@ def main(argv: list[str] | None = None) -> int:
         parser.set_defaults(**QUICK)
         options = parser.parse_args(argv)
     console = Console(width=max(130, Console().width))
-    asked = list(loads(options.models, options.protocols, options.concurrencies, options.sizes))
+    cells = list(loads(options.models, options.protocols, options.concurrencies, options.sizes))
     try:
         with served(options.models, options.python, options.isolation, options.cores) as (ours, theirs):
-            found = compare(ours, theirs, asked, options.rounds, options.window, _noted(console))
+            results = compare(ours, theirs, cells, options.rounds, options.window, _noted(console))
     except (PeerUnavailableError, ServerStartError) as reason:
         console.print(f"cannot compare: {reason}", markup=False)
         return 2
-    rows = [row(cell) for cell in found]
+    rows = [row(cell) for cell in results]
     console.print(table(rows))
     if options.json:
         options.json.write_text(json.dumps({"interpreter": interpreter(options.python), "rows": rows}, indent=1) + "\n")
     if options.plot:
         plot(rows, options.plot)
-    return 0 if all(cell.rounds for cell in found) else 1
+    return 0 if all(cell.rounds for cell in results) else 1
 
 
 def interpreter(python: str) -> str:
     """Return the version and the path of a Python: its build decides how fast it is."""
-    asked = "import platform, sys; print('CPython', platform.python_version(), 'at', sys.executable)"
-    return subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
+    code = "import platform, sys; print('CPython', platform.python_version(), 'at', sys.executable)"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _noted(console: Console) -> Note:

@@ -28,7 +28,7 @@ COLUMNS = (
 def row(cell: Cell) -> Row:
     """Return a cell's medians; zeros where a server failed."""
     load = cell.load
-    found: dict[str, str | int | float] = {
+    result: dict[str, str | int | float] = {
         "model": load.model,
         "protocol": load.protocol,
         "concurrency": load.concurrency,
@@ -38,25 +38,25 @@ def row(cell: Cell) -> Row:
         "cpu_ratio": round(cell.cpu_ratio, 3),
     }
     for figure in _FIGURES:
-        found[f"argosy_{figure}"] = round(cell.subject(figure), 1)
-        found[f"triton_{figure}"] = round(cell.peer(figure), 1)
-    return found
+        result[f"argosy_{figure}"] = round(cell.subject(figure), 1)
+        result[f"triton_{figure}"] = round(cell.peer(figure), 1)
+    return result
 
 
 def table(rows: Sequence[Row]) -> Table:
     """Return the rows for a terminal."""
-    found = Table(*COLUMNS)
-    for each in rows:
-        found.add_row(*cells(each))
-    return found
+    made = Table(*COLUMNS)
+    for row in rows:
+        made.add_row(*cells(row))
+    return made
 
 
-def cells(each: Row) -> list[str]:
+def cells(row: Row) -> list[str]:
     """Return a row's texts, in the columns' order."""
-    whole = [f"{each[name]:.0f}" for name in ("argosy_rate", "triton_rate")]
-    ratios = [f"{each[name]:.2f}" for name in ("ratio", "p99_ratio")]
-    cpu = [f"{each[name]:.0f}" for name in ("argosy_cpu_us", "triton_cpu_us", "argosy_client_us")]
-    return [*(str(each[name]) for name in ("model", "protocol", "concurrency", "bytes")), *whole, *ratios, *cpu]
+    rates = [f"{row[name]:.0f}" for name in ("argosy_rate", "triton_rate")]
+    ratios = [f"{row[name]:.2f}" for name in ("ratio", "p99_ratio")]
+    cpu = [f"{row[name]:.0f}" for name in ("argosy_cpu_us", "triton_cpu_us", "argosy_client_us")]
+    return [*(str(row[name]) for name in ("model", "protocol", "concurrency", "bytes")), *rates, *ratios, *cpu]
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
@@ -65,8 +65,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
 
     figure = Figure(figsize=(8, 1 + len(rows) / 4), layout="constrained")
     axes = figure.add_subplot()
-    labels = [f"{each['model']} {each['protocol']} c={each['concurrency']} {each['bytes']} B" for each in rows]
-    ratios = [float(each["ratio"]) for each in rows]
+    labels = [f"{row['model']} {row['protocol']} c={row['concurrency']} {row['bytes']} B" for row in rows]
+    ratios = [float(row["ratio"]) for row in rows]
     axes.barh(labels, ratios, color=["tab:blue" if ratio >= 1 else "tab:orange" for ratio in ratios])
     axes.axvline(1, color="black", linewidth=1)
     axes.invert_yaxis()

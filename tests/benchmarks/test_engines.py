@@ -14,5 +14,5 @@ def test_a_file_answers_through_its_backend_in_its_turn(tmp_path: Path) -> None:
 
     assert served.answer(x).shape == (3, CLASSES)
     rounds = in_turns([served, served], x, rounds=2, seconds=0.01)
-    assert [len(each) for each in rounds] == [2, 2]
+    assert [len(entries) for entries in rounds] == [2, 2]
     assert min(map(min, rounds)) > 0

@@ -11,8 +11,8 @@ from benchmarks.scaling.comparing import OURS, Point, is_dominated, mean_of, sum
 from argosy.simulation.traces import constant as steady
 
 
-def point(late: float, gpu_hours: float, changes: int = 0) -> Point:
-    return Point(late, gpu_hours, changes)
+def point(violations: float, gpu_hours: float, changes: int = 0) -> Point:
+    return Point(violations, gpu_hours, changes)
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,11 @@ def test_ours_is_dominated_where_it_is_worse_in_both(ours: Point, dominated: boo
 
 
 def test_the_summary_has_both_numbers_of_every_pair_and_their_mean_ratios() -> None:
-    found = summary({"t": {OURS: point(0.0199, 4.0), "hpa": point(0.0099, 8.0), "kpa": point(0.0399, 2.0)}})
-    assert found["traces"]["t"]["hpa"] == {"late": 0.0099, "gpu_hours": 8.0, "changes": 0}
-    assert found["dominated_by"] == []
-    assert found["mean_gpu_hours_ratio"] == pytest.approx(1.0)
-    assert found["mean_late_ratio"] == pytest.approx(1.0)
+    result = summary({"t": {OURS: point(0.0199, 4.0), "hpa": point(0.0099, 8.0), "kpa": point(0.0399, 2.0)}})
+    assert result["traces"]["t"]["hpa"] == {"late": 0.0099, "gpu_hours": 8.0, "changes": 0}
+    assert result["dominated_by"] == []
+    assert result["mean_gpu_hours_ratio"] == pytest.approx(1.0)
+    assert result["mean_late_ratio"] == pytest.approx(1.0)
     assert summary({"t": {OURS: point(0.5, 9.0), "hpa": point(0.1, 8.0)}})["dominated_by"] == ["t: hpa"]
 
 
@@ -68,6 +68,6 @@ def test_any_csv_of_arrivals_is_compared(tmp_path, capsys) -> None:
     file = tmp_path / "mine.csv"
     file.write_text("time\n" + "\n".join(str(second / 4) for second in range(2400)) + "\n")
     assert main(["--trace", str(file), "--model", "safety", "--json", "--workers", "1"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert set(found["traces"]["mine"]) == {OURS, "hpa", "keda", "kpa"}
-    assert {"dominated_by", "mean_gpu_hours_ratio", "mean_late_ratio"} <= found.keys()
+    result = json.loads(capsys.readouterr().out)
+    assert set(result["traces"]["mine"]) == {OURS, "hpa", "keda", "kpa"}
+    assert {"dominated_by", "mean_gpu_hours_ratio", "mean_late_ratio"} <= result.keys()

@@ -8,9 +8,9 @@ from argosy_runtime.telemetry.exposition import exposition
 
 
 def test_it_measures_a_server_and_the_operator():
-    found = measured(models=20, rounds=1)
-    assert all(value > 0 for value in found.values())
-    assert found["active_cpu_change"] == pytest.approx(found["active_cpu_ms"] / found["active_at_once_cpu_ms"])
+    figures = measured(models=20, rounds=1)
+    assert all(value > 0 for value in figures.values())
+    assert figures["active_cpu_change"] == pytest.approx(figures["active_cpu_ms"] / figures["active_at_once_cpu_ms"])
 
 
 def test_of_its_models_the_active_share_answers():

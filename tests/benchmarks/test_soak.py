@@ -10,10 +10,10 @@ from tritonclient.utils import InferenceServerException
 
 def test_a_short_soak_finds_a_sound_server(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--minutes", "0.035", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [found[key] for key in ("wrong_answers", "lost_answers", "failed_answers")] == [0, 0, 0]
-    assert {"rss_growth_mb", "fd_growth"} <= found.keys()
-    assert min(found["requests"], found["streams"], found["cancellations"], found["loads"]) > 0
+    figures = json.loads(capsys.readouterr().out)
+    assert [figures[key] for key in ("wrong_answers", "lost_answers", "failed_answers")] == [0, 0, 0]
+    assert {"rss_growth_mb", "fd_growth"} <= figures.keys()
+    assert min(figures["requests"], figures["streams"], figures["cancellations"], figures["loads"]) > 0
 
 
 def test_only_errors_of_the_server_are_answers() -> None:

@@ -21,7 +21,7 @@ def test_the_clock_runs_for_the_stage_that_was_entered_last() -> None:
     assert [name for name, us in spent.items() if us > 0] == [STAGES[FRONT_IN], STAGES[EXECUTE]]
 
 
-def test_what_visiting_costs_is_taken_off() -> None:
+def test_the_cost_of_entering_a_stage_is_subtracted() -> None:
     trace = Trace()
     trace.enter(EXECUTE)
     trace.enter(OWN)
@@ -32,16 +32,15 @@ def test_what_visiting_costs_is_taken_off() -> None:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """Return what the benchmark writes, of few requests."""
     folder = tmp_path_factory.mktemp("stages")
-    whole = [
+    rows = [
         {"model": "identity", "protocol": "http", "concurrency": 1, "bytes": 64, "argosy_cpu_us": 77.0},
         {"model": "identity", "protocol": "grpc", "concurrency": 1, "bytes": 64, "argosy_cpu_us": 0.0},
     ]
-    (folder / "triton.json").write_text(json.dumps({"rows": whole}))
+    (folder / "triton.json").write_text(json.dumps({"rows": rows}))
     command = [sys.executable, "-m", "benchmarks.stages", "--here", "--requests=16", "--repeats=2"]
     files = [f"--json={folder / 'stages.json'}", f"--whole={folder / 'triton.json'}"]
     subprocess.run([*command, *files], check=True, cwd=ROOT, stdout=subprocess.DEVNULL, timeout=120)
-    found: dict[str, object] = json.loads((folder / "stages.json").read_text())
-    return found
+    return json.loads((folder / "stages.json").read_text())
 
 
 def test_every_stage_of_a_request_is_passed(measured: dict[str, list[dict[str, object]]]) -> None:
@@ -54,10 +53,10 @@ def test_every_stage_of_a_request_is_passed(measured: dict[str, list[dict[str, o
         assert all(us > 0 for us in stages.values()), row
 
 
-def test_the_page_tells_the_sum_alongside_the_total(measured: dict[str, list[dict[str, object]]]) -> None:
-    form = measured["rows"][0]["form"]
+def test_the_table_has_the_sum_and_the_total(measured: dict[str, list[dict[str, object]]]) -> None:
+    build = measured["rows"][0]["form"]
     table = TABLES["stages"]["stages"](measured)
-    assert f"| stage | http, 1 a batch, {form} |" in table
+    assert f"| stage | http, 1 a batch, {build} |" in table
     assert "| sum |" in table
-    assert ("| 77 |" in table) == (form == "compiled")
+    assert ("| 77 |" in table) == (build == "compiled")
     assert "| 0 |" not in table

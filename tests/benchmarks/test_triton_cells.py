@@ -24,14 +24,14 @@ def test_a_load_that_failed_is_reported_as_zeros() -> None:
 
 
 def test_a_stream_is_requested_over_grpc_alone() -> None:
-    asked = list(loads(["identity", "stream"], ["http", "grpc"], [1], [64]))
-    assert [(load.model, load.protocol) for load in asked] == [
+    cells = list(loads(["identity", "stream"], ["http", "grpc"], [1], [64]))
+    assert [(load.model, load.protocol) for load in cells] == [
         ("identity", "http"),
         ("identity", "grpc"),
         ("stream", "grpc"),
     ]
-    assert "--streaming" in asked[-1].arguments()
-    assert "INPUT0:16" in asked[0].arguments()
+    assert "--streaming" in cells[-1].arguments()
+    assert "INPUT0:16" in cells[0].arguments()
 
 
 def test_called_models_are_served_too() -> None:

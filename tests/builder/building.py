@@ -3,39 +3,54 @@
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.builder.models import CLASSES, FEATURES, perceptron, samples
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract.builds import BuildReport, BuildRequest, BuildState, DataSource, Gate, TensorSpec
-from argosy_agent.engines.store import open_store
+from argosy_agent.engines.store import EngineStore, open_store
 from argosy_agent.transfer.stores.settings import Settings
 from argosy_builder.build import Build, BuildContext
+from argosy_builder.contract import BuildError
 from argosy_builder.reporter import Course
 
 
 class Runs:
-    """Builds what `request` asks, as often as it is asked; keeps what is reported."""
+    """Runs builds of `request`, each with changes of its own; `reports` are those of the newest."""
 
     def __init__(self, folder: Path, request: BuildRequest) -> None:
         self.folder, self.request = folder, request
+        self.workspace = folder / "workspace"
         self.reports: list[BuildReport] = []
 
-    def run(self, **asked: object) -> BuildReport:
-        workspace = self.folder / "workspace"
-        around = BuildContext(
-            workspace,
-            open_store(self.request.store, Settings(self.folder, {}), self.folder),
-            Storage(workspace / "fetched", pvc_root=self.folder),
+    @property
+    def store(self) -> EngineStore:
+        return open_store(self.request.store, Settings(self.folder, {}), self.folder)
+
+    def run(self, store: EngineStore | None = None, **changes: object) -> BuildReport:
+        """Build the request with changes, in this store or the request's own."""
+        self.reports = []
+        context = BuildContext(
+            self.workspace,
+            store or self.store,
+            Storage(self.workspace / "fetched", pvc_root=self.folder),
             time.monotonic,
             lambda: "2026-01-01T00:00:00Z",
         )
         course = Course(self.reports.append, BuildReport(BuildState.PENDING))
-        return Build(replace(self.request, **asked), around, course).run()  # type: ignore[arg-type]
+        return Build(replace(self.request, **changes), context, course).run()  # type: ignore[arg-type]
+
+    def error(self, **changes: Any) -> BuildError:
+        """Return the error of a build that must fail."""
+        with pytest.raises(BuildError) as error:
+            self.run(**changes)
+        return error.value
 
 
 class PerceptronBuilds(Runs):
-    """Of a small ONNX model, with samples for it."""
+    """Builds of a small ONNX model, with samples for it."""
 
     def __init__(self, folder: Path, builder: str, architecture: str, *, batch_sizes: tuple[int, ...] = ()) -> None:
         self.model = perceptron(folder / "model/model.onnx")

@@ -32,8 +32,8 @@ class Function:
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         self.batches.append(len(inputs["x"]))
-        found = self._function(inputs["x"])
-        return found if isinstance(found, dict) else {"y": found}
+        output = self._function(inputs["x"])
+        return output if isinstance(output, dict) else {"y": output}
 
 
 def samples(*rows: Any, labels: Any = None) -> Samples:
@@ -41,8 +41,10 @@ def samples(*rows: Any, labels: Any = None) -> Samples:
     return Samples(values, "sha256:d", None if labels is None else np.asarray(labels))
 
 
-def held(metric: str, given: Samples, baseline: Any, engine: Any, *, batch: int = 4, **bounds: float) -> AccuracyReport:
-    return judge(Gate(DATA, metric, **bounds), given, Function(baseline), Function(engine), NOW, batch=batch)
+def report_of(
+    metric: str, data: Samples, baseline: Any, engine: Any, *, batch: int = 4, **bounds: float
+) -> AccuracyReport:
+    return judge(Gate(DATA, metric, **bounds), data, Function(baseline), Function(engine), NOW, batch=batch)
 
 
 def test_the_builder_measures_what_the_api_offers() -> None:
@@ -64,11 +66,11 @@ def test_outputs_are_compared_with_one_another(metric: str, value: float) -> Non
     baselines = {0.0: [0.0, 0.0], 1.0: [0.0, 2.0]}
     if metric in ("mean_absolute_error", "mean_squared_error"):
         baselines = {0.0: [0.0, 0.0], 1.0: [0.0, 0.0]}
-    report = held(
+    report = report_of(
         metric,
         samples([0.0], [1.0]),
-        lambda x: np.asarray([baselines[float(each)] for each in x[:, 0]]),
-        lambda x: np.asarray([engines[float(each)] for each in x[:, 0]]),
+        lambda x: np.asarray([baselines[float(value)] for value in x[:, 0]]),
+        lambda x: np.asarray([engines[float(value)] for value in x[:, 0]]),
     )
     assert report.value == pytest.approx(value)
     assert report.samples == 2
@@ -81,12 +83,12 @@ def test_outputs_are_compared_with_one_another(metric: str, value: float) -> Non
     [({"maximum": 1.0}, True), ({"maximum": 0.99}, False), ({"minimum": 1.0}, True), ({"minimum": 1.01}, False)],
 )
 def test_bounds_hold_at_their_value(bounds: dict[str, float], passes: bool) -> None:
-    report = held("max_absolute_error", samples([1.0]), lambda x: x, lambda x: x + 1, **bounds)
+    report = report_of("max_absolute_error", samples([1.0]), lambda x: x, lambda x: x + 1, **bounds)
     assert (report.passed, report.minimum, report.maximum) == (passes, bounds.get("minimum"), bounds.get("maximum"))
 
 
 def test_the_worst_output_decides() -> None:
-    report = held(
+    report = report_of(
         "mean_absolute_error",
         samples([1.0]),
         lambda x: {"a": x, "b": x},
@@ -97,7 +99,7 @@ def test_the_worst_output_decides() -> None:
 
 
 def test_scores_are_of_labels_and_the_drop_decides() -> None:
-    given = samples([0.0], [1.0], [2.0], [3.0], labels=[0, 1, 0, 1])
+    data = samples([0.0], [1.0], [2.0], [3.0], labels=[0, 1, 0, 1])
 
     def right(x: Array) -> Array:
         return np.eye(2)[(x[:, 0] % 2).astype(int)]
@@ -105,20 +107,20 @@ def test_scores_are_of_labels_and_the_drop_decides() -> None:
     def half(x: Array) -> Array:
         return np.eye(2)[np.zeros(len(x), int)]
 
-    report = held("accuracy_drop", given, right, half, maximum=0.1)
+    report = report_of("accuracy_drop", data, right, half, maximum=0.1)
     assert (report.baseline, report.engine, report.delta, report.value) == (1.0, 0.5, -0.5, 0.5)
     assert not report.passed
-    assert held("f1_drop", given, right, half).engine == pytest.approx((2 / 3 + 0) / 2)
+    assert report_of("f1_drop", data, right, half).engine == pytest.approx((2 / 3 + 0) / 2)
 
 
 def test_scores_need_labels() -> None:
     with pytest.raises(BuildError, match="add an array or key `labels`"):
-        held("accuracy_drop", samples([0.0]), lambda x: x, lambda x: x)
+        report_of("accuracy_drop", samples([0.0]), lambda x: x, lambda x: x)
 
 
 def test_rows_of_one_shape_go_together_up_to_the_batch() -> None:
     baseline, engine = Function(lambda x: x), Function(lambda x: x)
-    told: list[int] = []
+    progress: list[int] = []
     judge(
         Gate(DATA, "max_absolute_error"),
         samples([1.0], [2.0], [3.0], [1.0, 2.0]),
@@ -126,28 +128,28 @@ def test_rows_of_one_shape_go_together_up_to_the_batch() -> None:
         engine,
         NOW,
         batch=2,
-        progress=told.append,
+        progress=progress.append,
     )
     assert baseline.batches == engine.batches == [2, 1, 1]
-    assert told == [2, 3, 4]
+    assert progress == [2, 3, 4]
 
 
 def test_a_model_without_batches_gets_what_its_dims_say() -> None:
-    report = held("max_absolute_error", samples([1.0, 2.0]), lambda x: x, lambda x: x, batch=0)
+    report = report_of("max_absolute_error", samples([1.0, 2.0]), lambda x: x, lambda x: x, batch=0)
     assert report.value == 0
 
 
 @pytest.mark.parametrize(
-    ("engine", "said"),
+    ("engine", "message"),
     [
         (lambda x: x * np.nan, "output y differs from the baseline's in 2 values of NaN or infinity"),
         (lambda x: {"z": x}, "gives z where the baseline gives y"),
         (lambda x: x[:, :1], r"has the shape \[1\] where the baseline's has \[2\]"),
     ],
 )
-def test_an_engine_that_gives_no_answer_is_too_low(engine: Any, said: str) -> None:
-    with pytest.raises(BuildError, match=said) as caught:
-        held("cosine_similarity", samples([1.0, 2.0]), lambda x: x, engine)
+def test_an_engine_that_gives_no_answer_is_too_low(engine: Any, message: str) -> None:
+    with pytest.raises(BuildError, match=message) as caught:
+        report_of("cosine_similarity", samples([1.0, 2.0]), lambda x: x, engine)
     assert caught.value.failure is BuildFailure.ACCURACY_TOO_LOW
 
 
@@ -169,12 +171,12 @@ def test_values_that_are_not_finite_must_be_the_same(
     def answers(odd: list[float]) -> Any:
         return lambda x: {"fine": x, "odd": np.asarray([[1.0, 2.0, 3.0] if row[0] == 0 else odd for row in x])}
 
-    said = (
+    message = (
         f"output odd differs from the baseline's in {differing} values of NaN or infinity "
         rf"\(not finite: {not_finite} of 6 in the engine's, {baselines} in the baseline's; first in sample 1\)"
     )
-    with pytest.raises(BuildError, match=said) as caught:
-        held(metric, samples([0.0], [1.0]), answers(baseline), answers(engine))
+    with pytest.raises(BuildError, match=message) as caught:
+        report_of(metric, samples([0.0], [1.0]), answers(baseline), answers(engine))
     assert caught.value.failure is BuildFailure.ACCURACY_TOO_LOW
 
 
@@ -186,32 +188,32 @@ def test_values_that_are_not_finite_must_be_the_same(
 def test_the_same_values_that_are_not_finite_hide_no_error(metric: str, value: float, masked: float) -> None:
     baselines = np.asarray([[1.0, 2.0, 3.0], [1.0, 2.0, masked]])
     engines = np.asarray([[1.0, 2.0, 3.0], [5.0, 2.0, masked]])
-    report = held(metric, samples([0.0], [1.0]), lambda x: baselines, lambda x: engines, maximum=0.5)
+    report = report_of(metric, samples([0.0], [1.0]), lambda x: baselines, lambda x: engines, maximum=0.5)
     assert report.value == pytest.approx(value)
     assert not report.passed
 
 
 def test_an_unknown_metric_is_named_with_those_there_are() -> None:
     with pytest.raises(BuildError, match="'mood' is none of max_absolute_error"):
-        held("mood", samples([1.0]), lambda x: x, lambda x: x)
+        report_of("mood", samples([1.0]), lambda x: x, lambda x: x)
 
 
 @given(arrays(np.float32, (3, 4), elements=st.floats(-10, 10, width=32)))
 def test_a_model_is_as_good_as_itself(values: Array) -> None:
-    given = samples(*values)
+    data = samples(*values)
     for metric, best in (("max_absolute_error", 0), ("mean_squared_error", 0), ("top1_agreement", 1)):
-        assert held(metric, given, lambda x: x, lambda x: x).value == best
-    assert held("cosine_similarity", given, lambda x: x, lambda x: x).value == pytest.approx(1)
+        assert report_of(metric, data, lambda x: x, lambda x: x).value == best
+    assert report_of("cosine_similarity", data, lambda x: x, lambda x: x).value == pytest.approx(1)
 
 
 @given(arrays(np.float64, (5, 7), elements=st.floats(-30, 30)), st.lists(st.integers(0, 6), min_size=5, max_size=5))
 def test_log_likelihood_is_that_of_softmax(logits: Array, ids: list[int]) -> None:
-    found, count = token_log_likelihood(logits, np.asarray(ids))
+    likelihood, count = token_log_likelihood(logits, np.asarray(ids))
     exact = sum(
         float(np.log(np.exp(row) / np.exp(row).sum())[token]) for row, token in zip(logits, ids[1:], strict=False)
     )
     assert count == 4
-    assert found == pytest.approx(exact)
+    assert likelihood == pytest.approx(exact)
 
 
 def test_perplexity_of_even_odds_is_their_number() -> None:
@@ -276,7 +278,7 @@ def test_a_script_measures(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("x = 1", r"has no function score\(baseline, engine\)"),
         ("def score(a, b): return a['nix']", "score raised KeyError: 'nix'"),
@@ -285,9 +287,9 @@ def test_a_script_measures(tmp_path: Path, text: str) -> None:
         ("def score(", "cannot be run: SyntaxError"),
     ],
 )
-def test_a_script_that_does_not_measure_is_named(tmp_path: Path, text: str, said: str) -> None:
+def test_a_script_that_does_not_measure_is_named(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "score.py").write_text(text)
     one = Function(lambda x: x)
-    with pytest.raises(BuildError, match=said) as caught:
+    with pytest.raises(BuildError, match=message) as caught:
         judge(Gate(DATA, minimum=0.0), samples([1.0]), one, one, NOW, script=tmp_path / "score.py", batch=1)
     assert caught.value.message.startswith("spec.engine.accuracy.script: score.py")

@@ -24,12 +24,12 @@ def lines(folder: Path, *objects: object, name: str = "data.jsonl") -> None:
 
 def test_an_array_of_npz_is_a_tensor_and_labels_stand_alongside(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=np.arange(6.0).reshape(2, 3), labels=np.array([1, 0]))
-    found = read(tmp_path, X)
-    assert [row["x"].tolist() for row in found.rows] == [[0, 1, 2], [3, 4, 5]]
-    assert found.rows[0]["x"].dtype == np.float32
-    assert found.labels is not None
-    assert found.labels.tolist() == [1, 0]
-    assert found.digest.startswith("sha256:")
+    data = read(tmp_path, X)
+    assert [row["x"].tolist() for row in data.rows] == [[0, 1, 2], [3, 4, 5]]
+    assert data.rows[0]["x"].dtype == np.float32
+    assert data.labels is not None
+    assert data.labels.tolist() == [1, 0]
+    assert data.digest.startswith("sha256:")
 
 
 def test_a_bare_array_is_the_only_input(tmp_path: Path) -> None:
@@ -50,8 +50,8 @@ def test_files_follow_one_another_by_name_and_count_cuts(tmp_path: Path) -> None
 
 def test_texts_need_no_tensors(tmp_path: Path) -> None:
     lines(tmp_path, {"text": "one"}, {"text": "two"})
-    found = read(tmp_path, IDS)
-    assert (list(found.texts), len(found), found.rows) == (["one", "two"], 2, ())
+    data = read(tmp_path, IDS)
+    assert (list(data.texts), len(data), data.rows) == (["one", "two"], 2, ())
 
 
 def test_without_declared_inputs_every_column_is_one(tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def test_small_integers_of_json_fit_a_narrow_type(tmp_path: Path) -> None:
 
 def _truncated(folder: Path) -> None:
     np.savez(folder / "a.npz", x=np.ones((50, 3)))
-    whole = (folder / "a.npz").read_bytes()
-    (folder / "a.npz").write_bytes(whole[: len(whole) // 2])
+    content = (folder / "a.npz").read_bytes()
+    (folder / "a.npz").write_bytes(content[: len(content) // 2])
 
 
 WRONG = {
@@ -98,9 +98,9 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_does_not_do_is_named(tmp_path: Path, name: str) -> None:
-    make, said = WRONG[name]
+    make, message = WRONG[name]
     make(tmp_path)
-    with pytest.raises(BuildError, match=said) as caught:
+    with pytest.raises(BuildError, match=message) as caught:
         read(tmp_path, X)
     assert caught.value.failure is BuildFailure.ACCURACY_DATA_INVALID
     assert caught.value.message.startswith("spec.engine.accuracy.dataUri: ")

@@ -71,7 +71,7 @@ def build(bucket: S3, manifests: Path, tmp_path: Path) -> Callable[[str], BuildR
     """Return a function that runs the builder in a workspace of its own, as a Pod has it."""
 
     def run(workspace: str) -> BuildReport:
-        model, pool = sorted(read_manifests(manifests).resources, key=lambda each: each.kind)
+        model, pool = sorted(read_manifests(manifests).resources, key=lambda resource: resource.kind)
         (request,) = requests(model, pool, "amd64", "image:1").values()  # type: ignore[arg-type]
         (tmp_path / "request.json").write_text(request_text(request))
         report = tmp_path / f"{workspace}.json"
@@ -82,8 +82,8 @@ def build(bucket: S3, manifests: Path, tmp_path: Path) -> Callable[[str], BuildR
             f"--request={tmp_path / 'request.json'}",
             "--allowed-folder=/",
         ]
-        given = [f"--workspace={tmp_path / workspace}", f"--report-file={report}"]
-        subprocess.run([*command, *given], env=os.environ, check=False, timeout=120, capture_output=True)
+        paths = [f"--workspace={tmp_path / workspace}", f"--report-file={report}"]
+        subprocess.run([*command, *paths], env=os.environ, check=False, timeout=120, capture_output=True)
         return parse_report(report.read_text())
 
     return run
@@ -97,7 +97,7 @@ def test_built_once_reused_and_mended(build: Callable[[str], BuildReport], manif
 
     copy = Storage(tmp_path / "cache").fetch(built.uri, built.digest)
     session = onnxruntime.InferenceSession(str(next(copy.rglob("*.onnx"))))
-    assert [each.name for each in session.get_inputs()] == ["x"]
+    assert [tensor.name for tensor in session.get_inputs()] == ["x"]
 
     store = open_store("s3://fleet/engines", Settings.of_process(tmp_path), tmp_path)
     (stored,) = store.inventory()

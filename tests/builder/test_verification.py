@@ -53,20 +53,20 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_texts_are_read_by_one_after_the_other(opened: list[str]) -> None:
-    told: list[tuple[int, str]] = []
+    progress: list[tuple[int, str]] = []
     evidence = Evidence(GATE, Samples((), "digest", texts=TEXTS))
-    report = evidence.measured(REQUEST, Path("1.0"), Path("1.5"), "now", lambda *each: told.append(each))
+    report = evidence.measured(REQUEST, Path("1.0"), Path("1.5"), "now", lambda *line: progress.append(line))
 
     assert opened == ["open the baseline", "close the baseline", "open the engine", "close the engine"]
     assert report.baseline == pytest.approx(math.exp(1.0))
     assert report.engine == pytest.approx(math.exp(1.5))
     assert report.passed
     assert report.samples == len(TEXTS)
-    assert [percent for percent, _ in told] == [16, 33, 50, 66, 83, 100]
-    assert told[-1][1] == "the engine has read 3 of 3 texts"
+    assert [percent for percent, _ in progress] == [16, 33, 50, 66, 83, 100]
+    assert progress[-1][1] == "the engine has read 3 of 3 texts"
 
 
 def test_what_reads_no_texts_says_so(opened: list[str]) -> None:
     evidence = Evidence(GATE, Samples((), "digest", texts=TEXTS))
     with pytest.raises(BuildError, match="holds texts, which this builder's models do not read"):
-        evidence.measured(REQUEST, Path("silent"), Path("1.0"), "now", lambda *each: None)
+        evidence.measured(REQUEST, Path("silent"), Path("1.0"), "now", lambda *line: None)

@@ -73,7 +73,7 @@ class Release:
 
 
 def _objects(release: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [found for found in yaml.safe_load_all(release["manifest"]) if found]
+    return [body for body in yaml.safe_load_all(release["manifest"]) if body]
 
 
 _numbers = itertools.count(1)
@@ -84,8 +84,8 @@ def releases(helm: Any, cluster: Cluster) -> Iterator[Callable[..., Release]]:
     """Yield a function that makes releases, each in a namespace of its own; uninstall what is left at the end."""
     made: list[Release] = []
 
-    def make(namespace: str = "", **given: Any) -> Release:
-        made.append(Release(helm, cluster, namespace or f"chart-{next(_numbers)}", **given))
+    def make(namespace: str = "", **arguments: Any) -> Release:
+        made.append(Release(helm, cluster, namespace or f"chart-{next(_numbers)}", **arguments))
         return made[-1]
 
     yield make
@@ -102,8 +102,8 @@ def release(releases: Callable[..., Release]) -> Release:
 
 def only(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     """Return the one object of this kind."""
-    (found,) = [body for body in objects if body["kind"] == kind]
-    return found
+    (match,) = [body for body in objects if body["kind"] == kind]
+    return match
 
 
 def established(cluster: Cluster, *crds: str) -> None:

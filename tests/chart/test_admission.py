@@ -21,26 +21,26 @@ CONFIGURATION = "ValidatingWebhookConfiguration"
 
 def _webhook(objects: Objects) -> dict[str, Any]:
     (webhook,) = only(objects, CONFIGURATION)["webhooks"]
-    found: dict[str, Any] = webhook
-    return found
+    return webhook
 
 
 def _secret(release: Release, cluster: Cluster) -> dict[str, str]:
-    found: dict[str, str] = cluster.read("secret", "argosy-admission", "-n", release.namespace)["data"]
-    return found
+    return cluster.read("secret", "argosy-admission", "-n", release.namespace)["data"]
 
 
 def test_the_api_server_is_led_to_the_operators_port(release: Release) -> None:
     objects = release.install(WITHOUT_CRDS, check_fields=True)
     webhook, pod = _webhook(objects), only(objects, "Deployment")["spec"]["template"]
-    place = webhook["clientConfig"]["service"]
-    assert place["path"] == f"/{PATH}"
-    (service,) = [body for body in objects if body["kind"] == "Service" and body["metadata"]["name"] == place["name"]]
-    assert service["metadata"]["namespace"] == place["namespace"] == release.namespace
+    reference = webhook["clientConfig"]["service"]
+    assert reference["path"] == f"/{PATH}"
+    (service,) = [
+        body for body in objects if body["kind"] == "Service" and body["metadata"]["name"] == reference["name"]
+    ]
+    assert service["metadata"]["namespace"] == reference["namespace"] == release.namespace
     (port,) = service["spec"]["ports"]
     (container,) = pod["spec"]["containers"]
-    assert port["port"] == place["port"]
-    assert port["targetPort"] in [each["name"] for each in container["ports"]]
+    assert port["port"] == reference["port"]
+    assert port["targetPort"] in [exposed["name"] for exposed in container["ports"]]
     assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
     assert "publishNotReadyAddresses" not in service["spec"]
 
@@ -122,5 +122,7 @@ def test_without_admission_nothing_of_it_is_left(release: Release) -> None:
 
 
 def test_two_releases_have_their_own(releases: Callable[..., Release]) -> None:
-    names = [only(each.install(WITHOUT_CRDS), CONFIGURATION)["metadata"]["name"] for each in (releases(), releases())]
+    names = [
+        only(release.install(WITHOUT_CRDS), CONFIGURATION)["metadata"]["name"] for release in (releases(), releases())
+    ]
     assert len(set(names)) == 2

@@ -56,10 +56,10 @@ def test_an_image_holds_what_it_runs_and_no_more(name: str, tmp_path: Path) -> N
 
 
 def test_the_extras_of_the_dockerfile_are_the_projects() -> None:
-    known = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    asked = re.search(r"^ARG EXTRAS=(\S+)$", (REPOSITORY / "runtime/Dockerfile").read_text(), re.MULTILINE)
-    assert asked
-    assert set(asked[1].split(",")) <= known.keys()
+    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    argument = re.search(r"^ARG EXTRAS=(\S+)$", (REPOSITORY / "runtime/Dockerfile").read_text(), re.MULTILINE)
+    assert argument
+    assert set(argument[1].split(",")) <= extras.keys()
 
 
 @pytest.mark.timeout(1800)

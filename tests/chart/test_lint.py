@@ -46,13 +46,12 @@ def _merged(into: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _values() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
-    return found
+    return yaml.safe_load((CHART / "values.yaml").read_text())
 
 
 def _worst(helm: Any, chart: Path) -> int:
-    found = asyncio.run(helm.Lint(helm.Configuration()).run(str(chart)))
-    return max((message["Severity"] for message in found["Messages"] or []), default=0)
+    result = asyncio.run(helm.Lint(helm.Configuration()).run(str(chart)))
+    return max((message["Severity"] for message in result["Messages"] or []), default=0)
 
 
 @pytest.mark.parametrize("values", SETS.values(), ids=SETS)
@@ -69,9 +68,9 @@ def test_lint_would_find_a_template_that_cannot_be_rendered(helm: Any, tmp_path:
 
 
 def _schema() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
-    Draft7Validator.check_schema(found)
-    return found
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    Draft7Validator.check_schema(schema)
+    return schema
 
 
 def _paths(schema: dict[str, Any], at: str = "") -> Iterator[str]:
@@ -85,12 +84,12 @@ def test_the_schema_knows_every_value_and_no_other() -> None:
     values = _values()
     optional = {"/global"}  # Helm's own, of a chart that has this one as a part
     for path in set(_paths(_schema())) - optional:
-        found: Any = values
+        value: Any = values
         for part in path.strip("/").split("/"):
-            if not isinstance(found, dict) or not found:
+            if not isinstance(value, dict) or not value:
                 break  # of a list, or an empty map of Kubernetes' own
-            assert part in found, f"values.yaml has no {path}"
-            found = found[part]
+            assert part in value, f"values.yaml has no {path}"
+            value = value[part]
     assert not list(Draft7Validator(_schema()).iter_errors(values))
 
 

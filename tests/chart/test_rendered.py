@@ -1,4 +1,4 @@
-"""What the chart makes of its values, taken by a real API server that was asked to know every field."""
+"""What the chart makes of its values, applied to a real API server with strict field validation."""
 
 import re
 import shutil
@@ -149,8 +149,7 @@ def test_the_operator_knows_every_flag(release: Release) -> None:
 
 
 def _pod(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = only(objects, "Deployment")["spec"]["template"]["spec"]
-    return found
+    return only(objects, "Deployment")["spec"]["template"]["spec"]
 
 
 def _metrics_service(objects: list[dict[str, Any]]) -> dict[str, Any]:
@@ -209,15 +208,15 @@ def test_alerts_ask_for_metrics_that_there_are(release: Release) -> None:
     objects = release.install({**WITHOUT_CRDS, **values})
     metrics = Metrics()
     metrics.request("get", "pods", 200, 0.1)
-    known = {line.split("{")[0].split(" ")[0] for line in metrics.text().decode().splitlines() if line[0] != "#"}
+    exported = {line.split("{")[0].split(" ")[0] for line in metrics.text().decode().splitlines() if line[0] != "#"}
     rule = next(body for body in objects if body["metadata"]["name"] == "argosy" and body["kind"] == "PrometheusRule")
     service = _metrics_service(objects)["metadata"]["name"]
-    rules = [each for group in rule["spec"]["groups"] for each in group["rules"]]
-    for each in rules:
-        asked = _metrics(each["expr"])
-        assert asked
-        assert asked <= known, each["alert"]
-        assert f'{{namespace="{release.namespace}",service="{service}"' in each["expr"]
+    rules = [alert for group in rule["spec"]["groups"] for alert in group["rules"]]
+    for alert in rules:
+        queried = _metrics(alert["expr"])
+        assert queried
+        assert queried <= exported, alert["alert"]
+        assert f'{{namespace="{release.namespace}",service="{service}"' in alert["expr"]
     assert rule["metadata"]["labels"]["a"] == "b"
 
 
@@ -272,9 +271,9 @@ def test_the_pod_monitor_selects_servers_and_activators(releases: Releases) -> N
     assert selected <= metadata.activator_pod_labels(pool).items()
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
     assert endpoint["port"] in PORTS
-    read = {source for each in endpoint["relabelings"] for source in each["sourceLabels"]}
-    known = {metadata.POOL_LABEL, metadata.SERVER_LABEL, metadata.ACTIVATOR_LABEL}
-    assert read == {f"__meta_kubernetes_pod_label_{re.sub('[./-]', '_', name)}" for name in known}
+    read = {source for relabeling in endpoint["relabelings"] for source in relabeling["sourceLabels"]}
+    labels = {metadata.POOL_LABEL, metadata.SERVER_LABEL, metadata.ACTIVATOR_LABEL}
+    assert read == {f"__meta_kubernetes_pod_label_{re.sub('[./-]', '_', name)}" for name in labels}
     assert monitor["spec"]["namespaceSelector"] == {"any": True}
     assert monitor["metadata"]["labels"]["release"] == "stack"
     some = releases().install({**WITHOUT_CRDS, **enabled, "watchNamespaces": ["default"]})
@@ -282,7 +281,7 @@ def test_the_pod_monitor_selects_servers_and_activators(releases: Releases) -> N
 
 
 def test_two_releases_stand_side_by_side(releases: Releases) -> None:
-    first, second = (_names(each.install(WITHOUT_CRDS)) for each in (releases(), releases()))
+    first, second = (_names(release.install(WITHOUT_CRDS)) for release in (releases(), releases()))
     assert not first & second
 
 
@@ -291,7 +290,7 @@ def _names(objects: list[dict[str, Any]]) -> set[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("given", "made", "named"),
+    ("priority_class", "made", "named"),
     [
         ({}, "argosy-{namespace}-builds", "argosy-{namespace}-builds"),
         ({"name": "cheap"}, "cheap", "cheap"),
@@ -300,9 +299,9 @@ def _names(objects: list[dict[str, Any]]) -> set[tuple[str, ...]]:
     ],
 )
 def test_builds_have_the_priority_class_that_the_values_name(
-    release: Release, given: dict[str, Any], made: str, named: str
+    release: Release, priority_class: dict[str, Any], made: str, named: str
 ) -> None:
-    objects = release.install({**WITHOUT_CRDS, "builds": {"priorityClass": given}}, check_fields=True)
+    objects = release.install({**WITHOUT_CRDS, "builds": {"priorityClass": priority_class}}, check_fields=True)
     classes = [body for body in objects if body["kind"] == "PriorityClass"]
     assert [body["metadata"]["name"] for body in classes] == [made.format(namespace=release.namespace)] * bool(made)
     assert all(body["value"] < 0 and body["preemptionPolicy"] == "Never" for body in classes)

@@ -85,7 +85,7 @@ def _namespaces(cluster: Cluster) -> set[str]:
 
 
 @pytest.fixture
-def elsewhere(cluster: Cluster) -> Iterator[str]:
+def other_namespace(cluster: Cluster) -> Iterator[str]:
     """Yield a namespace that belongs to no release."""
     cluster.kubectl("create", "namespace", "elsewhere")
     yield "elsewhere"
@@ -111,10 +111,10 @@ def _has(access: Access, namespace: str) -> set[Right]:
         "kind": "SelfSubjectRulesReview",
         "spec": {"namespace": namespace},
     }
-    said = json.loads(access.kubectl("create", "-o", "json", "-f", "-", stdin=json.dumps(review)))
+    answer = json.loads(access.kubectl("create", "-o", "json", "-f", "-", stdin=json.dumps(review)))
     return {
         (group, resource, verb, name)
-        for rule in said["status"]["resourceRules"]
+        for rule in answer["status"]["resourceRules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
@@ -124,32 +124,32 @@ def _has(access: Access, namespace: str) -> set[Right]:
 
 
 def test_it_may_do_in_every_namespace_what_it_does_there_and_no_more(
-    operator: Callable[..., Access], release: Release, elsewhere: str
+    operator: Callable[..., Access], release: Release, other_namespace: str
 ) -> None:
     access = operator({})
     everywhere = IN_A_NAMESPACE | OF_THE_CLUSTER | NAMESPACES
-    wait_for("RBAC", lambda: _has(access, elsewhere) == everywhere, 30)
+    wait_for("RBAC", lambda: _has(access, other_namespace) == everywhere, 30)
     assert _has(access, release.namespace) == everywhere | THE_LEASE
 
 
 def test_of_secrets_it_may_read_those_that_are_listed(
-    operator: Callable[..., Access], release: Release, elsewhere: str
+    operator: Callable[..., Access], release: Release, other_namespace: str
 ) -> None:
     access = operator({"rbac": {"secretNames": ["prometheus", "mimir.login"]}})
     secrets = _rights("", ("secrets",), ("get",), "prometheus") | _rights("", ("secrets",), ("get",), "mimir.login")
     everywhere = IN_A_NAMESPACE | OF_THE_CLUSTER | NAMESPACES | secrets
-    wait_for("RBAC", lambda: _has(access, elsewhere) == everywhere, 30)
-    assert access.kubectl_process("get", "secrets", "-n", elsewhere).returncode != 0
+    wait_for("RBAC", lambda: _has(access, other_namespace) == everywhere, 30)
+    assert access.kubectl_process("get", "secrets", "-n", other_namespace).returncode != 0
 
 
 def test_limited_to_namespaces_it_has_its_rights_in_those_alone(
-    operator: Callable[..., Access], release: Release, cluster: Cluster, elsewhere: str
+    operator: Callable[..., Access], release: Release, cluster: Cluster, other_namespace: str
 ) -> None:
     access = operator({"watchNamespaces": ["default"]})
     wait_for("RBAC", lambda: _has(access, "default") == IN_A_NAMESPACE | OF_THE_CLUSTER, 30)
-    assert _has(access, elsewhere) == OF_THE_CLUSTER
+    assert _has(access, other_namespace) == OF_THE_CLUSTER
     assert _has(access, release.namespace) == OF_THE_CLUSTER | THE_LEASE
-    assert access.kubectl_process("get", "configmaps", "-n", elsewhere).returncode != 0
+    assert access.kubectl_process("get", "configmaps", "-n", other_namespace).returncode != 0
     assert access.kubectl_process("get", "configmaps", "-A").returncode != 0
 
 
@@ -197,9 +197,9 @@ def _may(access: Access, *words: str) -> bool:
     *ask, resource = words
     kind, _, part = resource.partition("/")
     what = (kind, f"--subresource={part}") if part in SUBRESOURCES else (resource,)
-    said = access.kubectl_process(*ask, *what)
-    answer = said.stdout.strip().split(" ")[0]
-    assert answer in ("yes", "no"), said.stderr
+    result = access.kubectl_process(*ask, *what)
+    answer = result.stdout.strip().split(" ")[0]
+    assert answer in ("yes", "no"), result.stderr
     return answer == "yes"
 
 

@@ -1,4 +1,4 @@
-"""A GPU that does not work: what was to be there goes elsewhere, and nothing comes there until it is repaired."""
+"""A GPU that does not work: its models move to others, and nothing is placed there until it is repaired."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,16 +6,15 @@ from datetime import timedelta
 import pytest
 from tests.operator.planning.declared import gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import POOL, Cluster
-from tests.operator.watching import always_routed
 
-from argosy.api import ConditionType, InferenceModelStatus, ServingPoolStatus
+from argosy.api import ConditionType, ServingPoolStatus
 from argosy.planning.nodes.cordons import UNCORDONED_AT
 from argosy.snapshot import PoolSnapshot
 
 
-def places(cluster: Cluster) -> dict[str, tuple[str, tuple[int, ...]]]:
+def slots(cluster: Cluster) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Return each server's node and GPUs."""
-    return {name: server.place() for name, server in cluster.servers.items()}
+    return {name: server.slot() for name, server in cluster.servers.items()}
 
 
 def pool_status(cluster: Cluster) -> ServingPoolStatus:
@@ -30,15 +29,6 @@ def cordoned(cluster: Cluster) -> list[tuple[str, int]]:
     return [(gpu.node, gpu.gpu) for gpu in pool_status(cluster).cordoned_gpus]
 
 
-def message(cluster: Cluster, kind: ConditionType, name: str = "m") -> str:
-    """Return reason and message of a model's condition."""
-    status = cluster.snapshot.statuses[f"InferenceModel default/{name}"]
-    assert isinstance(status, InferenceModelStatus)
-    result = status.condition(kind)
-    assert result is not None
-    return f"{result.reason}: {result.message}"
-
-
 def for_minutes(cluster: Cluster, minutes: int, resources: list) -> None:  # type: ignore[type-arg]
     """Run rounds of ten seconds."""
     for _ in range(6 * minutes):
@@ -50,12 +40,12 @@ def test_device_errors_of_loads_cordon_the_gpu_and_move_the_server() -> None:
     resources = [pool(), model("m")]
     for _ in range(4):
         cluster.tick(resources, seconds=10)
-    assert places(cluster) == {"p-0": ("a", (0,))}, "a driver that starts again is no reason yet"
+    assert slots(cluster) == {"p-0": ("a", (0,))}, "a driver that starts again is no reason yet"
     assert cordoned(cluster) == []
-    assert message(cluster, ConditionType.LOADED).startswith("DeviceError: ")
+    assert cluster.message("m", ConditionType.LOADED).startswith("DeviceError: ")
     for_minutes(cluster, 3, resources)
-    assert list(places(cluster).values()) == [("b", (0,))]
-    assert cluster.routed() == {"m": set(places(cluster))}
+    assert list(slots(cluster).values()) == [("b", (0,))]
+    assert cluster.routed() == {"m": set(slots(cluster))}
     assert cordoned(cluster) == [("a", 0)]
     (cordon,) = pool_status(cluster).cordoned_gpus
     assert cordon.models == ("m",)
@@ -69,9 +59,9 @@ def test_device_errors_of_loads_cordon_the_gpu_and_move_the_server() -> None:
 def test_what_has_no_other_gpu_names_the_cordoned_gpu() -> None:
     cluster = Cluster((gpu_node("a"),), broken=frozenset({("a", 0)}))
     for_minutes(cluster, 4, [pool(), model("m")])
-    assert places(cluster) == {}
-    assert message(cluster, ConditionType.PLACED).startswith("NoFreeGpus: ")
-    assert "the cordon of GPU 0 of node a" in message(cluster, ConditionType.PLACED)
+    assert slots(cluster) == {}
+    assert cluster.message("m", ConditionType.PLACED).startswith("NoFreeGpus: ")
+    assert "the cordon of GPU 0 of node a" in cluster.message("m", ConditionType.PLACED)
 
 
 def broken_and_cordoned(nodes: int = 1) -> tuple[Cluster, list]:  # type: ignore[type-arg]
@@ -91,7 +81,7 @@ def test_an_operator_that_starts_again_knows_of_it() -> None:
     cluster.snapshot = replace(cluster.snapshot, pools={POOL: PoolSnapshot(cluster.snapshot.pool(POOL).servers)})
     cluster.tick(resources)
     assert cluster.snapshot.statuses["ServingPool default/p"] == written["ServingPool default/p"]
-    assert places(cluster) == {}
+    assert slots(cluster) == {}
 
 
 def test_a_node_that_started_again_has_no_cordon() -> None:
@@ -156,7 +146,7 @@ def test_another_gpu_of_the_node_is_taken_where_no_other_node_has_one() -> None:
     cluster = Cluster((gpu_node("a", 2),), broken=frozenset({("a", 0)}))
     resources = [pool(), model("m", memory=60)]
     for_minutes(cluster, 4, resources)
-    assert list(places(cluster).values()) == [("a", (1,))]
+    assert list(slots(cluster).values()) == [("a", (1,))]
     cluster.nodes = (gpu_node("a", 3), gpu_node("b", 3))
-    always_routed(cluster, [*resources, model("n", memory=60)], {"m"})
-    assert sorted(places(cluster).values()) == [("a", (1,)), ("b", (0,))], "a plugin may hand out the cordoned one"
+    cluster.keep_routed([*resources, model("n", memory=60)], {"m"})
+    assert sorted(slots(cluster).values()) == [("a", (1,)), ("b", (0,))], "a plugin may hand out the cordoned one"

@@ -1,8 +1,7 @@
-"""How many servers go with their Nodes: a list of Nodes that is wrong ends no fleet."""
+"""How many servers are given up with their Nodes: a wrong list of Nodes ends no fleet."""
 
 from tests.operator.planning.declared import gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import POOL, Cluster
-from tests.operator.watching import message
 
 from argosy.api import ConditionType, Resource
 
@@ -35,7 +34,7 @@ def test_servers_that_answer_stay_when_all_their_nodes_vanish_from_a_list() -> N
     cluster.nodes = nodes
     cluster.settle(resources)
     assert cluster.routed() == before
-    assert message(cluster, "ServingPool default/p", ConditionType.STALLED) == "Settled: "
+    assert cluster.message("ServingPool default/p", ConditionType.STALLED) == "Settled: "
 
 
 def test_it_is_forced_by_the_pools_own_field() -> None:
@@ -59,7 +58,7 @@ def test_servers_whose_pods_went_with_their_nodes_hold_nothing_up() -> None:
     for name in "abc":
         cluster.lose(name)
     cluster.tick(resources)
-    assert message(cluster, "ServingPool default/p", ConditionType.STALLED) == "Settled: "
+    assert cluster.message("ServingPool default/p", ConditionType.STALLED) == "Settled: "
     assert {server.step.plan.node for server in cluster.servers.values()} == {"d"}
 
 

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from tests.operator.planning.declared import GIB, ensemble, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import Cluster
-from tests.operator.watching import always_routed, message
 
 from argosy.api import ConditionStatus, ConditionType
 
@@ -23,7 +22,7 @@ def test_an_edit_that_keeps_the_version_is_not_ready_before_it_is_loaded(edit: d
     edited = [pool(), model("m", **edit)]
     cluster.tick(edited)
     assert not ready(cluster, "InferenceModel default/m")
-    assert "the former one goes on serving" in message(cluster, "InferenceModel default/m")
+    assert "the former one goes on serving" in cluster.message("m")
     assert cluster.routed().keys() == {"m"}
     cluster.settle(edited)
     assert ready(cluster, "InferenceModel default/m")
@@ -36,7 +35,7 @@ def test_an_ensemble_is_not_ready_while_its_former_graph_serves() -> None:
     longer = [pool(), model("m"), model("k"), ensemble("e", "m", "k")]
     cluster.settle(longer)
     assert not ready(cluster, "Ensemble default/e")
-    assert "its former graph goes on serving until k is loaded" in message(cluster, "Ensemble default/e")
+    assert "its former graph goes on serving until k is loaded" in cluster.message("Ensemble default/e")
     assert "e" in cluster.routed()
     cluster.refuses = frozenset()
     cluster.settle(longer)
@@ -58,19 +57,19 @@ def test_a_version_that_does_not_fit_replaces_replica_by_replica() -> None:
 def test_a_version_that_does_not_fit_waits_and_says_so() -> None:
     cluster = Cluster((gpu_node("a", 2),))
     cluster.settle([pool(), model("m", memory=50)])
-    always_routed(cluster, [pool(), model("m", version=2, memory=50)], {"m"}, rounds=30)
-    reported = message(cluster, "InferenceModel default/m")
+    cluster.keep_routed([pool(), model("m", version=2, memory=50)], {"m"}, rounds=30)
+    reported = cluster.message("m")
     assert reported.startswith("NoRoom: ")
     assert "version 2 does not fit next to version 1" in reported
     assert "it needs 50 GiB on GPU 0 of node a, where 30 GiB are free" in reported
-    always_routed(cluster, [pool(), model("m", version=2, memory=50, minReplicas=2)], {"m"}, rounds=120)
+    cluster.keep_routed([pool(), model("m", version=2, memory=50, minReplicas=2)], {"m"}, rounds=120)
     assert {tuple(server.loaded["m"].versions) for server in cluster.servers.values()} == {(2,)}
 
 
 def test_headroom_counts_for_the_new_version() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m", memory=40)])
-    always_routed(cluster, [pool(), model("m", version=2, memory=40)], {"m"}, rounds=30)
+    cluster.keep_routed([pool(), model("m", version=2, memory=40)], {"m"}, rounds=30)
     assert tuple(cluster.servers["p-0"].loaded["m"].versions) == (2,)
 
 
@@ -79,12 +78,12 @@ def test_a_wrong_edit_leaves_the_last_valid_revision_in_the_plan() -> None:
     right = [pool(), model("m"), model("n"), ensemble("e", "m", "n")]
     cluster.settle(right)
     wrong = [*right[:3], ensemble("e", "m", "nobody")]
-    always_routed(cluster, wrong, {"m", "n", "e"}, rounds=20)
-    reported = message(cluster, "Ensemble default/e", ConditionType.VALID)
+    cluster.keep_routed(wrong, {"m", "n", "e"}, rounds=20)
+    reported = cluster.message("Ensemble default/e", ConditionType.VALID)
     assert reported.startswith("InvalidGraph: ")
     assert reported.endswith("what it said before is still served")
     cluster.forget()
-    always_routed(cluster, wrong, {"m", "n", "e"}, rounds=20)
+    cluster.keep_routed(wrong, {"m", "n", "e"}, rounds=20)
 
 
 @pytest.mark.parametrize("devices", ["all", "0,1,", "GPU-1"])

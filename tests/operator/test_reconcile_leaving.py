@@ -4,7 +4,6 @@ from datetime import timedelta
 
 from tests.operator.planning.declared import GIB, ensemble, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import POOL, Cluster
-from tests.operator.watching import always_routed, message
 
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 
@@ -58,7 +57,7 @@ def test_what_needs_the_memory_of_something_that_leaves_waits_for_it() -> None:
     cluster.settle([pool(), model("old", memory=60)])
     resources = [pool(), model("new", memory=60)]
     cluster.tick(resources)
-    assert "it waits until old has left this server" in message(cluster, "InferenceModel default/new")
+    assert "it waits until old has left this server" in cluster.message("new")
     for _ in range(40):
         cluster.tick(resources)
         assert cluster.overcommitted({("old", 1): 60 * GIB, ("new", 1): 60 * GIB}) == []
@@ -75,10 +74,10 @@ def test_a_suspended_pool_lets_go_of_everything_at_once() -> None:
 def test_a_model_that_no_longer_fits_goes_on_serving_and_others_wait() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m")])
-    always_routed(cluster, [pool(), model("m", memory=100), model("n", memory=64)], {"m"}, rounds=30)
+    cluster.keep_routed([pool(), model("m", memory=100), model("n", memory=64)], {"m"}, rounds=30)
     assert cluster.serving() == {"m": {"p-0"}}
-    assert "still served by p-0" in message(cluster, "InferenceModel default/m")
-    assert "it waits until m has left" in message(cluster, "InferenceModel default/n")
+    assert "still served by p-0" in cluster.message("m")
+    assert "it waits until m has left" in cluster.message("n")
     cluster.settle([pool(), model("n", memory=64)])
     assert cluster.serving() == {"n": {"p-0"}}
 
@@ -87,7 +86,7 @@ def test_a_server_keeps_its_gpus_while_it_serves() -> None:
     cluster = Cluster((gpu_node("a", 2),))
     limited = pool(maxServers=1)
     cluster.settle([limited, model("m", memory=40), model("n", memory=40)])
-    always_routed(cluster, [limited, model("n", memory=40)], {"n"}, rounds=40)
+    cluster.keep_routed([limited, model("n", memory=40)], {"n"}, rounds=40)
     assert cluster.servers["p-0"].step.plan.gpus == (0, 1)
 
 
@@ -105,7 +104,7 @@ def test_what_waits_for_one_another_is_not_left_waiting() -> None:
     cluster.settle(apart)
     together = [*apart, ensemble("e", "m", "n")]
     cluster.tick(together)
-    reported = message(cluster, "InferenceModel default/m") + message(cluster, "InferenceModel default/n")
+    reported = cluster.message("m") + cluster.message("n")
     assert "because others waited for its room" in reported
     cluster.settle(together)
     assert cluster.routed().keys() == {"m", "n", "e"}

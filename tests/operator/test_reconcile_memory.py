@@ -16,13 +16,6 @@ def sizes(**versions: list[int]) -> Sizes:
     return {(name, at): size * GIB for name, registered in versions.items() for at, size in enumerate(registered, 1)}
 
 
-def message(cluster: Cluster, name: str, kind: ConditionType = ConditionType.LOADED) -> str:
-    assert cluster.outcome is not None
-    condition = cluster.outcome.statuses[f"InferenceModel default/{name}"].condition(kind)
-    assert condition is not None
-    return f"{condition.reason}: {condition.message}"
-
-
 def never_too_full(
     cluster: Cluster, resources: list[Resource], memory: Sizes, routed: set[str], rounds: int = 60
 ) -> None:
@@ -43,7 +36,7 @@ def test_a_newcomer_waits_for_the_larger_former_version_of_another() -> None:
     cluster.settle([pool(), model("m", memory=60)])
     smaller = [pool(), model("m", version=2, memory=20), model("a", memory=40)]
     cluster.tick(smaller)
-    assert "it waits until m has changed on this server" in message(cluster, "a")
+    assert "it waits until m has changed on this server" in cluster.message("a")
     never_too_full(cluster, smaller, sizes(m=[60, 20], a=[40]), {"m"})
     assert loaded(cluster) == {"m": {2}, "a": {1}}
 
@@ -60,7 +53,7 @@ def test_two_that_change_at_once_do_so_one_after_the_other() -> None:
     cluster.settle([pool(), model("m", memory=24), model("n", memory=24)])
     new = [pool(), model("m", version=2, memory=24), model("n", version=2, memory=24)]
     cluster.tick(new)
-    assert "it waits until m has changed on this server" in message(cluster, "n")
+    assert "it waits until m has changed on this server" in cluster.message("n")
     never_too_full(cluster, new, sizes(m=[24, 24], n=[24, 24]), {"m", "n"})
     assert loaded(cluster) == {"m": {2}, "n": {2}}
 
@@ -72,7 +65,7 @@ def test_another_size_of_a_loaded_model_counts_at_once() -> None:
     cluster.settle([pool(), model("m", memory=50)])
     assert cluster.servers["p-0"].done_at == done_at
     cluster.settle([pool(), model("m", version=2, memory=40)])
-    assert "it needs 40 GiB on GPU 0 of node a, where 30 GiB are free" in message(cluster, "m")
+    assert "it needs 40 GiB on GPU 0 of node a, where 30 GiB are free" in cluster.message("m")
 
 
 def test_a_version_without_a_recorded_size_counts_as_what_is_declared() -> None:
@@ -82,7 +75,7 @@ def test_a_version_without_a_recorded_size_counts_as_what_is_declared() -> None:
         for source in result.versions.values():
             object.__setattr__(source, "memory", 0)
     cluster.tick([pool(), model("m", version=2, memory=50)])
-    assert "version 2 does not fit next to version 1" in message(cluster, "m")
+    assert "version 2 does not fit next to version 1" in cluster.message("m")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +89,7 @@ def test_versions_that_stay_are_in_the_plan(policy: dict[str, object], desired: 
     resources = [pool(), model("m", version=3, memory=20, versionPolicy=policy), model("n", memory=40)]
     never_too_full(cluster, resources, sizes(m=[20, 20, 20], n=[40]), {"m"})
     assert loaded(cluster) == {"m": {1, 2, 3}}
-    assert message(cluster, "n", ConditionType.PLACED).startswith("NoRoom: ")
+    assert cluster.message("n", ConditionType.PLACED).startswith("NoRoom: ")
     assert cluster.outcome is not None
     ((server,),) = (pool.servers for pool in cluster.outcome.plan.pools)
     assert [placement.memory for placement in server.placements] == [desired * GIB]
@@ -120,7 +113,7 @@ def test_a_version_that_an_ensemble_holds_to_is_in_the_plan() -> None:
 def test_too_many_versions_are_named() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m", memory=30, versionPolicy={"latest": {"numVersions": 3}})])
-    reported = message(cluster, "m", ConditionType.PLACED)
+    reported = cluster.message("m", ConditionType.PLACED)
     assert "m needs 90 GiB for 3 versions on one GPU" in reported
     assert "the versions that versionPolicy keeps" in reported
 
@@ -135,7 +128,7 @@ def test_a_model_that_changes_its_gpu_waits_for_what_leaves_there() -> None:
     cluster.tick(resources)
     after = cluster.snapshot.pool("default/p").servers[0].placed
     assert before["n"] != after["n"]
-    assert "it waits until k has left this server" in message(cluster, "n")
+    assert "it waits until k has left this server" in cluster.message("n")
     memory = sizes(m=[20], n=[40], k=[60], o=[44], q=[24])
     never_too_full(cluster, resources, memory, {"m", "n"})
     assert cluster.serving().keys() == {"m", "n", "o", "q"}
@@ -159,12 +152,12 @@ def test_a_configuration_that_does_not_fit_waits_and_says_so(edit: dict[str, obj
     changed = [pool(), model("m", memory=60, **base)]
     never_too_full(cluster, changed, sizes(m=[60]), {"m"}, rounds=10)
     assert cluster.servers["p-0"].loaded["m"] == revision
-    assert message(cluster, "m").startswith("NoRoom: ")
-    assert "the new configuration of version 1 does not fit next to the one that serves" in message(cluster, "m")
+    assert cluster.message("m").startswith("NoRoom: ")
+    assert "the new configuration of version 1 does not fit next to the one that serves" in cluster.message("m")
     twice = [pool(), model("m", memory=60, minReplicas=2, **base)]
     never_too_full(cluster, twice, sizes(m=[60]), {"m"}, rounds=120)
     assert all(server.loaded["m"] != revision for server in cluster.servers.values())
-    assert "does not fit" not in message(cluster, "m")
+    assert "does not fit" not in cluster.message("m")
 
 
 def test_a_configuration_is_never_loaded_twice_without_memory() -> None:
@@ -191,7 +184,7 @@ def test_a_policy_alone_needs_no_space() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m", memory=60)])
     cluster.settle([pool(), model("m", memory=60, versionPolicy={"all": {}})])
-    assert message(cluster, "m").startswith("Loaded: ")
+    assert cluster.message("m").startswith("Loaded: ")
 
 
 def test_two_that_wait_for_one_anothers_gpu_are_not_left_waiting() -> None:
@@ -203,7 +196,7 @@ def test_two_that_wait_for_one_anothers_gpu_are_not_left_waiting() -> None:
     pool_now = replace(cluster.snapshot.pool("default/p"), servers=(replace(server, placed=exchanged),))
     cluster.snapshot = replace(cluster.snapshot, pools={"default/p": pool_now})
     cluster.tick(resources)
-    assert "because others waited for its room" in message(cluster, "m")
+    assert "because others waited for its room" in cluster.message("m")
     never_too_full(cluster, resources, sizes(m=[50], n=[50]), {"n"})
     assert cluster.snapshot.pool("default/p").servers[0].placed == exchanged
     assert cluster.serving().keys() == {"m", "n"}
@@ -214,6 +207,6 @@ def test_a_version_that_does_not_load_holds_up_no_one() -> None:
     cluster.settle([pool(), model("m", memory=30)])
     bad = [pool(), model("m", version=2, memory=30)]
     cluster.settle(bad)
-    assert message(cluster, "m").startswith("LoadFailed: ")
+    assert cluster.message("m").startswith("LoadFailed: ")
     never_too_full(cluster, [*bad, model("n", memory=30)], sizes(m=[30, 30], n=[30]), {"m"})
     assert cluster.routed().keys() == {"m", "n"}

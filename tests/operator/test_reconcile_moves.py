@@ -1,9 +1,8 @@
-"""What moves to other nodes or to another pool, and that nobody who asks for it notices."""
+"""Models that move to other nodes or to another pool, without a failed request."""
 
 import pytest
 from tests.operator.planning.declared import ensemble, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import Cluster
-from tests.operator.watching import always_routed, message
 
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 
@@ -16,7 +15,7 @@ def test_models_of_a_new_ensemble_come_together_without_anyone_noticing() -> Non
     cluster.settle([pool(), model("m", memory=40), model("n", memory=20)])
     assert len(cluster.servers) == 2
     both = [*apart, ensemble("e", "m", "n")]
-    always_routed(cluster, both, {"m", "n"})
+    cluster.keep_routed(both, {"m", "n"})
     assert cluster.routed()["e"] == cluster.routed()["m"] == cluster.routed()["n"]
 
 
@@ -25,7 +24,7 @@ def test_a_selector_moves_a_pool_to_other_nodes_without_anyone_noticing() -> Non
     cluster = Cluster(nodes)
     cluster.settle([pool(nodeSelector={"zone": "a"}), model("m"), model("n"), ensemble("e", "m", "n")])
     moved = [pool(nodeSelector={"zone": "b"}), model("m"), model("n"), ensemble("e", "m", "n")]
-    always_routed(cluster, moved, {"m", "n", "e"})
+    cluster.keep_routed(moved, {"m", "n", "e"})
     assert {server.step.plan.node for server in cluster.servers.values()} == {"b"}
 
 
@@ -40,7 +39,7 @@ def test_a_model_stays_routed_until_requests_reach_its_new_server(lacks: str) ->
         cluster.tick(moved)
         assert cluster.routed() == {"m": {"p-0"}}
     setattr(cluster, lacks, frozenset())
-    always_routed(cluster, moved, {"m"})
+    cluster.keep_routed(moved, {"m"})
     assert cluster.routed() == {"m": {"p-1"}}
 
 
@@ -62,8 +61,8 @@ def test_a_move_to_where_it_does_not_load_does_not_take_it_down() -> None:
     cluster.settle([pool(nodeSelector={"zone": "a"}), model("m")])
     cluster.refuses = frozenset({("m", 2)})
     moved = [pool(nodeSelector={"zone": "b"}), model("m", version=2)]
-    always_routed(cluster, moved, {"m"})
-    assert "until then it is served by p-0" in message(cluster, "InferenceModel default/m")
+    cluster.keep_routed(moved, {"m"})
+    assert "until then it is served by p-0" in cluster.message("m")
     cluster.refuses = frozenset()
     cluster.settle(moved)
     assert {server.step.plan.node for server in cluster.servers.values()} == {"b"}
@@ -85,13 +84,13 @@ def test_an_ensemble_that_stays_keeps_the_models_it_runs() -> None:
     members = [model("m"), model("n"), ensemble("e", "m", "n")]
     cluster.settle([pool(nodeSelector={"zone": "a"}), *members])
     cluster.refuses = frozenset({("e", 1)})
-    always_routed(cluster, [pool(nodeSelector={"zone": "b"}), *members], {"m", "n", "e"})
+    cluster.keep_routed([pool(nodeSelector={"zone": "b"}), *members], {"m", "n", "e"})
     routed = cluster.routed()
     assert routed["e"] == {"p-0"}
     assert routed["m"] == routed["n"] == {"p-1"}
     assert [model.name for model in cluster.servers["p-0"].step.repository.models] == ["m", "n", "e"]
     cluster.refuses = frozenset()
-    always_routed(cluster, [pool(nodeSelector={"zone": "b"}), *members], {"m", "n", "e"})
+    cluster.keep_routed([pool(nodeSelector={"zone": "b"}), *members], {"m", "n", "e"})
     assert cluster.servers.keys() == {"p-1"}
 
 
@@ -118,7 +117,7 @@ def test_the_last_model_that_asks_for_another_pool_keeps_its_server() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m")])
     cluster.moved = {"m": False}
-    always_routed(cluster, [pool()], {"m"})
+    cluster.keep_routed([pool()], {"m"})
     cluster.moved = {"m": True}
     cluster.settle([pool()])
     assert cluster.servers == {}
@@ -130,7 +129,7 @@ def test_an_ensemble_whose_model_changes_pools_goes_on_until_it_does() -> None:
     cluster.settle(right)
     cluster.moved = {"m": True}
     without = [right[0], right[2], right[3]]
-    always_routed(cluster, without, {"n", "e"}, rounds=40)
+    cluster.keep_routed(without, {"n", "e"}, rounds=40)
     assert cluster.serving().keys() == {"m", "n", "e"}
     cluster.moved = {"m": True, "n": True, "e": True}
     cluster.settle([pool()])

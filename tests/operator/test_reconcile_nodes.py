@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from tests.operator.planning.declared import GIB, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import Cluster
-from tests.operator.watching import always_routed
 
 from argosy.planning.facts import Gpu, Node
 
@@ -15,7 +14,7 @@ def test_what_runs_on_a_cordoned_node_stays_and_nothing_comes_to_it() -> None:
     cluster = Cluster((gpu_node("a"), gpu_node("b", 2)))
     cluster.settle([pool(), model("m")])
     cluster.nodes = (replace(cluster.nodes[0], schedulable=False), cluster.nodes[1])
-    always_routed(cluster, [pool(), model("m"), model("n")], {"m"})
+    cluster.keep_routed([pool(), model("m"), model("n")], {"m"})
     assert {name: server.step.plan.node for name, server in cluster.servers.items()} == {"p-0": "a", "p-1": "b"}
 
 
@@ -61,7 +60,7 @@ def test_a_node_that_is_not_ready_keeps_what_it_has_for_a_while() -> None:
         outcome = cluster.tick(resources)
         assert [server.step.plan.node for server in cluster.servers.values()] == ["a"]
     assert outcome.wake == cluster.now
-    always_routed(cluster, resources, {"m"})
+    cluster.keep_routed(resources, {"m"})
     assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
 
 
@@ -93,7 +92,7 @@ def test_what_has_no_memory_on_other_nodes_stays_on_a_node_that_is_lost() -> Non
     resources = [pool(), model("m", memory=60), model("n", memory=60)]
     cluster.settle(resources)
     cluster.nodes = (replace(cluster.nodes[0], ready=False, unready_since=None), cluster.nodes[1])
-    always_routed(cluster, resources, {"m", "n"})
+    cluster.keep_routed(resources, {"m", "n"})
     assert {server.step.plan.node for server in cluster.servers.values()} == {"a", "b"}
 
 
@@ -118,7 +117,7 @@ def test_what_a_node_lost_of_its_facts_ends_nothing_there() -> None:
         cluster.tick(resources)
         assert cluster.routed() == {"m": {"p-0"}}
     cluster.nodes = (unknown, gpu_node("b", 2))
-    always_routed(cluster, resources, {"m"})
+    cluster.keep_routed(resources, {"m"})
     assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
 
 
@@ -138,10 +137,10 @@ def test_servers_leave_a_node_that_is_no_longer_selected() -> None:
     resources = [pool(nodeSelector=zone), model("m")]
     cluster.settle(resources)
     cluster.nodes = (gpu_node("a"), cluster.nodes[1])
-    always_routed(cluster, resources, {"m"})
+    cluster.keep_routed(resources, {"m"})
     assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
     cluster.nodes = (gpu_node("a"), gpu_node("b"))
-    always_routed(cluster, resources, {"m"})
+    cluster.keep_routed(resources, {"m"})
     assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
 
 
@@ -155,7 +154,7 @@ def test_unready_pods_of_a_silent_node_keep_their_routes() -> None:
         cluster.tick([pool(), model("m", version=2)])
         assert [server.routes for server in cluster.servers.values()] == [{"m"}]
     cluster.nodes, cluster.unready = (gpu_node("a"),), frozenset()
-    always_routed(cluster, [pool(), model("m", version=2)], {"m"})
+    cluster.keep_routed([pool(), model("m", version=2)], {"m"})
 
 
 def test_a_node_that_vanishes_loses_its_servers_at_once() -> None:

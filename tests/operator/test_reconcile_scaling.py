@@ -1,4 +1,4 @@
-"""Decisions in a round: what they fill in, what the plan grants of them, who gets the last GPU, what statuses tell."""
+"""Decisions in a round: what they fill in, what the plan grants of them, priorities, and the statuses."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

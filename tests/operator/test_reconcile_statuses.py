@@ -28,7 +28,7 @@ READY = ServerReport(
 )
 
 
-def said(status: Status, kind: ConditionType = ConditionType.READY) -> tuple[str, str, str]:
+def described(status: Status, kind: ConditionType = ConditionType.READY) -> tuple[str, str, str]:
     condition = status.condition(kind)
     assert condition is not None
     return condition.status.value, str(condition.reason), condition.message
@@ -76,20 +76,20 @@ REFUSED = {
 @pytest.mark.parametrize("field", REFUSED)
 def test_what_the_bundled_server_cannot_load_is_refused(field: str) -> None:
     refused = decide(pool(), model("m", **REFUSED[field]))
-    assert said(of(refused), ConditionType.VALID)[:2] == ("False", "UnsupportedFormat")
-    assert field in said(of(refused), ConditionType.VALID)[2]
+    assert described(of(refused), ConditionType.VALID)[:2] == ("False", "UnsupportedFormat")
+    assert field in described(of(refused), ConditionType.VALID)[2]
     assert not any(server.placements for server in refused.plan.pools[0].servers)
     triton = decide(pool(runtime={"name": "triton"}), model("m", **REFUSED[field]))
-    assert said(of(triton), ConditionType.VALID)[0] == "True"
+    assert described(of(triton), ConditionType.VALID)[0] == "True"
 
 
 def test_an_object_that_was_refused_stalls_its_resource_until_it_is_not() -> None:
     words = "exists and is not Argosy's; rename the model, or remove the Service"
     refusal = Refusal("InferenceModel default/m", "Service default/m", words)
     outcome = decide(pool(), model("m"), refusals=(refusal,))
-    assert said(of(outcome)) == ("False", "NotApplied", f"Service default/m: {words}")
-    assert said(of(outcome), ConditionType.STALLED)[:2] == ("True", "NotApplied")
-    assert said(of(outcome), ConditionType.LOADED)[0] == "True"
+    assert described(of(outcome)) == ("False", "NotApplied", f"Service default/m: {words}")
+    assert described(of(outcome), ConditionType.STALLED)[:2] == ("True", "NotApplied")
+    assert described(of(outcome), ConditionType.LOADED)[0] == "True"
     again = decide(
         pool(),
         model("m"),
@@ -98,7 +98,7 @@ def test_an_object_that_was_refused_stalls_its_resource_until_it_is_not() -> Non
         now=NOON + timedelta(hours=1),
     )
     assert again.statuses == outcome.statuses
-    assert said(of(decide(pool(), model("m"))))[0] == "True"
+    assert described(of(decide(pool(), model("m"))))[0] == "True"
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_the_url_stands_once_it_answers_and_stays(own_url: str) -> None:
 def test_the_step_that_failed_is_the_reason(kind: FailureKind | None, reason: str) -> None:
     failed = replace(READY, models=(LoadedModel("m", 1, LoadState.UNAVAILABLE, "403 from s3", kind),))
     outcome = decide(pool(), model("m"), reports=(failed,))
-    assert said(of(outcome), ConditionType.LOADED)[1] == reason
-    assert said(of(outcome), ConditionType.STALLED)[:2] == ("True", reason)
-    assert "p-0: 403 from s3" in said(of(outcome))[2]
+    assert described(of(outcome), ConditionType.LOADED)[1] == reason
+    assert described(of(outcome), ConditionType.STALLED)[:2] == ("True", reason)
+    assert "p-0: 403 from s3" in described(of(outcome))[2]
 
 
 def test_what_answers_in_its_former_revision_is_routed() -> None:
@@ -151,7 +151,7 @@ def test_what_answers_in_its_former_revision_is_routed() -> None:
     outcome = decide(pool(), model("m"), reports=(reloading,))
     (step,) = outcome.steps[POOL]
     assert step.routes == {"m"}
-    assert "loading (its former files and config go on serving)" in said(of(outcome), ConditionType.LOADED)[2]
+    assert "loading (its former files and config go on serving)" in described(of(outcome), ConditionType.LOADED)[2]
     loading = replace(READY, models=(LoadedModel("m", 1, LoadState.LOADING, "loading"),))
     (step,) = decide(pool(), model("m"), reports=(loading,)).steps[POOL]
     assert step.routes == frozenset()
@@ -163,7 +163,7 @@ def test_a_resource_that_is_being_deleted_takes_no_part() -> None:
         update={"metadata": going.metadata.model_copy(update={"deletion_timestamp": "2026-01-01T11:00:00Z"})}
     )
     outcome = decide(pool(), gone, model("n"))
-    assert said(of(outcome))[:2] == ("False", "Deleting")
+    assert described(of(outcome))[:2] == ("False", "Deleting")
     assert [placement.model for server in outcome.plan.pools[0].servers for placement in server.placements] == ["n"]
 
 
@@ -208,7 +208,7 @@ def test_a_faulty_resource_without_a_valid_revision_gets_a_status() -> None:
     before = PoolSnapshot(right.servers(POOL), (READY,), (step.repository,))
     snapshot = FleetSnapshot((pool(),), NODES, {POOL: before}, (problem,), (model("m"),), right.statuses)
     outcome = reconcile(snapshot, NOON)
-    assert said(of(outcome))[:2] == ("False", "InvalidSpec")
+    assert described(of(outcome))[:2] == ("False", "InvalidSpec")
     (left,) = outcome.steps[POOL]
     assert (left.plan.name, left.draining, set(left.routes)) == ("p-0", True, {"m"})
     assert left.repository == step.repository
@@ -217,7 +217,7 @@ def test_a_faulty_resource_without_a_valid_revision_gets_a_status() -> None:
 def test_a_name_that_another_pool_has_takes_a_model_out() -> None:
     taken = Problem("", "InferenceModel default/m", "metadata.name", "there is also an Ensemble 'm'")
     outcome = reconcile(FleetSnapshot((pool(), model("m"), model("n")), NODES, problems=(taken,)), NOON)
-    assert said(of(outcome))[:2] == ("False", "NameConflict")
+    assert described(of(outcome))[:2] == ("False", "NameConflict")
     assert [placement.model for server in outcome.plan.pools[0].servers for placement in server.placements] == ["n"]
 
 
@@ -236,10 +236,10 @@ def test_an_unchanged_round_changes_no_status() -> None:
 
 def test_a_model_with_an_engine_needs_storage_for_engines() -> None:
     outcome = decide(pool(), model("m", engine={"builder": "onnxruntime"}), model("n"))
-    assert said(of(outcome))[:2] == ("False", "EngineNotBuilt")
-    assert said(of(outcome), ConditionType.STALLED)[:2] == ("True", "EngineNotBuilt")
-    assert said(of(outcome), ConditionType.ENGINE_READY)[:2] == ("False", "EngineNotBuilt")
-    assert "spec.storage.engineCache" in said(of(outcome))[2]
+    assert described(of(outcome))[:2] == ("False", "EngineNotBuilt")
+    assert described(of(outcome), ConditionType.STALLED)[:2] == ("True", "EngineNotBuilt")
+    assert described(of(outcome), ConditionType.ENGINE_READY)[:2] == ("False", "EngineNotBuilt")
+    assert "spec.storage.engineCache" in described(of(outcome))[2]
     (step,) = outcome.steps[POOL]
     assert [model.name for model in step.repository.models] == ["n"]
 
@@ -247,21 +247,21 @@ def test_a_model_with_an_engine_needs_storage_for_engines() -> None:
 def test_what_served_before_an_engine_was_requested_goes_on_serving() -> None:
     before = decide(pool(), model("m"))
     requested = decide(pool(), model("m", engine={"builder": "onnxruntime"}), previous=before)
-    assert said(of(requested))[:2] == ("False", "EngineNotBuilt")
-    assert said(of(requested), ConditionType.ENGINE_READY)[1] == "EngineNotBuilt"
-    assert said(of(requested), ConditionType.LOADED)[0] == "True"
+    assert described(of(requested))[:2] == ("False", "EngineNotBuilt")
+    assert described(of(requested), ConditionType.ENGINE_READY)[1] == "EngineNotBuilt"
+    assert described(of(requested), ConditionType.LOADED)[0] == "True"
     assert requested.steps[POOL][0].repository == before.steps[POOL][0].repository
 
 
 def test_a_format_that_the_runtime_cannot_run_is_a_reason() -> None:
     outcome = decide(pool(), model("m", modelFormat={"name": "tensorrt_llm"}))
-    assert said(of(outcome))[:2] == ("False", "UnsupportedFormat")
+    assert described(of(outcome))[:2] == ("False", "UnsupportedFormat")
 
 
 def test_a_checkpoint_without_an_engine_is_refused_with_the_way_out() -> None:
     engine = {"builder": "tensorrt_llm", "options": {"backend": "pytorch"}}
     outcome = decide(pool(), model("m", modelFormat={"name": "huggingface"}, engine=engine))
-    status, reason, message = said(of(outcome))
+    status, reason, message = described(of(outcome))
     assert (status, reason) == ("False", "UnsupportedFormat")
     assert "spec.engine.options.backend" in message
     assert "make it with `argosy build`" in message

@@ -24,12 +24,6 @@ def status(cluster: Cluster) -> InferenceModelStatus:
     return result
 
 
-def message(cluster: Cluster, kind: ConditionType) -> str:
-    condition = status(cluster).condition(kind)
-    assert condition is not None
-    return f"{condition.reason}: {condition.message}"
-
-
 def states(cluster: Cluster) -> dict[int, tuple[VersionState, int, int]]:
     result = status(cluster).versions
     return {item.version: (item.state, item.available_replicas, item.traffic_percent) for item in result}
@@ -46,7 +40,7 @@ def test_every_declared_version_is_loaded_from_its_own_files_and_reported() -> N
     assert loaded(cluster) == {1: "s3://b/m/1", 2: "s3://b/m/2"}
     assert states(cluster) == {2: (VersionState.SERVING, 1, 100), 1: (VersionState.SERVING, 1, 0)}
     assert status(cluster).active_version == 2
-    assert message(cluster, ConditionType.READY) == "Serving: versions 1, 2 serve on 1 server"
+    assert cluster.message("m", ConditionType.READY) == "Serving: versions 1, 2 serve on 1 server"
     (server,) = cluster.servers.values()
     assert [placement.memory for placement in server.step.plan.placements] == [40 * GIB]
 
@@ -54,8 +48,8 @@ def test_every_declared_version_is_loaded_from_its_own_files_and_reported() -> N
 def test_versions_that_do_not_fit_together_say_so() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model(1, 2, memory=40)])
-    assert message(cluster, ConditionType.PLACED).startswith("GpuTooSmall")
-    assert "80 GiB for 2 versions" in message(cluster, ConditionType.PLACED)
+    assert cluster.message("m", ConditionType.PLACED).startswith("GpuTooSmall")
+    assert "80 GiB for 2 versions" in cluster.message("m", ConditionType.PLACED)
 
 
 def test_one_that_does_not_load_is_reported_and_the_others_serve() -> None:
@@ -111,7 +105,7 @@ def test_a_version_that_ends_with_every_request_replaces_none() -> None:
     cluster.settle([pool(), model(1)])
     cluster.settle([pool(), model(2)])
     assert loaded(cluster).keys() == {1, 2}
-    assert message(cluster, ConditionType.STALLED).startswith("CrashLoop: ")
+    assert cluster.message("m", ConditionType.STALLED).startswith("CrashLoop: ")
     assert states(cluster)[1][0] is VersionState.SERVING
     cluster.crashes = frozenset()
     cluster.settle([pool(), model(2)])

@@ -57,8 +57,8 @@ class Builds(Runs):
         """Write the model as an exported program for batches up to `most`; 0: of two alone."""
         torch = self._torch()
         batch = {0: torch.export.Dim("batch", min=1, max=most)} if most else None
-        given = (torch.zeros(2, FEATURES), torch.zeros(2, 1))
-        program = torch.export.export(self.module(), given, dynamic_shapes=(batch, batch))
+        inputs = (torch.zeros(2, FEATURES), torch.zeros(2, 1))
+        program = torch.export.export(self.module(), inputs, dynamic_shapes=(batch, batch))
         torch.export.save(program, self.folder / "model/model.pt2")
         return self.folder / "model/model.pt2"
 

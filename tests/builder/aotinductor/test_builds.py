@@ -8,16 +8,9 @@ import torch
 
 from argosy_agent.contract.builds import BuildFailure, BuildState
 from argosy_builder import registry
-from argosy_builder.contract import BuildError
 from argosy_runtime.backends.pytorch import packages
 
 from .conftest import FEATURES, Builds
-
-
-def failing(builds: Builds, **asked: object) -> BuildError:
-    with pytest.raises(BuildError) as raised:
-        builds.run(**asked)
-    return raised.value
 
 
 @pytest.mark.timeout(600)
@@ -34,8 +27,8 @@ def test_an_exported_program_becomes_a_package_that_answers_alike(builds: Builds
     assert packages.input_names(opened) == ["features", "scale"]
     assert packages.metadata_of(package)["AOTI_CPU_ISA"] == "AVX2", "any server of the architecture runs it"
     for batch in (1, 4, 6):
-        given = torch.randn(batch, FEATURES), torch.randn(batch, 1)
-        torch.testing.assert_close(opened(*given), builds.module()(*given))
+        inputs = torch.randn(batch, FEATURES), torch.randn(batch, 1)
+        torch.testing.assert_close(opened(*inputs), builds.module()(*inputs))
     # The configuration may name inputs in any order: the package knows its arguments' names.
     turned = tuple(reversed(builds.request.inputs))
     with registry.resolve("aotinductor").runner(package.parent, replace(builds.request, inputs=turned)) as runner:
@@ -53,13 +46,13 @@ def test_a_python_file_is_exported_in_bf16(builds: Builds) -> None:
 
     assert report.accuracy is not None
     assert 0.0 < report.accuracy.value < 0.05, "bf16 is not fp32"
-    assert {each.phase for each in builds.reports} >= {"fetch", "export", "compile", "check", "accuracy", "publish"}
+    assert {report.phase for report in builds.reports} >= {"fetch", "export", "compile", "check", "accuracy", "publish"}
 
 
 def test_a_fixed_batch_cannot_be_served_in_batches(builds: Builds) -> None:
     builds.exported(most=0)
 
-    error = failing(builds)
+    error = builds.error()
 
     assert error.failure is BuildFailure.UNSUPPORTED_MODEL
     assert "features has the fixed batch 2" in error.message
@@ -69,22 +62,22 @@ def test_a_fixed_batch_cannot_be_served_in_batches(builds: Builds) -> None:
 def test_a_program_for_smaller_batches(builds: Builds) -> None:
     builds.exported(most=4)
 
-    assert "batches from 1 to 4" in failing(builds).message
+    assert "batches from 1 to 4" in builds.error().message
 
 
 def test_a_program_that_is_cut_off(builds: Builds) -> None:
     path = builds.exported()
     path.write_bytes(path.read_bytes()[:-100])
 
-    assert failing(builds).failure is BuildFailure.MODEL_INVALID
+    assert builds.error().failure is BuildFailure.MODEL_INVALID
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 def test_torchscript_is_not_taken(builds: Builds) -> None:
-    given = torch.zeros(2, FEATURES), torch.zeros(2, 1)
-    torch.jit.trace(builds.module(), given).save(str(builds.folder / "model/model.pt"))  # type: ignore[no-untyped-call]
+    inputs = torch.zeros(2, FEATURES), torch.zeros(2, 1)
+    torch.jit.trace(builds.module(), inputs).save(str(builds.folder / "model/model.pt"))  # type: ignore[no-untyped-call]
 
-    error = failing(builds)
+    error = builds.error()
 
     assert error.failure is BuildFailure.UNSUPPORTED_MODEL
     assert "TorchScript" in error.message
@@ -93,7 +86,7 @@ def test_torchscript_is_not_taken(builds: Builds) -> None:
 def test_source_that_gives_no_module(builds: Builds) -> None:
     (builds.folder / "model/model.py").write_text("import nothing_of_that_name\n")
 
-    error = failing(builds)
+    error = builds.error()
 
     assert error.failure is BuildFailure.MODEL_INVALID
     assert "nothing_of_that_name" in error.message
@@ -105,7 +98,7 @@ def test_a_module_that_torch_export_does_not_take(builds: Builds) -> None:
     branch = "if features.sum() > 0: return scale\n        return self.out"
     (builds.folder / "model/model.py").write_text(text.replace("return self.out", branch))
 
-    error = failing(builds)
+    error = builds.error()
 
     assert error.failure is BuildFailure.UNSUPPORTED_MODEL
     assert "torch.export" in error.message
@@ -114,7 +107,7 @@ def test_a_module_that_torch_export_does_not_take(builds: Builds) -> None:
 def test_without_a_compiler_it_says_so_at_once(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-g++")
 
-    error = failing(builds)
+    error = builds.error()
 
     assert error.failure is BuildFailure.BUILDER_MISSING
     assert "no-such-g++" in error.message
@@ -122,7 +115,7 @@ def test_without_a_compiler_it_says_so_at_once(builds: Builds, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("asked", "failure", "says"),
+    ("changes", "failure", "says"),
     [
         ({"options": {"max_autotun": True}}, BuildFailure.INVALID_OPTIONS, "did you mean 'max_autotune'"),
         ({"options": {"freezing": "yes"}}, BuildFailure.INVALID_OPTIONS, "engine.options.freezing: expected true"),
@@ -131,10 +124,10 @@ def test_without_a_compiler_it_says_so_at_once(builds: Builds, monkeypatch: pyte
         ({"architecture": "arm64"}, BuildFailure.BUILDER_MISSING, "node of arm64"),
     ],
 )
-def test_what_it_cannot_do(builds: Builds, asked: dict[str, object], failure: BuildFailure, says: str) -> None:
+def test_what_it_cannot_do(builds: Builds, changes: dict[str, object], failure: BuildFailure, says: str) -> None:
     builds.source()
 
-    error = failing(builds, **asked)
+    error = builds.error(**changes)
 
     assert error.failure is failure
     assert says in error.message

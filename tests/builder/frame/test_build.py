@@ -20,12 +20,6 @@ from .conftest import Frame
 ALL = ["convert", "quantize", "compile", "check"]
 
 
-def failing(frame: Frame, **asked: object) -> BuildError:
-    with pytest.raises(BuildError) as raised:
-        frame.run(**asked)
-    return raised.value
-
-
 def test_an_engine_is_built_and_published(frame: Frame, tmp_path: Path) -> None:
     report = frame.run()
 
@@ -89,11 +83,11 @@ def test_models_of_equal_files_share_an_engine(frame: Frame, tmp_path: Path) -> 
     assert frame.run(model=DataSource(f"file://{tmp_path}/other")).uri == first.uri
 
 
-@pytest.mark.parametrize("asked", [{"options": {"a": 1}}, {"precision": "int8"}, {"architecture": "arm64"}])
-def test_what_decides_the_files_is_another_engine(frame: Frame, asked: dict[str, object]) -> None:
+@pytest.mark.parametrize("changes", [{"options": {"a": 1}}, {"precision": "int8"}, {"architecture": "arm64"}])
+def test_what_decides_the_files_is_another_engine(frame: Frame, changes: dict[str, object]) -> None:
     first = frame.run()
 
-    assert frame.run(**asked).uri != first.uri
+    assert frame.run(**changes).uri != first.uri
 
 
 @pytest.mark.parametrize("phase", ALL[:3])
@@ -119,25 +113,25 @@ def test_another_try_goes_on_behind_the_last_finished_phase(frame: Frame, phase:
 def test_an_engine_that_is_not_what_was_requested_is_never_published(frame: Frame) -> None:
     frame.builder.fails["check"] = BuildError(BuildFailure.ENGINE_DIFFERS, "engine.precision: asked int8, got fp32")
 
-    assert failing(frame).failure is BuildFailure.ENGINE_DIFFERS
+    assert frame.error().failure is BuildFailure.ENGINE_DIFFERS
     assert not list(frame.store.list())
 
 
 def test_a_model_that_is_not_there_is_tried_again(frame: Frame, tmp_path: Path) -> None:
-    error = failing(frame, model=DataSource(f"file://{tmp_path}/nothing"))
+    error = frame.error(model=DataSource(f"file://{tmp_path}/nothing"))
 
     assert (error.failure, error.passes) == (BuildFailure.MODEL_UNAVAILABLE, True)
     assert "spec.storageUri" in error.message
 
 
 def test_a_model_of_another_digest_is_not(frame: Frame) -> None:
-    error = failing(frame, model=DataSource(f"file://{frame.model}", "sha256:" + "0" * 64))
+    error = frame.error(model=DataSource(f"file://{frame.model}", "sha256:" + "0" * 64))
 
     assert (error.failure, error.passes) == (BuildFailure.MODEL_INVALID, False)
 
 
 def test_calibration_data_that_is_not_there_names_its_field(frame: Frame, tmp_path: Path) -> None:
-    error = failing(frame, calibration=DataSource(f"file://{tmp_path}/nothing"))
+    error = frame.error(calibration=DataSource(f"file://{tmp_path}/nothing"))
 
     assert (error.failure, error.passes) == (BuildFailure.CALIBRATION_INVALID, True)
     assert "spec.engine.calibration.dataUri" in error.message
@@ -146,7 +140,7 @@ def test_calibration_data_that_is_not_there_names_its_field(frame: Frame, tmp_pa
 def test_a_full_disk_of_the_build(frame: Frame) -> None:
     frame.builder.fails["quantize"] = OSError(errno.ENOSPC, "No space left on device")
 
-    error = failing(frame)
+    error = frame.error()
 
     assert error.failure is BuildFailure.DISK_FULL
     assert "quantize" in error.message
@@ -175,7 +169,7 @@ class _Refusing(EngineStore):
 def test_a_store_that_cannot_be_used(
     frame: Frame, method: str, error: Exception, failure: BuildFailure, passes: bool
 ) -> None:
-    raised = failing(frame, store=_Refusing(frame.store, method, error))
+    raised = frame.error(store=_Refusing(frame.store, method, error))
 
     assert (raised.failure, raised.passes) == (failure, passes)
     assert "spec.storage.engineCache" in raised.message
@@ -199,7 +193,7 @@ def test_a_broken_engine_in_the_store_is_rebuilt(frame: Frame) -> None:
     assert frame.builder.ran == ALL * 2
 
 
-def test_who_comes_second_gets_the_engine_of_who_was_first(frame: Frame, tmp_path: Path) -> None:
+def test_the_second_build_gets_the_engine_of_the_first(frame: Frame, tmp_path: Path) -> None:
     """Two Pods build the same key, each with a disk of its own; the second publishes last."""
     slow = frame.builder.check
 

@@ -48,8 +48,8 @@ class Job:
     def command(self, *more: str) -> list[str]:
         (self.folder / "request.json").write_text(request_text(self.request))
         flags = {"request": "request.json", "workspace": "workspace", "report-file": "report.json"}
-        given = [f"--{flag}={self.folder / name}" for flag, name in flags.items()]
-        return [sys.executable, "-m", "argosy_builder", *given, "--pod=uid-1", "--allowed-folder=/", *more]
+        paths = [f"--{flag}={self.folder / name}" for flag, name in flags.items()]
+        return [sys.executable, "-m", "argosy_builder", *paths, "--pod=uid-1", "--allowed-folder=/", *more]
 
     def run(self, *more: str) -> tuple[int, BuildReport]:
         done = subprocess.run(self.command(*more), check=False, capture_output=True, text=True)

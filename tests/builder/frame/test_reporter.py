@@ -54,22 +54,22 @@ def test_and_then_abandoned() -> None:
 
 
 def test_lines_of_tools_are_cut_and_printable() -> None:
-    told: list[BuildReport] = []
-    progress = Course(told.append, at(0)).during("compile", 10, 20)
+    reports: list[BuildReport] = []
+    progress = Course(reports.append, at(0)).during("compile", 10, 20)
 
     progress(50, "\x1b[32mlayer\t1" + "x" * 1000)
     progress(-1, "")
 
-    assert told[-1].line.startswith(" [32mlayer 1xx".strip())
-    assert len(told[-1].line) <= LINE
-    assert told[-1].percent == 15
+    assert reports[-1].line.startswith(" [32mlayer 1xx".strip())
+    assert len(reports[-1].line) <= LINE
+    assert reports[-1].percent == 15
 
 
 def test_percents_never_go_back() -> None:
-    told: list[BuildReport] = []
-    course = Course(told.append, at(40))
+    reports: list[BuildReport] = []
+    course = Course(reports.append, at(40))
 
     course.during("a", 30, 60)(50, "")
     course.during("b", 35, 50)(20, "")
 
-    assert [report.percent for report in told] == sorted(report.percent for report in told)
+    assert [report.percent for report in reports] == sorted(report.percent for report in reports)

@@ -5,20 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import onnx
-import pytest
 from tests.builder.models import convolution, perceptron, samples
 
 from argosy_agent.contract.builds import BuildFailure, BuildState, DataSource
-from argosy_builder.contract import BuildError
 from argosy_builder.onnxruntime.inspecting import inspected
 
 from .conftest import Builds
-
-
-def failing(builds: Builds, **asked: object) -> BuildError:
-    with pytest.raises(BuildError) as raised:
-        builds.run(**asked)
-    return raised.value
 
 
 def test_static_int8_is_calibrated_verified_and_published(builds: Builds) -> None:
@@ -29,12 +21,12 @@ def test_static_int8_is_calibrated_verified_and_published(builds: Builds) -> Non
     assert report.accuracy.passed
     assert 0.9 < report.accuracy.value < 1.0, "int8 is not fp32"
     assert report.accuracy.samples == 24
-    found = inspected(builds.engine(report))
-    assert found.integer == 2
-    assert found.share("int8", "uint8") > 0.9
-    assert [*found.inputs.items()] == [("x", ("float", (-1, 32)))]
-    assert {each.phase for each in builds.reports} >= {"prepare", "calibrate", "quantize", "optimize", "accuracy"}
-    assert "24 of 24 samples" in {each.line for each in builds.reports}
+    inspection = inspected(builds.engine(report))
+    assert inspection.integer == 2
+    assert inspection.share("int8", "uint8") > 0.9
+    assert [*inspection.inputs.items()] == [("x", ("float", (-1, 32)))]
+    assert {report.phase for report in builds.reports} >= {"prepare", "calibrate", "quantize", "optimize", "accuracy"}
+    assert "24 of 24 samples" in {report.line for report in builds.reports}
 
 
 def test_dynamic_int8_needs_no_data(builds: Builds) -> None:
@@ -46,9 +38,9 @@ def test_dynamic_int8_needs_no_data(builds: Builds) -> None:
 def test_a_node_that_is_excluded_stays_as_it_was(builds: Builds) -> None:
     report = builds.run(precision="int8", options={"nodes_to_exclude": ["first"]})
 
-    found = inspected(builds.engine(report))
-    assert found.integer == 1
-    assert found.weights["float"] >= 32 * 64
+    inspection = inspected(builds.engine(report))
+    assert inspection.integer == 1
+    assert inspection.weights["float"] >= 32 * 64
 
 
 def test_without_a_precision_the_graph_is_optimized(builds: Builds) -> None:
@@ -65,7 +57,7 @@ def test_a_convolution_is_quantized_with_its_neighbours(builds: Builds) -> None:
     images = DataSource(f"file://{builds.folder}/images")
 
     report = builds.run(precision="int8", calibration=images, inputs=(), options={"calibrate_method": "Percentile"})
-    missing = failing(builds, precision="int8")
+    missing = builds.error(precision="int8")
 
     assert "QLinearConv" in inspected(builds.engine(report)).operators
     assert missing.failure is BuildFailure.CALIBRATION_MISSING
@@ -82,7 +74,7 @@ def test_an_old_opset_is_brought_up_for_channels(builds: Builds) -> None:
 def test_a_model_that_is_cut_off(builds: Builds) -> None:
     builds.model.write_bytes(builds.model.read_bytes()[:-1000])
 
-    error = failing(builds, precision="int8")
+    error = builds.error(precision="int8")
 
     assert (error.failure, error.passes) == (BuildFailure.MODEL_INVALID, False)
     assert "model.onnx is cut off" in error.message
@@ -93,12 +85,12 @@ def test_a_model_whose_weights_are_missing_or_cut_off(builds: Builds) -> None:
     builds.model.unlink()
     onnx.save_model(model, builds.model, save_as_external_data=True, location="weights.bin", size_threshold=0)
     weights = builds.model.with_name("weights.bin")
-    whole = weights.read_bytes()
+    content = weights.read_bytes()
     ready = builds.run()
-    weights.write_bytes(whole[:-100])
-    cut = failing(builds)
+    weights.write_bytes(content[:-100])
+    cut = builds.error()
     weights.unlink()
-    gone = failing(builds)
+    gone = builds.error()
 
     assert ready.state is BuildState.READY
     assert cut.failure is gone.failure is BuildFailure.MODEL_INVALID
@@ -111,7 +103,7 @@ def test_an_operator_that_no_one_knows(builds: Builds) -> None:
     model.graph.node[2].op_type = "Wiggle"
     onnx.save_model(model, builds.model)
 
-    error = failing(builds)
+    error = builds.error()
 
     assert error.failure is BuildFailure.UNSUPPORTED_MODEL
     assert "Wiggle" in error.message
@@ -121,11 +113,11 @@ def test_a_model_that_is_quantized_already(builds: Builds) -> None:
     engine = builds.engine(builds.run(precision="int8"))
     shutil.copy(engine, builds.model)
 
-    assert failing(builds, precision="int8").failure is BuildFailure.UNSUPPORTED_MODEL
+    assert builds.error(precision="int8").failure is BuildFailure.UNSUPPORTED_MODEL
 
 
 def test_a_level_of_another_architecture(builds: Builds) -> None:
-    error = failing(builds, architecture="arm64")
+    error = builds.error(architecture="arm64")
 
     assert error.failure is BuildFailure.INVALID_OPTIONS
     assert "engine.options.graph_optimization_level" in error.message
@@ -133,7 +125,7 @@ def test_a_level_of_another_architecture(builds: Builds) -> None:
 
 
 def test_a_gpu_needs_an_onnxruntime_that_has_one(builds: Builds) -> None:
-    error = failing(builds, architecture="9.0", precision="fp16")
+    error = builds.error(architecture="9.0", precision="fp16")
 
     assert error.failure is BuildFailure.BUILDER_MISSING
     assert "engine.image" in error.message
@@ -143,8 +135,8 @@ def test_calibration_data_of_another_shape(builds: Builds) -> None:
     samples(builds.folder / "wrong/x.npz", (31,))
     wrong = DataSource(f"file://{builds.folder}/wrong")
 
-    by_dims = failing(builds, precision="int8", calibration=wrong)
-    by_model = failing(builds, precision="int8", calibration=wrong, inputs=())
+    by_dims = builds.error(precision="int8", calibration=wrong)
+    by_model = builds.error(precision="int8", calibration=wrong, inputs=())
 
     assert by_dims.failure is by_model.failure is BuildFailure.CALIBRATION_INVALID
     assert "spec.engine.calibration.dataUri" in by_dims.message
@@ -153,7 +145,7 @@ def test_calibration_data_of_another_shape(builds: Builds) -> None:
 def test_an_accuracy_that_cannot_be_met_publishes_nothing(builds: Builds) -> None:
     gate = replace(builds.gate, minimum=0.9999999)
 
-    error = failing(builds, precision="int8", gate=gate)
+    error = builds.error(precision="int8", gate=gate)
     report = builds.reports[-1]
 
     assert error.failure is BuildFailure.ACCURACY_TOO_LOW
@@ -162,21 +154,20 @@ def test_an_accuracy_that_cannot_be_met_publishes_nothing(builds: Builds) -> Non
     assert not report.accuracy.passed
     assert not list((builds.folder / "store").glob("*/manifest.json"))
 
-    builds.reports.clear()
     ready = builds.run(precision="int8", gate=builds.gate)
 
     assert ready.state is BuildState.READY
-    assert not {each.line for each in builds.reports} & {"24 of 24 samples"}, "finished phases do not run again"
+    assert not {report.line for report in builds.reports} & {"24 of 24 samples"}, "finished phases do not run again"
 
 
-def test_a_cached_engine_is_measured_for_who_asks_for_more(builds: Builds) -> None:
+def test_a_cached_engine_is_measured_by_another_metric(builds: Builds) -> None:
     builds.run(precision="int8", gate=builds.gate)
     same = builds.run(precision="int8", gate=replace(builds.gate, minimum=0.5))
-    lines = {each.line for each in builds.reports}
+    lines = {report.line for report in builds.reports}
     other = builds.run(
         precision="int8", gate=replace(builds.gate, metric="max_absolute_error", minimum=None, maximum=1.0)
     )
-    failed = failing(builds, precision="int8", gate=replace(builds.gate, minimum=0.9999999))
+    failed = builds.error(precision="int8", gate=replace(builds.gate, minimum=0.9999999))
 
     assert same.cached
     assert same.accuracy is not None

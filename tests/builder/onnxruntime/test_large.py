@@ -1,4 +1,4 @@
-"""Models whose weights stand beside them, as those above 2 GB do: each step with the bound lowered."""
+"""Models whose weights stand in files of their own, as those above 2 GB do: each step with the bound lowered."""
 
 from pathlib import Path
 
@@ -22,11 +22,11 @@ def test_every_step_keeps_weights_alongside_the_model(tmp_path: Path, monkeypatc
     model = perceptron(tmp_path / "model/model.onnx")
     data = samples(tmp_path / "data/x.npz").parent
     options = {name: option.default_value for name, option in ONNXRUNTIME.items()} | {"activation_type": "QUInt8"}
-    places = {name: tmp_path / "work" / name for name in ("prepare", "calibrate", "quantize", "optimize")}
-    for folder in places.values():
+    folders = {name: tmp_path / "work" / name for name in ("prepare", "calibrate", "quantize", "optimize")}
+    for folder in folders.values():
         folder.mkdir(parents=True)
-    prepared, quantized, engine = (places[name] / "model.onnx" for name in ("prepare", "quantize", "optimize"))
-    ranges = places["calibrate"] / "ranges.json"
+    prepared, quantized, engine = (folders[name] / "model.onnx" for name in ("prepare", "quantize", "optimize"))
+    ranges = folders["calibrate"] / "ranges.json"
 
     quantizing.prepare(str(model), str(prepared), options, lambda percent, line: None)
     count = quantizing.calibrate(
@@ -40,7 +40,7 @@ def test_every_step_keeps_weights_alongside_the_model(tmp_path: Path, monkeypatc
         assert len(list(path.parent.iterdir())) == 2, f"{path.parent} has the model and its weights, and nothing else"
         assert path.stat().st_size < 8000
     assert inspected(engine).integer == 2
-    (places["prepare"] / "model.onnx").unlink()
+    (folders["prepare"] / "model.onnx").unlink()
     engine.parent.rename(tmp_path / "served")
     session = ort.InferenceSession(tmp_path / "served/model.onnx")
     x = np.random.default_rng(1).normal(size=(4, FEATURES)).astype(np.float32)

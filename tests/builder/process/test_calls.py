@@ -43,12 +43,12 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_arguments_go_and_the_value_and_progress_come() -> None:
-    told: list[tuple[int, str]] = []
+    progress: list[tuple[int, str]] = []
 
-    value = call(f"{MODULE}:add", {"one": 1, "other": 2}, lambda percent, line: told.append((percent, line)))
+    value = call(f"{MODULE}:add", {"one": 1, "other": 2}, lambda percent, line: progress.append((percent, line)))
 
     assert value == {"sum": 3}
-    assert told == [(-1, "adding"), (50, "half")]
+    assert progress == [(-1, "adding"), (50, "half")]
 
 
 @pytest.mark.parametrize(

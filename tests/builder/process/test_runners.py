@@ -60,13 +60,13 @@ class _Reader:
 
 
 class _Connection:
-    def __init__(self, asked: list[object]) -> None:
-        self.asked, self.sent = asked, list[object]()
+    def __init__(self, requests: list[object]) -> None:
+        self.requests, self.sent = requests, list[object]()
 
     def recv(self) -> object:
-        if not self.asked:
+        if not self.requests:
             raise EOFError
-        return self.asked.pop(0)
+        return self.requests.pop(0)
 
     def send(self, value: object) -> None:
         self.sent.append(value)

@@ -1,4 +1,4 @@
-"""Tools that end in every way there is, for real: each is told by the reason that people can act on."""
+"""Tools that end in every way there is, for real: the error gives the reason, and what to do."""
 
 import os
 import resource
@@ -19,9 +19,9 @@ QUICK = Limits(silence_s=0.6, look_s=0.05)
 
 
 def run(script: str, **options: object) -> list[str]:
-    said: list[str] = []
-    tool((sys.executable, "-c", script), said.append, name="the tool", **options)  # type: ignore[arg-type]
-    return said
+    lines: list[str] = []
+    tool((sys.executable, "-c", script), lines.append, name="the tool", **options)  # type: ignore[arg-type]
+    return lines
 
 
 def failing(script: str, **options: object) -> BuildError:
@@ -31,21 +31,21 @@ def failing(script: str, **options: object) -> BuildError:
 
 
 def test_every_line_is_reported_as_it_comes_errors_and_redrawn_bars_too() -> None:
-    said = run(
+    lines = run(
         "import sys; print('one'); sys.stderr.write('two\\n10%\\r20%\\r'); sys.stderr.flush(); print('last', end='')"
     )
 
-    assert sorted(said) == ["10%", "20%", "last", "one", "two"]
+    assert sorted(lines) == ["10%", "20%", "last", "one", "two"]
 
 
 def test_its_environment_and_folder_are_the_ones_requested(tmp_path: Path) -> None:
-    said = run(
+    lines = run(
         "import os; print(os.getcwd(), os.environ['ASKED'], 'PATH' in os.environ)",
         folder=tmp_path,
         environment={"ASKED": "yes"},
     )
 
-    assert said == [f"{tmp_path} yes True"]
+    assert lines == [f"{tmp_path} yes True"]
 
 
 def test_a_crash_names_its_signal() -> None:
@@ -71,7 +71,7 @@ def test_an_exit_code_comes_with_the_last_words() -> None:
     assert error.message == "the tool failed with exit code 3; its last words: first | no such layer"
 
 
-def test_what_it_says_last_is_heard_though_it_ends_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_line_of_a_tool_that_ends_during_a_look_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def used(pid: int) -> float:
         while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
             time.sleep(0.01)
@@ -148,13 +148,13 @@ def test_whatever_ends_the_call_ends_the_tool_and_its_children(monkeypatch: pyte
     )
     pids: list[int] = []
 
-    def told(line: str) -> None:
+    def interrupt(line: str) -> None:
         pids.append(int(line))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("argosy_builder.process.tools.GRACE_S", 0.2)
     with pytest.raises(KeyboardInterrupt):
-        tool((sys.executable, "-c", script), told)
+        tool((sys.executable, "-c", script), interrupt)
 
     assert pids
     gone = time.monotonic() + 5

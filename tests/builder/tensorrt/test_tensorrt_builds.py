@@ -10,7 +10,6 @@ import pytest
 from tests.runtime.backends.plans import FLOAT, INT64, info, model, node
 
 from argosy_agent.contract.builds import BuildFailure, BuildState, DataSource, TensorSpec
-from argosy_builder.contract import BuildError
 
 from .conftest import Builds, become
 
@@ -19,12 +18,6 @@ def meta(builds: Builds, report: Any) -> Any:
     from tensorrt import _plans
 
     return _plans.read(builds.plan(report))[1]
-
-
-def failing(builds: Builds, **asked: object) -> BuildError:
-    with pytest.raises(BuildError) as raised:
-        builds.run(**asked)
-    return raised.value
 
 
 def dynamic(builds: Builds, *dims: str | int, doc: str = "") -> None:
@@ -45,10 +38,10 @@ def test_a_plan_is_built_for_what_is_declared_measured_and_published(
     assert report.compiler == f"tensorrt {version}"
     assert report.accuracy is not None
     assert report.accuracy.value == pytest.approx(1.0)
-    found = meta(builds, report)
-    assert found.profiles == [{"x": [[1, 32], [4, 32], [8, 32]]}]
-    assert found.compute_capability == "9.0"
-    percents = [each.percent for each in builds.reports if each.phase == "build"]
+    engine = meta(builds, report)
+    assert engine.profiles == [{"x": [[1, 32], [4, 32], [8, 32]]}]
+    assert engine.compute_capability == "9.0"
+    percents = [report.percent for report in builds.reports if report.phase == "build"]
     assert percents == sorted(percents)
     assert len(set(percents)) > 3, "the monitor's steps"
     assert builds.run(gate=builds.gate).cached
@@ -72,21 +65,21 @@ def test_the_server_serves_what_was_built(builds: Builds, tmp_path: Path) -> Non
     config.instance_group.add(name="m", kind=ModelInstanceGroup.KIND_GPU, gpus=[0])
     instance = backend.load(folder.spec(config, "KIND_GPU"), FakeHost())
     responder = RecordingResponder()
-    given = Tensor("x", "FP32", np.ones((3, 32), np.float32))
-    instance.execute([InferRequest("m", {"x": given})], responder)
+    tensor = Tensor("x", "FP32", np.ones((3, 32), np.float32))
+    instance.execute([InferRequest("m", {"x": tensor})], responder)
     assert responder.only().outputs[0].shape[0] == 3
     instance.close()
 
 
 @pytest.mark.parametrize(
-    ("precision", "flags", "said"),
+    ("precision", "flags", "datatype"),
     [("fp16", {"FP16", "TF32"}, "Half"), ("bf16", {"BF16", "TF32"}, "BFloat16"), ("fp32", set(), "Float")],
 )
-def test_before_11_a_precision_is_a_flag(builds: Builds, precision: str, flags: set[str], said: str) -> None:
-    found = meta(builds, builds.run(precision=precision))
-    assert set(found.flags) == flags
+def test_before_11_a_precision_is_a_flag(builds: Builds, precision: str, flags: set[str], datatype: str) -> None:
+    engine = meta(builds, builds.run(precision=precision))
+    assert set(engine.flags) == flags
     if precision != "fp32":
-        assert found.layers[0]["Outputs"][0]["Format/Datatype"] == said
+        assert engine.layers[0]["Outputs"][0]["Format/Datatype"] == datatype
 
 
 @pytest.mark.parametrize(
@@ -98,7 +91,7 @@ def test_a_strongly_typed_network_gets_a_file_of_that_precision(
     become(monkeypatch, version)
     report = builds.run(precision="fp16", options=options, gate=builds.gate)
 
-    assert {each.phase for each in builds.reports} >= {"convert", "build", "accuracy"}
+    assert {report.phase for report in builds.reports} >= {"convert", "build", "accuracy"}
     assert set(meta(builds, report).flags) == {"TF32"}
     assert meta(builds, report).layers[0]["Outputs"][0]["Format/Datatype"] == "Half"
 
@@ -116,8 +109,8 @@ def test_calibration_reads_data_in_the_network_s_types(builds: Builds, tmp_path:
     folder = tmp_path / "text"
     folder.mkdir()
     (folder / "data.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-    given = {} if declared else {"inputs": (), "outputs": ()}
-    report = builds.run(precision="int8", calibration=DataSource(f"file://{folder}"), **given)
+    declaration = {} if declared else {"inputs": (), "outputs": ()}
+    report = builds.run(precision="int8", calibration=DataSource(f"file://{folder}"), **declaration)
     assert meta(builds, report).ranges == {"x": [0.0, 0.25 * 15 + 31]}
 
 
@@ -125,14 +118,14 @@ def test_int8_from_11_on_is_in_the_file(builds: Builds, monkeypatch: pytest.Monk
     become(monkeypatch, "11.4.0.106")
     report = builds.run(precision="int8", calibration=builds.data, gate=builds.gate)
 
-    assert {each.phase for each in builds.reports} >= {"quantize", "build"}
+    assert {report.phase for report in builds.reports} >= {"quantize", "build"}
     assert "quantizing to int8 on 24 samples" in builds.lines
     assert report.accuracy is not None
     assert 0.9 < report.accuracy.value <= 1.0
 
 
 def test_lower_precisions_want_data_unless_the_file_has_ranges(builds: Builds) -> None:
-    error = failing(builds, precision="int8")
+    error = builds.error(precision="int8")
     assert error.failure is BuildFailure.CALIBRATION_MISSING
     assert "engine.calibration: int8 finds its ranges in data" in error.message
     of = model(
@@ -165,8 +158,8 @@ def test_options_reach_tensorrt_by_their_names(builds: Builds) -> None:
         "profiling_verbosity": "DETAILED",
         "precision_constraints": "obey",
     }
-    found = meta(builds, builds.run(options=options))
-    assert set(found.flags) == {
+    engine = meta(builds, builds.run(options=options))
+    assert set(engine.flags) == {
         "TF32",
         "VERSION_COMPATIBLE",
         "EXCLUDE_LEAN_RUNTIME",
@@ -175,8 +168,8 @@ def test_options_reach_tensorrt_by_their_names(builds: Builds) -> None:
         "STRICT_NANS",
         "OBEY_PRECISION_CONSTRAINTS",
     }
-    assert found.compatibility == "AMPERE_PLUS"
-    assert found.layers
+    assert engine.compatibility == "AMPERE_PLUS"
+    assert engine.layers
 
 
 PROFILES = [
@@ -188,14 +181,14 @@ PROFILES = [
 def test_sizes_that_vary_need_profiles(builds: Builds) -> None:
     dynamic(builds, "tokens")
     loose = (TensorSpec("x", "TYPE_FP32", (-1,)),)
-    error = failing(builds, inputs=loose, outputs=())
+    error = builds.error(inputs=loose, outputs=())
     assert error.failure is BuildFailure.INVALID_OPTIONS
     assert error.message == (
         "spec.engine.options.profiles: input 'x' may be of any size in dimension 1 ('tokens'): give its min, opt and "
         "max shapes in a profile, or fix it in spec.inputs"
     )
-    found = meta(builds, builds.run(inputs=loose, outputs=(), options={"profiles": PROFILES}))
-    assert found.profiles == [{"x": [each["x"][key] for key in ("min", "opt", "max")]} for each in PROFILES]
+    engine = meta(builds, builds.run(inputs=loose, outputs=(), options={"profiles": PROFILES}))
+    assert engine.profiles == [{"x": [profile["x"][key] for key in ("min", "opt", "max")]} for profile in PROFILES]
     fixed = meta(builds, builds.run(inputs=(TensorSpec("x", "TYPE_FP32", (16,)),), outputs=()))
     assert fixed.profiles == [{"x": [[1, 16], [4, 16], [8, 16]]}]
 
@@ -208,16 +201,16 @@ def test_a_shape_tensor_needs_its_values(builds: Builds) -> None:
     )
     onnx.save(of, builds.model)
     plain = {"inputs": (TensorSpec("x", "TYPE_FP32", (4,)),), "outputs": ()}
-    error = failing(builds, **plain)
+    error = builds.error(**plain)
     assert "input 's' decides shapes by its values" in error.message
     values = {"min": [1, 1], "opt": [4, 4], "max": [8, 4]}
-    found = meta(builds, builds.run(**plain, options={"profiles": [{"s": values}]}))
-    assert found.values == [{"s": [[1, 1], [4, 4], [8, 4]]}]
-    assert found.profiles[0]["x"] == [[1, 4], [4, 4], [8, 4]]
+    engine = meta(builds, builds.run(**plain, options={"profiles": [{"s": values}]}))
+    assert engine.values == [{"s": [[1, 1], [4, 4], [8, 4]]}]
+    assert engine.profiles[0]["x"] == [[1, 4], [4, 4], [8, 4]]
 
 
 @pytest.mark.parametrize(
-    ("asked", "failure", "said"),
+    ("changes", "failure", "message"),
     [
         ({"options": {"builder_optimisation_level": 3}}, "InvalidOptions", "did you mean 'builder_optimiz"),
         ({"options": {"workspace": "lots"}}, "InvalidOptions", "engine.options.workspace: 'lots' is no quantity"),
@@ -243,45 +236,45 @@ def test_a_shape_tensor_needs_its_values(builds: Builds) -> None:
         ({"outputs": (TensorSpec("z", "TYPE_FP32", (10,)),)}, "EngineDiffers", "the engine has no z, but y"),
     ],
 )
-def test_what_cannot_be_requested(builds: Builds, asked: dict[str, Any], failure: str, said: str) -> None:
-    error = failing(builds, **asked)
-    assert (error.failure, said in error.message) == (failure, True), error.message
+def test_what_cannot_be_requested(builds: Builds, changes: dict[str, Any], failure: str, message: str) -> None:
+    error = builds.error(**changes)
+    assert (error.failure, message in error.message) == (failure, True), error.message
 
 
 @pytest.mark.parametrize("name", ["precision_constraints", "calibrator"])
 def test_what_11_has_not_is_reported(builds: Builds, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     become(monkeypatch, "11.4.0.106")
     value = {"precision_constraints": "obey", "calibrator": "minmax"}[name]
-    error = failing(builds, options={name: value})
+    error = builds.error(options={name: value})
     assert error.message.startswith(f"spec.engine.options.{name}: is of TensorRT before 11, and the image has 11")
 
 
 def test_an_operator_that_tensorrt_has_not_is_named_with_its_node(builds: Builds) -> None:
     of = model([node("Einsum", ["x"], ["y"], equation="ij->ji")], [info("x", FLOAT, 1, 32)], [info("y", FLOAT, 32, 1)])
     onnx.save(of, builds.model)
-    error = failing(builds, max_batch_size=0, inputs=(), outputs=())
+    error = builds.error(max_batch_size=0, inputs=(), outputs=())
     assert error.failure is BuildFailure.UNSUPPORTED_MODEL
     assert "node 0 'make_y' (Einsum): creator && \"Plugin not found" in error.message
 
 
 @pytest.mark.parametrize(
-    ("doc", "failure", "said"),
+    ("doc", "failure", "message"),
     [
         ("oom", BuildFailure.OUT_OF_GPU_MEMORY, "lower engine.options.workspace, max_num_tactics, spec.maxBatchSize"),
         ("crash", BuildFailure.CRASHED, "crashed (SIGSEGV)"),
     ],
 )
-def test_a_build_that_dies_or_finds_no_space(builds: Builds, doc: str, failure: BuildFailure, said: str) -> None:
+def test_a_build_that_dies_or_finds_no_space(builds: Builds, doc: str, failure: BuildFailure, message: str) -> None:
     dynamic(builds, 32, doc=doc)
-    error = failing(builds, outputs=())
-    assert (error.failure, said in error.message) == (failure, True), error.message
+    error = builds.error(outputs=())
+    assert (error.failure, message in error.message) == (failure, True), error.message
 
 
 def test_files_that_are_no_models(builds: Builds) -> None:
     builds.model.write_bytes(b"\x08\x09 cut off")
-    assert failing(builds).failure is BuildFailure.MODEL_INVALID
+    assert builds.error().failure is BuildFailure.MODEL_INVALID
     builds.model.rename(builds.model.with_suffix(".txt"))
-    error = failing(builds)
+    error = builds.error()
     assert error.failure is BuildFailure.MODEL_INVALID
     assert "must hold one ONNX model, and holds model.txt" in error.message
 
@@ -289,7 +282,7 @@ def test_files_that_are_no_models(builds: Builds) -> None:
 def test_a_batch_that_the_file_fixes(builds: Builds) -> None:
     of = model([node("Relu", ["x"], ["y"])], [info("x", FLOAT, 1, 32)], [info("y", FLOAT, 1, 32)])
     onnx.save(of, builds.model)
-    error = failing(builds, outputs=())
+    error = builds.error(outputs=())
     assert error.failure is BuildFailure.UNSUPPORTED_MODEL
     assert "spec.maxBatchSize: is 8, and input 'x' of the ONNX model has a fixed batch of 1" in error.message
 
@@ -300,17 +293,17 @@ def test_times_of_layers_are_retained_for_the_next_build(builds: Builds) -> None
     builds.run()
     key = digest_of(["shared", "tensorrt", "tensorrt 10.16.1.11", "9.0"])[:32]
 
-    def kept() -> bytes:
+    def timings() -> bytes:
         (file,) = (builds.folder / "store" / key).rglob("timing.cache")
         return file.read_bytes()
 
-    first = kept()
+    first = timings()
     dynamic(builds, 32)
     builds.run(outputs=())
-    assert kept() == first + b"9.0 1;", "the second found the first's"
-    found = meta(builds, builds.run(options={"timing_cache": False}, outputs=()))
-    assert "DISABLE_TIMING_CACHE" in found.flags
-    assert kept() == first + b"9.0 1;"
+    assert timings() == first + b"9.0 1;", "the second found the first's"
+    engine = meta(builds, builds.run(options={"timing_cache": False}, outputs=()))
+    assert "DISABLE_TIMING_CACHE" in engine.flags
+    assert timings() == first + b"9.0 1;"
 
 
 def test_a_cache_that_does_not_fit_is_left(builds: Builds) -> None:
@@ -344,7 +337,7 @@ def test_without_modelopt_the_way_out_is_reported(
         .replace("Path(__file__).parents[1]", f"Path({str(MACHINE)!r}).parents[0]")
     )
     monkeypatch.setenv("PYTHONPATH", f"{blocked}:{GPU}")
-    error = failing(builds, precision="fp16")
+    error = builds.error(precision="fp16")
     assert error.failure is BuildFailure.BUILDER_MISSING
     assert "pip install 'nvidia-modelopt[onnx]'" in error.message
 
@@ -353,6 +346,6 @@ def test_without_the_library_the_builder_is_missing(builds: Builds, monkeypatch:
     from argosy_builder.tensorrt import builder
 
     monkeypatch.setattr(builder, "find_spec", lambda name: None)
-    error = failing(builds)
+    error = builds.error()
     assert error.failure is BuildFailure.BUILDER_MISSING
     assert "pip install 'argosy[tensorrt]'" in error.message

@@ -1,4 +1,4 @@
-"""What is asked of TensorRT and what it says, as rules: shapes, settings, steps, causes."""
+"""The rules of TensorRT's requests and messages: shapes, settings, steps, causes."""
 
 from typing import Any
 
@@ -22,8 +22,8 @@ REQUEST: dict[str, Any] = {
 }
 
 
-def settings(major: int = 10, quantized: bool = False, **asked: Any) -> Settings:
-    return settings_of(BuildRequest(**REQUEST, **asked), major, quantized)
+def settings(major: int = 10, quantized: bool = False, **changes: Any) -> Settings:
+    return settings_of(BuildRequest(**REQUEST, **changes), major, quantized)
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,10 @@ def test_what_a_precision_means_to_a_release(
     major: int, precision: str, quantized: bool, flags: tuple[str, ...], conversion: str, calibrated: bool
 ) -> None:
     data = DataSource("file:///data") if precision in ("int8", "fp8") else DataSource()
-    found = settings(major, quantized, precision=precision, calibration=data)
-    assert (found.flags, found.conversion, found.calibrated) == (flags, conversion, calibrated)
-    assert found.strong is (major == 11 or precision == "fp8")
-    assert Settings(**found.arguments()) == found
+    result = settings(major, quantized, precision=precision, calibration=data)
+    assert (result.flags, result.conversion, result.calibrated) == (flags, conversion, calibrated)
+    assert result.strong is (major == 11 or precision == "fp8")
+    assert Settings(**result.arguments()) == result
 
 
 sizes = st.integers(1, 64)
@@ -65,9 +65,9 @@ def test_a_declared_profile_is_ordered_and_keeps_what_is_fixed(
     assert all(low <= middle <= high for low, middle, high in zip(least, opt, most, strict=True))
     assert (least[0], most[0]) == (1, largest)
     assert opt[0] == (best if best <= largest else largest)
-    for size, *given_sizes in zip(network.shape[1:], least[1:], opt[1:], most[1:], strict=True):
-        assert len(set(given_sizes)) == 1
-        assert size in (-1, given_sizes[0])
+    for size, *dimension in zip(network.shape[1:], least[1:], opt[1:], most[1:], strict=True):
+        assert len(set(dimension)) == 1
+        assert size in (-1, dimension[0])
 
 
 def test_nothing_that_varies_needs_no_profile() -> None:
@@ -76,7 +76,7 @@ def test_nothing_that_varies_needs_no_profile() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "failure", "said"),
+    ("lines", "failure", "message"),
     [
         (
             [
@@ -106,9 +106,9 @@ def test_nothing_that_varies_needs_no_profile() -> None:
         ([], BuildFailure.BUILD_FAILED, "it gives no reason"),
     ],
 )
-def test_what_tensorrt_says_is_a_reason(lines: list[str], failure: BuildFailure, said: str) -> None:
+def test_what_tensorrt_says_is_a_reason(lines: list[str], failure: BuildFailure, message: str) -> None:
     error = failed(lines)
-    assert (error.failure, said in error.message) == (failure, True), error.message
+    assert (error.failure, message in error.message) == (failure, True), error.message
 
 
 def test_a_build_that_was_ordered_to_end_may_be_tried_again() -> None:
@@ -119,8 +119,8 @@ def test_steps_within_steps_are_percents_that_only_grow() -> None:
     with standin():
         from argosy_builder.tensorrt.monitoring import Monitor
 
-        told: list[int] = []
-        monitor = Monitor(lambda percent, line: told.append(percent))
+        percents: list[int] = []
+        monitor = Monitor(lambda percent, line: percents.append(percent))
         monitor.phase_start("outer", None, 2)
         monitor.phase_start("inner", "outer", 4)
         assert [monitor.step_complete("inner", step) for step in range(4)] == [True] * 4
@@ -128,12 +128,12 @@ def test_steps_within_steps_are_percents_that_only_grow() -> None:
         monitor.step_complete("outer", 0)
         monitor.phase_start("again", "outer", 10)
         monitor.step_complete("again", 4)
-        assert told == [0, 0, 12, 25, 37, 50, 50, 50, 75]
+        assert percents == [0, 0, 12, 25, 37, 50, 50, 50, 75]
         monitor.cancelled.set()
         assert monitor.step_complete("again", 5) is False
 
 
-@pytest.mark.parametrize("given", ["2", [1], {"x": {}}])
-def test_profiles_that_are_none(given: Any) -> None:
+@pytest.mark.parametrize("profiles", ["2", [1], {"x": {}}])
+def test_profiles_that_are_none(profiles: Any) -> None:
     with pytest.raises(BuildError, match=r"engine\.options\.profiles(\[0\])?: expected a (list|map)"):
-        settings(options={"profiles": given})
+        settings(options={"profiles": profiles})

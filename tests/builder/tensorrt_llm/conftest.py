@@ -73,13 +73,13 @@ def texts(tmp_path: Path) -> Path:
     """Return data for calibration."""
     folder = tmp_path / "texts"
     folder.mkdir()
-    (folder / "prompts.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in TEXTS))
+    (folder / "prompts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
     return folder
 
 
 @dataclass
 class Standins:
-    """How the stand-ins were called, and what they are told to do."""
+    """The calls of the stand-ins, and the environment by which they fail or write something else."""
 
     calls_file: Path
     setenv: Callable[[str, str], None]
@@ -91,9 +91,9 @@ class Standins:
         text = self.calls_file.read_text() if self.calls_file.exists() else ""
         return [json.loads(line) for line in text.splitlines()]
 
-    def fail(self, call: str, said: str, code: int = 1) -> None:
+    def fail(self, call: str, message: str, code: int = 1) -> None:
         """Let a call print this and end its process with an exit code."""
-        self.setenv("STANDIN_FAIL", f"{call}|{said}|{code}")
+        self.setenv("STANDIN_FAIL", f"{call}|{message}|{code}")
 
     def change(self, **changes: Any) -> None:
         """Change the files that are written: keys are `engine:path` or `checkpoint:path`."""
@@ -133,7 +133,7 @@ def build(tmp_path: Path, checkpoint: Path, standins: Standins) -> Callable[...,
 
     def run(request: BuildRequest, calibration: Path | None = None, model: Path | None = None) -> Path:
         progress = standins.progress
-        job = BuildJob(request, model or checkpoint, calibration, lambda *told: progress.append(told))
+        job = BuildJob(request, model or checkpoint, calibration, lambda *line: progress.append(line))
         phases = Phases(tmp_path / "work", request.name, NoStore(), lambda line: None)
         with phases.alone():
             folder = phases.run(BUILDER.phases(job), lambda phase, start, end: None)
@@ -160,5 +160,5 @@ def model(checkpoint: Path, tmp_path: Path) -> Path:
 
 def rewrite(path: Path, **changes: Any) -> None:
     """Change fields of a JSON file; None removes one."""
-    found = json.loads(path.read_text()) | changes
-    path.write_text(json.dumps({name: value for name, value in found.items() if value is not None}))
+    content = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps({name: value for name, value in content.items() if value is not None}))

@@ -93,22 +93,22 @@ BROKEN = (
 def test_a_broken_checkpoint_is_reported_before_anything_runs(
     damage: Callable[[Path], str], model: Path, standins: Standins
 ) -> None:
-    said = damage(model)
+    message = damage(model)
     error = refused(model)
     assert error.failure is BuildFailure.MODEL_INVALID
-    assert said in error.message
+    assert message in error.message
     assert not standins.calls
 
 
 @pytest.mark.parametrize(
-    ("lines", "samples", "failure", "said"),
+    ("lines", "samples", "failure", "message"),
     [
         (None, 0, BuildFailure.CALIBRATION_MISSING, "spec.engine.calibration: is required"),
         ([], 0, BuildFailure.CALIBRATION_INVALID, "spec.engine.calibration.dataUri"),
         ([{"tokens": [1, 2]}], 0, BuildFailure.CALIBRATION_INVALID, "holds no texts"),
         ([{"text": "  "}], 0, BuildFailure.CALIBRATION_INVALID, "holds empty texts alone"),
         (
-            [{"text": each} for each in TEXTS],
+            [{"text": text} for text in TEXTS],
             512,
             BuildFailure.CALIBRATION_INVALID,
             "holds 7 texts, and calibration.samples is 512",
@@ -119,7 +119,7 @@ def test_bad_calibration_data_is_reported_before_anything_runs(
     lines: list[Any] | None,
     samples: int,
     failure: BuildFailure,
-    said: str,
+    message: str,
     checkpoint: Path,
     tmp_path: Path,
     standins: Standins,
@@ -128,7 +128,7 @@ def test_bad_calibration_data_is_reported_before_anything_runs(
     if lines is not None:
         folder = tmp_path / "data"
         folder.mkdir()
-        (folder / "data.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+        (folder / "data.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     error = refused(checkpoint, folder, precision="fp8", calibration_samples=samples)
     assert error.failure is failure
-    assert said in error.message
+    assert message in error.message

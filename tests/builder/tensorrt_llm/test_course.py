@@ -12,7 +12,7 @@ def test_code_of_a_checkpoint_stays_out(model: Path, standins: Standins, build: 
     (model / "modeling_own.py").write_text("raise SystemExit")
     rewrite(model / "config.json", auto_map={"AutoConfig": "modeling_own.Own"})
     build(a_request(), model=model)
-    (call,) = [each for each in standins.calls if each["call"] == "from_hugging_face"]
+    (call,) = [call for call in standins.calls if call["call"] == "from_hugging_face"]
     assert not call["code"]
     assert "modeling_own.py" not in call["files"]
 
@@ -33,9 +33,9 @@ def test_progress_only_grows_and_names_what_is_done(
 def test_nothing_is_left_in_the_temporary_folder(
     standins: Standins, build: Callable[..., Path], texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = tmp_path / "place"
-    place.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(place))
+    temporary = tmp_path / "place"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     folder = build(a_request(precision="fp8"), texts)
-    assert not list(place.iterdir())
+    assert not list(temporary.iterdir())
     assert not list(folder.rglob("model.cache"))

@@ -1,6 +1,6 @@
-"""What TensorRT-LLM is called with for each way to ask, and the folder that comes of it: as written in `golden/`.
+"""The calls of TensorRT-LLM for each kind of request, and the folder that results, as written in `golden/`.
 
-`ARGOSY_UPDATE_GOLDEN=1 python -m pytest …` writes them anew; read what changed.
+`ARGOSY_UPDATE_GOLDEN=1 python -m pytest …` writes them again; read what changed.
 """
 
 import json
@@ -120,14 +120,14 @@ def test_golden(case: str, build: Callable[..., Path], standins: Standins, texts
     changes, calibrated = CASES[case]
     request: BuildRequest = a_request(**changes)
     folder = build(request, texts if calibrated else None)
-    found = {
+    result = {
         "calls": standins.calls,
         "files": sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()),
     }
     if (folder / "llm_args.yaml").exists():
-        found["llm_args.yaml"] = (folder / "llm_args.yaml").read_text().splitlines()
+        result["llm_args.yaml"] = (folder / "llm_args.yaml").read_text().splitlines()
     expected = GOLDEN / f"{case}.json"
-    text = json.dumps(found, indent=2) + "\n"
+    text = json.dumps(result, indent=2) + "\n"
     if os.environ.get("ARGOSY_UPDATE_GOLDEN"):
         expected.write_text(text)
     assert text == expected.read_text()

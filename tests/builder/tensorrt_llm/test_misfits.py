@@ -28,18 +28,18 @@ MISFITS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "said"), MISFITS)
+@pytest.mark.parametrize(("changes", "message"), MISFITS)
 def test_what_does_not_fit_the_model_is_refused_with_the_numbers(
-    changes: dict[str, Any], said: str, checkpoint: Path, texts: Path, standins: Standins
+    changes: dict[str, Any], message: str, checkpoint: Path, texts: Path, standins: Standins
 ) -> None:
     error = refused(checkpoint, texts, **changes)
     assert error.failure is BuildFailure.INVALID_OPTIONS
-    assert said in error.message
+    assert message in error.message
     assert not standins.calls
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"architecture": "8.0", "precision": "fp8"}, "fp8 needs a GPU of compute capability 8.9 or more"),
         ({"architecture": "7.5"}, "the model needs a GPU of compute capability 8.0 or more, and this is 7.5"),
@@ -48,11 +48,11 @@ def test_what_does_not_fit_the_model_is_refused_with_the_numbers(
     ],
 )
 def test_a_gpu_without_the_arithmetic_is_refused_at_once(
-    changes: dict[str, Any], said: str, checkpoint: Path, texts: Path, standins: Standins
+    changes: dict[str, Any], message: str, checkpoint: Path, texts: Path, standins: Standins
 ) -> None:
     error = refused(checkpoint, texts, **changes)
     assert error.failure is BuildFailure.INVALID_OPTIONS
-    assert said in error.message
+    assert message in error.message
 
 
 def test_blocks_of_awq_must_fit_into_every_gpus_rows(model: Path, texts: Path, standins: Standins) -> None:

@@ -1,4 +1,4 @@
-"""What was asked is read back from the engine's own config.json; what differs is told with both values."""
+"""The request is compared with the engine's own config.json; an error names both values that differ."""
 
 import importlib
 import json
@@ -30,10 +30,10 @@ def engine(settings: Settings, model: Path, folder: Path) -> dict[str, Any]:
     mapped = checkpoints.Mapping(**mapping(settings)).to_dict()
     checkpoint = checkpoints.config(model, settings.dtype, mapped, asdict(quantized))
     command = build_command(settings, Path("checkpoint"), folder, Path("cache"))
-    given = program.parser().parse_args(command[1:])
+    arguments = program.parser().parse_args(command[1:])
     for rank in range(settings.ranks):
         (folder / f"rank{rank}.engine").write_bytes(b"engine")
-    return {"version": "1.2.1", "pretrained_config": checkpoint, "build_config": program.config(given, checkpoint)}
+    return {"version": "1.2.1", "pretrained_config": checkpoint, "build_config": program.config(arguments, checkpoint)}
 
 
 def written(settings: Settings, model: Path, folder: Path, **has: Any) -> None:
@@ -97,16 +97,16 @@ DIFFERENCES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "has", "said"), DIFFERENCES)
+@pytest.mark.parametrize(("changes", "has", "message"), DIFFERENCES)
 def test_an_engine_that_is_not_what_was_requested_fails_with_both_values(
-    asked: dict[str, Any], has: dict[str, Any], said: str, checkpoint: Path, tmp_path: Path, standins: Standins
+    changes: dict[str, Any], has: dict[str, Any], message: str, checkpoint: Path, tmp_path: Path, standins: Standins
 ) -> None:
-    settings = settings_of(a_request(**asked))
+    settings = settings_of(a_request(**changes))
     written(settings, checkpoint, tmp_path, **has)
     with pytest.raises(BuildError) as error:
         check_engine(settings, tmp_path)
     assert error.value.failure is BuildFailure.ENGINE_DIFFERS
-    assert said in error.value.message
+    assert message in error.value.message
 
 
 SAME: list[dict[str, Any]] = [
@@ -124,11 +124,11 @@ SAME: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("asked", SAME)
+@pytest.mark.parametrize("changes", SAME)
 def test_what_means_the_same_passes(
-    asked: dict[str, Any], checkpoint: Path, tmp_path: Path, standins: Standins
+    changes: dict[str, Any], checkpoint: Path, tmp_path: Path, standins: Standins
 ) -> None:
-    settings = settings_of(a_request(**asked))
+    settings = settings_of(a_request(**changes))
     written(settings, checkpoint, tmp_path)
     check_engine(settings, tmp_path)
 

@@ -51,7 +51,7 @@ def test_the_baseline_reads_texts_as_transformers_does(checkpoint: Path) -> None
 def certain(ids: list[int], words: int) -> float:
     """Return the log-likelihood that the stand-in gives: the word after the last has a logit of 1, the others 0."""
     rows: NDArray[np.float64] = np.zeros((len(ids) - 1, words))
-    rows[np.arange(len(ids) - 1), [(each + 1) % words for each in ids[:-1]]] = 1
+    rows[np.arange(len(ids) - 1), [(token + 1) % words for token in ids[:-1]]] = 1
     logs = rows - np.log(np.exp(rows).sum(axis=1, keepdims=True))
     return float(logs[np.arange(len(ids) - 1), ids[1:]].sum())
 
@@ -83,7 +83,7 @@ def test_what_was_built_reads_the_same_tokens_of_a_text(
     assert report.baseline is not None
     assert report.engine is not None
     assert math.isclose(report.value, report.engine / report.baseline)
-    (opened,) = [each for each in standins.calls if each["call"] == "LLM"]
+    (opened,) = [call for call in standins.calls if call["call"] == "LLM"]
     assert opened["gather_generation_logits"]
     assert opened["engines"] is ("backend" not in options)
     assert opened["kv_cache_config"]["free_gpu_memory_fraction"] == 0.1

@@ -34,7 +34,7 @@ def test_without_tensorrt_llm_there_is_no_compiler() -> None:
     assert "engine.image" in error.value.message
 
 
-SAID: list[tuple[str, str, BuildFailure, str]] = [
+FAILURES: list[tuple[str, str, BuildFailure, str]] = [
     (
         "from_hugging_face",
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
@@ -111,15 +111,15 @@ SAID: list[tuple[str, str, BuildFailure, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "words", "failure", "said"), SAID)
-def test_a_tools_words_become_a_reason(call: str, words: str, failure: BuildFailure, said: str) -> None:
+@pytest.mark.parametrize(("call", "words", "failure", "message"), FAILURES)
+def test_a_tools_words_become_a_reason(call: str, words: str, failure: BuildFailure, message: str) -> None:
     causes = OF_CALIBRATION if call == "quantize_and_export" else CAUSES
     error = explained(call, 1, words.splitlines(), causes)
     assert error.failure is failure
-    assert said in error.message
+    assert message in error.message
 
 
-@pytest.mark.parametrize(("call", "words", "failure"), [(each[0], each[1], each[2]) for each in SAID[:3]])
+@pytest.mark.parametrize(("call", "words", "failure"), [(case[0], case[1], case[2]) for case in FAILURES[:3]])
 def test_a_tool_that_fails_is_understood(
     call: str, words: str, failure: BuildFailure, standins: Standins, build: Callable[..., Path], texts: Path
 ) -> None:
@@ -128,7 +128,7 @@ def test_a_tool_that_fails_is_understood(
     with pytest.raises(BuildError) as error:
         build(a_request(precision="fp8" if calibrated else "bf16"), texts if calibrated else None)
     assert error.value.failure is failure
-    assert not [each for each in standins.calls if each["call"] == "trtllm-build"]
+    assert not [call for call in standins.calls if call["call"] == "trtllm-build"]
 
 
 @pytest.mark.parametrize("call", ["from_hugging_face", "trtllm-build"])

@@ -23,7 +23,7 @@ def test_prometheus_reads_every_query(tmp_path: Path) -> None:
 
 
 @ALL
-def test_a_dashboard_is_found_by_the_name_of_its_file(name: str) -> None:
+def test_the_uid_of_a_dashboard_is_the_name_of_its_file(name: str) -> None:
     assert DASHBOARDS[name]["uid"] == name
 
 

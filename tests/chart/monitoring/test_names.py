@@ -1,7 +1,7 @@
 """Every metric that rules and dashboards ask for is one that servers or the operator have.
 
-What servers have stands in docs/metrics.md, which tests/docs/test_metrics.py holds against a server; what the operator
-and an activator have is asked of themselves; what only other people's servers have is what the operator reads of them.
+The metrics of servers are those of docs/metrics.md, which tests/docs/test_metrics.py compares with a server. Those of
+the operator and an activator come from their own code, those of other servers from what the operator reads of them.
 """
 
 import re
@@ -22,7 +22,7 @@ EXPRESSIONS = {rule["expr"] for rule in EVERY_RULE}
 RECORDED = {rule["record"] for rule in RECORDS}
 
 
-def asked(expressions: set[str]) -> set[str]:
+def queried(expressions: set[str]) -> set[str]:
     """Return the names of metrics in PromQL; quoted text is left out."""
     return {name for expr in expressions for name in OURS.findall(re.sub(r'"[^"]*"', '""', expr))}
 
@@ -64,23 +64,23 @@ def exists(name: str) -> bool:
     return name in fields or name in OF_OTHERS or name in RECORDED
 
 
-@pytest.mark.parametrize("name", sorted(asked(EXPRESSIONS)))
+@pytest.mark.parametrize("name", sorted(queried(EXPRESSIONS)))
 def test_what_rules_ask_for_is_there(name: str) -> None:
     assert exists(name)
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
 def test_what_dashboards_ask_for_is_there(name: str) -> None:
-    assert {metric for metric in asked(shown(DASHBOARDS[name])) if not exists(metric)} == set()
+    assert {metric for metric in queried(shown(DASHBOARDS[name])) if not exists(metric)} == set()
 
 
 def test_what_is_recorded_is_looked_at() -> None:
-    used = asked(EXPRESSIONS | {expr for dashboard in DASHBOARDS.values() for expr in shown(dashboard)})
+    used = queried(EXPRESSIONS | {expr for dashboard in DASHBOARDS.values() for expr in shown(dashboard)})
     assert used >= RECORDED
 
 
 def test_a_name_that_no_one_exports_would_be_detected() -> None:
-    assert asked({'sum(rate(nv_inference_foo{a="argosy_bar"}[5m]))'}) == {"nv_inference_foo"}
+    assert queried({'sum(rate(nv_inference_foo{a="argosy_bar"}[5m]))'}) == {"nv_inference_foo"}
     assert not exists("nv_inference_foo")
     assert not exists("argosy_request_duration_seconds")
     assert exists("argosy_request_duration_seconds_bucket")

@@ -6,7 +6,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from tests.chart.monitoring.test_names import EXPRESSIONS, asked
+from tests.chart.monitoring.test_names import EXPRESSIONS, queried
 from tests.peers.fixtures import StartServer, triton_server
 
 __all__ = ["triton_server"]
@@ -25,7 +25,7 @@ class TritonPythonModel:
         values = [pb_utils.get_input_tensor_by_name(each, "X").as_numpy() for each in requests]
         return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", value)]) for value in values]
 """
-ASKED = {name for name in asked(EXPRESSIONS) if name.startswith(("nv_inference_", "nv_cache_"))}
+QUERIED = {name for name in queried(EXPRESSIONS) if name.startswith(("nv_inference_", "nv_cache_"))}
 """Without `nv_model_load_duration_secs`, which is in later releases than the one that tests bring."""
 
 
@@ -43,6 +43,6 @@ def test_what_rules_ask_of_tritons_own_metrics_is_there(triton_server: StartServ
     with urllib.request.urlopen(f"http://{server.metrics}/metrics", timeout=30) as answer:
         text = answer.read().decode()
     samples = set(re.findall(r'^(\w+)\{[^}]*model="m"[^}]*\} (\S+)$', text, re.MULTILINE))
-    assert {name for name, _ in samples} >= ASKED
+    assert {name for name, _ in samples} >= QUERIED
     assert ("nv_cache_num_hits_per_model", "2") in samples
     assert ("nv_cache_num_misses_per_model", "1") in samples

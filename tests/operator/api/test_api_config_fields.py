@@ -9,7 +9,7 @@ from argosy.api.model.configfields import GOVERNED, check_config, check_own_file
 from argosy.api.problems import field_path
 
 
-def found(config: dict[str, Any]) -> list[tuple[str, str]]:
+def problems_of(config: dict[str, Any]) -> list[tuple[str, str]]:
     return [(field_path(fault.path), fault.message) for fault in check_config(config)]
 
 
@@ -28,13 +28,13 @@ def test_right_fields_of_every_type_pass() -> None:
             ]
         },
     }
-    assert found(config) == []
+    assert problems_of(config) == []
 
 
 @pytest.mark.parametrize("name", sorted(GOVERNED))
 def test_a_field_that_the_spec_decides_is_refused_with_its_name(name: str) -> None:
     assert name in ModelConfig.DESCRIPTOR.fields_by_name
-    assert found({name: None}) == [(name, f"is decided by {GOVERNED[name]}; set that instead")]
+    assert problems_of({name: None}) == [(name, f"is decided by {GOVERNED[name]}; set that instead")]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_field_that_the_spec_decides_is_refused_with_its_name(name: str) -> No
     ],
 )
 def test_what_the_schema_does_not_allow_is_named(config: dict[str, Any], path: str, message: str) -> None:
-    problems = found(config)
+    problems = problems_of(config)
     assert len(problems) == 1
     assert problems[0][0] == path
     assert message in problems[0][1]

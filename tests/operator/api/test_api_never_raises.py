@@ -22,17 +22,17 @@ VALUES = st.recursive(
 )
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return every path in a body."""
     keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    return [path, *(location for key in keys for location in places(value[key], (*path, key)))]
+    return [path, *(location for key in keys for location in paths(value[key], (*path, key)))]
 
 
-PLACES = [(kind, location) for kind, body in BODIES.items() for location in places(body) if location]
+PATHS = [(kind, location) for kind, body in BODIES.items() for location in paths(body) if location]
 
 
 @examples(300)
-@given(st.sampled_from(PLACES), VALUES)
+@given(st.sampled_from(PATHS), VALUES)
 def test_any_value_at_any_location_is_read_or_reported(location: tuple[str, tuple[Any, ...]], value: Any) -> None:
     kind, path = location
     body = deepcopy(BODIES[kind])

@@ -26,7 +26,7 @@ READY = Condition(
     observed_generation=4,
 )
 VERSION = parts.VersionStatus(version=2, state=parts.VersionState.SERVING, traffic_percent=100, replicas=2)
-PLACE = parts.PlacementStatus(server="gpus-0", node="a", version=2, gpus=(0, 1))
+PLACEMENT = parts.PlacementStatus(server="gpus-0", node="a", version=2, gpus=(0, 1))
 SCALING = parts.ScalingStatus(replicas=1, desired=2, reason="Steady", metric="queue delay", observed=3.5, target=10.0)
 NECK = parts.BottleneckStatus(
     stage="queue", kind="StarvedStage", share=725, evidence="requests wait 30 ms", advice="raise maxReplicas"
@@ -41,7 +41,7 @@ STATUSES: list[parts.ResourceStatus] = [
         url="http://m.n",
         versions=(VERSION,),
         active_version=2,
-        placement=(PLACE,),
+        placement=(PLACEMENT,),
         remaining_placements=9900,
         footprint=parts.FootprintStatus(gpu_memory=3 * 2**30, compute=125),
         engines=(
@@ -61,7 +61,7 @@ STATUSES: list[parts.ResourceStatus] = [
     EnsembleStatus(
         versions=(VERSION,),
         steps=(parts.StepStatus(model="m", version=2, state=parts.VersionState.SERVING),),
-        placement=(PLACE,),
+        placement=(PLACEMENT,),
         scaling=SCALING,
         bottleneck=NECK,
     ),

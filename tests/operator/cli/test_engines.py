@@ -1,4 +1,4 @@
-"""`argosy engines`: what is kept, who uses it, and what goes."""
+"""`argosy engines`: what is retained, which models use it, and what is deleted."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def store(tmp_path: Path) -> EngineStore:
 
 
 def age(folder: Path, days: int = 60) -> None:
-    """Make all that is kept older."""
+    """Make all engines older."""
     then = time.time() - days * DAY
     for path in (folder / "engines").rglob("*"):
         os.utime(path, (then, then))
@@ -74,12 +74,12 @@ def manifests(store: EngineStore, tmp_path: Path) -> Path:
     path = tmp_path / "fleet.yaml"
     pool = {**POOL, "spec": {"storage": {"engineCache": {"storageUri": store.uri}}}}
     path.write_text(yaml.safe_dump_all([pool, MODEL]))
-    asked(store, path, KEY)
+    add_requests(store, path, KEY)
     age(tmp_path)
     return path
 
 
-def asked(store: EngineStore, path: Path, key: str) -> None:
+def add_requests(store: EngineStore, path: Path, key: str) -> None:
     """Add the requests of a model's build for an engine, as the operator does."""
     pool, model = sorted(read_manifests(path).resources, key=lambda item: item.kind, reverse=True)
     for request in requests(model, pool, "amd64", "image:2").values():  # type: ignore[arg-type]
@@ -110,7 +110,7 @@ def test_json_says_all(manifests: Path, store: EngineStore) -> None:
 
 
 def test_why_nothing_was_measured(manifests: Path, store: EngineStore) -> None:
-    asked(store, manifests, OTHER)
+    add_requests(store, manifests, OTHER)
     (other,) = (line for line in run("list", "-f", manifests).output.splitlines() if OTHER[:12] in line)
     assert "skipped: a test" in other
 
@@ -137,7 +137,7 @@ def test_what_no_one_uses_goes(manifests: Path, store: EngineStore) -> None:
 
 def test_what_is_younger_stays(manifests: Path, store: EngineStore) -> None:
     assert "0 engines" in run("gc", "-f", manifests, "--older-than", "61d").output
-    asked(store, manifests, OTHER)
+    add_requests(store, manifests, OTHER)
     assert run("gc", "-f", manifests, "--older-than", "12h").exit_code == 0
     assert {item.key for item in store.list()} == {KEY, OTHER}
 

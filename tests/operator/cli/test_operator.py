@@ -9,20 +9,20 @@ import typer
 
 from argosy.cli.cluster.operator import GC_THRESHOLDS, log_to_stderr, operator
 
-QUIET = {"kopf.objects": logging.CRITICAL, "httpx": logging.WARNING}
+LOG_LEVELS = {"kopf.objects": logging.CRITICAL, "httpx": logging.WARNING}
 
 
 @pytest.fixture
 def levels() -> Iterator[None]:
     """Restore them afterwards."""
-    before = {name: logging.getLogger(name).level for name in QUIET}
+    before = {name: logging.getLogger(name).level for name in LOG_LEVELS}
     yield
     for name, level in before.items():
         logging.getLogger(name).setLevel(level)
 
 
 @pytest.mark.usefixtures("levels")
-@pytest.mark.parametrize(("name", "level"), QUIET.items())
+@pytest.mark.parametrize(("name", "level"), LOG_LEVELS.items())
 def test_readings_and_refused_resources_are_no_lines(name: str, level: int, caplog: pytest.LogCaptureFixture) -> None:
     log_to_stderr()
     logging.getLogger(name).log(level - 10, "HTTP Request: GET http://10.0.0.1:8002/metrics")

@@ -57,16 +57,18 @@ def test_rates_are_of_the_time_between_two_readings() -> None:
     after = reading(
         12.0, {"a": [Tally("m", 1, 110, 2, 5_000_000, 10_000_000)], "b": [Tally("m", 1, 10, 0, 15_000_000, 0)]}
     )
-    found = rates(before, after)["m"]
-    assert found.requests == 10.0  # b began anew, so its 10 count whole
-    assert (found.failures, found.queue_ms, found.compute_ms) == (1.0, 1.0, 0.5)
+    rate = rates(before, after)["m"]
+    assert rate.requests == 10.0  # b started again, so all of its 10 count
+    assert (rate.failures, rate.queue_ms, rate.compute_ms) == (1.0, 1.0, 0.5)
     assert rates(Reading(), Reading()) == {}
 
 
 def test_a_meter_looks_back_over_its_window() -> None:
     meter = Meter(window_s=2.0)
-    found = [meter.rates(reading(float(at), {"a": [Tally("m", 1, at * at, 0, 0, 0)]}))["m"].requests for at in range(5)]
-    assert found == [0.0, 1.0, 2.0, 4.0, 6.0]
+    series = [
+        meter.rates(reading(float(at), {"a": [Tally("m", 1, at * at, 0, 0, 0)]}))["m"].requests for at in range(5)
+    ]
+    assert series == [0.0, 1.0, 2.0, 4.0, 6.0]
 
 
 @given(st.integers(0, 10**7))
@@ -102,8 +104,8 @@ def test_cuda_visible_devices_is_respected(setting: str | None, expected: list[i
 
 def test_nvlink_groups_are_joined_through_one_another() -> None:
     links = {(0, 1), (1, 2), (4, 5)}
-    found = joined(range(7), lambda a, b: (min(a, b), max(a, b)) in links)
-    assert set(found) == {frozenset({0, 1, 2}), frozenset({4, 5})}
+    components = joined(range(7), lambda a, b: (min(a, b), max(a, b)) in links)
+    assert set(components) == {frozenset({0, 1, 2}), frozenset({4, 5})}
 
 
 def test_a_machine_without_gpus_is_one_slot() -> None:
@@ -121,15 +123,15 @@ def test_manifests_are_read_with_all_their_problems(workspace: Any, documents: A
     (nested / "other.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n")
     (workspace.manifests / ".hidden").mkdir()
     (workspace.manifests / ".hidden" / "x.yaml").write_text("nonsense")
-    found = read_manifests(workspace.manifests)
-    assert {(Path(p.file).name, p.path) for p in found.problems} == {
+    manifests = read_manifests(workspace.manifests)
+    assert {(Path(p.file).name, p.path) for p in manifests.problems} == {
         ("bad.yaml", "spec.version"),
         ("bad.yaml", "spec.modelFormat.name"),
         ("broken.yml", ""),
     }
-    (model,) = [each for each in found.resources if each.kind == "InferenceModel"]
+    (model,) = [resource for resource in manifests.resources if resource.kind == "InferenceModel"]
     assert model.spec.storage_uri == (workspace.root / "models" / "one dir" / "x").as_uri()
-    assert found.sources[model.identity].endswith("all.yaml")
+    assert manifests.sources[model.identity].endswith("all.yaml")
 
 
 def test_two_files_with_the_same_model_are_both_named(workspace: Any, documents: Any) -> None:
@@ -184,8 +186,8 @@ def test_render_writes_what_this_machine_would_serve(
     workspace.write_model("double", 2.0)
     workspace.write(documents("one", 1, "double"), documents("two", 4, "double"), pipe)
     render([workspace.manifests], workspace.root / "out")
-    found = {str(p.relative_to(workspace.root / "out/laptop-0")) for p in (workspace.root / "out/laptop-0").rglob("*")}
-    assert {"one/1/model.py", "two/4/model.py", "pipe/1", "pipe/config.pbtxt"} <= found
+    files = {str(p.relative_to(workspace.root / "out/laptop-0")) for p in (workspace.root / "out/laptop-0").rglob("*")}
+    assert {"one/1/model.py", "two/4/model.py", "pipe/1", "pipe/config.pbtxt"} <= files
     assert "laptop-0: 2 models" in capsys.readouterr().out
 
 
@@ -229,9 +231,13 @@ def test_a_template_of_variables_alone_is_all_in_effect(workspace: Any) -> None:
 
 def test_a_pools_flags_reach_its_servers(workspace: Any, tmp_path: Path) -> None:
     resources = pool_of(workspace, "args: [--log-verbose=1]", ", rateLimit: {}, cache: {size: 1Mi}")
-    found = settings(resources)["default/laptop"]
-    assert found.flags == ("--rate-limit=execution_count", "--cache-config=local,size=1048576", "--log-verbose=1")
-    command = Command(tmp_path / "models", "127.0.0.1", Ports(1, 2, 3), settings=found)
+    server_settings = settings(resources)["default/laptop"]
+    assert server_settings.flags == (
+        "--rate-limit=execution_count",
+        "--cache-config=local,size=1048576",
+        "--log-verbose=1",
+    )
+    command = Command(tmp_path / "models", "127.0.0.1", Ports(1, 2, 3), settings=server_settings)
     command.control_token.write_text("a" * 32)
     options = flags.parse(command.arguments()[3:])
     assert options.log.log_verbose_level == 1
@@ -302,22 +308,22 @@ def test_the_table_fits_eighty_columns_with_long_reasons_below() -> None:
     assert lines[-1] == "2 of 3 are Ready. Ctrl-C drains and stops."
 
 
-def test_problems_of_an_edit_stand_below_the_table_until_they_are_mended() -> None:
+def test_problems_of_an_edit_stand_below_the_table_until_solved() -> None:
     console = Console(width=120, record=True, force_terminal=True)
     view = TableView(console)
     row = Row("InferenceModel", "m", "1", "False", "UnknownPool", "s", "said once, as a problem")
     view.problems([Problem("all.yaml", "InferenceModel default/m", "spec.poolRef", "there is none")])
     view.update([row], [], {})
-    told = console.export_text()
-    assert "all.yaml: InferenceModel default/m: spec.poolRef: there is none" in told
-    assert "said once" not in told
+    text = console.export_text()
+    assert "all.yaml: InferenceModel default/m: spec.poolRef: there is none" in text
+    assert "said once" not in text
     view.problems([])
     view.update([row], [], {})
     view.close()
     assert "there is none" not in console.export_text().split("said once")[-1]
 
 
-def test_what_may_go_to_zero_is_reported_to_stay_here(workspace: Any, documents: Any) -> None:
+def test_what_may_scale_to_zero_is_reported_to_stay(workspace: Any, documents: Any) -> None:
     workspace.write_model("double", 2.0)
     workspace.write(documents("one", 1, "double").replace("version: 1", "version: 1\n  minReplicas: 0", 1))
     (line,) = without_effect(read_manifests(workspace.manifests).resources)
@@ -330,7 +336,8 @@ def test_a_models_secret_is_reported_to_be_without_effect_here(workspace: Any, d
     workspace.write(text.replace("version: 1", "version: 1\n  storage: {secretName: team}", 1))
     resources = read_manifests(workspace.manifests).resources
     assert [line.split(": ")[1] for line in without_effect(resources)] == ["spec.storage.secretName"]
-    assert all(not each.spec.storage.secret_name for each in for_this_machine(resources, 0) if each.name == "one")
+    (one,) = [resource for resource in for_this_machine(resources, 0) if resource.name == "one"]
+    assert not one.spec.storage.secret_name
 
 
 ENGINE = """
@@ -366,7 +373,7 @@ def test_render_writes_no_engine_that_is_not_built(workspace: Any, capsys: pytes
 def test_an_engines_data_is_next_to_its_manifest_and_its_image_ignored(workspace: Any) -> None:
     workspace.write(ENGINE)
     resources = read_manifests(workspace.manifests).resources
-    (model,) = (each for each in resources if each.kind == "InferenceModel")
+    (model,) = (resource for resource in resources if resource.kind == "InferenceModel")
     assert model.spec.engine is not None
     assert model.spec.engine.calibration.data_uri == (workspace.manifests / "data.npz").as_uri()
     assert any(

@@ -18,14 +18,14 @@ METRICS = "http://127.0.0.1:8002/metrics"
 
 
 class FakeSource:
-    """Counts what it is asked for."""
+    """A source that counts its reads."""
 
     def __init__(self) -> None:
-        self.asked, self.closed = 0, False
+        self.reads, self.closed = 0, False
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
-        self.asked += 1
-        return PoolSignals(source=f"{pool.pool} {self.asked}")
+        self.reads += 1
+        return PoolSignals(source=f"{pool.pool} {self.reads}")
 
     async def close(self) -> None:
         self.closed = True

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from argosy.api import Resource
+from argosy.api import ConditionType, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import Device, Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
@@ -21,9 +21,9 @@ ECC = "CUDA error: uncorrectable ECC error encountered"
 
 @dataclass
 class SimulatedServer:
-    """One Pod: its place, what it has loaded, what it was told, what it is reached for, and since when it runs.
+    """One Pod: its node and GPUs, what it has loaded, its desired repository, its routes, and when it is up.
 
-    `former` is what goes on serving until its other form is loaded, at `done_at`.
+    `former` is the revision that goes on serving until the other one is loaded, at `done_at`.
     """
 
     step: RenderedServer
@@ -33,7 +33,7 @@ class SimulatedServer:
     done_at: datetime = START
     former: RenderedModel | None = None
 
-    def place(self) -> tuple[str, tuple[int, ...]]:
+    def slot(self) -> tuple[str, tuple[int, ...]]:
         """Return node and GPUs: a Pod with others is another Pod."""
         return self.step.plan.node, self.step.plan.gpus
 
@@ -110,6 +110,23 @@ class Cluster:
         """Replace a server's Pod."""
         self.servers[name] = SimulatedServer(self.servers[name].step, self.now + self.slow)
 
+    def keep_routed(self, resources: Sequence[Resource], names: Iterable[str], rounds: int = 80) -> None:
+        """Run rounds until all is settled; in each some server that was routed before stays routed, for each name."""
+        for _ in range(rounds):
+            before = self.routed()
+            self.tick(resources)
+            after = self.routed()
+            assert all(before[name] & after[name] for name in names)  # endpoints follow in no order
+        self.settle(resources)
+
+    def message(self, name: str, kind: ConditionType = ConditionType.LOADED) -> str:
+        """Return the reason and message of a condition of a model, or of the resource of an identity."""
+        assert self.outcome is not None
+        identity = name if " " in name else f"InferenceModel default/{name}"
+        condition = self.outcome.statuses[identity].condition(kind)
+        assert condition is not None
+        return f"{condition.reason}: {condition.message}"
+
     def routed(self) -> dict[str, set[str]]:
         """Return the servers on which each name is reached now: routed there, and answering."""
         result: dict[str, set[str]] = {}
@@ -150,7 +167,7 @@ class Cluster:
         self.servers = {name: server for name, server in self.servers.items() if name in desired}
         for name, step in desired.items():
             server = self.servers.get(name)
-            if server is None or server.place() != (step.plan.node, step.plan.gpus):
+            if server is None or server.slot() != (step.plan.node, step.plan.gpus):
                 self.replaced |= {name} if server else set()
                 self.servers[name] = SimulatedServer(step, self.now + self.slow)
             else:
@@ -180,7 +197,7 @@ class Cluster:
             )
             before = server.loaded.get(model.name)
             if before is not None and before.serves_like(model):
-                server.loaded[model.name] = model  # at most another size, which is only said
+                server.loaded[model.name] = model  # at most another size, which changes nothing on the server
             elif not refused and has_steps and not self._on_broken(server, model):
                 server.former = _replaced(before, model)
                 server.loaded[model.name] = model
@@ -221,7 +238,7 @@ class Cluster:
         )
 
     def _on_broken(self, server: SimulatedServer, model: RenderedModel) -> bool:
-        node, gpus = server.place()
+        node, gpus = server.slot()
         return any((node, gpu) in self.broken for gpu in _gpus(model, gpus))
 
     def _loaded(self, model: RenderedModel, version: int) -> LoadedModel:

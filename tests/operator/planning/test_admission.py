@@ -32,7 +32,7 @@ def ensemble(name: str, step: str, namespace: str = "n", pool_ref: str = "p") ->
     return HEAD % ("Ensemble", name, namespace) + spec
 
 
-def said(*documents: str, invalid: tuple[Identity, ...] = ()) -> list[str]:
+def check(*documents: str, invalid: tuple[Identity, ...] = ()) -> list[str]:
     resources, problems = parse_documents("---\n".join(documents), "f.yaml")
     assert problems == []
     sources = {resource.identity: "f.yaml" for resource in resources}
@@ -40,7 +40,7 @@ def said(*documents: str, invalid: tuple[Identity, ...] = ()) -> list[str]:
 
 
 def test_a_right_set_has_no_problem() -> None:
-    assert said(pool("p"), model("m"), ensemble("e", "m")) == []
+    assert check(pool("p"), model("m"), ensemble("e", "m")) == []
 
 
 def test_an_empty_set_has_no_problem() -> None:
@@ -48,17 +48,17 @@ def test_an_empty_set_has_no_problem() -> None:
 
 
 def test_two_of_one_kind_and_name() -> None:
-    assert said(pool("p"), model("m"), model("m")) == [
+    assert check(pool("p"), model("m"), model("m")) == [
         "f.yaml: InferenceModel n/m: metadata.name: there are two of InferenceModel n/m; rename one or remove it"
     ]
 
 
 def test_one_name_in_two_namespaces_is_two_resources() -> None:
-    assert said(pool("p"), model("m"), pool("p", "o"), model("m", namespace="o")) == []
+    assert check(pool("p"), model("m"), pool("p", "o"), model("m", namespace="o")) == []
 
 
 def test_a_model_and_an_ensemble_share_a_repository() -> None:
-    assert said(pool("p"), model("m"), model("e"), ensemble("e", "m")) == [
+    assert check(pool("p"), model("m"), model("e"), ensemble("e", "m")) == [
         (
             "f.yaml: Ensemble n/e: metadata.name: there is also an InferenceModel 'e' in namespace 'n', "
             "which comes first, and clients know both by this name; rename this Ensemble, or delete InferenceModel n/e"
@@ -67,7 +67,7 @@ def test_a_model_and_an_ensemble_share_a_repository() -> None:
 
 
 def test_an_unknown_pool_is_named_with_the_nearest() -> None:
-    assert said(pool("gpus"), model("m", "gpu")) == [
+    assert check(pool("gpus"), model("m", "gpu")) == [
         (
             "f.yaml: InferenceModel n/m: spec.poolRef.name: there is no ServingPool 'gpu' in namespace 'n'; "
             "did you mean 'gpus'?"
@@ -76,14 +76,14 @@ def test_an_unknown_pool_is_named_with_the_nearest() -> None:
 
 
 def test_a_pool_of_another_namespace_does_not_count() -> None:
-    assert said(pool("p", "o"), model("m")) == [
+    assert check(pool("p", "o"), model("m")) == [
         "f.yaml: InferenceModel n/m: spec.poolRef.name: there is no ServingPool 'p' in namespace 'n'; add one"
     ]
 
 
 def test_what_is_there_but_invalid_is_not_called_unknown() -> None:
     assert (
-        said(model("m"), ensemble("e", "x"), invalid=(Identity("ServingPool n/p"), Identity("InferenceModel n/x")))
+        check(model("m"), ensemble("e", "x"), invalid=(Identity("ServingPool n/p"), Identity("InferenceModel n/x")))
         == []
     )
 
@@ -100,7 +100,7 @@ def test_what_takes_no_part_is_not_called_unknown_either() -> None:
 
 
 def test_graph_problems_stand_at_the_ensemble() -> None:
-    assert said(pool("p"), model("other"), ensemble("e", "missing")) == [
+    assert check(pool("p"), model("other"), ensemble("e", "missing")) == [
         (
             "f.yaml: Ensemble n/e: spec.steps[0].model: "
             "there is no InferenceModel or Ensemble 'missing' in namespace 'n' (known: e, other)"
@@ -109,7 +109,7 @@ def test_graph_problems_stand_at_the_ensemble() -> None:
 
 
 def test_ensembles_in_a_circle_are_reported_once() -> None:
-    assert said(pool("p"), ensemble("one", "two"), ensemble("two", "one")) == [
+    assert check(pool("p"), ensemble("one", "two"), ensemble("two", "one")) == [
         (
             "f.yaml: Ensemble n/one: spec.steps: the ensembles hold each other: one → two → one; "
             "an ensemble may not reach itself"
@@ -118,7 +118,7 @@ def test_ensembles_in_a_circle_are_reported_once() -> None:
 
 
 def test_an_ensemble_that_holds_itself_is_a_circle() -> None:
-    assert said(pool("p"), ensemble("one", "one")) == [
+    assert check(pool("p"), ensemble("one", "one")) == [
         "f.yaml: Ensemble n/one: spec.steps: the ensembles hold each other: one → one; an ensemble may not reach itself"
     ]
 
@@ -136,7 +136,7 @@ def test_the_table_has_every_backend_and_one_for_every_format() -> None:
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("made_of", BACKENDS)
 def test_a_format_that_the_runtime_cannot_run_is_refused_at_once(made_of: str, runtime: str) -> None:
-    result = said(pool("p", runtime=f"{{name: {runtime}}}"), model("m", made_of=made_of))
+    result = check(pool("p", runtime=f"{{name: {runtime}}}"), model("m", made_of=made_of))
     other = "triton" if runtime == "argosy" else "argosy"
     if BACKENDS[made_of] in RUNTIMES[runtime]:
         assert result == []
@@ -150,38 +150,38 @@ def test_a_format_that_the_runtime_cannot_run_is_refused_at_once(made_of: str, r
 
 def test_a_model_that_no_image_of_nvidias_can_serve_is_refused() -> None:
     documents = [model("llm", made_of="tensorrt_llm"), model("glue"), model("score", made_of="onnx")]
-    assert said(pool("p", runtime="{name: triton}"), *documents) == [
+    assert check(pool("p", runtime="{name: triton}"), *documents) == [
         (
             "f.yaml: InferenceModel n/score: spec.modelFormat.name: format 'onnx' needs NVIDIA's image …-py3, which "
             "does not have the backend tensorrtllm of 'llm' in pool 'p': put one of the two into a pool of its own, "
             "or give the pool an image with both backends (spec.runtime.image)"
         )
     ]
-    assert said(pool("p", runtime="{name: triton, image: own}"), *documents) == []
-    assert said(pool("p", runtime="{name: triton}"), *documents[:2]) == []
+    assert check(pool("p", runtime="{name: triton, image: own}"), *documents) == []
+    assert check(pool("p", runtime="{name: triton}"), *documents[:2]) == []
 
 
 def test_an_engine_needs_storage() -> None:
     built = model("m", made_of="onnx", more=", engine: {builder: onnxruntime}")
-    (words,) = said(pool("p"), built)
+    (words,) = check(pool("p"), built)
     assert words == (
         "f.yaml: InferenceModel n/m: spec.engine: pool 'p' has nowhere to keep engines: set its "
         "spec.storage.engineCache.storageUri, such as s3://bucket/engines, or leave spec.engine out"
     )
     retained = HEAD % ("ServingPool", "p", "n") + "spec: {storage: {engineCache: {storageUri: 's3://b/e'}}}\n"
-    assert said(retained, built) == []
+    assert check(retained, built) == []
 
 
 def test_queries_need_a_prometheus() -> None:
     more = ", rollout: {analysis: {queries: [{name: up, query: up, min: 1}]}}"
-    assert said(pool("p"), model("m", more=more)) == [
+    assert check(pool("p"), model("m", more=more)) == [
         (
             "f.yaml: InferenceModel n/m: spec.rollout.analysis.queries: pool 'p' names no Prometheus to ask: "
             "set its spec.monitoring.prometheus, or leave the queries out"
         )
     ]
     watched = HEAD % ("ServingPool", "p", "n") + "spec: {monitoring: {prometheus: {url: 'http://prometheus:9090'}}}\n"
-    assert said(watched, model("m", more=more)) == []
+    assert check(watched, model("m", more=more)) == []
 
 
 def from_file(uri: str, more: str = "") -> str:
@@ -200,20 +200,20 @@ def from_file(uri: str, more: str = "") -> str:
     ],
 )
 def test_a_cluster_reads_no_file_that_the_pool_does_not_allow(uri: str, allowed: str) -> None:
-    (problem,) = said(pool("p", storage=f"{{allowedFolders: {allowed}}}"), from_file(uri))
+    (problem,) = check(pool("p", storage=f"{{allowedFolders: {allowed}}}"), from_file(uri))
     assert "InferenceModel n/m: spec.storageUri: in a cluster file: names files of the pool's Pods" in problem
     assert "spec.storage.allowedFolders of pool 'p'" in problem
 
 
 def test_a_file_below_an_allowed_folder_is_read() -> None:
-    assert said(pool("p", storage="{allowedFolders: [/mnt]}"), from_file("file:/mnt/m")) == []
+    assert check(pool("p", storage="{allowedFolders: [/mnt]}"), from_file("file:/mnt/m")) == []
 
 
 def test_a_file_of_a_version_or_of_an_engines_data_is_refused_by_its_field() -> None:
     versions = "versions: [{version: 1, storageUri: 's3://b/m'}, {version: 2, storageUri: 'file:/m'}]"
     several = model("m").replace("version: 1, storageUri: 's3://b/m'", versions)
-    assert ["spec.versions[1].storageUri" in item for item in said(pool("p"), several)] == [True]
+    assert ["spec.versions[1].storageUri" in item for item in check(pool("p"), several)] == [True]
     engine = ", engine: {builder: onnxruntime, accuracy: {dataUri: 'file:/data', script: 'file:/script.py', min: 0.9}}"
     retained = pool("p", storage="{engineCache: {storageUri: 's3://b/e'}}")
-    fields = [item.split(": ")[2] for item in said(retained, model("m", made_of="onnx", more=engine))]
+    fields = [item.split(": ")[2] for item in check(retained, model("m", made_of="onnx", more=engine))]
     assert fields == ["spec.engine.accuracy.dataUri", "spec.engine.accuracy.script"]

@@ -116,7 +116,7 @@ def test_says_why_with_the_numbers_and_what_to_do(case: str) -> None:
         assert words in unplaced[0].message
 
 
-def held(node: Node, *holders: str) -> Node:
+def occupied(node: Node, *holders: str) -> Node:
     """Return the node, whose last GPUs these holders have."""
     first = len(node.gpus) - len(holders)
     gpus = [replace(gpu, withheld_by="" if at < first else holders[at - first]) for at, gpu in enumerate(node.gpus)]
@@ -127,7 +127,7 @@ def held(node: Node, *holders: str) -> Node:
     ("facts", "reason", "message"),
     [
         (
-            PoolFacts(POOL, (held(node("a", 8), *["Pod team/train-0"] * 8),), (lone("x", SMALL),)),
+            PoolFacts(POOL, (occupied(node("a", 8), *["Pod team/train-0"] * 8),), (lone("x", SMALL),)),
             "NoFreeGpus",
             (
                 "x needs 10 GiB and 10 % of a GPU, and of the pool's 8 GPUs others hold 8: 8 by Pod team/train-0. "
@@ -135,22 +135,22 @@ def held(node: Node, *holders: str) -> Node:
             ),
         ),
         (
-            PoolFacts(POOL, (held(node("a", 4), "Pod a/x", "Pod a/y", "ServingPool b/q"),), (lone("big", PAIR),)),
+            PoolFacts(POOL, (occupied(node("a", 4), "Pod a/x", "Pod a/y", "ServingPool b/q"),), (lone("big", PAIR),)),
             "NoFreeGpus",
             "others hold 3: 1 by Pod a/x, 1 by Pod a/y, 1 by ServingPool b/q. Free them, or add 2 GPUs.",
         ),
         (
-            PoolFacts(POOL, (held(node("a", 6), *(f"Pod a/{n}" for n in range(5))),), (lone("big", PAIR),)),
+            PoolFacts(POOL, (occupied(node("a", 6), *(f"Pod a/{n}" for n in range(5))),), (lone("big", PAIR),)),
             "NoFreeGpus",
             "others hold 5: 1 by Pod a/0, 1 by Pod a/1, 1 by Pod a/2, 2 by 2 others.",
         ),
         (
-            PoolFacts(POOL, (held(node("a", 2), "Pod a/x"),), (lone("big", Footprint(60 * GIB, 0, 4)),)),
+            PoolFacts(POOL, (occupied(node("a", 2), "Pod a/x"),), (lone("big", Footprint(60 * GIB, 0, 4)),)),
             "TooFewGpusOnANode",
             "node a has the most that large, 2.",
         ),
         (
-            PoolFacts(POOL, (held(node("a", 2), "Pod a/x"),), (lone("x", Footprint(60 * GIB, 0, 1), 4),)),
+            PoolFacts(POOL, (occupied(node("a", 2), "Pod a/x"),), (lone("x", Footprint(60 * GIB, 0, 1), 4),)),
             "NoFreeGpus",
             "of the pool's 2 GPUs others hold 1: 1 by Pod a/x.",
         ),
@@ -163,7 +163,7 @@ def test_gpus_of_others_are_named(facts: PoolFacts, reason: str, message: str) -
 
 def test_what_would_not_fit_without_others_either_still_names_them() -> None:
     groups = (lone("x", Footprint(56 * GIB, 100)), lone("z", Footprint(56 * GIB, 100)), lone("y", SMALL))
-    facts = PoolFacts(POOL, (held(node("a", 2), "Pod a/x"),), groups, max_servers=1)
+    facts = PoolFacts(POOL, (occupied(node("a", 2), "Pod a/x"),), groups, max_servers=1)
     (result,) = pack(replace(facts, groups=(*groups[:1], groups[2]))).unplaced
     assert "others hold 1: 1 by Pod a/x" in result.message
 

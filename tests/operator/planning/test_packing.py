@@ -27,7 +27,7 @@ def part(memory: int, compute: int = 100) -> Footprint:
     return Footprint(memory * GIB, compute)
 
 
-def whole(gpus: int, memory: int = 60) -> Footprint:
+def exclusive(gpus: int, memory: int = 60) -> Footprint:
     return Footprint(memory * GIB, 0, gpus)
 
 
@@ -52,7 +52,7 @@ def test_six_gpus_become_three() -> None:
         "tokenize": Footprint(),
         "embed": part(8, 200),
         "safety": part(4, 100),
-        "llama": whole(2),
+        "llama": exclusive(2),
         "detokenize": Footprint(),
     }
     group = Group("chat", tuple(Demand(name, 1, need) for name, need in stages.items()))
@@ -100,7 +100,7 @@ def test_replicas_share_a_node_where_there_is_no_other() -> None:
 
 
 def test_every_model_gets_one_replica_before_any_gets_two() -> None:
-    plan = pack(pool([node("a", 2)], [lone("big", whole(1), 2), lone("small", part(5))]))
+    plan = pack(pool([node("a", 2)], [lone("big", exclusive(1), 2), lone("small", part(5))]))
     assert {unplaced.group for unplaced in plan.unplaced} == {"big"}
     assert set(seats(plan)) == {"big", "small"}
 
@@ -112,7 +112,7 @@ def test_models_for_the_cpu_take_no_gpu() -> None:
 
 
 def test_a_pool_without_gpus_serves_from_its_cpus() -> None:
-    plan = pack(pool([laptop()], [lone("x", part(4, 900)), lone("y", part(4, 900)), lone("z", whole(1, 2))]))
+    plan = pack(pool([laptop()], [lone("x", part(4, 900)), lone("y", part(4, 900)), lone("z", exclusive(1, 2))]))
     assert seats(plan) == {name: [("laptop", ())] for name in "xyz"}
     assert (plan.gpus_total, plan.gpus_used) == (0, 0)
 
@@ -198,7 +198,7 @@ def test_fewer_replicas_leave_the_first_where_it_is() -> None:
 
 def test_one_model_moves_to_free_memory_for_two_gpus_side_by_side() -> None:
     distribution = (CurrentServer("p-0", "a", (0,), {"x": (0,)}), CurrentServer("p-1", "b", (1,), {"y": (1,)}))
-    groups = [lone("x", part(10)), lone("y", part(10)), lone("big", whole(2))]
+    groups = [lone("x", part(10)), lone("y", part(10)), lone("big", exclusive(2))]
     plan = pack(pool([node("a", 2), node("b", 2)], groups, current=distribution))
     assert not plan.unplaced
     moved = [
@@ -211,7 +211,7 @@ def test_one_model_moves_to_free_memory_for_two_gpus_side_by_side() -> None:
 def test_one_move_frees_memory_in_a_pool_too_large_to_search_completely() -> None:
     nodes = [node(f"n{i:02}", 2) for i in range(12)]
     current = tuple(CurrentServer(f"p-{i}", f"n{i:02}", (0,), {f"m{i:02}": (0,)}) for i in range(12))
-    groups = [lone(f"m{i:02}", part(30)) for i in range(12)] + [lone("big", whole(2))]
+    groups = [lone(f"m{i:02}", part(30)) for i in range(12)] + [lone("big", exclusive(2))]
     plan = pack(pool(nodes, groups, current=current))
     assert not plan.unplaced
     stayed = {(s.node, p.model, p.gpus) for s in plan.servers for p in s.placements}
@@ -221,7 +221,7 @@ def test_one_move_frees_memory_in_a_pool_too_large_to_search_completely() -> Non
 def test_a_large_fleet_comes_close_to_the_bound() -> None:
     sizes = [(5 + 7 * i % 31, 50 + 37 * i % 400) for i in range(120)]
     groups = [lone(f"m{i:03}", part(memory, compute)) for i, (memory, compute) in enumerate(sizes)]
-    groups += [lone(f"w{i}", whole(2)) for i in range(6)]
+    groups += [lone(f"w{i}", exclusive(2)) for i in range(6)]
     facts = pool([node(f"n{i:02}", 8) for i in range(16)], groups)
     plan = pack(facts)
     assert not plan.unplaced

@@ -33,7 +33,7 @@ def of(plan: FleetPlan, pool: str) -> PoolPlan:
     return next(item for item in plan.pools if item.pool == f"n/{pool}")
 
 
-def held(plan: PoolPlan) -> list[tuple[str, tuple[int, ...]]]:
+def server_gpus(plan: PoolPlan) -> list[tuple[str, tuple[int, ...]]]:
     return [(server.name, server.gpus) for server in plan.servers]
 
 
@@ -41,45 +41,45 @@ SHRUNKEN = CurrentServer("q-0", "a", (0, 1, 2, 3), {"y": (0,)})
 """A server that lost models: it has four GPUs, and needs one."""
 
 
-def test_a_server_that_lost_models_keeps_its_gpus_while_no_one_wants_them() -> None:
+def test_a_server_that_lost_models_keeps_gpus_that_no_other_pool_needs() -> None:
     plan = of(pack_fleet([facts("q", lone("y"), current=(SHRUNKEN,))]), "q")
-    assert (held(plan), plan.gpus_used) == ([("q-0", (0, 1, 2, 3))], 4)
+    assert (server_gpus(plan), plan.gpus_used) == ([("q-0", (0, 1, 2, 3))], 4)
 
 
 def test_a_pool_gets_the_gpus_that_another_one_no_longer_needs() -> None:
-    """First these are asked for, and only once they were given up they are taken."""
+    """They are claimed first, and taken only once they were given up."""
     mine, theirs = facts("p", lone("x", 2)), facts("q", lone("y"), current=(SHRUNKEN,))
     first = pack_fleet([mine, theirs])
-    assert held(of(first, "p")) == []
+    assert server_gpus(of(first, "p")) == []
     (waits,) = of(first, "p").unplaced
     assert (waits.reason, "GPUs that servers of ServingPool n/q hold" in waits.message) == ("Pending", True)
     assert len(of(first, "p").claims) == 2
-    assert held(of(first, "q")) == [("q-0", (0,))]
+    assert server_gpus(of(first, "q")) == [("q-0", (0,))]
     second = pack_fleet([mine, replace(theirs, current=of(first, "q").current)])
-    assert held(of(second, "p")) == [("p-0", (1, 2))]
+    assert server_gpus(of(second, "p")) == [("p-0", (1, 2))]
     assert not of(second, "p").unplaced
 
 
 def test_a_pool_keeps_surplus_gpus_while_others_are_free() -> None:
     mine = facts("p", lone("x", 2), nodes=[node("a"), node("b", 2)])
     plan = pack_fleet([mine, facts("q", lone("y"), current=(SHRUNKEN,))])
-    assert held(of(plan, "p")) == [("p-0", (0, 1))]
-    assert held(of(plan, "q")) == [("q-0", (0, 1, 2, 3))]
+    assert server_gpus(of(plan, "p")) == [("p-0", (0, 1))]
+    assert server_gpus(of(plan, "q")) == [("q-0", (0, 1, 2, 3))]
 
 
 def test_nothing_is_requested_that_would_not_help() -> None:
     plan = pack_fleet([facts("p", lone("x", 4)), facts("q", lone("y"), current=(SHRUNKEN,))])
     assert of(plan, "p").claims == frozenset()
-    assert held(of(plan, "q")) == [("q-0", (0, 1, 2, 3))]
+    assert server_gpus(of(plan, "q")) == [("q-0", (0, 1, 2, 3))]
     assert [item.reason for item in of(plan, "p").unplaced] == ["NoFreeGpus"]
 
 
 def test_gpus_are_released_once_what_leaves_them_is_unloaded() -> None:
     claimed: list[Device] = [("a", 3)]
     theirs = facts("q", lone("y"), current=(SHRUNKEN,), loaded={"q-0": frozenset({"y", "gone"})})
-    assert held(of(pack_fleet([theirs], claimed), "q")) == [("q-0", (0, 1, 2, 3))]
+    assert server_gpus(of(pack_fleet([theirs], claimed), "q")) == [("q-0", (0, 1, 2, 3))]
     drained = replace(theirs, loaded={"q-0": frozenset({"y"})})
-    assert held(of(pack_fleet([drained], claimed), "q")) == [("q-0", (0,))]
+    assert server_gpus(of(pack_fleet([drained], claimed), "q")) == [("q-0", (0,))]
 
 
 def test_an_idle_server_that_the_pool_wants_is_not_taken_from_it() -> None:
@@ -105,7 +105,7 @@ groups = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 2)), max_size=4)
 def test_no_gpu_is_ever_in_two_pools_or_withheld_in_need(
     changes: list[tuple[list[tuple[int, int]], list[tuple[int, int]]]], gpus: int, lost: int
 ) -> None:
-    """Pools change and a node may lose GPUs; within a few rounds nobody waits for what another holds without need."""
+    """Pools change and a node may lose GPUs; within a few rounds no pool waits for GPUs that another does not need."""
     before = {f"p{n}": first for n, (first, _) in enumerate(changes)}
     after = {f"p{n}": second for n, (_, second) in enumerate(changes)}
     plan = pack_fleet([declared(pool, item, gpus) for pool, item in before.items()])

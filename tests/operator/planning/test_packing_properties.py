@@ -21,8 +21,8 @@ shared = st.builds(
     memory=st.integers(1, 9).map(lambda size: size * GIB),
     compute=st.sampled_from([0, 100, 300, 600, 900]),
 )
-whole = st.builds(Footprint, memory=st.integers(0, 9).map(lambda size: size * GIB), gpus=st.integers(1, 3))
-footprints = st.one_of(shared, shared, whole, st.just(Footprint()))
+exclusive = st.builds(Footprint, memory=st.integers(0, 9).map(lambda size: size * GIB), gpus=st.integers(1, 3))
+footprints = st.one_of(shared, shared, exclusive, st.just(Footprint()))
 
 
 @st.composite

@@ -100,7 +100,7 @@ def of_pool(result: Mapping[str, Status]) -> ServingPoolStatus:
     return status
 
 
-def said(status: Status, kind: str) -> tuple[str, str]:
+def described(status: Status, kind: str) -> tuple[str, str]:
     condition = condition_of(status, kind)
     return condition.status.value, str(condition.reason)
 

@@ -1,4 +1,4 @@
-"""Ready is what serves as it was asked for, and since when; what is not says why."""
+"""Ready: what serves as requested, and since when; what is not ready says why."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -11,6 +11,7 @@ from tests.operator.status.rounds import (
     READY,
     condition_of,
     decided_round,
+    described,
     ensemble,
     loaded,
     model,
@@ -18,7 +19,6 @@ from tests.operator.status.rounds import (
     of_model,
     of_pool,
     report,
-    said,
 )
 
 from argosy.api.status import VersionState
@@ -38,7 +38,7 @@ def test_a_model_that_is_loaded_everywhere_is_ready() -> None:
     status = of_model(statuses(decided_round([pool(), model()], [report("p-0", loaded("m"))])))
     kinds = [str(condition.type) for condition in status.conditions]
     assert len(kinds) == len(set(kinds))
-    assert {kind: said(status, kind)[0] for kind in kinds} == {
+    assert {kind: described(status, kind)[0] for kind in kinds} == {
         "Ready": "True",
         "Reconciling": "False",
         "Stalled": "False",
@@ -61,18 +61,18 @@ def test_a_model_that_is_loaded_everywhere_is_ready() -> None:
 def test_a_model_that_is_still_loading_reconciles() -> None:
     for reports in ([], [report("p-0", ready=False)], [report("p-0", loaded("m", state=LOADING))]):
         status = of_model(statuses(decided_round([pool(), model()], reports)))
-        assert said(status, "Loaded") == ("False", "Loading")
-        assert said(status, "Ready") == ("False", "Progressing")
-        assert said(status, "Reconciling") == ("True", "Progressing")
-        assert said(status, "Stalled")[0] == "False"
+        assert described(status, "Loaded") == ("False", "Loading")
+        assert described(status, "Ready") == ("False", "Progressing")
+        assert described(status, "Reconciling") == ("True", "Progressing")
+        assert described(status, "Stalled")[0] == "False"
         assert "waiting for p-0" in condition_of(status, "Ready").message
 
 
 def test_a_model_that_cannot_load_is_stalled_with_the_servers_words() -> None:
     reports = [report("p-0", loaded("m", state=FAILED, reason="no such file"))]
     status = of_model(statuses(decided_round([pool(), model()], reports)))
-    assert said(status, "Loaded") == ("False", "LoadFailed")
-    assert said(status, "Stalled") == ("True", "LoadFailed")
+    assert described(status, "Loaded") == ("False", "LoadFailed")
+    assert described(status, "Stalled") == ("True", "LoadFailed")
     assert "p-0: no such file" in condition_of(status, "Ready").message
     assert status.versions[0].state is VersionState.FAILED
 
@@ -80,7 +80,7 @@ def test_a_model_that_cannot_load_is_stalled_with_the_servers_words() -> None:
 def test_some_replicas_are_not_all() -> None:
     reports = [report("p-0", loaded("m")), report("p-1", loaded("m", state=LOADING))]
     status = of_model(statuses(decided_round([pool(), model(minReplicas=2)], reports)))
-    assert said(status, "Loaded") == ("False", "PartiallyLoaded")
+    assert described(status, "Loaded") == ("False", "PartiallyLoaded")
     assert (status.replicas, status.available_replicas, status.ready) == (2, 1, False)
 
 
@@ -94,11 +94,11 @@ def test_a_model_is_never_ready_while_it_rolls() -> None:
     ]
     assert old.active_version == 1
     both = of_model(statuses(decided_round(resources, [report("p-0", loaded("m", 1), loaded("m", 2))])))
-    assert said(both, "Ready") == ("False", "RollingOut")
-    assert said(both, "Reconciling") == ("True", "RollingOut")
+    assert described(both, "Ready") == ("False", "RollingOut")
+    assert described(both, "Reconciling") == ("True", "RollingOut")
     assert both.active_version == 2
     new = of_model(statuses(decided_round(resources, [report("p-0", loaded("m", 2))])))
-    assert said(new, "Ready") == ("True", "Serving")
+    assert described(new, "Ready") == ("True", "Serving")
     assert new.observed_generation == 2
 
 
@@ -117,7 +117,7 @@ def test_a_model_is_not_ready_while_a_higher_version_answers_instead() -> None:
     both = [report("p-0", loaded("m", 1), loaded("m", 2))]
     status = of_model(statuses(decided_round([pool(), back], both)))
     assert status.active_version == 2
-    assert said(status, "Ready") == ("False", "RollingOut")
+    assert described(status, "Ready") == ("False", "RollingOut")
     settled = of_model(statuses(decided_round([pool(), back], [report("p-0", loaded("m", 1))])))
     assert (settled.ready, settled.active_version) == (True, 1)
 
@@ -145,7 +145,7 @@ def test_an_ensemble_is_ready_when_it_is_loaded_alongside_its_steps() -> None:
     resources = [pool(), model("x"), model("y"), ensemble("e", {"model": "x"}, {"model": "y"})]
     models = [loaded("x"), loaded("y")]
     waiting = of_ensemble(statuses(decided_round(resources, [report("p-0", *models)])))
-    assert said(waiting, "Ready") == ("False", "Progressing")
+    assert described(waiting, "Ready") == ("False", "Progressing")
     done = of_ensemble(statuses(decided_round(resources, [report("p-0", *models, loaded("e"))])))
     assert done.ready
     assert (done.replicas, done.available_replicas, done.url) == (1, 1, "http://p-0/v2/models/e")
@@ -163,22 +163,22 @@ def test_a_pool_shows_its_servers_and_counts_its_gpus() -> None:
     seen = {server.name: (server.node, server.gpus, server.models, server.ready) for server in status.servers}
     assert seen == {"p-0": ("a", (0,), 2, True), "p-1": ("a", (1,), 1, False)}
     assert status.remaining_servers == 0
-    assert said(status, "Ready") == ("False", "ServersNotReady")
-    assert said(status, "Reconciling")[0] == "True"
+    assert described(status, "Ready") == ("False", "ServersNotReady")
+    assert described(status, "Reconciling")[0] == "True"
     assert (status.replicas, status.available_replicas) == (2, 1)
 
 
 def test_an_empty_pool_is_ready() -> None:
-    assert said(of_pool(statuses(decided_round([pool()]))), "Ready") == ("True", "NoModels")
+    assert described(of_pool(statuses(decided_round([pool()]))), "Ready") == ("True", "NoModels")
 
 
 def test_a_model_in_a_crash_loop_is_stalled_at_rest_and_restarted() -> None:
     for state in (READY, FAILED):
         crashing = LoadedModel("m", 1, state, "crash loop: it ended 3 times", FailureKind.CRASH)
         status = of_model(statuses(decided_round([pool(), model()], [report("p-0", crashing)])))
-        assert said(status, "Loaded") == ("False", "CrashLoop")
-        assert said(status, "Ready") == ("False", "CrashLoop")
-        assert said(status, "Stalled") == ("True", "CrashLoop")
+        assert described(status, "Loaded") == ("False", "CrashLoop")
+        assert described(status, "Ready") == ("False", "CrashLoop")
+        assert described(status, "Stalled") == ("True", "CrashLoop")
         assert "p-0: crash loop: it ended 3 times" in condition_of(status, "Ready").message
         assert status.available_replicas == 0
 
@@ -191,9 +191,9 @@ def test_what_no_request_reaches_is_not_ready() -> None:
     }
     for why, unreached in cases.items():
         status = of_model(statuses(decided_round([pool(), model()], [unreached])))
-        assert said(status, "Loaded") == ("True", "Loaded")
-        assert said(status, "Available") == ("False", "NotReachable")
-        assert said(status, "Ready") == ("False", "Progressing")
+        assert described(status, "Loaded") == ("True", "Loaded")
+        assert described(status, "Available") == ("False", "NotReachable")
+        assert described(status, "Ready") == ("False", "Progressing")
         assert why in condition_of(status, "Ready").message
         assert (status.available_replicas, status.versions[0].available_replicas) == (0, 0)
 
@@ -202,26 +202,26 @@ def test_what_an_old_report_says_is_unknown() -> None:
     silent = replace(report("p-0", loaded("m"), loaded("e")), expired=True)
     result = statuses(decided_round([pool(), model(), ensemble("e", {"model": "m"})], [silent]))
     for status in (of_model(result), of_ensemble(result)):
-        assert said(status, "Available") == ("Unknown", "ReportExpired")
-        assert said(status, "Ready") == ("Unknown", "ReportExpired")
-        assert said(status, "Stalled")[0] == "False"
+        assert described(status, "Available") == ("Unknown", "ReportExpired")
+        assert described(status, "Ready") == ("Unknown", "ReportExpired")
+        assert described(status, "Stalled")[0] == "False"
         assert "p-0" in condition_of(status, "Ready").message
     status = of_pool(result)
-    assert said(status, "Ready") == ("Unknown", "ReportExpired")
-    assert said(status, "Reconciling")[0] == said(status, "Stalled")[0] == "False"
+    assert described(status, "Ready") == ("Unknown", "ReportExpired")
+    assert described(status, "Reconciling")[0] == described(status, "Stalled")[0] == "False"
     assert "p-0" in condition_of(status, "Ready").message
     assert (status.available_replicas, [server.ready for server in status.servers]) == (0, [False])
     gone = of_pool(statuses(decided_round([pool(), model()], [replace(silent, ready=False)])))
-    assert said(gone, "Ready") == ("False", "ServersNotReady"), "that a server does not answer is known"
+    assert described(gone, "Ready") == ("False", "ServersNotReady"), "that a server does not answer is known"
     moved = replace(silent, takes_requests=False)
     status = of_model(statuses(decided_round([pool(), model()], [moved])))
-    assert said(status, "Ready")[0] == "False", "that a Pod is not Ready is known"
+    assert described(status, "Ready")[0] == "False", "that a Pod is not Ready is known"
 
 
 def test_what_a_full_report_has_no_space_for_is_unknown() -> None:
     full = replace(report("p-0", loaded("m"), loaded("e")), unsaid=frozenset({"m"}))
     result = statuses(decided_round([pool(), model(), ensemble("e", {"model": "m"})], [full]))
-    assert said(of_model(result), "Available") == ("Unknown", "ReportIncomplete")
-    assert said(of_model(result), "Ready") == ("Unknown", "ReportIncomplete")
+    assert described(of_model(result), "Available") == ("Unknown", "ReportIncomplete")
+    assert described(of_model(result), "Ready") == ("Unknown", "ReportIncomplete")
     assert "p-0" in condition_of(of_model(result), "Ready").message
-    assert said(of_ensemble(result), "Available") == ("True", "Available")
+    assert described(of_ensemble(result), "Available") == ("True", "Available")

@@ -1,4 +1,4 @@
-"""What is invalid, or has no place: a reason, the field to set, and what serves goes on."""
+"""What is invalid or cannot be placed: a reason, the field to set, and what serves goes on."""
 
 from tests.operator.planning.declared import pool
 from tests.operator.status.rounds import (
@@ -6,6 +6,7 @@ from tests.operator.status.rounds import (
     LATER,
     condition_of,
     decided_round,
+    described,
     ensemble,
     loaded,
     model,
@@ -13,7 +14,6 @@ from tests.operator.status.rounds import (
     of_model,
     of_pool,
     report,
-    said,
 )
 
 from argosy.api import Problem
@@ -22,8 +22,8 @@ from argosy.status.statuses import statuses
 
 def test_what_fits_nowhere_is_stalled_with_the_reason() -> None:
     status = of_model(statuses(decided_round([pool(), model(footprint={"gpuMemory": "100Gi"})])))
-    assert said(status, "Placed") == ("False", "GpuTooSmall")
-    assert said(status, "Stalled") == ("True", "GpuTooSmall")
+    assert described(status, "Placed") == ("False", "GpuTooSmall")
+    assert described(status, "Stalled") == ("True", "GpuTooSmall")
     assert "largest usable is 64 GiB" in condition_of(status, "Ready").message
     assert status.scaling is not None
     assert status.scaling.desired == 1
@@ -32,20 +32,20 @@ def test_what_fits_nowhere_is_stalled_with_the_reason() -> None:
 def test_some_replicas_without_a_server_are_reported() -> None:
     resources = [pool(), model(minReplicas=3)]
     result = statuses(decided_round(resources, [report("p-0", loaded("m")), report("p-1", loaded("m"))]))
-    assert said(of_model(result), "Placed") == ("False", "PartiallyPlaced")
+    assert described(of_model(result), "Placed") == ("False", "PartiallyPlaced")
     assert "2 of 3 replicas are placed" in condition_of(of_model(result), "Placed").message
     assert not of_model(result).ready
-    assert said(of_pool(result), "Placed") == ("False", "PartiallyPlaced")
+    assert described(of_pool(result), "Placed") == ("False", "PartiallyPlaced")
     assert [item.name for item in of_pool(result).unplaced] == ["m"]
 
 
 def test_nothing_desired_and_nothing_running_is_as_requested() -> None:
     zero = of_model(statuses(decided_round([pool(), model(minReplicas=0)])))
-    assert said(zero, "Ready") == ("True", "ScaledToZero")
+    assert described(zero, "Ready") == ("True", "ScaledToZero")
     result = statuses(decided_round([pool(suspend=True), model()]))
-    assert said(of_model(result), "Ready") == ("False", "Suspended")
-    assert said(of_model(result), "Stalled")[0] == "False"
-    assert said(of_pool(result), "Ready") == ("False", "Suspended")
+    assert described(of_model(result), "Ready") == ("False", "Suspended")
+    assert described(of_model(result), "Stalled")[0] == "False"
+    assert described(of_pool(result), "Ready") == ("False", "Suspended")
     assert of_pool(result).servers == ()
 
 
@@ -57,10 +57,10 @@ def test_an_invalid_resource_says_so_and_keeps_what_serves() -> None:
     still = {"InferenceModel default/m"}
     registered = decided_round(edited, [report("p-0", loaded("m"))], served, [problem], still, LATER)
     status = of_model(statuses(registered))
-    assert said(status, "Valid") == ("False", "InvalidSpec")
-    assert said(status, "Ready")[0] == "False"
-    assert said(status, "Stalled") == ("True", "InvalidSpec")
-    assert said(status, "Loaded") == ("True", "Loaded")
+    assert described(status, "Valid") == ("False", "InvalidSpec")
+    assert described(status, "Ready")[0] == "False"
+    assert described(status, "Stalled") == ("True", "InvalidSpec")
+    assert described(status, "Loaded") == ("True", "Loaded")
     assert (
         condition_of(status, "Valid").message
         == "spec.version: is older than what serves; what it said before is still served"
@@ -72,14 +72,14 @@ def test_an_invalid_resource_says_so_and_keeps_what_serves() -> None:
 def test_a_model_without_its_pool_says_which() -> None:
     lost = decided_round([model(poolRef={"name": "q"})])
     status = of_model(statuses(lost))
-    assert said(status, "Stalled") == ("True", "UnknownPool")
+    assert described(status, "Stalled") == ("True", "UnknownPool")
     assert "no ServingPool 'q' in namespace default" in condition_of(status, "Valid").message
 
 
 def test_an_ensemble_with_a_broken_graph_is_invalid() -> None:
     broken = Problem("", "Ensemble default/e", "spec.steps[0].model", "there is no model 'z'")
     result = statuses(decided_round([pool(), ensemble("e", {"model": "z"})], problems=[broken]))
-    assert said(of_ensemble(result), "Valid") == ("False", "InvalidGraph")
+    assert described(of_ensemble(result), "Valid") == ("False", "InvalidGraph")
 
 
 def test_a_model_without_a_footprint_names_the_field_to_set() -> None:
@@ -101,5 +101,5 @@ def test_a_model_without_a_footprint_names_the_field_to_set() -> None:
 
 def test_what_no_one_sized_and_finds_no_gpu_names_the_field_to_declare() -> None:
     status = of_model(statuses(decided_round([pool(), model(minReplicas=3, footprint={})])))
-    assert said(status, "Placed") == ("False", "PartiallyPlaced")
+    assert described(status, "Placed") == ("False", "PartiallyPlaced")
     assert "footprint.gpuMemory would tell" in condition_of(status, "Placed").message

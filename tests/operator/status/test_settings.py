@@ -6,6 +6,7 @@ from tests.operator.planning.declared import pool
 from tests.operator.status.rounds import (
     condition_of,
     decided_round,
+    described,
     ensemble,
     loaded,
     model,
@@ -13,7 +14,6 @@ from tests.operator.status.rounds import (
     of_model,
     of_pool,
     report,
-    said,
 )
 
 from argosy.status.statuses import statuses
@@ -35,10 +35,10 @@ def test_every_setting_without_effect_is_named() -> None:
             )
         )
     )
-    assert said(status, "EngineReady") == ("False", "BuildPending")
-    assert said(status, "AccuracyVerified") == ("False", "AccuracyPending")
-    assert said(status, "Ready") == ("False", "Progressing")
-    assert said(status, "Valid") == ("True", "SettingWithoutEffect")
+    assert described(status, "EngineReady") == ("False", "BuildPending")
+    assert described(status, "AccuracyVerified") == ("False", "AccuracyPending")
+    assert described(status, "Ready") == ("False", "Progressing")
+    assert described(status, "Valid") == ("True", "SettingWithoutEffect")
     assert "spec.rollout" in condition_of(status, "Valid").message
 
 
@@ -48,7 +48,7 @@ def test_an_ensembles_settings_without_effect_are_named() -> None:
     for runtime in ("argosy", "triton"):
         resources = [pool(runtime={"name": runtime}), model("x"), ensemble("e", {"model": "x"}, **requested)]
         status = of_ensemble(statuses(decided_round(resources, [report("p-0", loaded("x"), loaded("e"))])))
-        assert said(status, "Valid") == ("True", "SettingWithoutEffect")
+        assert described(status, "Valid") == ("True", "SettingWithoutEffect")
         assert "spec.rollout" in condition_of(status, "Valid").message
         reported_of[runtime] = "spec.maxInflightRequests" in condition_of(status, "Valid").message
     assert reported_of == {"argosy": True, "triton": False}
@@ -61,7 +61,7 @@ def test_a_pools_settings_without_effect_are_named() -> None:
         "cache": {"size": "1Gi"},
     }
     status = of_pool(statuses(decided_round([pool(**settings)])))
-    assert said(status, "Valid") == ("True", "SettingWithoutEffect")
+    assert described(status, "Valid") == ("True", "SettingWithoutEffect")
     for field in ("packing.consolidate", "rateLimit", "cache"):
         assert f"spec.{field}: " in condition_of(status, "Valid").message
     settings["runtime"] = {"name": "triton"}
@@ -100,7 +100,7 @@ def test_set_replicas_decide_and_the_status_names_the_field() -> None:
     assert status.scaling is not None
     assert (status.scaling.desired, status.scaling.reason) == (2, "FixedReplicas")
     assert status.scaling.message.startswith("spec.replicas is 2, and decides")
-    assert said(status, "Scaling") == ("True", "FixedReplicas")
+    assert described(status, "Scaling") == ("True", "FixedReplicas")
     off = of_model(result, "off")
     assert off.replicas == 0
     assert condition_of(off, "Placed").message == "spec.replicas is 0, so it has no replica"

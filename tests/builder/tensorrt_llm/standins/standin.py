@@ -1,4 +1,4 @@
-"""What the stand-ins share: they write down how they were called, and fail as they are told to."""
+"""What the stand-ins share: they write down their calls, and fail as the environment says."""
 
 import json
 import os
@@ -8,14 +8,14 @@ from typing import Any
 
 
 def called(name: str, **arguments: Any) -> None:
-    """Write a call down; fail where this one is to fail: `STANDIN_FAIL` is `name|what is said|exit code`."""
+    """Write a call down; fail if `STANDIN_FAIL`, `name|message|exit code`, names it."""
     with Path(os.environ["STANDIN_CALLS"]).open("a") as file:
         file.write(json.dumps({"call": name, **arguments}) + "\n")
     failing, _, rest = os.environ.get("STANDIN_FAIL", "").partition("|")
     if failing != name:
         return
-    said, _, code = rest.partition("|")
-    print(said.replace("\\n", "\n"), flush=True)
+    message, _, code = rest.partition("|")
+    print(message.replace("\\n", "\n"), flush=True)
     if code.startswith("-"):
         os.kill(os.getpid(), int(code[1:]))
     sys.exit(int(code or 1))

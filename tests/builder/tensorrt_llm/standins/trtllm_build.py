@@ -74,59 +74,59 @@ SWITCHES = [
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser("trtllm-build", allow_abbrev=False)
-    found.add_argument("--checkpoint_dir", required=True)
-    found.add_argument("--output_dir", default="engine_outputs")
+    flags = argparse.ArgumentParser("trtllm-build", allow_abbrev=False)
+    flags.add_argument("--checkpoint_dir", required=True)
+    flags.add_argument("--output_dir", default="engine_outputs")
     for name, number in NUMBERS.items():
-        found.add_argument(f"--{name}", type=int, default=number)
-    found.add_argument("--tokens_per_block", type=int, default=32)
-    found.add_argument("--kv_cache_type", choices=["continuous", "paged", "disabled"])
-    found.add_argument("--output_timing_cache", default="model.cache")
-    found.add_argument("--profiling_verbosity", choices=["layer_names_only", "detailed", "none"])
-    found.add_argument("--logits_dtype", choices=["float16", "float32"])
-    found.add_argument("--log_level", choices=["error", "warning", "info", "verbose", "debug"], default="info")
-    found.add_argument("--speculative_decoding_mode", choices=[*MODES])
-    found.add_argument("--lora_target_modules", nargs="+", default=[])
+        flags.add_argument(f"--{name}", type=int, default=number)
+    flags.add_argument("--tokens_per_block", type=int, default=32)
+    flags.add_argument("--kv_cache_type", choices=["continuous", "paged", "disabled"])
+    flags.add_argument("--output_timing_cache", default="model.cache")
+    flags.add_argument("--profiling_verbosity", choices=["layer_names_only", "detailed", "none"])
+    flags.add_argument("--logits_dtype", choices=["float16", "float32"])
+    flags.add_argument("--log_level", choices=["error", "warning", "info", "verbose", "debug"], default="info")
+    flags.add_argument("--speculative_decoding_mode", choices=[*MODES])
+    flags.add_argument("--lora_target_modules", nargs="+", default=[])
     for name in (*SWITCHES, "gather_context_logits", "gather_all_token_logits"):
-        found.add_argument(f"--{name}", action="store_true")
+        flags.add_argument(f"--{name}", action="store_true")
     for name, (choices, default) in PLUGINS.items():
-        found.add_argument(f"--{name}", choices=choices, default=default)
+        flags.add_argument(f"--{name}", choices=choices, default=default)
     for name, on in ENABLED.items():
-        found.add_argument(f"--{name}", choices=["enable", "disable"], default="enable" if on else "disable")
-    return found
+        flags.add_argument(f"--{name}", choices=["enable", "disable"], default="enable" if on else "disable")
+    return flags
 
 
 def main() -> None:
-    given = parser().parse_args()
-    called("trtllm-build", arguments=[each for each in sys.argv[1:] if not each.startswith("/")])
-    say(f"Set PluginConfig.gemm_plugin to {given.gemm_plugin}.")
-    checkpoint = json.loads(Path(given.checkpoint_dir, "config.json").read_text())
+    arguments = parser().parse_args()
+    called("trtllm-build", arguments=[argument for argument in sys.argv[1:] if not argument.startswith("/")])
+    say(f"Set PluginConfig.gemm_plugin to {arguments.gemm_plugin}.")
+    checkpoint = json.loads(Path(arguments.checkpoint_dir, "config.json").read_text())
     ranks = checkpoint["mapping"]["world_size"]
-    output = Path(given.output_dir)
+    output = Path(arguments.output_dir)
     output.mkdir(exist_ok=True)
-    build = config(given, checkpoint)
-    told = {"version": "1.2.1", "pretrained_config": checkpoint, "build_config": build}
-    (output / "config.json").write_text(json.dumps(changed("engine", told)))
+    build = config(arguments, checkpoint)
+    engine = {"version": "1.2.1", "pretrained_config": checkpoint, "build_config": build}
+    (output / "config.json").write_text(json.dumps(changed("engine", engine)))
     for rank in range(ranks):
-        assert Path(given.checkpoint_dir, f"rank{rank}.safetensors").is_file()
+        assert Path(arguments.checkpoint_dir, f"rank{rank}.safetensors").is_file()
         say("Build TensorRT engine Unnamed Network 0")
         say("Total time of building Unnamed Network 0: 00:00:31")
         if f"rank{rank}" != os.environ.get("STANDIN_WITHOUT"):
             (output / f"rank{rank}.engine").write_bytes(b"engine")
         say("Engine serialized. Total time: 00:00:01")
-    Path(given.output_timing_cache).write_bytes(b"cache")
+    Path(arguments.output_timing_cache).write_bytes(b"cache")
     say("Total time of building all engines: 00:00:34")
 
 
-def config(given: argparse.Namespace, checkpoint: dict[str, Any]) -> dict[str, Any]:
+def config(arguments: argparse.Namespace, checkpoint: dict[str, Any]) -> dict[str, Any]:
     """Return build_config, with what build() changes silently."""
     fp8 = checkpoint["quantization"]["quant_algo"] in ("FP8", "W4A8_AWQ", "NVFP4")
     cache = checkpoint["quantization"]["kv_cache_quant_algo"]
-    longest = given.max_seq_len or checkpoint["max_position_embeddings"]
-    plugins: dict[str, Any] = {name: none(getattr(given, name)) for name in PLUGINS}
-    plugins |= {name: getattr(given, name) == "enable" for name in ENABLED}
-    plugins |= {"dtype": checkpoint["dtype"], "tokens_per_block": given.tokens_per_block, "paged_state": False}
-    plugins["paged_kv_cache"] = given.kv_cache_type in (None, "paged")
+    longest = arguments.max_seq_len or checkpoint["max_position_embeddings"]
+    plugins: dict[str, Any] = {name: none(getattr(arguments, name)) for name in PLUGINS}
+    plugins |= {name: getattr(arguments, name) == "enable" for name in ENABLED}
+    plugins |= {"dtype": checkpoint["dtype"], "tokens_per_block": arguments.tokens_per_block, "paged_state": False}
+    plugins["paged_kv_cache"] = arguments.kv_cache_type in (None, "paged")
     if checkpoint["mapping"]["world_size"] == 1:
         plugins["nccl_plugin"] = None
     if checkpoint["quantization"]["quant_algo"] == "NVFP4":
@@ -137,22 +137,24 @@ def config(given: argparse.Namespace, checkpoint: dict[str, Any]) -> dict[str, A
     if checkpoint["mapping"]["tp_size"] == 1:
         plugins["reduce_fusion"] = plugins["user_buffer"] = False
     return {
-        "max_input_len": min(given.max_input_len, longest),
-        "max_seq_len": longest + given.max_draft_len,
-        "max_batch_size": given.max_batch_size,
-        "max_beam_width": given.max_beam_width,
-        "max_num_tokens": max(min(given.max_num_tokens, longest * given.max_batch_size), given.tokens_per_block),
-        "opt_num_tokens": given.opt_num_tokens or min(given.max_batch_size, given.max_num_tokens),
-        "max_prompt_embedding_table_size": given.max_prompt_embedding_table_size,
-        "max_draft_len": given.max_draft_len,
-        "kv_cache_type": given.kv_cache_type or "paged",
-        "gather_context_logits": given.gather_context_logits,
-        "profiling_verbosity": given.profiling_verbosity or "layer_names_only",
-        "speculative_decoding_mode": MODES.get(given.speculative_decoding_mode, 1),
-        "weight_sparsity": given.weight_sparsity,
-        "weight_streaming": given.weight_streaming,
-        "monitor_memory": given.monitor_memory,
-        "lora_config": {"max_lora_rank": given.max_lora_rank, "lora_target_modules": given.lora_target_modules},
+        "max_input_len": min(arguments.max_input_len, longest),
+        "max_seq_len": longest + arguments.max_draft_len,
+        "max_batch_size": arguments.max_batch_size,
+        "max_beam_width": arguments.max_beam_width,
+        "max_num_tokens": max(
+            min(arguments.max_num_tokens, longest * arguments.max_batch_size), arguments.tokens_per_block
+        ),
+        "opt_num_tokens": arguments.opt_num_tokens or min(arguments.max_batch_size, arguments.max_num_tokens),
+        "max_prompt_embedding_table_size": arguments.max_prompt_embedding_table_size,
+        "max_draft_len": arguments.max_draft_len,
+        "kv_cache_type": arguments.kv_cache_type or "paged",
+        "gather_context_logits": arguments.gather_context_logits,
+        "profiling_verbosity": arguments.profiling_verbosity or "layer_names_only",
+        "speculative_decoding_mode": MODES.get(arguments.speculative_decoding_mode, 1),
+        "weight_sparsity": arguments.weight_sparsity,
+        "weight_streaming": arguments.weight_streaming,
+        "monitor_memory": arguments.monitor_memory,
+        "lora_config": {"max_lora_rank": arguments.max_lora_rank, "lora_target_modules": arguments.lora_target_modules},
         "plugin_config": plugins,
     }
 

@@ -9,7 +9,7 @@ from tests.operator.api.on_server.asking import Answer, Asking, path
 from argosy.api import KINDS
 
 Body = dict[str, Any]
-FORMS: list[tuple[str, dict[str, Any]]] = [
+BODIES: list[tuple[str, dict[str, Any]]] = [
     *((kind, {}) for kind in sorted(KINDS)),
     ("InferenceModel", {"versionPolicy": {"all": {}}}),
     ("InferenceModel", {"batching": ..., "sequence": {"direct": {}}}),
@@ -23,12 +23,12 @@ def declared(answer: Answer) -> Body:
     return answer.body | {"metadata": metadata}
 
 
-@pytest.mark.parametrize(("kind", "changes"), FORMS)
+@pytest.mark.parametrize(("kind", "changes"), BODIES)
 def test_the_same_file_applied_by_another_manager_changes_nothing(
     server: Asking, body: Callable[..., Body], kind: str, changes: dict[str, Any]
 ) -> None:
     file = body(kind, changes)
-    file["metadata"]["namespace"] = f"apply-{FORMS.index((kind, changes))}"
+    file["metadata"]["namespace"] = f"apply-{BODIES.index((kind, changes))}"
     first = server.apply(file, "one")
     assert first.right, first.message
     second = server.apply(file, "two")

@@ -1,4 +1,4 @@
-"""Rules of a model's engine, and of the configuration beside it."""
+"""Rules of a model's engine, and of the configuration next to it."""
 
 from tests.operator.api.rules.case import Case
 

@@ -1,4 +1,4 @@
-"""Builds as processes of this machine: one at a time, tried again, ended by pid, begun anew where files change."""
+"""Builds as processes of this machine: one at a time, tried again, ended by pid, started again where files change."""
 
 import asyncio
 import os

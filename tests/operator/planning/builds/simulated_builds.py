@@ -1,4 +1,4 @@
-"""Builds in virtual time, beside servers: a Job for each that is to run, which reports, ends well or fails."""
+"""Builds in virtual time, next to servers: each desired build gets a Job, which reports, succeeds or fails."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Requests, failures, places and turns, each by itself."""
+"""Requests, failures, nodes and turns of builds, each by itself."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A model with an engine over time: what is built, what serves meanwhile, what is said of it."""
+"""A model with an engine over time: what is built, what serves meanwhile, and its status."""
 
 from dataclasses import replace
 

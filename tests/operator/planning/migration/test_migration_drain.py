@@ -135,8 +135,8 @@ def test_what_leaves_early_does_not_wait_for_a_handover_that_lay_ahead() -> None
 
 
 @pytest.mark.parametrize("drain", [Drain.AT_ONCE, Drain.AFTER_HANDOVER])
-def test_without_a_period_it_goes_in_the_round_in_which_it_may(drain: Drain) -> None:
-    """On one machine there is nobody who has to follow."""
+def test_without_a_period_it_is_unrouted_and_unloaded_at_once(drain: Drain) -> None:
+    """On one machine no endpoint has to follow."""
     result = drains(moving(), drain, period=timedelta())
     assert (result.retained, result.unrouted, result.wake) == ({}, {"p-0": {"m"}}, None)
 

@@ -1,4 +1,4 @@
-"""One round of a pool's migration: who stays, who drains, who waits, and what is said of it."""
+"""One round of a pool's migration: what stays, drains or waits, and its messages."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -120,7 +120,7 @@ names = st.frozensets(st.sampled_from(NAMES), min_size=1)
 placed = st.dictionaries(st.sampled_from(sorted(SERVERS)), names)
 
 
-def spread(where: Mapping[str, frozenset[str]], models: Mapping[str, Resource]) -> list[ServerPlan]:
+def server_plans(where: Mapping[str, frozenset[str]], models: Mapping[str, Resource]) -> list[ServerPlan]:
     """Return servers with these models; what is not declared is left out."""
     return [
         server(name, *(on(models[m], SERVERS[name][1]) for m in sorted(ms & models.keys())), node=SERVERS[name][0])
@@ -154,14 +154,14 @@ def test_between_any_two_plans_nothing_routed_is_unloaded_in_one_round(
     uses: tuple[frozenset[str], frozenset[str]],
     deleted: frozenset[str],
 ) -> None:
-    """Also from and to such plans as do not fit. And what an ensemble runs stands beside it."""
+    """Also for plans that do not fit; and an ensemble's models stand next to it."""
     size = dict(zip(NAMES, sizes, strict=True))
     old = {name: model(name, 1, size[name]) for name in NAMES}
     now = {name: model(name, 2 if name in newer else 1, size[name]) for name in NAMES if name not in deleted}
     graphs = [ensemble("e", *sorted(steps), version=at + 1) for at, steps in enumerate(uses)]
-    runs = [running(item, [*old.values(), graphs[0]]) for item in spread(before, old)]
+    runs = [running(item, [*old.values(), graphs[0]]) for item in server_plans(before, old)]
     declared = [*now.values(), *(graphs[1:] if "e" not in deleted and uses[1] <= now.keys() else [])]
-    state = pool_state(declared, spread(after, now), runs)
+    state = pool_state(declared, server_plans(after, now), runs)
     steps = {step.plan.name: step for step in server_steps(state, migrate(state, {}, NOON), KEYS)}
     for run in runs:
         assert run.revisions.keys() <= steps[run.plan.name].revisions.keys()

@@ -54,7 +54,7 @@ def test_a_server_without_gpus_is_left_out_and_a_draining_one_is_last() -> None:
 
 
 def test_a_former_revision_keeps_its_text_where_a_new_one_is_alike() -> None:
-    """Of what is settled the text is written anew: only what stays in its former form keeps its own."""
+    """A settled model is rendered again: only one that stays in its former revision keeps its text."""
     m = model("m")
     planned = server("p-0", on(m, 0))
     state = pool_state([m], [planned], [running(planned, [m])])

@@ -1,4 +1,4 @@
-"""How much of which GPU is taken by what is loaded, and what of a model has to be loaded anew."""
+"""How much of each GPU the loaded models take, and which versions of a model have to be reloaded."""
 
 from dataclasses import replace
 from typing import Any

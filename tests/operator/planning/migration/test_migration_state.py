@@ -1,4 +1,4 @@
-"""The plan held against what stands: which server starts anew, which drains, and what is surplus where."""
+"""The plan compared with the servers: which is replaced, which drains, and what is surplus where."""
 
 from tests.operator.planning.declared import ensemble, gpu_node, model
 from tests.operator.planning.migration.pool_states import on, pool_state, running, server

@@ -1,4 +1,4 @@
-"""A new form of a model for which there is no memory beside the old one: replica by replica, later, or not at all."""
+"""A new revision without memory next to the old one: it surges replica by replica, later, or not at all."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ OLD, NEW = model("m", memory=50), model("m", version=2, memory=50)
 FIRST, SECOND = server("p-0", on(NEW, 0)), server("p-1", on(NEW, 0), node="b")
 
 
-def found(
+def surges_of(
     declared: Sequence[Resource],
     planned: Sequence[ServerPlan],
     runs: Sequence[Running],
@@ -28,11 +28,11 @@ def found(
 
 def test_what_fits_alongside_the_old_one_surges() -> None:
     small = model("m", version=2, memory=30)
-    assert found([small], [server("p-0", on(small, 0))], [running(FIRST, [OLD])]) == Surges()
+    assert surges_of([small], [server("p-0", on(small, 0))], [running(FIRST, [OLD])]) == Surges()
 
 
 def test_the_only_replica_keeps_its_revision_and_says_why() -> None:
-    changes = found([NEW], [FIRST], [running(FIRST, [OLD])])
+    changes = surges_of([NEW], [FIRST], [running(FIRST, [OLD])])
     assert (changes.recreated, changes.deferred) == (set(), {})
     assert changes.stuck == {
         ("p-0", "m"): (
@@ -47,21 +47,21 @@ def test_the_only_replica_keeps_its_revision_and_says_why() -> None:
 def test_a_new_configuration_of_the_same_version_is_called_that() -> None:
     edited = model("m", memory=50, maxBatchSize=8)
     planned = server("p-0", on(edited, 0))
-    (why,) = found([edited], [planned], [running(planned, [OLD])]).stuck.values()
+    (why,) = surges_of([edited], [planned], [running(planned, [OLD])]).stuck.values()
     assert why.startswith(
         "the new configuration of version 1 does not fit next to the one that serves: it needs 50 GiB"
     )
 
 
 def test_replicas_are_recreated_one_after_the_other() -> None:
-    changes = found([NEW], [FIRST, SECOND], [running(FIRST, [OLD]), running(SECOND, [OLD])])
+    changes = surges_of([NEW], [FIRST, SECOND], [running(FIRST, [OLD]), running(SECOND, [OLD])])
     assert changes.recreated == {("p-0", "m")}
     assert changes.stuck.keys() == {("p-1", "m")}
 
 
 def test_what_is_declared_to_surge_is_not_recreated_and_says_what_to_do() -> None:
     new = model("m", version=2, memory=50, rollout={"strategy": "Surge"})
-    changes = found([new], [FIRST, SECOND], [running(FIRST, [OLD]), running(SECOND, [OLD])])
+    changes = surges_of([new], [FIRST, SECOND], [running(FIRST, [OLD]), running(SECOND, [OLD])])
     assert changes.recreated == set()
     assert changes.stuck.keys() == {("p-0", "m"), ("p-1", "m")}
     assert "rollout.strategy is Surge, so it waits for that room: set it to Auto" in changes.stuck["p-0", "m"]
@@ -69,38 +69,38 @@ def test_what_is_declared_to_surge_is_not_recreated_and_says_what_to_do() -> Non
 
 def test_what_is_declared_to_surge_does_so_where_there_is_space() -> None:
     small = model("m", version=2, memory=30, rollout={"strategy": "Surge"})
-    assert found([small], [server("p-0", on(small, 0))], [running(FIRST, [OLD])]) == Surges()
+    assert surges_of([small], [server("p-0", on(small, 0))], [running(FIRST, [OLD])]) == Surges()
 
 
 def test_what_was_begun_goes_on_before_others_begin() -> None:
     runs = [running(FIRST, [OLD]), running(SECOND, [OLD])]
-    assert found([NEW], [FIRST, SECOND], runs, [("p-1", "m")]).recreated == {("p-1", "m")}
+    assert surges_of([NEW], [FIRST, SECOND], runs, [("p-1", "m")]).recreated == {("p-1", "m")}
 
 
 @pytest.mark.parametrize("lacks", [{"ready": False}, {"takes_requests": False}, {"routes": ()}])
 def test_no_replica_goes_while_another_is_not_reached(lacks: dict[str, object]) -> None:
     other = running(SECOND, [OLD]).reported(**lacks)  # type: ignore[arg-type]
-    assert found([NEW], [FIRST, SECOND], [running(FIRST, [OLD]), other]).recreated.isdisjoint({("p-0", "m")})
+    assert surges_of([NEW], [FIRST, SECOND], [running(FIRST, [OLD]), other]).recreated.isdisjoint({("p-0", "m")})
 
 
 def test_an_ensemble_goes_with_its_model_and_must_be_reached_on_others_too() -> None:
     e = ensemble("e", "m")
     both = [running(FIRST, [OLD, e]), running(SECOND, [OLD, e])]
-    assert found([NEW, e], [FIRST, SECOND], both).recreated == {("p-0", "m"), ("p-0", "e")}
+    assert surges_of([NEW, e], [FIRST, SECOND], both).recreated == {("p-0", "m"), ("p-0", "e")}
     lacks = [both[0], both[1].reported(routes={"m"})]
-    assert ("p-0", "m") not in found([NEW, e], [FIRST, SECOND], lacks).recreated
+    assert ("p-0", "m") not in surges_of([NEW, e], [FIRST, SECOND], lacks).recreated
 
 
 def test_an_ensemble_that_no_one_declares_any_more_holds_nothing_up() -> None:
     e = ensemble("e", "m")
     runs = [running(FIRST, [OLD, e]), running(SECOND, [OLD])]
-    assert found([NEW], [FIRST, SECOND], runs).recreated == {("p-0", "m"), ("p-0", "e")}
+    assert surges_of([NEW], [FIRST, SECOND], runs).recreated == {("p-0", "m"), ("p-0", "e")}
 
 
 def test_what_others_free_memory_for_is_deferred() -> None:
     old, new, x = model("m", memory=30), model("m", version=2, memory=30), model("x", memory=40)
     before = server("p-0", on(old, 0), on(x, 0))
-    changes = found([new], [server("p-0", on(new, 0))], [running(before, [old, x])])
+    changes = surges_of([new], [server("p-0", on(new, 0))], [running(before, [old, x])])
     assert (changes.deferred, changes.stuck) == ({("p-0", "m"): frozenset({("p-0", "x")})}, {})
 
 

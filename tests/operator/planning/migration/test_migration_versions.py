@@ -31,7 +31,7 @@ def versions(state: PoolState, name: str = "m") -> set[int]:
     return set(state.targets["p-0"][name].versions)
 
 
-def held(*numbers: int, failed: int = 0) -> Running:
+def with_versions(*numbers: int, failed: int = 0) -> Running:
     """Return a server that has loaded these versions of m; `failed` is the one that failed."""
     result = running(PLAN, [model("m")])
     revision = replace(
@@ -44,15 +44,15 @@ def held(*numbers: int, failed: int = 0) -> Running:
 def test_a_new_version_stands_alongside_the_old_one_until_it_is_ready() -> None:
     new = model("m", version=2)
     assert versions(pool_state([new], [PLAN])) == {2}
-    assert versions(pool_state([new], [PLAN], [held(1)])) == {1, 2}
-    assert versions(pool_state([new], [PLAN], [held(1, 2, failed=2)])) == {1, 2}
-    assert versions(pool_state([new], [PLAN], [held(1, 2)])) == {2}
+    assert versions(pool_state([new], [PLAN], [with_versions(1)])) == {1, 2}
+    assert versions(pool_state([new], [PLAN], [with_versions(1, 2, failed=2)])) == {1, 2}
+    assert versions(pool_state([new], [PLAN], [with_versions(1, 2)])) == {2}
 
 
 def test_a_crash_loop_of_the_new_version_keeps_the_old_one_everywhere() -> None:
     new, other = model("m", version=2), server("p-1", on(model("m"), 0), node="b")
     crash = LoadedModel("m", 2, LoadState.READY, "crash loop: it ends", FailureKind.CRASH)
-    both = held(1, 2)
+    both = with_versions(1, 2)
     crashing = replace(running(other, [new]), plan=other).reported(others=[crash])
     assert versions(pool_state([new], [PLAN, other], [both, crashing])) == {1, 2}
     assert versions(pool_state([new], [PLAN], [both])) == {2}
@@ -60,7 +60,7 @@ def test_a_crash_loop_of_the_new_version_keeps_the_old_one_everywhere() -> None:
 
 
 def test_a_server_that_says_nothing_loses_nothing() -> None:
-    assert versions(pool_state([model("m", version=2)], [PLAN], [held(1, 2).reported(ready=False)])) == {1, 2}
+    assert versions(pool_state([model("m", version=2)], [PLAN], [with_versions(1, 2).reported(ready=False)])) == {1, 2}
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_a_server_that_says_nothing_loses_nothing() -> None:
 )
 def test_the_policy_says_what_stays(policy: dict[str, Any], expected: set[int]) -> None:
     declared = model("m", version=3, versionPolicy=policy)
-    assert versions(pool_state([declared], [PLAN], [held(1, 2, 3)])) == expected
+    assert versions(pool_state([declared], [PLAN], [with_versions(1, 2, 3)])) == expected
 
 
 @pytest.mark.parametrize("policy", [{"latest": {"numVersions": 3}}, {"specific": {"versions": [1, 2, 3]}}, {"all": {}}])
 def test_a_version_above_the_declared_one_is_never_retained(policy: dict[str, Any]) -> None:
     declared = model("m", version=2, versionPolicy=policy)
-    assert versions(pool_state([declared], [PLAN], [held(1, 2, 3)])) == {1, 2}
+    assert versions(pool_state([declared], [PLAN], [with_versions(1, 2, 3)])) == {1, 2}
 
 
 def test_a_version_that_an_ensemble_runs_or_names_stays() -> None:
@@ -96,15 +96,15 @@ def test_a_version_that_an_ensemble_runs_or_names_stays() -> None:
 
 def test_what_served_is_to_come_again_on_a_new_server_while_no_one_serves() -> None:
     new, other = model("m", version=2), server("p-1", on(model("m"), 0), node="b")
-    state = pool_state([new], [other], [held(1).reported(ready=False)])
+    state = pool_state([new], [other], [with_versions(1).reported(ready=False)])
     assert set(state.targets["p-1"]["m"].versions) == {1, 2}
-    state = pool_state([new], [PLAN, other], [held(1)])
+    state = pool_state([new], [PLAN, other], [with_versions(1)])
     assert set(state.targets["p-1"]["m"].versions) == {2}
 
 
 def test_the_declared_source_of_a_version_replaces_the_loaded_one() -> None:
     moved = model("m", storageUri="s3://other/m")
-    state = pool_state([moved], [PLAN], [held(1)])
+    state = pool_state([moved], [PLAN], [with_versions(1)])
     assert state.targets["p-0"]["m"].versions[1].uri == "s3://other/m"
     assert state.observed.outdated == {("p-0", "m")}
     assert not state.observed.is_ready("p-0", "m", 1)
@@ -112,7 +112,7 @@ def test_the_declared_source_of_a_version_replaces_the_loaded_one() -> None:
 
 
 def test_another_version_alongside_the_declared_one_is_not_outdated() -> None:
-    assert pool_state([model("m", version=2)], [PLAN], [held(1, 2)]).observed.outdated == frozenset()
+    assert pool_state([model("m", version=2)], [PLAN], [with_versions(1, 2)]).observed.outdated == frozenset()
 
 
 def test_models_that_wait_take_their_ensembles_out() -> None:

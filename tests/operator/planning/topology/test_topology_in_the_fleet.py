@@ -1,4 +1,4 @@
-"""A known shape in a whole round: the footprint of what nobody measured, and the advice on its condition Valid."""
+"""A known shape in a full round: the footprint of an unmeasured model, and the advice on its condition Valid."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -82,7 +82,7 @@ SUITS: dict[str, list[Deployment]] = {
 }
 
 
-def said(result: Deployment) -> dict[str, str]:
+def messages(result: Deployment) -> dict[str, str]:
     return {item.rule: item.message for item in advice(result)}
 
 
@@ -93,12 +93,12 @@ def test_every_rule_has_its_cases() -> None:
 @pytest.mark.parametrize("rule", CASES)
 def test_a_rule_says_what_is_so_with_the_numbers_and_what_to_do(rule: str) -> None:
     lines = dict(line.split(": ", 1) for line in WORDS.read_text().splitlines())
-    assert said(CASES[rule])[rule] == lines[rule]
+    assert messages(CASES[rule])[rule] == lines[rule]
 
 
 @pytest.mark.parametrize("rule", SUITS)
 def test_a_rule_keeps_silent_where_all_is_well(rule: str) -> None:
-    assert [rule in said(suit) for suit in SUITS[rule]] == [False] * len(SUITS[rule])
+    assert [rule in messages(suit) for suit in SUITS[rule]] == [False] * len(SUITS[rule])
 
 
 def test_what_refuses_is_reported_alone() -> None:
@@ -110,15 +110,15 @@ def test_decoding_on_fewer_gpus_may_take_a_lower_precision() -> None:
     machine = replace(DGX, usable=48 * GIB)
     assert (
         "take tensor 2 with weights of 8 bits"
-        in said(deployment("llama-3-70b", machine, tensor=8, traffic=(1, 9)))["DecodeHeavy"]
+        in messages(deployment("llama-3-70b", machine, tensor=8, traffic=(1, 9)))["DecodeHeavy"]
     )
 
 
 @pytest.mark.parametrize("tensor", [1, 2, 4, 8])
 def test_advice_that_is_followed_leaves_none(tensor: int) -> None:
-    """A model that suits its traffic and its GPUs has nothing said of it."""
+    """A model that suits its traffic and its GPUs gets no advice."""
     traffic = (1000, 1000) if tensor <= 2 else (2000, 200)
-    assert said(deployment("llama-3-8b", tensor=tensor, traffic=traffic)) == {}
+    assert messages(deployment("llama-3-8b", tensor=tensor, traffic=traffic)) == {}
 
 
 def test_what_is_declared_is_read_by_trtllm_builds_names() -> None:

@@ -49,8 +49,8 @@ def test_it_goes_with_its_resource_and_has_its_spec_and_number() -> None:
     assert "argosy.dev/model" not in revision(POOL, 1)["metadata"]["labels"]
 
 
-def latest_forms(revisions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the forms that are read of revisions which arrive one by one."""
+def latest_bodies(revisions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the bodies that are read from revisions that arrive one by one."""
     latest = LatestRevisions()
     for revision in revisions:
         latest.add([revision])
@@ -61,7 +61,7 @@ def latest_forms(revisions: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_every_revision_is_read_back_as_it_was(name: str) -> None:
     case = read_case(name)
     for resource in (case.pool, *case.members):
-        (body,) = latest_forms([controller_revision(case.pool, resource, Revision("r", 1))])
+        (body,) = latest_bodies([controller_revision(case.pool, resource, Revision("r", 1))])
         parsed, problems = parse_body(body)
         assert problems == []
         assert parsed is not None
@@ -75,12 +75,12 @@ def test_a_null_that_was_declared_is_read_back() -> None:
         "spec: {runtime: {podTemplate: {spec: {securityContext: {runAsUser: null}}}}}}"
     )
     (pool,), _ = parse_documents(text, "f")
-    (body,) = latest_forms([revision(pool, 1)])
+    (body,) = latest_bodies([revision(pool, 1)])
     assert body["spec"]["runtime"]["podTemplate"]["spec"] == {"securityContext": {"runAsUser": None}}
 
 
 def test_of_every_resource_the_newest_revision_counts() -> None:
-    bodies = latest_forms([revision(model(version=2), 10), revision(model(version=1), 9), revision(model("u2"), 1)])
+    bodies = latest_bodies([revision(model(version=2), 10), revision(model(version=1), 9), revision(model("u2"), 1)])
     assert [(body["metadata"]["uid"], body["spec"]["version"]) for body in bodies] == [("u1", 2), ("u2", 1)]
 
 
@@ -89,7 +89,7 @@ def test_of_every_resource_the_newest_revision_counts() -> None:
     [{"data": None}, {"data": {}}, {"data": "text"}, {"metadata": {"name": "x", "namespace": "n"}}],
 )
 def test_what_is_no_revision_of_ours_is_passed_over(change: dict[str, Any]) -> None:
-    assert latest_forms([{**revision(model(), 1), **change}]) == []
+    assert latest_bodies([{**revision(model(), 1), **change}]) == []
     stranger = revision(model(), 1)
     stranger["metadata"]["ownerReferences"][0]["kind"] = "StatefulSet"
-    assert latest_forms([stranger]) == []
+    assert latest_bodies([stranger]) == []

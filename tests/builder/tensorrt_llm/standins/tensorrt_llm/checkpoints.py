@@ -62,19 +62,19 @@ class Mapping:
 
 def config(model: Path, dtype: str, mapping: dict[str, Any], quantization: dict[str, Any]) -> dict[str, Any]:
     """Return a checkpoint's config.json."""
-    told = json.loads((model / "config.json").read_text())
+    source = json.loads((model / "config.json").read_text())
     if dtype == "auto":
-        dtype = {"float32": "float16"}.get(told.get("dtype") or told.get("torch_dtype"), "bfloat16")
+        dtype = {"float32": "float16"}.get(source.get("dtype") or source.get("torch_dtype"), "bfloat16")
     return {
-        "architecture": told["architectures"][0],
+        "architecture": source["architectures"][0],
         "dtype": dtype,
         "logits_dtype": "float32",
-        "vocab_size": told["vocab_size"],
-        "hidden_size": told["hidden_size"],
-        "num_hidden_layers": told["num_hidden_layers"],
-        "num_attention_heads": told["num_attention_heads"],
-        "num_key_value_heads": told["num_key_value_heads"],
-        "max_position_embeddings": told["max_position_embeddings"],
+        "vocab_size": source["vocab_size"],
+        "hidden_size": source["hidden_size"],
+        "num_hidden_layers": source["num_hidden_layers"],
+        "num_attention_heads": source["num_attention_heads"],
+        "num_key_value_heads": source["num_key_value_heads"],
+        "max_position_embeddings": source["max_position_embeddings"],
         "mapping": mapping,
         "quantization": quantization,
         "runtime_defaults": None,
@@ -131,5 +131,5 @@ class AutoModelForCausalLM:
             embedding_sharding_dim=embedding_sharding_dim,
             load_model_on_cpu=load_model_on_cpu,
         )
-        told = config(model, dtype, mapping.to_dict(), asdict(quant_config or QuantConfig()))
-        return Model(told, mapping.rank)
+        checkpoint = config(model, dtype, mapping.to_dict(), asdict(quant_config or QuantConfig()))
+        return Model(checkpoint, mapping.rank)

@@ -10,7 +10,7 @@ from standin import called, typed
 
 from .llmapi import KvCacheConfig
 
-KNOWN = frozenset(
+ARGUMENTS = frozenset(
     {
         "backend",
         "tensor_parallel_size",
@@ -56,7 +56,7 @@ class Llm:
     engines = False
 
     def __init__(self, model: str, tokenizer: str | None = None, **arguments: Any) -> None:
-        unknown = arguments.keys() - KNOWN
+        unknown = arguments.keys() - ARGUMENTS
         if unknown:
             raise ValueError(f"got invalid argument: {', '.join(unknown)}")
         typed("model", model, str)
@@ -68,7 +68,7 @@ class Llm:
         else:
             arguments["kv_cache_config"] = vars(cache)
         called("LLM", engines=self.engines, tokenizer=tokenizer and Path(tokenizer).name, **arguments)
-        self._told = arguments["gather_generation_logits"]
+        self._gathers = arguments["gather_generation_logits"]
         config = json.loads((Path(model) / "config.json").read_text())
         self._words = config.get("pretrained_config", config)["vocab_size"]
 
@@ -81,10 +81,10 @@ class Llm:
     def generate(self, inputs: list[Any], sampling_params: SamplingParams, use_tqdm: bool = True) -> list[Answer]:
         assert sampling_params.max_tokens == 1
         assert not use_tqdm
-        return [self._answer(each["prompt_token_ids"], sampling_params) for each in inputs]
+        return [self._answer(prompt["prompt_token_ids"], sampling_params) for prompt in inputs]
 
     def _answer(self, ids: list[int], parameters: SamplingParams) -> Answer:
-        if not (self._told and parameters.return_generation_logits):
+        if not (self._gathers and parameters.return_generation_logits):
             return Answer([Completion(None)])
         row = torch.zeros(1, self._words)
         row[0, (ids[-1] + 1) % self._words] = 1.0

@@ -85,10 +85,10 @@ def quantize_and_export(
     assert os.environ["TLLM_LOG_LEVEL"] == "VERBOSE"
     texts = [json.loads(line)["text"] for line in (data / "train.jsonl").read_text().splitlines()][:calib_size]
     assert len(texts) == calib_size
-    told = {
+    settings = {
         name: value for name, value in arguments.items() if name not in ("model_dir", "calib_dataset", "output_dir")
     }
-    called("quantize_and_export", texts=len(texts), **told)
+    called("quantize_and_export", texts=len(texts), **settings)
     for batch in range(math.ceil(calib_size / batch_size)):
         print(f"[11/22/2026-10:00:00] [TRT-LLM] [V] Calibrating batch {batch}", flush=True)
     print("[11/22/2026-10:00:01] [TRT-LLM] [I] Quantization done. Total time used: 1.00 s.", flush=True)
@@ -104,8 +104,8 @@ def quantize_and_export(
         )
     )
     mapping = Mapping(ranks, tp_size=tp_size, pp_size=pp_size).to_dict()
-    told = config(model, dtype, mapping, quantization) | {"producer": {"name": "modelopt", "version": "0.37.0"}}
+    checkpoint = config(model, dtype, mapping, quantization) | {"producer": {"name": "modelopt", "version": "0.37.0"}}
     for rank in range(ranks):
         Path(output_dir, f"rank{rank}.safetensors").write_bytes(b"weights")
-    Path(output_dir, "config.json").write_text(json.dumps(changed("checkpoint", told)))
+    Path(output_dir, "config.json").write_text(json.dumps(changed("checkpoint", checkpoint)))
     print(f"[11/22/2026-10:00:02] [TRT-LLM] [I] Quantized model exported to {output_dir}", flush=True)

@@ -10,5 +10,5 @@ def export_hf_checkpoint(
 ) -> None:
     called("export_hf_checkpoint")
     model.save_pretrained(export_dir)
-    told = {"producer": {"name": "modelopt", "version": "0.37.0"}, "quantization": model.quantized}
-    Path(export_dir, "hf_quant_config.json").write_text(json.dumps(changed("checkpoint", told)))
+    config = {"producer": {"name": "modelopt", "version": "0.37.0"}, "quantization": model.quantized}
+    Path(export_dir, "hf_quant_config.json").write_text(json.dumps(changed("checkpoint", config)))

@@ -33,7 +33,7 @@ def quantize(model: Any, config: dict[str, Any], forward_loop: Callable[[Any], N
     assert forward_loop is not None
     batches = []
     handle = model.register_forward_pre_hook(
-        lambda _, __, given: batches.append(list(given["input_ids"].shape)), with_kwargs=True
+        lambda _, __, kwargs: batches.append(list(kwargs["input_ids"].shape)), with_kwargs=True
     )
     forward_loop(model)
     handle.remove()

@@ -1,4 +1,4 @@
-"""What a server holds as the decision sees it, and when it is what is declared."""
+"""Revisions of models: what a server has loaded, when it serves what is declared, and reload keys."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,7 +17,7 @@ DECLARED = ModelRevision("m", {1: ONE}, config_key="k")
 
 
 @pytest.mark.parametrize(
-    ("reserved", "serves"),
+    ("loaded", "serves"),
     [
         (ModelRevision("m", {1: ONE}, config_key="k"), True),
         (ModelRevision("m", {1: ONE, 2: TWO}, config_key="k"), True),
@@ -27,10 +27,10 @@ DECLARED = ModelRevision("m", {1: ONE}, config_key="k")
         (ModelRevision("m", {1: ONE}, config_key="other"), False),
         (ModelRevision("m", {1: ONE}), False),
     ],
-    ids=["alike", "another beside", "another size", "another version", "other files", "another key", "no key"],
+    ids=["alike", "another version too", "another size", "another version", "other files", "another key", "no key"],
 )
-def test_a_server_serves_what_is_declared(reserved: ModelRevision, serves: bool) -> None:
-    assert reserved.serves(DECLARED) is serves
+def test_a_server_serves_what_is_declared(loaded: ModelRevision, serves: bool) -> None:
+    assert loaded.serves(DECLARED) is serves
 
 
 def test_an_ensemble_has_one_version_and_its_steps() -> None:
@@ -54,13 +54,13 @@ def ensemble_key(keys: ReloadKeys, pin: int = 1, **spec: Any) -> RevisionKeys:
 
 @pytest.mark.parametrize("keys", [KEYS, RenderedKeys()], ids=["fake", "rendered"])
 class TestReloadKeys:
-    """The fake says of two forms what the renderer says."""
+    """The fake compares two revisions as the renderer does."""
 
     @pytest.mark.parametrize(
         "spec",
         [
             {"version": 2},
-            {"storageUri": "s3://b/elsewhere"},
+            {"storageUri": "s3://b/other"},
             {"memory": 30},
             {"minReplicas": 2},
             {"versionPolicy": {"latest": {"numVersions": 2}}},

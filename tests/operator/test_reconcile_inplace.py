@@ -1,4 +1,4 @@
-"""Instances and batching change where a model serves: it stays where it sits, and waits for the room that it takes."""
+"""Instances and batching change where a model serves: it stays where it is, and waits for the memory that it needs."""
 
 from datetime import timedelta
 from typing import Any
@@ -45,7 +45,7 @@ def test_while_it_grows_requests_reach_it() -> None:
 
 
 def test_what_fills_a_gpu_grows_there_without_space_for_a_second_copy() -> None:
-    """A reload would need as much again beside it; two instances more need 40 GiB, and there are 40."""
+    """A reload would need as much memory again; two more instances need 40 GiB, and 40 are free."""
     cluster = Cluster((gpu_node("a", 1),))
     cluster.settle([pool(), model("m", memory=20, instances=2)])
     outcome = cluster.settle([pool(), model("m", memory=20, instances=4)])
