@@ -10,7 +10,7 @@ from argosy.api.inferencemodel import InferenceModel
 from argosy.api.problems import Problem, explain
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import Identity
-from argosy.api.values.meta import API_VERSION
+from argosy.api.values.meta import API_VERSION, GROUP
 from argosy.api.yamltext import YamlTextError, read_documents
 from argosy_common.nearest import did_you_mean
 
@@ -27,14 +27,16 @@ KINDS: dict[str, type[InferenceModel] | type[Ensemble] | type[ServingPool]] = {
 def parse_documents(text: str, source: str) -> tuple[list[Resource], list[Problem]]:
     """Return the valid resources in a YAML text of any number of documents and Lists, and all problems.
 
-    `source` is the file's name for problems.
+    Other kinds of objects are skipped. `source` is the file's name for problems.
     """
     resources: list[Resource] = []
     problems: list[Problem] = []
     try:
         for number, document in enumerate(read_documents(text), 1):
-            problems += [Problem(source, f"document {number}", "", str(fault)) for fault in document.repeated]
-            for label, body in _bodies(document.value, f"document {number}"):
+            bodies = list(_bodies(document.value, f"document {number}"))
+            if bodies:
+                problems += [Problem(source, f"document {number}", "", str(fault)) for fault in document.repeated]
+            for label, body in bodies:
                 resource, errors = parse_body(body, source, label)
                 problems += errors
                 if resource is not None and not document.repeated:
@@ -45,11 +47,13 @@ def parse_documents(text: str, source: str) -> tuple[list[Resource], list[Proble
 
 
 def _bodies(value: Any, label: str) -> Iterator[tuple[str, Any]]:
-    is_list = isinstance(value, dict) and str(value.get("kind", "")).endswith("List")
-    if is_list and isinstance(value.get("items"), list):
+    """Yield the bodies in a document, and in its Lists, that are or might be meant to be Argosy's, with a label."""
+    if not isinstance(value, dict):
+        yield label, value
+    elif str(value.get("kind", "")).endswith("List") and isinstance(value.get("items"), list):
         for index, item in enumerate(value["items"]):
-            yield f"{label} items[{index}]", item
-    else:
+            yield from _bodies(item, f"{label} items[{index}]")
+    elif value.get("kind") in KINDS or str(value.get("apiVersion", GROUP)).partition("/")[0] == GROUP:
         yield label, value
 
 

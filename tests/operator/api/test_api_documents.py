@@ -1,4 +1,4 @@
-"""Files of several documents: what is read, and what is said of what cannot be."""
+"""Files of several documents: their resources, and the problems of what cannot be read."""
 
 from argosy.api import InferenceModel, ServingPool, parse_body, parse_documents
 
@@ -77,9 +77,20 @@ def test_dates_stay_text_and_number_keys_become_text() -> None:
     assert pool.spec.node_selector == {"1": "x"}
 
 
-def test_other_kinds_and_versions_are_named() -> None:
-    assert messages("apiVersion: v1\nkind: InferenceModle\nmetadata: {name: x}\n") == [
-        "f.yaml: InferenceModle default/x: apiVersion: must be argosy.dev/v1alpha1; found 'v1'",
+def test_repeated_keys_of_a_list_are_reported_once() -> None:
+    item = "{apiVersion: argosy.dev/v1alpha1, kind: ServingPool, metadata: {name: one}}"
+    text = f"apiVersion: v1\nkind: List\nkind: List\nitems: [{item}, {item}]\n"
+    assert messages(text) == ["f.yaml: document 1: line 3: key 'kind' is given twice; keep one"]
+
+
+def test_objects_of_other_groups_are_skipped() -> None:
+    pod = "{apiVersion: v1, kind: Pod, kind: Pod, metadata: {name: x}}"
+    assert parse_documents(f"{pod}\n---\n{{apiVersion: v1, kind: PodList, items: [{pod}]}}\n", "f.yaml") == ([], [])
+
+
+def test_wrong_kinds_and_versions_are_named() -> None:
+    assert messages("apiVersion: argosy.dev/v1\nkind: InferenceModle\nmetadata: {name: x}\n") == [
+        "f.yaml: InferenceModle default/x: apiVersion: must be argosy.dev/v1alpha1; found 'argosy.dev/v1'",
         (
             "f.yaml: InferenceModle default/x: kind: 'InferenceModle' is none of Argosy's kinds; "
             "did you mean 'InferenceModel'?"

@@ -17,7 +17,6 @@ _DURATION = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?(
 _UNITS = (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
 
 QUANTITY_PATTERN = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$"
-PERCENT_PATTERN = r"^[0-9]{1,6}(\.[0-9])?%$"
 SHARE_PATTERN = r"^(100(\.0)?|[0-9]{1,2}(\.[0-9])?)%$"
 RATE_PATTERN = r"^(100(\.0{1,4})?|[0-9]{1,2}(\.[0-9]{1,4})?)%$"
 DURATION_PATTERN = r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?([0-9]{1,6}ms)?$"
@@ -98,13 +97,6 @@ Quantity = Annotated[
     ),
 ]
 """Memory or storage; bytes in code."""
-Percent = Annotated[
-    int,
-    BeforeValidator(parse_percent),
-    PlainSerializer(format_percent, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": PERCENT_PATTERN, "maxLength": 9}),
-]
-"""A percentage that may pass 100; thousandths in code."""
 Share = Annotated[
     int,
     BeforeValidator(parse_share),

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from argosy.api.documents import KINDS, Resource, parse_body
+from argosy.api.documents import KINDS, Resource, parse_documents
 from argosy.api.engine.engine import Engine
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.meta import GROUP
-from argosy.api.yamltext import YamlTextError, read_documents
 from argosy_agent.transfer.localfiles import is_file, local_path
 
 SUFFIXES = (".yaml", ".yml")
@@ -83,30 +82,8 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _read(file: Path) -> tuple[list[Resource], list[Problem]]:
-    resources: list[Resource] = []
-    problems: list[Problem] = []
-    try:
-        for number, document in enumerate(read_documents(file.read_text()), 1):
-            for label, body in _bodies(document.value, f"document {number}"):
-                resource, errors = parse_body(body, str(file), label)
-                problems += [Problem(str(file), label, "", str(fault)) for fault in document.repeated]
-                problems += errors
-                if resource is not None and not document.repeated:
-                    resources.append(_with_absolute_uris(resource, file))
-    except YamlTextError as fault:
-        problems.append(Problem(str(file), "", "", str(fault)))
-    return resources, problems
-
-
-def _bodies(value: Any, label: str) -> Iterator[tuple[str, Any]]:
-    """Yield the bodies in a document, and in its Lists, that are or might be meant to be Argosy's, with a label."""
-    if not isinstance(value, dict):
-        yield label, value
-    elif str(value.get("kind", "")).endswith("List") and isinstance(value.get("items"), list):
-        for index, item in enumerate(value["items"]):
-            yield from _bodies(item, f"{label} items[{index}]")
-    elif value.get("kind") in KINDS or str(value.get("apiVersion", GROUP)).partition("/")[0] == GROUP:
-        yield label, value
+    resources, problems = parse_documents(file.read_text(), str(file))
+    return [_with_absolute_uris(resource, file) for resource in resources], problems
 
 
 def _with_absolute_uris(resource: Resource, file: Path) -> Resource:
