@@ -68,7 +68,7 @@ def _table(results: Mapping[str, Mapping[str, Point]]) -> Table:
     names = list(next(iter(results.values())))
     table = Table("trace", *names, "changes of ours", title="late requests, GPU-hours")
     for trace, row in results.items():
-        cells = [f"{row[name].late:.2%}, {row[name].gpu_hours:.2f}" for name in names]
+        cells = [f"{row[name].violations:.2%}, {row[name].gpu_hours:.2f}" for name in names]
         table.add_row(trace, *cells, str(row[OURS].changes))
     return table
 
