@@ -42,7 +42,7 @@ class FakeModels:
         self.at_once: list[ServingError | str] = []
         """What becomes of the next requests before they are submitted: refused, or answered."""
 
-    def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> StepRequest:
+    def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
         step = StepRequest(index, request, deliver)
         self.steps.append(step)
         if self.at_once:
