@@ -12,7 +12,7 @@ from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import Identity
 from argosy.api.values.meta import API_VERSION, GROUP
 from argosy.api.yamltext import YamlTextError, read_documents
-from argosy_common.nearest import did_you_mean
+from argosy_common.wording import did_you_mean
 
 Resource = InferenceModel | Ensemble | ServingPool
 

@@ -15,8 +15,7 @@ from argosy.api.pool.serverflags import FLAG, RATE_LIMIT_RESOURCE
 from argosy.api.servingpool import WEB
 from argosy.api.values.meta import LABEL, MODEL_NAME, SUBDOMAIN
 from argosy.api.values.storage import ABSOLUTE_FOLDER, DIGEST, RELATIVE_PATH
-from argosy_common.nearest import did_you_mean
-from argosy_common.shortening import shortened
+from argosy_common.wording import did_you_mean, shortened
 
 _SHOWN = 80
 PATTERNS = {

@@ -10,7 +10,7 @@ from requests.auth import HTTPBasicAuth
 from urllib3.util.retry import Retry
 
 from argosy_agent.threads import Worker
-from argosy_common.shortening import shortened
+from argosy_common.wording import shortened
 
 from .login import Login
 

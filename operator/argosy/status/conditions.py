@@ -6,7 +6,7 @@ from datetime import datetime
 
 from argosy.api import Condition, ConditionStatus, ConditionType, Reason
 from argosy.api.values.times import timestamp
-from argosy_common.shortening import shortened
+from argosy_common.wording import shortened
 
 _LONGEST = 4096
 """Characters of a message: a status stays far below the size that the API server takes, whatever there is to say."""

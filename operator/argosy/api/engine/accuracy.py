@@ -7,8 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
-from argosy.api.values.base import ApiModel, Fault, Int, Number, Rule
-from argosy.api.values.bounds import in_order
+from argosy.api.values.base import ApiModel, Fault, Int, Number, Rule, in_order
 from argosy.api.values.storage import StorageUri
 from argosy_agent.contract.engine_options.precisions import Precision
 

@@ -13,7 +13,7 @@ from tritonclient.grpc.model_config_pb2 import DESCRIPTOR
 
 from argosy.api.values.base import Fault
 from argosy.api.values.storage import RELATIVE_PATH
-from argosy_common.nearest import did_you_mean
+from argosy_common.wording import did_you_mean
 from argosy_runtime.modelconfig.modelfiles import BY_COMPUTE_CAPABILITY
 
 GOVERNED = {

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from argosy.api.values.base import ApiModel
-from argosy_common.nearest import did_you_mean
+from argosy_common.wording import did_you_mean
 
 BACKENDS = {
     "onnx": "onnxruntime",

@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, StringConstraints
 
-from argosy.api.values.base import ApiModel, Fault, Flag, Int, Number, Rule
-from argosy.api.values.bounds import in_order, one_bound
+from argosy.api.values.base import ApiModel, Fault, Flag, Int, Number, Rule, in_order, one_bound
 from argosy.api.values.meta import LABEL
 from argosy.api.values.quantity import Duration, Rate, Share, format_percent
 from argosy.api.values.tensors import BY_NAME

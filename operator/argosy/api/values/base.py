@@ -4,7 +4,7 @@ A model lists its `rules`. A rule names the fields that it reads, so that it als
 all errors of a manifest are reported at once. A rule may have the same check in CEL, for the CRD.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self, get_args
 
@@ -152,3 +152,29 @@ def _together(cls: type[ApiModel], error: ValidationError | None, faults: list[F
 
 def _plain(message: str, context: dict[str, Any]) -> str:
     return str(context["error"]) if "error" in context else message
+
+
+def one_bound() -> Rule:
+    """Return the rule that `min`, `max` or both are set."""
+
+    def check(part: ApiModel) -> Iterator[Fault]:
+        if getattr(part, "min") is None and getattr(part, "max") is None:  # noqa: B009  # not every part has them
+            yield Fault("set min, max or both: the least and the most that its value may be")
+
+    return Rule(("min", "max"), check, cel="has(self.min) || has(self.max)", says="set min, max or both")
+
+
+def in_order() -> Rule:
+    """Return the rule that `min` is at most `max` if both are set."""
+
+    def check(part: ApiModel) -> Iterator[Fault]:
+        least, most = getattr(part, "min"), getattr(part, "max")  # noqa: B009  # not every part has them
+        if least is not None and most is not None and most < least:
+            yield Fault(f"is {most:g}, less than min {least:g}; raise it or lower min", ("max",))
+
+    return Rule(
+        ("min", "max"),
+        check,
+        cel="!has(self.min) || !has(self.max) || self.min <= self.max",
+        says="max is at least min",
+    )

@@ -13,7 +13,7 @@ from argosy.cli.terminal import print_document, refuse
 from argosy.local.printing import definition_of, kinds, table
 from argosy.local.state import DEFAULT_STATE, StateFolder
 from argosy.local.views.rows import NOT_TAKEN_OVER
-from argosy_common.nearest import did_you_mean
+from argosy_common.wording import did_you_mean
 
 Selection = Sequence[tuple[Definition, list[dict[str, Any]]]]
 """Documents of resources by their kind."""

@@ -23,7 +23,7 @@ from argosy.controller.events.announcements import (
     cordon_events,
     scaling_events,
 )
-from argosy_common.shortening import shortened
+from argosy_common.wording import shortened
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import Cluster, Images, KubernetesObject, activator_objects
 from argosy.render.workloads.services import GRPC_PORT, HTTP_PORT
 from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint
-from argosy_common.shortening import shortened
+from argosy_common.wording import shortened
 
 LONGEST_REASON = 300
 """Characters of why a model is nowhere: what the activator is told of all of them has to fit into a ConfigMap."""

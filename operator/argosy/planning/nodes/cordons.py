@@ -13,7 +13,7 @@ from argosy.api.values.times import parse_time, timestamp
 from argosy.planning.amounts import listed
 from argosy.planning.facts import Device, Gpu, Node
 from argosy.planning.nodes.device_errors import DeviceError, DeviceErrors
-from argosy_common.shortening import shortened
+from argosy_common.wording import shortened
 
 LEAST_ERRORS = 3
 LEAST_SPAN = timedelta(minutes=1)

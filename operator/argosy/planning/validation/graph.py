@@ -9,7 +9,7 @@ from argosy.api.values.base import Fault
 from argosy.api.values.tensors import Tensor
 from argosy.api.values.versions import VersionPolicy
 from argosy.planning.cycles import find_cycle
-from argosy_common.nearest import did_you_mean
+from argosy_common.wording import did_you_mean
 from argosy_runtime.modelconfig.shapes import full_shape, shape_text, tensors_fit
 
 Served = InferenceModel | Ensemble

@@ -10,7 +10,7 @@ from argosy.api.values.identity import Identity
 from argosy.planning.validation.folders import check_folders
 from argosy.planning.validation.graph import NONE_INVALID, Invalid, Served, check_graph, nesting_cycle
 from argosy.planning.validation.runtimes import check_runtimes
-from argosy_common.nearest import did_you_mean
+from argosy_common.wording import did_you_mean
 
 
 def check_set(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from argosy_common.nearest import did_you_mean
+from argosy_common.wording import did_you_mean
 
 from .aotinductor import AOTINDUCTOR
 from .onnxruntime import ONNXRUNTIME, onnxruntime_contradictions

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from argosy_common.nearest import did_you_mean
 from argosy_common.quantity import parse_bytes
-from argosy_common.shortening import shortened
+from argosy_common.wording import did_you_mean, shortened
 
 _LONGEST_SHOWN = 80
 INT32_MAX = 2**31 - 1

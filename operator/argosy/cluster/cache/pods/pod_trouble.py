@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from argosy_common.shortening import shortened
+from argosy_common.wording import shortened
 
 _USUAL = ("ContainerCreating", "PodInitializing")
 """What a container waits for at first."""

@@ -1,7 +1,12 @@
-"""The nearest of the valid names to a misspelt one. Pure."""
+"""The wording of messages: long texts are shortened, and misspelt names get the nearest valid one. Pure."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return the text with at most `limit` characters, the last of them an ellipsis if it was cut."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_common.shortening import shortened
+from argosy_common.wording import shortened
 
 
 @given(st.text(), st.integers(1, 50))
