@@ -11,7 +11,6 @@ from tests.serve.process import Serving, start
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.bottleneck import Bottleneck, BottleneckKind
-from argosy.autoscaling.bottlenecks.limiting import limiting_stage
 from argosy.autoscaling.bottlenecks.rules import findings
 from argosy.autoscaling.bottlenecks.subjects import subjects
 from argosy.autoscaling.metrics.targets import PoolTargets, Target
@@ -69,8 +68,8 @@ def _step(model: str, reads: str, writes: str) -> str:
     return f'step [ {{ model_name: "{model}" model_version: -1 {tensors} }} ]'
 
 
-async def measured_under_load(server: Serving, name: str) -> tuple[tuple[Bottleneck, ...], str]:
-    """Return the bottlenecks of an ensemble under constant requests, and the stage that limits it."""
+async def measured_under_load(server: Serving, name: str) -> tuple[Bottleneck, ...]:
+    """Return the bottlenecks of an ensemble under constant requests."""
     models = [declared.model(name, memory=0, instances=count) for name, count in INSTANCES.items()]
     members = [*models, declared.ensemble(name, *STEPS[name])]
     scraper, names = Scraper(), {name: name for name in (*INSTANCES, name)}
@@ -83,9 +82,7 @@ async def measured_under_load(server: Serving, name: str) -> tuple[tuple[Bottlen
     finally:
         await scraper.close()
     declarations = [member for member in members if isinstance(member, InferenceModel | Ensemble)]
-    subject = subjects(declarations, signals, [CurrentServer("s", "n", (), dict.fromkeys(INSTANCES, ()))])[name]
-    limiting = limiting_stage(subject)
-    return findings(subject), limiting.name if limiting else ""
+    return findings(subjects(declarations, signals, [CurrentServer("s", "n", (), dict.fromkeys(INSTANCES, ()))])[name])
 
 
 def _client(server: Serving, name: str) -> None:
@@ -94,13 +91,12 @@ def _client(server: Serving, name: str) -> None:
 
 
 async def test_a_starved_stage_is_detected_by_name_in_what_the_server_says(server: Serving) -> None:
-    bottlenecks, limiting = await measured_under_load(server, "held-up")
-    assert limiting == "starved"
+    bottlenecks = await measured_under_load(server, "held-up")
     assert bottlenecks[0].key == (BottleneckKind.STARVED_STAGE, "starved"), bottlenecks
     assert bottlenecks[0].share is not None
     assert bottlenecks[0].share > 500
 
 
 async def test_with_an_instance_for_every_client_no_stage_starves(server: Serving) -> None:
-    bottlenecks, _ = await measured_under_load(server, "well")
+    bottlenecks = await measured_under_load(server, "well")
     assert BottleneckKind.STARVED_STAGE not in {bottleneck.kind for bottleneck in bottlenecks}, bottlenecks

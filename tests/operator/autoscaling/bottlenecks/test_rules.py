@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from tests.operator.autoscaling.bottlenecks.inputs import FULL, IDLE, START, USED, ensemble, gpu, measured, model, stage
 
 from argosy.autoscaling.bottlenecks.bottleneck import BottleneckKind
-from argosy.autoscaling.bottlenecks.limiting import limiting_stage
 from argosy.autoscaling.bottlenecks.rules import RULES, findings
 from argosy.autoscaling.bottlenecks.subject import Lever, Subject
 from argosy.autoscaling.metrics.signals import Distribution, Signals
@@ -146,7 +145,6 @@ def test_of_an_ensemble_the_starved_stage_is_named() -> None:
     assert (found.kind, found.stage) == (K.STARVED_STAGE, "embedder")
     assert found.share is not None
     assert 700 < found.share < 760
-    assert limiting_stage(subject) is subject.stages[1]
 
 
 def test_several_stages_of_one_instance_serialise_the_ensemble() -> None:
@@ -171,14 +169,6 @@ def test_a_fast_engine_behind_a_slow_step_does_not_mislead() -> None:
     assert "the engine takes 26 % of a request's time (under 50 %)" in found.evidence
     assert "a request spends 74 % of its time there, 351 ms of 472 ms (over 25 %)" in found.evidence
     assert kinds(ensemble(subject.stages[1])) == []
-
-
-def test_where_none_waits_the_busiest_stage_limits() -> None:
-    subject = ensemble(stage("a", measured(wait=0.0, busy=0.2)), stage("b", measured(wait=0.0, busy=0.7)))
-    found = limiting_stage(subject)
-    assert found is not None
-    assert found.name == "b"
-    assert limiting_stage(ensemble(stage("a", Signals(START, 60.0)))) is None
 
 
 def test_every_kind_has_a_rule() -> None:
