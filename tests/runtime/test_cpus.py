@@ -65,14 +65,14 @@ def test_the_full_machine_is_no_limit(monkeypatch: pytest.MonkeyPatch, usable: i
     assert cpus.cpu_limit.__wrapped__() == limit
 
 
-@pytest.mark.parametrize(("limit", "inputs", "expected"), [(2, None, "2"), (2, "8", "8"), (None, None, None)])
+@pytest.mark.parametrize(("limit", "omp_threads", "expected"), [(2, None, "2"), (2, "8", "8"), (None, None, None)])
 def test_the_environment_gets_the_number_where_there_is_a_limit(
-    monkeypatch: pytest.MonkeyPatch, limit: int | None, inputs: str | None, expected: str | None
+    monkeypatch: pytest.MonkeyPatch, limit: int | None, omp_threads: str | None, expected: str | None
 ) -> None:
     monkeypatch.setattr(cpus, "cpu_limit", lambda: limit)
     monkeypatch.setenv("OMP_NUM_THREADS", "")
     monkeypatch.delenv("OMP_NUM_THREADS")
-    if inputs is not None:
-        monkeypatch.setenv("OMP_NUM_THREADS", inputs)
+    if omp_threads is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", omp_threads)
     cpus.limit_threads()
     assert os.environ.get("OMP_NUM_THREADS") == expected

@@ -54,8 +54,8 @@ def test_both_spellings_and_repeated_flags():
 
 
 def test_how_long_clients_are_waited_for():
-    inputs = ["--http-header-timeout-secs=1", "--http-body-timeout-secs=2", "--http-idle-timeout-secs=0"]
-    assert parse([*BASE, *inputs]).http_timeouts == Timeouts(head=1, body=2, idle=0)
+    flags = ["--http-header-timeout-secs=1", "--http-body-timeout-secs=2", "--http-idle-timeout-secs=0"]
+    assert parse([*BASE, *flags]).http_timeouts == Timeouts(head=1, body=2, idle=0)
 
 
 def test_restricted_apis():
@@ -144,8 +144,8 @@ def test_the_log_goes_to_its_file_behind_what_is_there(tmp_path: Path):
 
 
 def test_settings_of_backends_are_read_or_reported():
-    inputs = ["onnxruntime,default-max-batch-size=16", "default-max-batch-size=0", "tensorflow,version=2", "x=y"]
-    options = parse([*BASE, *[f"--backend-config={item}" for item in inputs]])
+    settings = ["onnxruntime,default-max-batch-size=16", "default-max-batch-size=0", "tensorflow,version=2", "x=y"]
+    options = parse([*BASE, *[f"--backend-config={item}" for item in settings]])
     assert [setting.acts for setting in options.repository.backend_settings] == [True, True, False, False]
     assert options.without_effect == ("--backend-config=tensorflow,version", "--backend-config=x")
     assert parse([*BASE, "--backend-config", "x=y"]).without_effect == ("--backend-config=x",)

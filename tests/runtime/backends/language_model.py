@@ -58,13 +58,13 @@ def save_tokenizer(folder: Path) -> None:
 
 
 def pbtxt(decoupled: bool = True, **parameters: str) -> str:
-    inputs = "".join(parameter(key, value) for key, value in {**SMALL, **parameters}.items())
+    settings = "".join(parameter(key, value) for key, value in {**SMALL, **parameters}.items())
     policy = f"model_transaction_policy {{ decoupled: {str(decoupled).lower()} }}"
-    return f'name: "lm" backend: "transformers" {policy} {inputs}'
+    return f'name: "lm" backend: "transformers" {policy} {settings}'
 
 
-def request(*input_ids: int, new: int = 4, **inputs: Any) -> InferRequest:
-    spec = {"input_ids": list(input_ids), "request_output_len": [new], **{k: [v] for k, v in inputs.items()}}
+def request(*input_ids: int, new: int = 4, **fields: Any) -> InferRequest:
+    spec = {"input_ids": list(input_ids), "request_output_len": [new], **{k: [v] for k, v in fields.items()}}
     names = {np.int32: "INT32", np.float32: "FP32", np.uint64: "UINT64", np.bool_: "BOOL"}
     tensors = {name: Tensor(name, names[TYPES[name]], np.array(value, TYPES[name])) for name, value in spec.items()}
     return InferRequest("lm", tensors, id="r")

@@ -48,7 +48,7 @@ def test_bytes_are_read(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "expected"),
+    ("settings", "expected"),
     [
         ({"kv_cache_memory": "lots"}, "parameter 'kv_cache_memory' is 'lots', expected bytes"),
         ({"kv_cache_memory": "10"}, "kv_cache_memory '10' holds no block of 32 tokens, which takes 32768 bytes"),
@@ -56,6 +56,6 @@ def test_bytes_are_read(text: str, expected: int) -> None:
         ({"page_size": "2"}, "parameter 'page_size' is 2, expected 4 or more"),
     ],
 )
-def test_what_cannot_be_is_named(inputs: dict[str, str], expected: str) -> None:
+def test_what_cannot_be_is_named(settings: dict[str, str], expected: str) -> None:
     with pytest.raises(ServingError, match=expected):
-        sized(**inputs)
+        sized(**settings)

@@ -108,9 +108,9 @@ def twice(inputs: Mapping[str, Any]) -> Any:
     return {"out": inputs["A"] * 2, "sum": inputs["A"].sum()}
 
 
-def of(recorder: Recorder, host: Any, call: Any = twice, inputs: ModelConfig | None = None) -> Graphs:
-    inputs = inputs or config("graphs: true")
-    return Graphs(call, buckets(inputs), inputs.max_batch_size > 0, recorder, host, "m_0")
+def of(recorder: Recorder, host: Any, call: Any = twice, model_config: ModelConfig | None = None) -> Graphs:
+    model_config = model_config or config("graphs: true")
+    return Graphs(call, buckets(model_config), model_config.max_batch_size > 0, recorder, host, "m_0")
 
 
 def rows(count: int, value: float = 1.0) -> dict[str, torch.Tensor]:
@@ -139,7 +139,7 @@ def test_other_shapes_run_without(recorder: Recorder, host: Any) -> None:
 
 
 def test_a_model_without_a_batch(recorder: Recorder, host: Any) -> None:
-    run = of(recorder, host, inputs=config("graphs: true", batch=0))
+    run = of(recorder, host, model_config=config("graphs: true", batch=0))
     assert run({"A": torch.ones(3)})["out"].tolist() == [2.0] * 3
     assert run({"A": torch.full((3,), 2.0)})["out"].tolist() == [4.0] * 3
     assert recorder.captured == [3]
@@ -166,8 +166,8 @@ def test_results_that_are_no_tensors_are_not_captured(recorder: Recorder, host: 
 
 def test_graphs_need_a_gpu_and_fixed_shapes(model_folder: Any, host: Any) -> None:
     cpu = torch.device("cpu")
-    for inputs in (config("graphs: true"), config("graphs: true", dims="[ -1 ]")):
-        spec = InstanceSpec(inputs, 1, model_folder, model_folder, "m_0", "KIND_CPU", 0)
+    for model_config in (config("graphs: true"), config("graphs: true", dims="[ -1 ]")):
+        spec = InstanceSpec(model_config, 1, model_folder, model_folder, "m_0", "KIND_CPU", 0)
         assert graphs.with_graphs(spec, twice, cpu, host) is twice
     assert [line for _, line in host.lines] == [
         "model instance 'm_0' has no CUDA graphs: it is not on a GPU of its own",

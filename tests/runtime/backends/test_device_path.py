@@ -100,11 +100,11 @@ def output(response: InferResponse) -> Tensor:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_goes_there_once_and_comes_home_once(load: Any, responder: Any, kind: str) -> None:
     instance = load(kind)
-    inputs = [ask(host_tensor([1, 2], kind=kind)), ask(host_tensor([3, 4], [5, 6], kind=kind))]
+    requests = [ask(host_tensor([1, 2], kind=kind)), ask(host_tensor([3, 4], [5, 6], kind=kind))]
     for _ in range(2):  # first without the buffers, which the batch lets grow
         responder.sent.clear()
         with count_transfers() as counts:
-            instance.execute(inputs, responder)
+            instance.execute(requests, responder)
         assert output(responder.only(0)).array.tolist() == [[2, 4]]
         assert output(responder.only(1)).array.tolist() == [[6, 8], [10, 12]]
         assert output(responder.only(1)).array.dtype == KINDS[kind][0]
@@ -158,9 +158,9 @@ def test_a_model_takes_what_another_left_without_a_copy(
 ) -> None:
     first = loader(producer, model_folder, host)(kind)
     second = first if producer == consumer else loader(consumer, model_folder, host)(kind)
-    inputs = [ask(host_tensor([1, 2], [3, 4], kind=kind), keep=True), ask(host_tensor([5, 6], kind=kind), keep=True)]
+    requests = [ask(host_tensor([1, 2], [3, 4], kind=kind), keep=True), ask(host_tensor([5, 6], kind=kind), keep=True)]
     with count_transfers() as counts:
-        first.execute(inputs, responder)
+        first.execute(requests, responder)
     middle = [output(responder.only(index)) for index in range(2)]
     responder.sent.clear()
     assert isinstance(middle[0].device.memory, TorchMemory if producer == "pytorch" else AddressedMemory)
@@ -179,8 +179,8 @@ def test_host_and_device_in_one_batch(load: Any, responder: Any) -> None:
     instance.execute([ask(host_tensor([1, 2]), keep=True)], responder)
     retained = output(responder.only()).renamed("A")
     responder.sent.clear()
-    inputs = [ask(host_tensor([5, 5])), ask(retained), ask(host_tensor([6, 6])), ask(host_tensor([7, 7]))]
-    instance.execute(inputs, responder)
+    requests = [ask(host_tensor([5, 5])), ask(retained), ask(host_tensor([6, 6])), ask(host_tensor([7, 7]))]
+    instance.execute(requests, responder)
     matches = [output(responder.only(index)).array.tolist() for index in range(4)]
     assert matches == [[[10, 10]], [[4, 8]], [[12, 12]], [[14, 14]]]
 

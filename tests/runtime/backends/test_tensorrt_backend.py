@@ -106,9 +106,9 @@ def test_torch_takes_what_an_engine_left_and_the_other_way(
     responder.sent.clear()
     gc.collect()
     assert taken.tolist() == [[2, 4], [6, 8]], "who takes it keeps it"
-    inputs = device_tensor("X", "FP32", DeviceArray(TorchMemory(torch.tensor([[5.0, 6.0]])), (1, 2)))
+    on_device = device_tensor("X", "FP32", DeviceArray(TorchMemory(torch.tensor([[5.0, 6.0]])), (1, 2)))
     with count_transfers() as counts:
-        instance.execute([ask(inputs)] * 2, responder)
+        instance.execute([ask(on_device)] * 2, responder)
     assert result(responder.only(1)) == [[10, 12]]
     assert counts.to_device == 0
 

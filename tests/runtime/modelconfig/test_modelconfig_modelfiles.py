@@ -15,21 +15,21 @@ def config(text: str, backend: str = "tensorrt") -> ModelConfig:
 
 @pytest.mark.parametrize("backend", sorted(BY_COMPUTE_CAPABILITY))
 def test_a_gpu_opens_its_own_file(backend: str) -> None:
-    inputs = config(FILES + ' default_model_filename: "model.plan"', backend)
-    assert for_device(inputs, "9.0").default_model_filename == "h100.plan"
-    assert for_device(inputs, "8.0").default_model_filename == "a100.plan"
-    assert inputs.default_model_filename == "model.plan", "the given configuration stays as it is"
+    declared = config(FILES + ' default_model_filename: "model.plan"', backend)
+    assert for_device(declared, "9.0").default_model_filename == "h100.plan"
+    assert for_device(declared, "8.0").default_model_filename == "a100.plan"
+    assert declared.default_model_filename == "model.plan", "the given configuration stays as it is"
 
 
 @pytest.mark.parametrize("capability", ["8.6", "9", "09.0", "", None])
 def test_only_the_exact_key_counts(capability: str | None) -> None:
-    inputs = config(FILES + ' default_model_filename: "model.plan"')
-    assert for_device(inputs, capability) is inputs
+    declared = config(FILES + ' default_model_filename: "model.plan"')
+    assert for_device(declared, capability) is declared
 
 
 def test_a_backend_of_python_code_opens_one_file() -> None:
-    inputs = config(FILES, "python")
-    assert for_device(inputs, "9.0") is inputs
+    declared = config(FILES, "python")
+    assert for_device(declared, "9.0") is declared
 
 
 GPUS = {0: "8.0", 1: "9.0"}

@@ -74,7 +74,7 @@ GOOD = {"A": ("FP32", [1, 2]), "B": ("BYTES", [1, 7])}
 
 def request(changes: dict[str, tuple[str, list[int]] | None], optional: bool = False) -> str | None:
     config = parse_text(MODEL % ("optional: true" if optional else ""))
-    inputs = {name: inputs for name, inputs in {**GOOD, **changes}.items() if inputs is not None}
+    inputs = {name: tensor for name, tensor in {**GOOD, **changes}.items() if tensor is not None}
     return shapes.check_request(config, inputs)
 
 

@@ -33,10 +33,10 @@ def test_the_first_in_line_streams():
 def test_what_an_answer_brings_in_at_once_follows_in_order():
     order, left = ResponseOrder(), []
 
-    def again(inputs: InferResponse) -> None:
-        left.append(inputs.id)
+    def again(answer: InferResponse) -> None:
+        left.append(answer.id)
         if len(left) < 3:
-            order.expect(again)(response(f"after {inputs.id}"))
+            order.expect(again)(response(f"after {answer.id}"))
 
     a, b = order.expect(again), order.expect(again)
     b(response("b"))
@@ -47,8 +47,8 @@ def test_what_an_answer_brings_in_at_once_follows_in_order():
 def test_a_delivery_that_raises_stalls_nothing_behind_it():
     order, left = ResponseOrder(), []
 
-    def gone(inputs: InferResponse) -> None:
-        raise ConnectionError(inputs.id)
+    def gone(answer: InferResponse) -> None:
+        raise ConnectionError(answer.id)
 
     first, second, third = (
         order.expect(gone),

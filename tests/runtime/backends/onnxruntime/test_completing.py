@@ -23,7 +23,7 @@ def completed(model_folder: Callable[[str], Any], pbtxt: str, save: Callable[[Pa
 def test_a_model_that_can_batch_is_completed(model_folder: Callable[[str], Any]) -> None:
     config = completed(model_folder, 'name: "m"', lambda path: add_sub(path, ["n", None, 3]))
     assert (config.max_batch_size, config.HasField("dynamic_batching")) == (4, True)
-    assert [(inputs.name, inputs.data_type, list(inputs.dims)) for inputs in config.input] == [
+    assert [(tensor.name, tensor.data_type, list(tensor.dims)) for tensor in config.input] == [
         ("A", 11, [-1, 3]),
         ("B", 11, [-1, 3]),
     ]
@@ -44,8 +44,8 @@ def test_a_bare_batch_becomes_a_reshape_and_still_loads(
     config = backend.complete_config(folder.model_dir, folder.version_dir, folder.config)
     assert list(config.input[0].dims) == [1]
     assert config.input[0].HasField("reshape")
-    inputs = InferRequest("m", {"A": Tensor("A", "INT64", np.array([4]))})
-    backend.load(folder.spec(config), host).execute([inputs], responder)
+    request = InferRequest("m", {"A": Tensor("A", "INT64", np.array([4]))})
+    backend.load(folder.spec(config), host).execute([request], responder)
     assert responder.only().outputs[0].array.tolist() == [4]
 
 

@@ -68,12 +68,12 @@ def test_strings(loaded: Any, responder: Any) -> None:
         pbtxt + OUT % ("OUT", "TYPE_STRING", "[ -1 ]"),
         lambda path: identity(path, TensorProto.STRING, ["n", None]),
     )
-    inputs = np.array([["é".encode(), b"a\x00b"]], np.object_)
+    texts = np.array([["é".encode(), b"a\x00b"]], np.object_)
     broken = np.array([[b"\xff", b""]], np.object_)
-    requests = [InferRequest("m", {"A": Tensor("A", "BYTES", array)}) for array in (inputs, broken)]
+    requests = [InferRequest("m", {"A": Tensor("A", "BYTES", array)}) for array in (texts, broken)]
     instance.execute(requests[:1], responder)
     (output,) = responder.only(0).outputs
-    assert (output.datatype, output.array.tolist()) == ("BYTES", inputs.tolist())
+    assert (output.datatype, output.array.tolist()) == ("BYTES", texts.tolist())
     responder.sent.clear()
     instance.execute(requests[1:], responder)
     assert "input 'A': ONNX strings must be UTF-8" in responder.only(0).error.message
@@ -85,11 +85,11 @@ def test_bfloat16(loaded: Any, responder: Any) -> None:
         pbtxt + OUT % ("OUT", "TYPE_BF16", "[ 3 ]"),
         lambda path: identity(path, TensorProto.BFLOAT16, ["n", 3]),
     )
-    inputs = np.array([[1, -2, 0.5]]).astype(ml_dtypes.bfloat16)
-    instance.execute([InferRequest("m", {"A": Tensor("A", "BF16", inputs)})], responder)
+    values = np.array([[1, -2, 0.5]]).astype(ml_dtypes.bfloat16)
+    instance.execute([InferRequest("m", {"A": Tensor("A", "BF16", values)})], responder)
     (output,) = responder.only().outputs
     assert (output.datatype, output.array.dtype) == ("BF16", ml_dtypes.bfloat16)
-    assert output.array.tolist() == inputs.tolist()
+    assert output.array.tolist() == values.tolist()
 
 
 def test_a_reshape_was_applied_before_and_is_undone_after(loaded: Any, responder: Any) -> None:
@@ -130,9 +130,9 @@ def test_implicit_state_is_always_computed(loaded: Any, responder: Any) -> None:
     state = 'sequence_batching { state { input_name: "B" output_name: "DIFF" data_type: TYPE_FP32 dims: [ -1 ] } }'
     pbtxt = 'name: "m" max_batch_size: 4 ' + IO % ("A", "TYPE_FP32", "[ -1 ]")
     pbtxt += OUT % ("SUM", "TYPE_FP32", "[ -1 ]") + state
-    inputs = request(A=[[5]], B=[[2]])
-    inputs.requested_outputs = ("SUM",)
-    loaded(pbtxt, add_sub).execute([inputs], responder)
+    sum_only = request(A=[[5]], B=[[2]])
+    sum_only.requested_outputs = ("SUM",)
+    loaded(pbtxt, add_sub).execute([sum_only], responder)
     assert {output.name: output.array.tolist() for output in responder.only().outputs} == {
         "SUM": [[7]],
         "DIFF": [[3]],

@@ -38,7 +38,7 @@ def test_all_sessions_share_no_more_threads_than_the_limit(tmp_path: Any, limit:
 
 
 @pytest.mark.parametrize(
-    ("limit", "inputs", "expected"),
+    ("limit", "settings", "expected"),
     [
         (2, {}, (2, 2)),
         (2, {"intra_op_thread_count": "5"}, (5, 2)),
@@ -50,12 +50,12 @@ def test_without_a_pool_every_session_has_the_limit_or_its_model_s(
     model_folder: Callable[[str], Any],
     monkeypatch: pytest.MonkeyPatch,
     limit: int | None,
-    inputs: dict[str, str],
+    settings: dict[str, str],
     expected: tuple[int, int],
 ) -> None:
     monkeypatch.setattr(options, "cpu_limit", lambda: limit)
     monkeypatch.setattr(options, "_has_pool", lambda limit: False)
-    config = model_folder(ADD_SUB + "".join(parameter(*item) for item in inputs.items())).config
+    config = model_folder(ADD_SUB + "".join(parameter(*item) for item in settings.items())).config
     made: ort.SessionOptions = options.session_options(config)
     assert (made.intra_op_num_threads, made.inter_op_num_threads) == expected
     assert made.use_per_session_threads

@@ -52,11 +52,9 @@ def test_a_request_shows_all_it_carries(loaded: Any, responder: Any) -> None:
                     r.requested_output_names(), r.is_cancelled(), r.trace().get_context()]
             return [pb.InferenceResponse([pb.Tensor("OUT", np.array([json.dumps(seen)], object))])]
     """
-    inputs = request(
-        id="x", sequence_id="s", sequence_start=True, sequence_end=True, timeout_us=9, parameters={"p": 1.5}
-    )
+    sent = request(id="x", sequence_id="s", sequence_start=True, sequence_end=True, timeout_us=9, parameters={"p": 1.5})
     responder.cancelled.add(0)
-    loaded(source).execute([inputs], responder)
+    loaded(source).execute([sent], responder)
     assert json.loads(responder.only().outputs[0].array[0]) == [
         "x", "s", 3, 9, {"p": 1.5}, ["OUT", "TWICE"], True, None,
     ]  # fmt: skip

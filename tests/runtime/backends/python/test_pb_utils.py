@@ -80,17 +80,17 @@ def test_only_bytes_serialize() -> None:
     ids=lambda array: str(array.dtype),
 )
 def test_dlpack_shares_what_numpy_and_torch_hold(array: Array) -> None:
-    inputs = pb_utils.Tensor("t", array)
-    seen = from_dlpack(inputs)
+    original = pb_utils.Tensor("t", array)
+    seen = from_dlpack(original)
     assert tuple(seen.shape) == array.shape
     for handed in (seen, seen.__dlpack__()):
         if array.dtype == ml_dtypes.bfloat16 and handed is not seen:
             continue  # numpy cannot read a bare bfloat16 capsule
         back = pb_utils.Tensor.from_dlpack("t", handed)
         np.testing.assert_array_equal(back.as_numpy().astype(np.float64), array.astype(np.float64))
-        assert back.triton_dtype() == inputs.triton_dtype()
-    assert inputs.is_cpu()
-    assert inputs.__dlpack_device__() == (1, 0)
+        assert back.triton_dtype() == original.triton_dtype()
+    assert original.is_cpu()
+    assert original.__dlpack_device__() == (1, 0)
 
 
 def test_a_read_only_input_can_still_be_exported() -> None:
@@ -105,9 +105,9 @@ def test_strings_have_no_dlpack() -> None:
 
 
 def test_a_tensor_keeps_its_shape_and_becomes_contiguous() -> None:
-    inputs = pb_utils.Tensor("t", np.arange(6).reshape(2, 3).T)
-    assert inputs.shape() == [3, 2]
-    assert inputs.as_numpy().flags.c_contiguous
+    original = pb_utils.Tensor("t", np.arange(6).reshape(2, 3).T)
+    assert original.shape() == [3, 2]
+    assert original.as_numpy().flags.c_contiguous
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_an_argument_of_a_wrong_type_is_an_error_of_that_call(make: Any, expecte
 
 
 def test_strings_reach_the_server_as_bytes() -> None:
-    inputs = pb_utils.Tensor("t", np.array([["é", b"\xff", 3]], np.object_))
-    sent = tensor.to_message(inputs)
+    original = pb_utils.Tensor("t", np.array([["é", b"\xff", 3]], np.object_))
+    sent = tensor.to_message(original)
     assert (sent.datatype, sent.array.tolist()) == ("BYTES", [["é".encode(), b"\xff", b"3"]])
     fixed = tensor.to_message(pb_utils.Tensor("t", np.array([b"ab", b"c"])))
     assert (fixed.datatype, fixed.array.dtype, fixed.array.tolist()) == ("BYTES", np.object_, [b"ab", b"c"])

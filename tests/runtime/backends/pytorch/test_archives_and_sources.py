@@ -99,11 +99,11 @@ def test_source_is_compiled_on_request(loaded: Any, responder: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "expected"),
+    ("compile_options", "expected"),
     [("[", "is not JSON"), ("[]", "must be a JSON object"), ('{\\"model\\": 1}', "'model' is not an optional")],
 )
-def test_wrong_compile_options_are_named(loaded: Any, inputs: str, expected: str) -> None:
-    extra = RUNTIME + parameter("TORCH_COMPILE_OPTIONAL_PARAMETERS", inputs)
+def test_wrong_compile_options_are_named(loaded: Any, compile_options: str, expected: str) -> None:
+    extra = RUNTIME + parameter("TORCH_COMPILE_OPTIONAL_PARAMETERS", compile_options)
     with pytest.raises(ServingError, match=expected):
         loaded(config(["IN"], ["OUT"], extra), from_source())
 

@@ -103,23 +103,23 @@ def test_names_follow_every_kind_of_key() -> None:
 
 
 def test_only_requested_outputs_are_sent(loaded: Any, responder: Any) -> None:
-    inputs = request(x=[[5]], y=[[1]])
-    inputs.requested_outputs = ("DIFF",)
-    loaded(config(["x", "y"], ["SUM", "DIFF"]), torchscript(AddSub())).execute([inputs], responder)
+    diff_only = request(x=[[5]], y=[[1]])
+    diff_only.requested_outputs = ("DIFF",)
+    loaded(config(["x", "y"], ["SUM", "DIFF"]), torchscript(AddSub())).execute([diff_only], responder)
     assert results(responder.only()) == {"DIFF": [[4]]}
 
 
 def test_strings(loaded: Any, responder: Any) -> None:
     pbtxt = config(["x"], ["OUT"], kind="TYPE_STRING").replace("max_batch_size: 8", "")
-    inputs = np.array(["é".encode(), b"a"], np.object_)
-    loaded(pbtxt, torchscript(Texts())).execute([InferRequest("m", {"x": Tensor("x", "BYTES", inputs)})], responder)
+    texts = np.array(["é".encode(), b"a"], np.object_)
+    loaded(pbtxt, torchscript(Texts())).execute([InferRequest("m", {"x": Tensor("x", "BYTES", texts)})], responder)
     assert results(responder.only()) == {"OUT": ["é!".encode(), b"a!"]}
 
 
 def test_bfloat16_and_read_only_inputs(loaded: Any, responder: Any) -> None:
-    inputs = np.array([[1.5, -2]]).astype(ml_dtypes.bfloat16)
-    inputs.flags.writeable = False
-    tensors = {name: Tensor(name, "BF16", inputs) for name in ("x", "y")}
+    values = np.array([[1.5, -2]]).astype(ml_dtypes.bfloat16)
+    values.flags.writeable = False
+    tensors = {name: Tensor(name, "BF16", values) for name in ("x", "y")}
     loaded(config(["x", "y"], ["SUM", "DIFF"], kind="TYPE_BF16"), torchscript(AddSub())).execute(
         [InferRequest("m", tensors)], responder
     )

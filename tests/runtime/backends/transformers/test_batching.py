@@ -150,7 +150,7 @@ def test_of_tokens_equally_likely_the_greedy_one_is_the_first(
 
 
 @pytest.mark.parametrize(
-    ("inputs", "expected"),
+    ("wrong", "expected"),
     [
         (request(), "the prompt is empty"),
         (request(1, VOCABULARY), "input id 64 is not in the vocabulary of 64 tokens"),
@@ -168,10 +168,10 @@ def test_of_tokens_equally_likely_the_greedy_one_is_the_first(
     ],
 )
 def test_what_cannot_be_is_refused_and_the_others_go_on(
-    shared: Loader, responder: Any, inputs: InferRequest, expected: str
+    shared: Loader, responder: Any, wrong: InferRequest, expected: str
 ) -> None:
     instance = shared(pbtxt(num_blocks="12"))
-    instance.execute([inputs, request(1)], responder)
+    instance.execute([wrong, request(1)], responder)
     responder.wait_for_final(0, 1)
     with pytest.raises(ServingError, match=expected):
         raise responder.only(0).error
@@ -261,8 +261,8 @@ def test_logits_that_are_not_finite_fail_their_request_alone(
     model.save_pretrained(folder.version_dir)
     instance = backend.load(folder.spec(), host)
     requests = [request(VOCABULARY - 1), request(1, VOCABULARY - 1, streaming=True, end_id=3), request(1, 2)]
-    for index, inputs in enumerate(requests):
-        instance.execute([inputs], single := type(responder)())
+    for index, one in enumerate(requests):
+        instance.execute([one], single := type(responder)())
         single.wait_for_final(0)
         responder.sent += [(index, response) for _, response in single.sent]
     instance.close()

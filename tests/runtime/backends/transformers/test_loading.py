@@ -39,8 +39,8 @@ def test_the_configuration_is_completed(model_folder: Callable[[str], Any], toke
     config = backend.complete_config(folder.model_dir, folder.version_dir, folder.config)
     assert config.model_transaction_policy.decoupled
     assert config.max_batch_size == 0
-    required = [inputs.name for inputs in config.input if not inputs.optional]
+    required = [tensor.name for tensor in config.input if not tensor.optional]
     assert required == ([] if tokenizer else ["input_ids", "request_output_len"])
-    assert ("text_input" in [inputs.name for inputs in config.input]) == tokenizer
+    assert ("text_input" in [tensor.name for tensor in config.input]) == tokenizer
     outputs = ["output_ids", "sequence_length"] + (["text_output"] if tokenizer else [])
     assert [made.name for made in config.output] == outputs

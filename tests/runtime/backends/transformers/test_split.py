@@ -58,7 +58,7 @@ def test_devices(instance: InstanceSpec, visible: int, devices: tuple[str, ...])
 
 
 @pytest.mark.parametrize(
-    ("inputs", "reported"),
+    ("ids", "reported"),
     [
         ("all", "parameter 'gpu_device_ids' is 'all', expected different GPUs, such as 0,1"),
         ("0,0", "is '0,0', expected different GPUs"),
@@ -67,9 +67,9 @@ def test_devices(instance: InstanceSpec, visible: int, devices: tuple[str, ...])
         ("0,4", "names GPU 4, and this process can use 4, counted from 0"),
     ],
 )
-def test_gpus_that_are_none(inputs: str, reported: str) -> None:
+def test_gpus_that_are_none(ids: str, reported: str) -> None:
     with pytest.raises(ServingError) as raised:
-        gpus_of_model(config(gpu_device_ids=inputs), 4)
+        gpus_of_model(config(gpu_device_ids=ids), 4)
     assert reported in raised.value.message
 
 
@@ -198,8 +198,8 @@ def test_what_cannot_be_split_is_refused_before_anything_starts(start: Start, fo
 
 
 def test_without_a_gpu_an_instance_of_kind_model_is_on_the_cpu(folder: Path, host: Any) -> None:
-    inputs = InstanceSpec(config(), 1, folder, folder / "1", "lm_0", "KIND_MODEL", 0)
-    backend.load(inputs, host).close()
+    instance_spec = InstanceSpec(config(), 1, folder, folder / "1", "lm_0", "KIND_MODEL", 0)
+    backend.load(instance_spec, host).close()
     ((level, reported),) = host.lines
     assert level == "info"
     assert reported.startswith("model instance 'lm_0' runs on cpu; it keeps 256 tokens of cache")

@@ -44,9 +44,9 @@ def test_text_goes_in_and_comes_out(shared: Loader, responder: Any, reference: C
 
 
 def test_sampling_parameters_may_be_the_requests_own(shared: Loader, responder: Any) -> None:
-    inputs = text_request("w1", exclude_input_in_output=True)
-    inputs.parameters = {"max_tokens": 2, "unrelated": "x"}
-    shared(pbtxt(), tokenizer=True).execute([inputs], responder)
+    prompt = text_request("w1", exclude_input_in_output=True)
+    prompt.parameters = {"max_tokens": 2, "unrelated": "x"}
+    shared(pbtxt(), tokenizer=True).execute([prompt], responder)
     responder.wait_for_final(0)
     assert len(output(responder.only(), "text_output")[0].split()) == 2
 
