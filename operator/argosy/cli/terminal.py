@@ -1,4 +1,4 @@
-"""What subcommands have in common: a console for tables, documents for programs, and errors."""
+"""Common parts of subcommands: a console for tables, documents for programs, and errors."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""How large what is rendered of a model gets, before it is placed: from its real text, for the longest place.
+"""Sizes of rendered models before they are placed: from their real text, for the longest placement.
 
 Rendered once for each spec. What scaling decides (replicas, instances, windows) makes no other text: it is counted as
 long as it may get.

@@ -1,4 +1,4 @@
-"""What a Prometheus is asked with, from the Secret that the pool names. Pure."""
+"""The login at a Prometheus, from the Secret that the pool names. Pure."""
 
 import base64
 from binascii import Error

@@ -1,4 +1,4 @@
-"""What Prometheus is asked, and what its answers mean. Pure."""
+"""Queries of Prometheus, and the meaning of its answers. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

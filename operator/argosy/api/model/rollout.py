@@ -1,4 +1,4 @@
-"""How a new version replaces the one that serves."""
+"""The replacement of the version that serves by a new one."""
 
 import re
 from collections.abc import Iterator

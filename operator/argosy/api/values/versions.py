@@ -1,4 +1,4 @@
-"""Which of a model's versions are served."""
+"""The versions of a model that are served."""
 
 from collections.abc import Collection, Iterator
 from typing import Annotated, ClassVar

@@ -1,4 +1,4 @@
-"""How a builder is started, the files that it reads, and the folder that it works in.
+"""The command of a builder, the files that it reads, and the folder that it works in.
 
 request.json       the build request
 report.json        the builder's report

@@ -1,1 +1,1 @@
-"""How `argosy up` shows what it does: rows as values, lines for logs, a live table for terminals."""
+"""Views of `argosy up`: rows as values, lines for logs, a live table for terminals."""

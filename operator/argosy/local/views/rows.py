@@ -1,4 +1,4 @@
-"""What is shown: a row for each resource, server and build, and the port of what shows them."""
+"""Rows of a view, one for each resource, server and build, and the port of a view."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""What stands in a `config.pbtxt`, and the rules by which resources are checked against it."""
+"""The content of a `config.pbtxt`, and the rules by which resources are checked against it."""

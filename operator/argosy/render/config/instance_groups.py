@@ -1,4 +1,4 @@
-"""Where a model's instances run: its place and its instance groups become ModelConfig's."""
+"""Instance groups: a model's placement and its instance groups become ModelConfig's."""
 
 from collections.abc import Sequence
 

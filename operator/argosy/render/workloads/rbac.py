@@ -1,4 +1,4 @@
-"""What a server's agent may do at the API: read its own ConfigMap, write its own state, nothing else."""
+"""Permissions of a server's agent at the API: read its own ConfigMap, write its own state, nothing else."""
 
 from typing import Any
 

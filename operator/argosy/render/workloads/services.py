@@ -1,4 +1,4 @@
-"""How a pool is reached: a Service for all its servers, one for each model and ensemble, and by which ports alone."""
+"""Services of a pool: one for all its servers, one for each model and ensemble, and their ports."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What servers report about one model or ensemble, held against what was planned."""
+"""Findings of loading: what servers report about a model or ensemble, compared with the plan."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""How many replicas, instances or servers there are to be, and why; without measurements, which field decides it."""
+"""Findings of scaling: the desired replicas, instances or servers with the reason, or the field that sets them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How replicas, instances and batching windows are scaled by measurements."""
+"""Scaling of replicas, instances and batching windows by measurements."""
 
 from collections.abc import Iterator
 from enum import StrEnum

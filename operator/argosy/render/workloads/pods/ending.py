@@ -1,4 +1,4 @@
-"""How a server ends: it goes on answering until no new request has come for a while, and only then terminates.
+"""The end of a server: it goes on answering until no new request has come for a while, and only then terminates.
 
 A Pod that is deleted is no endpoint any more, but clients of endpoints learn that late, and on a busy node very late.
 The bundled server waits until it is idle by itself. NVIDIA's stops listening as soon as it is told to end, so a hook

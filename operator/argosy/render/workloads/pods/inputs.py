@@ -1,4 +1,4 @@
-"""What a pool's objects are made from, in addition to its resources."""
+"""Inputs of a pool's objects, in addition to its resources."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

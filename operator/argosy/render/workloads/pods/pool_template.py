@@ -1,4 +1,4 @@
-"""What of a pool's Pod template holds for its Pods that are no server's: its activator's and its builds'.
+"""The part of a pool's Pod template that holds for its Pods without a server: those of its activator and its builds.
 
 A cluster's policies and quotas ask the same of every Pod of a namespace: so these take all that the servers take, but
 for what is about servers. Sidecars are: in a build one would never end.
