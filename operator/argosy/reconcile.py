@@ -32,7 +32,7 @@ from argosy.planning.migration.revisions import revisions_by_server
 from argosy.planning.nodes.cordons import Cordons, cordons, with_cordons
 from argosy.planning.nodes.pool_nodes import PoolNodes
 from argosy.planning.nodes.reservations import devices
-from argosy.planning.nodes.selection import next_change, standing
+from argosy.planning.nodes.selection import next_readiness_change, with_readiness
 from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
 from argosy.planning.plan import FleetPlan, PoolPlan
 from argosy.planning.validation.accept import Accepted, accept
@@ -133,7 +133,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
 def conclude(decided: DecidedRound) -> Outcome:
     """Return all that follows from a round's decision: statuses, models' configurations, and the spare capacity."""
     snapshot, migrations = decided.snapshot, decided.migrations
-    wakes = (next_change(snapshot.nodes, decided.now), *(migration.wake for migration in migrations.values()))
+    wakes = (next_readiness_change(snapshot.nodes, decided.now), *(migration.wake for migration in migrations.values()))
     return Outcome(
         plan=decided.plan,
         facts=decided.ranked.facts,
@@ -168,7 +168,7 @@ def _available_nodes(snapshot: FleetSnapshot, cordoned: Mapping[PoolKey, Cordons
     """Return the nodes as they count now: GPUs of running builds and cordoned GPUs are withheld."""
     builds = [build for pool in snapshot.pools.values() for build in pool.builds.values()]
     gone = {(gpu.node, gpu.gpu) for of_pool in cordoned.values() for gpu in of_pool.gpus} | snapshot.cordoned
-    return with_cordons(withhold(standing(snapshot.nodes, now), builds, snapshot.servers), gone)
+    return with_cordons(withhold(with_readiness(snapshot.nodes, now), builds, snapshot.servers), gone)
 
 
 def _pool_nodes(snapshot: FleetSnapshot, accepted: Accepted, nodes: tuple[Node, ...]) -> dict[PoolKey, PoolNodes]:

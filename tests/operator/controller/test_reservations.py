@@ -24,7 +24,7 @@ from argosy.controller.resources.store import Store
 from argosy.controller.rounds.reconciler import Reconciler
 from argosy.planning.builds.build import JobState
 from argosy.planning.facts import CurrentServer, Refusal, ServerReport
-from argosy.planning.nodes.reservations import PATIENCE
+from argosy.planning.nodes.reservations import CONCESSION_DELAY
 from argosy.render.workloads import Cluster, Images, KubernetesObject
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 
@@ -210,7 +210,7 @@ async def test_a_gpu_that_one_pool_has_cordoned_is_no_other_pools_either() -> No
 
 
 async def test_a_gpu_that_a_foreign_pod_took_is_conceded_after_a_while() -> None:
-    since = NOW - PATIENCE + timedelta(seconds=5)
+    since = NOW - CONCESSION_DELAY + timedelta(seconds=5)
     mine = CurrentServer("q-0", "a", (0,), {"y": (0,)})
     view = PoolView((mine,), (ServerReport("q-0", False, unscheduled_since=since),))
     observed, writes, now = fleet({"a": {"team/train": 4}}, q=view), Applies(), NOW

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from tests.operator.planning.declared import gpu_node
 
 from argosy.planning.facts import CurrentServer, ServerReport
-from argosy.planning.nodes.reservations import PATIENCE, conceded, next_concession, reserved
+from argosy.planning.nodes.reservations import CONCESSION_DELAY, conceded, next_concession, reserved
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SERVERS = [CurrentServer("p-0", "a", (0,)), CurrentServer("p-1", "a", (1,))]
@@ -16,14 +16,14 @@ def reports(waited: timedelta) -> list[ServerReport]:
 
 
 def test_a_server_whose_pod_finds_no_node_for_long_gives_up_its_gpu() -> None:
-    assert conceded(SERVERS, reports(PATIENCE), NOW) == {("a", 0)}
+    assert conceded(SERVERS, reports(CONCESSION_DELAY), NOW) == {("a", 0)}
 
 
 def test_it_keeps_it_for_a_while_and_is_looked_at_again_then() -> None:
-    waiting = reports(PATIENCE - timedelta(seconds=5))
+    waiting = reports(CONCESSION_DELAY - timedelta(seconds=5))
     assert conceded(SERVERS, waiting, NOW) == set()
     assert next_concession(waiting, NOW) == NOW + timedelta(seconds=5)
-    assert next_concession(reports(PATIENCE), NOW) is None
+    assert next_concession(reports(CONCESSION_DELAY), NOW) is None
 
 
 def test_a_foreign_pod_has_a_conceded_gpu_only_if_no_other_is_free() -> None:

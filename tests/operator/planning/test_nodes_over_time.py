@@ -8,7 +8,7 @@ from tests.operator.planning.declared import facts_of, gpu_node, model, pool
 
 from argosy.api import ServingPoolStatus
 from argosy.planning.facts import CurrentServer
-from argosy.planning.nodes.selection import GRACE, next_change, standing
+from argosy.planning.nodes.selection import UNREADY_GRACE, next_readiness_change, with_readiness
 from argosy.reconcile import reconcile
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
@@ -35,10 +35,12 @@ def test_a_model_on_a_gpu_that_is_gone_gets_another() -> None:
     assert [placement.gpus for placement in server.placements] == [server.gpus]
 
 
-@pytest.mark.parametrize(("since", "lost"), [(GRACE - timedelta(seconds=1), False), (GRACE, True), (None, True)])
+@pytest.mark.parametrize(
+    ("since", "lost"), [(UNREADY_GRACE - timedelta(seconds=1), False), (UNREADY_GRACE, True), (None, True)]
+)
 def test_a_node_that_is_not_ready_is_lost_after_the_grace(since: timedelta | None, lost: bool) -> None:
     node = gpu_node("a", ready=False, unready_since=None if since is None else NOON - since)
-    (result,) = standing([node], NOON)
+    (result,) = with_readiness([node], NOON)
     assert (result.ready, result.schedulable, result.stale, result.lost) == (True, False, True, lost)
 
 
@@ -49,8 +51,8 @@ def test_the_first_grace_to_end_is_the_next_change() -> None:
         gpu_node("c", ready=False, unready_since=NOON - timedelta(seconds=20)),
         gpu_node("d", ready=False, unready_since=NOON - timedelta(hours=1)),
     ]
-    assert next_change(nodes, NOON) == NOON - timedelta(seconds=20) + GRACE
-    assert next_change(nodes[:1], NOON) is None
+    assert next_readiness_change(nodes, NOON) == NOON - timedelta(seconds=20) + UNREADY_GRACE
+    assert next_readiness_change(nodes[:1], NOON) is None
 
 
 @pytest.mark.parametrize(

@@ -146,19 +146,21 @@ def _with_holder(gpu: Gpu, holders: Mapping[int, tuple[str, bool]]) -> Gpu:
     return replace(gpu, withheld_by=holder, reclaimable=reclaimable)
 
 
-PATIENCE = timedelta(seconds=60)
+CONCESSION_DELAY = timedelta(seconds=60)
 """How long a server's Pod may find no node before its GPUs are conceded: Pods that end need a while, too."""
 
 
 def conceded(servers: Iterable[CurrentServer], reports: Iterable[ServerReport], now: datetime) -> set[Device]:
-    """Return the GPUs of the servers whose Pods have found no node for longer than the patience."""
+    """Return the GPUs of the servers whose Pods have found no node for `CONCESSION_DELAY`."""
     stuck = {
-        report.name for report in reports if report.unscheduled_since and now >= report.unscheduled_since + PATIENCE
+        report.name
+        for report in reports
+        if report.unscheduled_since and now >= report.unscheduled_since + CONCESSION_DELAY
     }
     return devices(server for server in servers if server.name in stuck)
 
 
 def next_concession(reports: Iterable[ServerReport], now: datetime) -> datetime | None:
-    """Return when the patience with the next Pod ends, if any waits."""
-    ends = (report.unscheduled_since + PATIENCE for report in reports if report.unscheduled_since)
+    """Return when the next Pod has waited that long, if any waits."""
+    ends = (report.unscheduled_since + CONCESSION_DELAY for report in reports if report.unscheduled_since)
     return min((end for end in ends if end > now), default=None)
