@@ -9,12 +9,11 @@ from datetime import UTC, datetime, timedelta
 from prometheus_client.parser import text_string_to_metric_families
 
 from argosy.api.values.identity import PoolKey
-from argosy.autoscaling.metrics.gathering import pool_signals
-from argosy.autoscaling.metrics.metricnames import SAMPLE_NAMES
-from argosy.autoscaling.metrics.samples import Sample, exposed
-from argosy.autoscaling.metrics.targets import PoolTargets, Target
+from argosy.autoscaling.metrics.pool_signals import pool_signals
 from argosy.autoscaling.metrics.windows import ServerWindow
 from argosy.signals.exposition import samples
+from argosy.signals.samples import SAMPLE_NAMES, Sample, exposed
+from argosy.signals.targets import PoolTargets, Target
 from argosy_runtime.telemetry.exposition import exposition
 
 from .models import Models, families_of
@@ -51,9 +50,8 @@ def reading_cost(servers: int, models: int, rounds: int) -> ReadingCost:
         exposures = [exposed(samples(text), at) for text in texts]
         parsed = time.process_time()
         for target, exposure in zip(pool.targets, exposures, strict=True):
-            before = windows.get(target.server)
-            windows[target.server] = ServerWindow(exposure) if before is None else before.after(exposure)
-        signals = pool_signals(pool, windows, at, datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=at))
+            windows[target.server] = windows.get(target.server, ServerWindow()).after(exposure)
+        signals = pool_signals(pool.serves, windows, at, datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=at))
         understood = time.process_time()
         assert not round_ or len(signals.members) == models
         reference = exposed(_their_samples(texts[0]), at)

@@ -8,8 +8,8 @@ import httpx
 from tests.peers.server import Server
 
 from argosy.api.values.identity import PoolKey
-from argosy.autoscaling.metrics.targets import PoolTargets, Target
 from argosy.signals.scraping import Scraper
+from argosy.signals.targets import PoolTargets, Target
 
 BODY = json.dumps({"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1, 16], "data": list(range(16))}]}).encode()
 REQUESTS = 20
@@ -38,7 +38,7 @@ async def test_a_servers_own_metrics_are_signals(server: Server) -> None:
     finally:
         await scraper.close()
     assert signals.arrivals == signals.completions
-    assert (signals.failures, signals.pending, signals.batch) == (0.0, 0.0, 1.0)
+    assert (signals.rejections, signals.pending, signals.batch) == (0.0, 0.0, 1.0)
     assert signals.compute is not None
     assert signals.latency.mean is not None
     assert 0 < signals.compute < signals.latency.mean

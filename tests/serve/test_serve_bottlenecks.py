@@ -13,9 +13,9 @@ from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.bottleneck import Bottleneck, BottleneckKind
 from argosy.autoscaling.bottlenecks.rules import findings
 from argosy.autoscaling.bottlenecks.subjects import subjects
-from argosy.autoscaling.metrics.targets import PoolTargets, Target
 from argosy.planning.facts import CurrentServer
 from argosy.signals.scraping import Scraper
+from argosy.signals.targets import PoolTargets, Target
 
 CLIENTS, REQUESTS = 4, 15
 TENSORS = """

@@ -7,10 +7,10 @@ from datetime import datetime
 from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.metrics.signals import PoolSignals
-from argosy.autoscaling.metrics.targets import PoolTargets, Target, measured_pool
 from argosy.planning.facts import ServerReport
 from argosy.signals.scraping import Scraper
 from argosy.signals.source import SignalSource
+from argosy.signals.targets import PoolTargets, Target, measured_pool
 
 Member = InferenceModel | Ensemble
 INTERVAL_S = 2.0

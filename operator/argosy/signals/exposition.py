@@ -9,10 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from argosy.autoscaling.metrics.metricnames import SAMPLE_NAMES
-from argosy.autoscaling.metrics.samples import Buckets, Sample
+from .samples import BUCKETS, SAMPLE_NAMES, Buckets, Sample
 
-_BUCKETS = frozenset(name for name in SAMPLE_NAMES if name.endswith("_bucket"))
 _LE = ',le="'
 _FAR = 1 << 16
 """Characters behind a histogram's first bucket in which its last one is looked for."""
@@ -37,7 +35,7 @@ def samples(text: str) -> Iterator[Sample | Buckets]:
         line = text[at:end]
         name, _, rest = line.partition("{")
         sample: Sample | Buckets | None = None
-        if name in _BUCKETS:
+        if name in BUCKETS:
             sample, end = _buckets(text, at, end, cached)
         elif name in SAMPLE_NAMES:
             sample = _usual(name, rest, cached)

@@ -9,15 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from argosy.autoscaling.metrics.gathering import STALE_S, is_fresh, pool_signals
-from argosy.autoscaling.metrics.series import Exposed
+from argosy.autoscaling.metrics.pool_signals import pool_signals
 from argosy.autoscaling.metrics.signals import PoolSignals
-from argosy.autoscaling.metrics.targets import PoolTargets
-from argosy.autoscaling.metrics.windows import ServerWindow
+from argosy.autoscaling.metrics.windows import STALE_S, Exposed, ServerWindow
 
 from .connection import Ask, PrometheusConnection, PrometheusError
 from .login import Login
 from .promql import ANY_QUERY, AnswerError, batches, filled_in, newest_query, only_value, readings, series_query
+from .targets import PoolTargets
 
 TIMEOUT_S = 5
 """For the answer to one question."""
@@ -62,7 +61,7 @@ class PrometheusSource:
 
         def understood() -> tuple[dict[str, ServerWindow], PoolSignals]:
             windows = _with(retained, came)
-            return windows, pool_signals(pool, windows, clock, now, f"Prometheus {self._url}")
+            return windows, pool_signals(pool.serves, windows, clock, now)
 
         # In a thread, as of a thousand models it takes a tenth of a second.
         self._windows, signals = await asyncio.to_thread(understood)
@@ -169,13 +168,12 @@ def _with(windows: Mapping[str, ServerWindow], exposed: Mapping[str, Sequence[Ex
     updated = dict(windows)
     for server, readings_ in exposed.items():
         for reading in readings_:
-            before = updated.get(server)
-            updated[server] = ServerWindow(reading) if before is None else before.after(reading)
+            updated[server] = updated.get(server, ServerWindow()).after(reading)
     return updated
 
 
 def _unmeasured(pool: PoolTargets, windows: Mapping[str, ServerWindow], clock: float) -> str:
-    missing = [t for t in pool.targets if t.server not in windows or not is_fresh(windows[t.server], clock)]
+    missing = [t for t in pool.targets if t.server not in windows or not windows[t.server].is_fresh(clock)]
     if not missing:
         return ""
     first = missing[0]

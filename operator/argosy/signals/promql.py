@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil, isfinite
 from typing import Any
 
-from argosy.autoscaling.metrics.metricnames import SAMPLE_NAMES
-from argosy.autoscaling.metrics.samples import Sample, exposed
-from argosy.autoscaling.metrics.series import Exposed
-from argosy.autoscaling.metrics.targets import PoolTargets, Query
+from argosy.autoscaling.metrics.windows import Exposed
+
+from .samples import SAMPLE_NAMES, Sample, exposed
+from .targets import PoolTargets, Query
 
 _VARIABLE = re.compile(r"\$\(([^)]*)\)")
 _NAMES = "|".join(sorted(SAMPLE_NAMES))

@@ -8,14 +8,13 @@ from datetime import datetime, timedelta
 
 import httpx
 
-from argosy.autoscaling.metrics.gathering import pool_signals
-from argosy.autoscaling.metrics.samples import exposed
-from argosy.autoscaling.metrics.series import Exposed
+from argosy.autoscaling.metrics.pool_signals import pool_signals
 from argosy.autoscaling.metrics.signals import PoolSignals
-from argosy.autoscaling.metrics.targets import PoolTargets, Target
-from argosy.autoscaling.metrics.windows import ServerWindow
+from argosy.autoscaling.metrics.windows import Exposed, ServerWindow
 
 from .exposition import ExpositionError, samples
+from .samples import exposed
+from .targets import PoolTargets, Target
 
 TIMEOUT_S = 3.0
 MOST_BYTES = 64 << 20
@@ -59,7 +58,7 @@ class Scraper:
 
         def understood() -> tuple[dict[str, ServerWindow], PoolSignals]:
             windows = self._after(pool, results)
-            return windows, pool_signals(pool, windows, clock, now, "the servers' own metrics")
+            return windows, pool_signals(pool.serves, windows, clock, now)
 
         # In a thread: of a thousand models it takes a tenth of a second.
         self._windows, signals = await asyncio.to_thread(understood)
@@ -80,9 +79,7 @@ class Scraper:
 
     def _window(self, target: Target, result: Exposed | str) -> ServerWindow | None:
         before = self._windows.get(target.server)
-        if isinstance(result, str):
-            return before
-        return ServerWindow(result) if before is None else before.after(result)
+        return before if isinstance(result, str) else (before or ServerWindow()).after(result)
 
     async def _measured(self, target: Target, slots: asyncio.Semaphore) -> Exposed | str:
         """Return what a server exposes, or why it cannot be read."""

@@ -4,7 +4,8 @@ from datetime import datetime
 from typing import Protocol
 
 from argosy.autoscaling.metrics.signals import PoolSignals
-from argosy.autoscaling.metrics.targets import PoolTargets
+
+from .targets import PoolTargets
 
 
 class SignalSource(Protocol):

@@ -128,7 +128,6 @@ class Recorder:
             recent_s=newest.seconds,
             completions=len(latency) / over,
             growth=(sum(sample.arrivals for sample in values) - len(latency)) / over,
-            failures=0.0,
             rejections=0.0,
             timeouts=0.0,
             out_of_memory=0.0,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.chart.monitoring.files import DASHBOARDS, EVERY_RULE, RECORDS, expressions, variables
 
-from argosy.autoscaling.metrics.metricnames import SAMPLE_NAMES
 from argosy.controller.metrics.metrics import Metrics
+from argosy.signals.samples import SAMPLE_NAMES
 from argosy_agent.activator.metrics import Metrics as ActivatorMetrics
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"

@@ -12,7 +12,6 @@ from tests.operator.controller.fakes import FakeCache
 
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.autoscaling.metrics.signals import PoolSignals
-from argosy.autoscaling.metrics.targets import PoolTargets, Query, Target
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError, ForbiddenError, NotFoundError, UnreachableError
@@ -26,6 +25,7 @@ from argosy.controller.resources.store import Store
 from argosy.signals.login import Login
 from argosy.signals.scraping import Scraper
 from argosy.signals.source import SignalSource
+from argosy.signals.targets import PoolTargets, Query, Target
 
 KEY = PoolKey("n/p")
 IDENTITY = Identity.of("ServingPool", "n", "p")
@@ -153,8 +153,11 @@ async def test_logins_that_are_not_used_are_forgotten() -> None:
     assert len(logins) == 1
 
 
+READ = ("", "")
+
+
 class FakeSource:
-    """Tells what it was asked, as its `source`; breaks where a test says so."""
+    """Reports what it reads as the error of the query READ; breaks where a test says so."""
 
     def __init__(self, asked: MetricsEndpoint) -> None:
         self.asked, self.closed, self.broken = asked, False, False
@@ -162,9 +165,8 @@ class FakeSource:
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
         if self.broken:
             raise RuntimeError("broken")
-        return PoolSignals(
-            source=f"{self.asked.url} {self.asked.login.token} {[target.server for target in pool.targets]}"
-        )
+        read = f"{self.asked.url} {self.asked.login.token} {[target.server for target in pool.targets]}"
+        return PoolSignals(query_errors={READ: read})
 
     async def close(self) -> None:
         self.closed = True
@@ -206,7 +208,7 @@ class Readings:
 async def test_a_pool_is_measured_again_and_again() -> None:
     readings = Readings(declared())
     await readings.until(lambda: len(readings.told) >= 3)
-    assert readings.told[0] == PoolSignals(source="  ['p-0']")
+    assert readings.told[0] == PoolSignals(query_errors={READ: "  ['p-0']"})
     assert len(readings.sources) == 1
     assert readings.sources[0].closed
     assert b'argosy_signal_readings_total{result="done"}' in readings.metrics.text()
@@ -220,10 +222,10 @@ async def test_another_prometheus_is_another_source() -> None:
         if len(readings.told) == 2:
             prometheus = {"url": "http://prometheus:9090", "secretName": "login"}
             store.put(parsed_body(pool(monitoring={"prometheus": prometheus}) | _generation(2)))
-        return readings.told[-1:] != [] and readings.told[-1].source.startswith("http")
+        return readings.told[-1:] != [] and readings.told[-1].query_errors[READ].startswith("http")
 
     await readings.until(changed)
-    assert readings.told[-1].source == "http://prometheus:9090 TOKEN ['p-0']"
+    assert readings.told[-1].query_errors[READ] == "http://prometheus:9090 TOKEN ['p-0']"
     assert [source.closed for source in readings.sources] == [True, True]
 
 

@@ -6,10 +6,10 @@ from tests.operator.controller.bodies import model, pool
 
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.metrics.signals import PoolSignals
-from argosy.autoscaling.metrics.targets import PoolTargets, Target
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.local.measuring import INTERVAL_S, Measuring, pool_targets
 from argosy.planning.facts import ServerReport
+from argosy.signals.targets import PoolTargets, Target
 from argosy_agent.contract import LoadedModel, LoadState
 
 KEY = PoolKey("n/p")
@@ -24,8 +24,13 @@ class FakeSource:
         self.reads, self.closed = 0, False
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
+<<<<<<< HEAD
         self.reads += 1
         return PoolSignals(source=f"{pool.pool} {self.reads}")
+=======
+        self.asked += 1
+        return PoolSignals(error=f"{pool.pool} {self.asked}")
+>>>>>>> 0f030845 (Readings of servers, windows of them and their sums are one algebra)
 
     async def close(self) -> None:
         self.closed = True
@@ -53,7 +58,7 @@ async def test_pools_are_read_when_it_is_time_and_let_go_when_they_are_gone() ->
     assert await measuring.read(requests, 100.0, NOW)
     assert not await measuring.read(requests, 100.0 + INTERVAL_S - 0.1, NOW)
     assert await measuring.read(requests[:1], 100.0 + INTERVAL_S, NOW)
-    assert measuring.latest == {KEY: PoolSignals(source="n/p 2")}
+    assert measuring.latest == {KEY: PoolSignals(error="n/p 2")}
     assert [source.closed for source in sources] == [False, True]
     await measuring.close()
     assert [source.closed for source in sources] == [True, True]

@@ -22,11 +22,11 @@ from tests.peers.server import Server
 
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.metrics.signals import PoolSignals, Signals
-from argosy.autoscaling.metrics.targets import PoolTargets, Query, Target
 from argosy.signals.login import Login
 from argosy.signals.prometheus import PrometheusSource
 from argosy.signals.scraping import Scraper
 from argosy.signals.source import SignalSource
+from argosy.signals.targets import PoolTargets, Query, Target
 
 __all__ = ["argosy_server"]
 
@@ -80,10 +80,10 @@ def ask(server: Server, times: int) -> None:
             client.post(f"http://{server.http}/v2/models/scale/infer", content=BODY).raise_for_status()
 
 
-async def until(source: SignalSource, asked: PoolTargets, so: Callable[[PoolSignals], bool]) -> PoolSignals:
+async def until(source: SignalSource, requested: PoolTargets, so: Callable[[PoolSignals], bool]) -> PoolSignals:
     """Read until it is so; the test's own time limit ends what never is."""
     while True:
-        result = await source.read(asked, now())
+        result = await source.read(requested, now())
         if so(result):
             return result
         await asyncio.sleep(0.2)
@@ -284,10 +284,10 @@ async def test_credentials_are_sent(login: Login, let_in: bool) -> None:
 
 
 async def test_without_its_credentials_no_one_is_queried() -> None:
-    def asked(handler: Handler) -> None:
+    def requested(handler: Handler) -> None:
         raise AssertionError
 
-    with answering(asked) as url:
+    with answering(requested) as url:
         source = PrometheusSource(url, Login(error="Secret team/login is not there"))
         result = await source.read(pool(("q", "vector(1)")), now())
         await source.close()

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from argosy.api.values.identity import PoolKey
-from argosy.autoscaling.metrics.series import CounterName
-from argosy.autoscaling.metrics.targets import PoolTargets, Query
+from argosy.autoscaling.metrics.names import Counter
 from argosy.signals.promql import AnswerError, filled_in, only_value, readings, series_query
+from argosy.signals.targets import PoolTargets, Query
 
 POOL = PoolTargets(PoolKey("team/chat"), served_names={"llama": "Llama-3"})
 
@@ -29,7 +29,7 @@ def test_variables_stand_for_the_members_own() -> None:
 
 def test_samples_come_together_by_pod_and_time() -> None:
     result = readings([series("a", [(1.0, "3"), (2.5, "4")]), series("b", [(1.2, "7")])])
-    assert [(item.at, item.models["m", 1].counters[CounterName.ANSWERED]) for item in result["a"]] == [
+    assert [(item.at, item.models["m", 1].value(Counter.ANSWERED)) for item in result["a"]] == [
         (1.0, 3.0),
         (2.5, 4.0),
     ]
@@ -38,7 +38,7 @@ def test_samples_come_together_by_pod_and_time() -> None:
 
 def test_where_two_jobs_scrape_a_pod_nothing_counts_twice() -> None:
     one, other = series("a", [(1.0, "3")], job="pods"), series("a", [(1.0, "3")], job="again")
-    assert [item.models["m", 1].counters[CounterName.ANSWERED] for item in readings([one, other])["a"]] == [3.0]
+    assert [item.models["m", 1].value(Counter.ANSWERED) for item in readings([one, other])["a"]] == [3.0]
 
 
 def test_of_two_ports_of_a_pod_the_one_with_more_is_the_servers() -> None:

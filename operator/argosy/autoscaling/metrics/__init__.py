@@ -1,3 +1,3 @@
-"""What servers measured, over a window of time: values that scaling and bottlenecks are decided from, and the
-arithmetic that makes them of counters and histograms. Pure: who asks Prometheus or the servers is `argosy.signals`.
+"""The metrics of servers over a window of time, as the values that scaling and bottlenecks are decided from. Pure: the
+servers, or a Prometheus, are read by `argosy.signals`.
 """

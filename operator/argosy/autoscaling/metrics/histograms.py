@@ -1,77 +1,57 @@
-"""Arithmetic of histograms: what was added between two, several servers together, and percentiles."""
+"""Histograms of durations: what was added to one, the sum of several, and percentiles."""
 
-from collections.abc import Iterable
-from itertools import pairwise
-from math import inf, isfinite
+from bisect import bisect_left
+from dataclasses import dataclass
+from math import inf
+from operator import add, lt, sub
 
-from .series import Histogram
-from .signals import Distribution
+from .signals import UNMEASURED, Distribution
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
-def is_sound(histogram: Histogram) -> bool:
-    """Return whether it can be so: bounds and counts rise, the last bound is infinite, nothing is NaN or negative."""
-    bounds, counts = histogram.bounds, histogram.counts
-    if not bounds or len(bounds) != len(counts) or bounds[-1] != inf:
-        return False
-    rising = all(low < high for low, high in pairwise(bounds)) and all(low <= high for low, high in pairwise(counts))
-    return rising and counts[0] >= 0 and isfinite(counts[-1]) and isfinite(histogram.total_s)
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """`counts` of the durations up to each of `bounds` (seconds, rising, the last infinite), and all durations' sum."""
 
+    bounds: tuple[float, ...]
+    counts: tuple[float, ...]
+    total_s: float = 0.0
 
-def increase(before: Histogram, after: Histogram) -> Histogram:
-    """Return what came between the two; all of `after` where it began again, or has other bounds."""
-    if before.bounds != after.bounds or _shrank(before, after):
-        return after
-    counts = tuple(now - then for then, now in zip(before.counts, after.counts, strict=True))
-    return Histogram(after.bounds, counts, after.total_s - before.total_s)
+    def empty(self) -> "Histogram":
+        """Return a histogram of no durations with the same bounds."""
+        return Histogram(self.bounds, (0.0,) * len(self.bounds))
 
+    def __sub__(self, before: "Histogram") -> "Histogram":
+        """Return what was added since `before`: everything if it restarted since, or has other bounds now."""
+        if self.bounds != before.bounds or any(map(lt, self.counts, before.counts)):
+            return self
+        return Histogram(self.bounds, tuple(map(sub, self.counts, before.counts)), self.total_s - before.total_s)
 
-def _shrank(before: Histogram, after: Histogram) -> bool:
-    return any(now < then for then, now in zip(before.counts, after.counts, strict=True))
+    def __add__(self, other: "Histogram") -> "Histogram":
+        """Return the durations of both, counted at the bounds that both have."""
+        if self.bounds != other.bounds:
+            bounds = tuple(sorted(set(self.bounds) & set(other.bounds)))
+            return self._at(bounds) + other._at(bounds)
+        return Histogram(self.bounds, tuple(map(add, self.counts, other.counts)), self.total_s + other.total_s)
 
+    def _at(self, bounds: tuple[float, ...]) -> "Histogram":
+        counts = dict(zip(self.bounds, self.counts, strict=True))
+        return Histogram(bounds, tuple(counts[bound] for bound in bounds), self.total_s)
 
-def together(histograms: Iterable[Histogram]) -> Histogram | None:
-    """Return all of them as one, exactly: of servers with different bounds those that all have. None of none."""
-    present = list(histograms)
-    if not present:
-        return None
-    first = present[0].bounds
-    if all(one.bounds == first for one in present):
-        bounds = first
-    else:
-        bounds = tuple(sorted(set(first).intersection(*(one.bounds for one in present[1:]))))
-    columns = [one.counts if one.bounds == bounds else _at(one, bounds) for one in present]
-    return Histogram(bounds, tuple(map(sum, zip(*columns, strict=True))), sum(one.total_s for one in present))
+    def quantile(self, share: float) -> float:
+        """Return the seconds that this share (above 0, up to 1) of the durations did not exceed. There is at least one.
 
+        Interpolates within a bucket, as Prometheus's `histogram_quantile` does, up to the last finite bound.
+        """
+        rank = share * self.counts[-1]
+        index = bisect_left(self.counts, rank)
+        low, below = (self.bounds[index - 1], self.counts[index - 1]) if index else (0.0, 0.0)
+        high = self.bounds[index]
+        return low if high == inf else low + (high - low) * (rank - below) / (self.counts[index] - below)
 
-def _at(histogram: Histogram, bounds: tuple[float, ...]) -> tuple[float, ...]:
-    measured = dict(zip(histogram.bounds, histogram.counts, strict=True))
-    return tuple(measured[bound] for bound in bounds)
-
-
-def quantile(histogram: Histogram, share: float) -> float | None:
-    """Return the duration, in seconds, that this share (0 to 1) of them did not exceed; None of none.
-
-    Within a bucket they are taken to lie evenly, as Prometheus's `histogram_quantile` does; of what lies beyond the
-    last finite bound only that bound is known.
-    """
-    rank = share * histogram.count
-    if not histogram.count:
-        return None
-    low_bound, low_count = 0.0, 0.0
-    for bound, count in zip(histogram.bounds, histogram.counts, strict=True):
-        if count >= rank and count > low_count:
-            if bound == inf:
-                return low_bound
-            return low_bound + (bound - low_bound) * max(rank - low_count, 0.0) / (count - low_count)
-        low_bound, low_count = bound, count
-    return None
-
-
-def distribution(histogram: Histogram | None) -> Distribution:
-    """Return its mean and percentiles."""
-    if histogram is None or not histogram.count:
-        return Distribution()
-    percentiles = {name: quantile(histogram, share) for name, share in SHARES.items()}
-    return Distribution(mean=histogram.total_s / histogram.count, **percentiles)
+    def distribution(self) -> Distribution:
+        """Return the mean and the percentiles."""
+        if not self.counts[-1]:
+            return UNMEASURED
+        return Distribution(self.total_s / self.counts[-1], *map(self.quantile, SHARES.values()))

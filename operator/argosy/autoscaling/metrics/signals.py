@@ -1,7 +1,7 @@
-"""What is measured of a model or an ensemble, of the GPUs, and of a whole pool. Durations are in seconds.
+"""The signals of models and ensembles, of GPUs, and of a pool. Durations are in seconds.
 
-A value is None where it was not measured, or where what was measured cannot be so (NaN, negative, out of its range):
-what is not known is told apart from zero, since nothing is taken away on what is not known.
+A value is None where it was not measured, or where the measured one is impossible (NaN, negative, out of its range).
+Unknown is not zero: no decision takes anything away on what is not known.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A duration's mean and percentiles, over all servers."""
+    """The mean and the percentiles of a duration, over all servers."""
 
     mean: float | None = None
     p50: float | None = None
@@ -21,7 +21,7 @@ class Distribution:
     p999: float | None = None
 
     def percentile(self, name: str) -> float | None:
-        """By its name in an SLO, such as `p99`."""
+        """Return a percentile by its name in an SLO, such as `p99`."""
         percentile: float | None = getattr(self, name)
         return percentile
 
@@ -31,7 +31,7 @@ UNMEASURED = Distribution()
 
 @dataclass(frozen=True, slots=True)
 class ServerQueue:
-    """The requests that wait on one server, be it for an instance or inside of an engine."""
+    """The requests that wait on one server, for an instance or inside an engine."""
 
     server: str
     waiting: float
@@ -39,24 +39,21 @@ class ServerQueue:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """One model or ensemble, its servers and versions together (or one version of it).
+    """One model or ensemble, all its servers and versions together. `at`: when the newest of it was measured.
 
-    `at`: when the newest of it was measured; `window_s`: the time that rates are over. It is of so many `servers`;
-    `unmeasured` are further ones that serve it, of which nothing is known now, so that there is more of everything
-    than is told here. Rates are per second: `arrivals` of requests, whatever became of them (`recent`: over the newest
-    `recent_s` alone, None where only the window is known), `completions` of those answered, `failures` of all that
-    failed (not of what its client took back), among them `rejections` (a full queue), `timeouts` (in the queue) and
-    `out_of_memory`. `growth`: how many a second more there are, waiting or executed, than when the window began.
-    `pending` requests wait now, `running` are executed now; `queues`: those that wait, of each server that tells it.
-    `latency`: from request to last response; `queue`: of that, waiting; `compute`: the mean of its execution as a
-    request sees it, which is the whole of its batch's. `execution`: the mean time of one execution, `batch` its mean
-    rows, `max_batch` the most it may have (0: no batching).
-    `instances` there are on all servers, of whose time `busy` (0 to 1) was spent executing. `cache_hits`: share of
-    requests (0 to 1) that the response cache answered.
+    It is the sum of `servers`; `unmeasured` others serve it too, of which nothing is known. Rates are per second, over
+    `window_s`: `arrivals` of all requests (`recent`: over the last `recent_s` alone; None where only the window is
+    known), `completions` of those answered, `rejections` (by a full queue), `timeouts` (in the queue) and
+    `out_of_memory` of those that failed (in the versions `failing`), `growth` of those that wait or are executed.
+    `pending` requests wait now, by server in `queues`, and `running` ones are executed.
 
-    Of language models: `first_token` from request to first response, `between_tokens`, `tokens` per second,
-    `engine_waiting` and `engine_running` requests inside the engine, `kv_cache` the share (0 to 1) in use on the server
-    where that is highest.
+    `latency`: from request to last response; of that, `queue` is spent waiting, and `compute` (the mean) executing, for
+    the full time of the batch. `execution`: the mean time of one, of `batch` rows on average and `max_batch` at most
+    (0: no batching). `busy`: the share (0 to 1) of the time of all `instances` that was spent executing; `cache_hits`:
+    the share of requests that the response cache answered.
+
+    Of language models: `first_token` from request to first response, `between_tokens`, `tokens` per second, requests
+    in the engines, `engine_waiting` and `engine_running`, and `kv_cache`, the share in use where it is highest.
     """
 
     at: datetime
@@ -67,10 +64,10 @@ class Signals:
     recent: float | None = None
     recent_s: float = 0.0
     completions: float | None = None
-    failures: float | None = None
     rejections: float | None = None
     timeouts: float | None = None
     out_of_memory: float | None = None
+    failing: tuple[int, ...] = ()
     growth: float | None = None
     pending: float | None = None
     running: float | None = None
@@ -94,31 +91,26 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class GpuSignals:
-    """One GPU of a server: `index` among its own, ordered by UUID, `utilization` from 0 to 1, memory in bytes."""
+    """One GPU of a server: `index` among its own in order of UUIDs, `utilization` from 0 to 1, memory in bytes."""
 
     server: str
     index: int
-    uuid: str = ""
     utilization: float | None = None
-    memory_used: int | None = None
-    memory_total: int | None = None
+    memory_used: float | None = None
+    memory_total: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PoolSignals:
-    """What is known of one pool now.
+    """One pool now. `members` by resource name; `queued`: requests for a model that no server has, by resource name.
 
-    `members` by resource name, `versions` by resource name and version. `queued`: requests that wait for a model of
-    which no server has anything, by resource name. `queries`: values of the PromQL that a resource names, by resource
-    name and the query's own; one that cannot be had is missing here and has its reason in `query_errors`. `source`:
-    who was asked. `error`: why nothing, or nothing new, could be had; what is known is then as old as it says.
+    `queries`: values of the PromQL of resources, by resource name and the query's own; the reasons why others have none
+    are in `query_errors`. `error`: why nothing new was read; the signals are as old as they say.
     """
 
     members: Mapping[str, Signals] = field(default_factory=dict)
-    versions: Mapping[tuple[str, int], Signals] = field(default_factory=dict)
     gpus: tuple[GpuSignals, ...] = ()
     queued: Mapping[str, int] = field(default_factory=dict)
     queries: Mapping[tuple[str, str], float] = field(default_factory=dict)
     query_errors: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    source: str = ""
     error: str = ""

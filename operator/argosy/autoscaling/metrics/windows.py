@@ -1,126 +1,114 @@
-"""What one server's models did lately, from what it exposed one time after another.
+"""What one server exposed at several times, and what was added in between.
 
-Counters begin again with their model or server; clocks jump; a metric is there at one time and not at another. Each of
-these costs knowledge, never more: what was counted again is counted from zero, over a jump nothing is said, and of what
-is missing at either end the increase is NaN, which no sum turns into a number.
+Counters restart with their model or server, clocks jump, metrics come and go. Each of these costs knowledge and adds no
+number: after a restart everything is counted from zero, of the time of a jump nothing is known, and the increase of a
+metric that is missing at either end is NaN.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import nan
+from itertools import pairwise
+from math import inf, nan
 
-from . import histograms
-from .series import CounterName, Exposed, GaugeName, Histogram, HistogramName, ModelKey, ModelSeries
+from .histograms import Histogram
+from .names import Counter, Gauge, HistogramName
 
+ModelKey = tuple[str, int]
+"""A model's name, as its server has it, and its version."""
+Gpu = tuple[float | None, float | None, float | None]
+"""Utilization from 0 to 1, memory that is used and all of it, in bytes."""
 WINDOW_S = 30.0
-"""What rates are over, at least: the time between two readings where that is more."""
+"""Shortest time that rates are over; it is longer where readings are further apart."""
 GAP_S = 300.0
 """Two readings that are further apart say nothing of the time between: the clock may have jumped."""
+STALE_S = 60.0
+"""Age of a reading that no longer stands for the present, unless three of its server's readings are further apart."""
+_COUNTERS = tuple(source for counter in Counter for source in counter.value)
 
 
 @dataclass(frozen=True, slots=True)
-class Increase:
-    """What was added; a histogram to which nothing was may be left out. `backlog`: requests that wait or run, now less
-    than then where it is negative.
-    """
+class ModelSeries:
+    """One version of a model: values by source and histograms by name, as they are or as they grew in `span_s`."""
 
-    counters: Mapping[CounterName, float] = field(default_factory=dict)
-    histograms: Mapping[HistogramName, Histogram] = field(default_factory=dict)
-    backlog: float = 0.0
+    values: Mapping[str, float] = field(default_factory=dict)
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    span_s: float = 0.0
+
+    def value(self, metric: Counter | Gauge, default: float = nan) -> float:
+        """Return the value of the first source that is there."""
+        return next((self.values[source] for source in metric.value if source in self.values), default)
+
+    def histogram(self, name: HistogramName) -> Histogram | None:
+        """Return the histogram of the first source that is there."""
+        return next((self.histograms[source] for source in name.value if source in self.histograms), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What came between two readings, at seconds of one clock; models of which nothing came are left out."""
+class Exposed:
+    """A reading of one server, `at` seconds of the reader's clock. `gpus` in order of their UUIDs."""
 
-    since: float
-    until: float
-    increases: Mapping[ModelKey, Increase]
+    at: float
+    models: Mapping[ModelKey, ModelSeries] = field(default_factory=dict)
+    gpus: tuple[Gpu, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ServerWindow:
-    """What is remembered of one server: the newest it exposed, and the steps that led there, oldest first."""
+    """The newest readings of one server, oldest first."""
 
-    latest: Exposed
-    steps: tuple[Step, ...] = ()
+    readings: tuple[Exposed, ...] = ()
 
     @property
-    def span_s(self) -> float:
-        """The time that the steps are over; 0 while there is only one reading."""
-        return self.latest.at - self.steps[0].since if self.steps else 0.0
+    def latest(self) -> Exposed:
+        """The newest reading."""
+        return self.readings[-1]
 
-    def after(self, exposed: Exposed, window_s: float = WINDOW_S) -> "ServerWindow":
-        """With one reading more. An older one is passed over, one that is far older or newer begins again."""
-        passed = exposed.at - self.latest.at
-        if abs(passed) > GAP_S:
-            return ServerWindow(exposed)
-        if passed <= 0:
+    def after(self, reading: Exposed, window_s: float = WINDOW_S) -> "ServerWindow":
+        """Add a reading. An older one is left out; before or after a gap it begins a new window."""
+        if not self.readings or abs(reading.at - self.latest.at) > GAP_S:
+            return ServerWindow((reading,))
+        if reading.at <= self.latest.at:
             return self
-        steps = (*self.steps, Step(self.latest.at, exposed.at, _increases(self.latest, exposed)))
-        return ServerWindow(exposed, _within(steps, exposed.at - window_s))
+        oldest = max((i for i, old in enumerate(self.readings) if old.at <= reading.at - window_s), default=0)
+        return ServerWindow((*self.readings[oldest:], _shared(reading, self.latest)))
 
-    def newest(self) -> "ServerWindow":
-        """Return the last step alone."""
-        return ServerWindow(self.latest, self.steps[-1:])
-
-    def increase(self, key: ModelKey) -> Increase:
-        """Return all that a model, which it has now, did in the window."""
-        steps = [step.increases[key] for step in self.steps if key in step.increases]
-        now = self.latest.models[key]
-        return Increase(
-            {name: sum(one.counters.get(name, 0.0) for one in steps) for name in now.counters},
-            {
-                name: grown
-                for name in now.histograms
-                if (grown := _histogram(name, steps, now.histograms[name])) is not None
-            },
-            sum(one.backlog for one in steps),
-        )
+    def is_fresh(self, clock: float) -> bool:
+        """Return whether the newest reading stands for the present."""
+        return abs(clock - self.latest.at) <= max(STALE_S, 3 * (self.latest.at - self.readings[-2:][0].at))
 
 
-def _histogram(which: HistogramName, steps: Iterable[Increase], now: Histogram) -> Histogram | None:
-    """Of the steps those whose bounds are today's; None where none has any."""
-    parts = (one.histograms[which] for one in steps if which in one.histograms)
-    return histograms.together(part for part in parts if part.bounds == now.bounds)
-
-
-def _within(steps: tuple[Step, ...], since: float) -> tuple[Step, ...]:
-    """Return the newest steps that together reach back to `since`."""
-    first = next((index for index in reversed(range(len(steps))) if steps[index].since <= since), 0)
-    return steps[first:]
-
-
-def _increases(before: Exposed, after: Exposed) -> dict[ModelKey, Increase]:
-    """Of a model that was not there before all of it came since: it was loaded meanwhile."""
-    steps: dict[ModelKey, Increase] = {}
-    for key, now in after.models.items():
-        then = before.models.get(key)
-        if then is None:
-            steps[key] = _restarted(now)
-        elif now != then:
-            steps[key] = _restarted(now) if _shrank(then, now) else _grown(then, now)
-    return steps
-
-
-def _shrank(then: ModelSeries, now: ModelSeries) -> bool:
-    return any(value < then.counters.get(name, value) for name, value in now.counters.items())
-
-
-def _restarted(now: ModelSeries) -> Increase:
-    return Increase(now.counters, now.histograms, backlog(now))
-
-
-def _grown(then: ModelSeries, now: ModelSeries) -> Increase:
-    either = then.counters.keys() | now.counters.keys()
-    both = then.histograms.keys() & now.histograms.keys()
-    return Increase(
-        {name: now.counters.get(name, nan) - then.counters.get(name, nan) for name in either},
-        {name: histograms.increase(then.histograms[name], now.histograms[name]) for name in both},
-        backlog(now) - backlog(then),
+def _shared(reading: Exposed, before: Exposed) -> Exposed:
+    """Return the reading with the earlier one's series of models that did not change, which cost no memory then."""
+    old = before.models
+    return Exposed(
+        reading.at,
+        {key: old[key] if old.get(key) == series else series for key, series in reading.models.items()},
+        reading.gpus,
     )
 
 
-def backlog(series: ModelSeries) -> float:
-    """Return the requests that wait or run; NaN where nothing says how many wait."""
-    return series.gauges.get(GaugeName.PENDING, nan) + series.gauges.get(GaugeName.RUNNING, 0.0)
+def increase(readings: Sequence[Exposed], key: ModelKey) -> ModelSeries:
+    """Return what was added to a model that the last of the readings has."""
+    series = [reading.models.get(key) for reading in readings]
+    steps = [_step(then, now) for then, now in pairwise(series) if now is not None and now is not then]
+    latest = readings[-1].models[key]
+    return ModelSeries(
+        {source: sum(step.values.get(source, 0.0) for step in steps) for source in latest.values},
+        {
+            name: sum((step.histograms[name] for step in steps if name in step.histograms), histogram.empty())
+            for name, histogram in latest.histograms.items()
+        },
+        readings[-1].at - readings[0].at,
+    )
+
+
+def _step(then: ModelSeries | None, now: ModelSeries) -> ModelSeries:
+    """Return what came between two readings: everything if the model was loaded in between, or restarted."""
+    if then is None or any(now.values.get(name, inf) < then.values.get(name, 0.0) for name in _COUNTERS):
+        return now
+    sources = now.values.keys() | then.values.keys()
+    histograms = now.histograms.keys() & then.histograms.keys()
+    return ModelSeries(
+        {source: now.values.get(source, nan) - then.values.get(source, nan) for source in sources},
+        {name: now.histograms[name] - then.histograms[name] for name in histograms},
+    )

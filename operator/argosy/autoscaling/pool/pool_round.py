@@ -32,9 +32,7 @@ def decide_pool(inputs: PoolInputs, signals: PoolSignals, memory: PoolMemory, no
     """Return all decisions of one pool, and what is known after them. A decision of which nothing material changed is
     reported as it was. What is no longer there is forgotten.
     """
-    pool_round = _Round(
-        inputs, signals, _by_member(signals.queries), _by_member(signals.query_errors), _failing(signals), memory, now
-    )
+    pool_round = _Round(inputs, signals, _by_member(signals.queries), _by_member(signals.query_errors), memory, now)
     members, decisions = pool_round.decided()
     reports = {name: reported(memory.reports.get(name), decision, now) for name, decision in decisions.items()}
     return PoolMemory(members, pool_round.diagnosed(decisions), reports)
@@ -48,24 +46,14 @@ def _by_member(values: Mapping[tuple[str, str], Value]) -> dict[str, dict[str, V
     return grouped
 
 
-def _failing(signals: PoolSignals) -> dict[str, tuple[int, ...]]:
-    """Return, by resource name, the versions that ran out of memory of late."""
-    versions: dict[str, tuple[int, ...]] = {}
-    for (member, version), measured in sorted(signals.versions.items()):
-        if measured.out_of_memory:
-            versions[member] = (*versions.get(member, ()), version)
-    return versions
-
-
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """`queries` and `errors` are the signals' own, by resource name, and so are the versions that are `failing`."""
+    """`queries` and `errors` are the signals' own, by resource name."""
 
     inputs: PoolInputs
     signals: PoolSignals
     queries: Mapping[str, Mapping[str, float]]
     errors: Mapping[str, Mapping[str, str]]
-    failing: Mapping[str, tuple[int, ...]]
     memory: PoolMemory
     now: datetime
 
@@ -133,10 +121,10 @@ class _Round:
 
     def _of_served(self, member: Member, policy: Policy) -> Policy:
         """Return the policy with what servers have loaded of the member."""
-        served = self.inputs.served.get(member.identity)
+        served, signals = self.inputs.served.get(member.identity), self.signals.members.get(member.name)
         if served is None:
             return policy
-        return replace(policy, served=replace(served, failing=self.failing.get(member.name, ())))
+        return replace(policy, served=replace(served, failing=signals.failing if signals is not None else ()))
 
     def _allocation(self, name: str) -> Allocation:
         """Return what it has: what was decided last, without the replicas that the plan did not place."""

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.values.identity import PoolKey
-from argosy.autoscaling.metrics.targets import PoolTargets, Target, measured_pool
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.render.workloads import METRICS_PORT
+from argosy.signals.targets import PoolTargets, Target, measured_pool
 
 Member = InferenceModel | Ensemble
 

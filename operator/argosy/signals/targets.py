@@ -1,4 +1,4 @@
-"""What is to be measured of a pool."""
+"""What is read of a pool: its servers, and the queries of its members."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from argosy.api.values.identity import PoolKey
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server that runs. `url`: of its metrics; `pod`: what Prometheus calls it, in the pool's namespace.
+    """A server that runs. `url`: of its metrics; `pod`: its label in Prometheus, in the pool's namespace.
 
-    `serves`: the members that it has ready, resources' names by the names that the server knows them under.
+    `serves`: the members that it has ready, resources' names by the names of their models on the server.
     """
 
     server: str
@@ -22,7 +22,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A PromQL that a member's scaling names: the resource's name, its own, and the text with its variables."""
+    """A PromQL query of a member's scaling: the resource's name, the query's own, and the text with its variables."""
 
     member: str
     name: str
@@ -31,12 +31,17 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class PoolTargets:
-    """One pool's servers and queries. `served_names`: by resource's name what clients call it, where that differs."""
+    """One pool's servers and queries. `served_names`: by resource name, the name that clients use."""
 
     pool: PoolKey
     targets: tuple[Target, ...] = ()
     queries: tuple[Query, ...] = ()
     served_names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def serves(self) -> dict[str, Mapping[str, str]]:
+        """The members of each server."""
+        return {target.server: target.serves for target in self.targets}
 
 
 def measured_pool(key: PoolKey, members: Iterable[InferenceModel | Ensemble], targets: Iterable[Target]) -> PoolTargets:

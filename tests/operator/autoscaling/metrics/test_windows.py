@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.api.values.identity import PoolKey
-from argosy.autoscaling.metrics.gathering import pool_signals
-from argosy.autoscaling.metrics.histograms import distribution, quantile, together
-from argosy.autoscaling.metrics.samples import Sample, exposed
-from argosy.autoscaling.metrics.series import Exposed, Histogram
-from argosy.autoscaling.metrics.signals import PoolSignals, ServerQueue, Signals
-from argosy.autoscaling.metrics.targets import PoolTargets, Target
-from argosy.autoscaling.metrics.windows import GAP_S, WINDOW_S, ServerWindow
+from argosy.autoscaling.metrics.histograms import Histogram
+from argosy.autoscaling.metrics.names import Counter, Gauge, HistogramName
+from argosy.autoscaling.metrics.pool_signals import pool_signals
+from argosy.autoscaling.metrics.signals import UNMEASURED, PoolSignals, ServerQueue, Signals
+from argosy.autoscaling.metrics.windows import GAP_S, WINDOW_S, Exposed, ServerWindow
+from argosy.signals.samples import LABELS as LABELS_OF_SOURCES
+from argosy.signals.samples import Sample, exposed
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LABELS = {"model": "m", "version": "1"}
@@ -42,9 +41,8 @@ def reading(at: float, model: str = "m", **values: float) -> Exposed:
 
 
 def after(readings: Iterable[Exposed]) -> ServerWindow:
-    first, *others = readings
-    window = ServerWindow(first)
-    for other in others:
+    window = ServerWindow()
+    for other in readings:
         window = window.after(other)
     return window
 
@@ -52,9 +50,8 @@ def after(readings: Iterable[Exposed]) -> ServerWindow:
 def pool(*windows: ServerWindow, clock: float | None = None) -> PoolSignals:
     """Return the signals of servers that each serve the model `m`."""
     named = {f"s-{index}": window for index, window in enumerate(windows)}
-    targets = tuple(Target(name, serves={"m": "m"}) for name in named)
     at = windows[0].latest.at if clock is None else clock
-    return pool_signals(PoolTargets(PoolKey("default/p"), targets), named, at, NOW)
+    return pool_signals({name: {"m": "m"} for name in named}, named, at, NOW)
 
 
 def of(*windows: ServerWindow) -> Signals:
@@ -64,7 +61,7 @@ def of(*windows: ServerWindow) -> Signals:
 def test_rates_are_over_the_window() -> None:
     window = after(reading(at, success=at * 7) for at in range(0, 100, 5))
     assert of(window).completions == pytest.approx(7)
-    assert window.span_s == WINDOW_S
+    assert of(window).window_s == WINDOW_S
 
 
 def test_with_readings_further_apart_than_the_window_the_last_two_count() -> None:
@@ -100,7 +97,8 @@ def test_a_model_that_is_loaded_later_came_from_zero() -> None:
 def test_a_clock_that_jumps_says_nothing_of_the_time_between(jump: float) -> None:
     window = after([reading(5000, success=0), reading(5005, success=50)])
     jumped = window.after(reading(5010 + jump, success=100))
-    assert jumped.steps == ()
+    assert jumped.readings == (reading(5010 + jump, success=100),)
+    assert pool(jumped).members == {}
     assert of(jumped.after(reading(5015 + jump, success=110))).completions == pytest.approx(2)
 
 
@@ -164,27 +162,57 @@ def test_a_sum_without_one_of_its_servers_is_unknown() -> None:
     assert of(one, other).instances is None
 
 
-def test_versions_are_distinguished_and_together() -> None:
+def test_versions_are_added() -> None:
     def both(at: float) -> Exposed:
         second = exposed([Sample("nv_inference_request_success", {"model": "m", "version": "2"}, 3 * at)], at)
         first = reading(at, success=at)
         return replace(first, models={**first.models, **second.models})
 
-    result = pool(after(both(at) for at in (0, 10, 20)))
-    assert result.versions["m", 1].completions == pytest.approx(1)
-    assert result.versions["m", 2].completions == pytest.approx(3)
-    assert result.members["m"].completions == pytest.approx(4)
+    signals = of(after(both(at) for at in (0, 10, 20)))
+    assert signals.completions == pytest.approx(4)
+    assert signals.servers == 1
+
+
+def test_versions_that_run_out_of_memory_are_named() -> None:
+    def failed(at: float, *failures: float) -> Exposed:
+        labels = ({**LABELS, "version": str(version), "reason": "OUT_OF_MEMORY"} for version in range(1, 4))
+        name = "argosy_request_failures_total"
+        return exposed((Sample(name, *pair) for pair in zip(labels, failures, strict=True)), at)
+
+    signals = of(after([failed(0, 5, 0, 0), failed(10, 5, 1, 2)]))
+    assert signals.failing == (2, 3)
+    assert signals.out_of_memory == pytest.approx(0.3)
+
+
+def test_a_server_that_exposes_everything_has_all_signals() -> None:
+    def everything(at: float) -> Exposed:
+        values = [
+            Sample(source.partition("{")[0], {**LABELS, **_label(source)}, min(at, 1.0))
+            for metric in (*Counter, *Gauge)
+            for source in metric.value
+        ]
+        histograms = [source for name in HistogramName for source in name.value]
+        buckets = [Sample(f"{name}_bucket", {**LABELS, "le": "+Inf"}, at) for name in histograms]
+        return exposed([*values, *buckets, *(Sample(f"{name}_sum", LABELS, at) for name in histograms)], at)
+
+    signals = of(after([everything(0), everything(1)]))
+    assert {name for name in signals.__dataclass_fields__ if getattr(signals, name) in (None, UNMEASURED)} == set()
+
+
+def _label(source: str) -> dict[str, str]:
+    name, _, value = source.partition("{")
+    return {LABELS_OF_SOURCES[name]: value.removesuffix("}")} if value else {}
 
 
 def test_idle_models_cost_no_memory() -> None:
     window = after(reading(at, success=5) for at in range(0, 30, 5))
-    assert all(not step.increases for step in window.steps)
+    assert len({id(one.models["m", 1]) for one in window.readings}) == 1
     assert of(window).completions == 0
 
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=30), st.data())
 def test_resets_never_make_a_rate_negative_or_more_than_what_came(amounts: list[int], data: st.DataObject) -> None:
-    count, came, window = 0, 0, ServerWindow(reading(0, success=0))
+    count, came, window = 0, 0, ServerWindow((reading(0, success=0),))
     for at, amount in enumerate(amounts, 1):
         if data.draw(st.booleans()):
             count = 0
@@ -205,35 +233,31 @@ def histogram(values: list[float], bounds: tuple[float, ...] = BOUNDS) -> Histog
 
 @given(durations, st.floats(0.01, 1))
 def test_a_percentile_lies_in_the_bucket_of_the_true_one(values: list[float], share: float) -> None:
-    result = quantile(histogram(values), share)
+    result = histogram(values).quantile(share)
     rank = max(1, -int(-share * len(values) // 1))
     true = sorted(values)[min(rank, len(values)) - 1]
     above = next(bound for bound in BOUNDS if true <= bound)
     below = max((bound for bound in BOUNDS if bound < true), default=0.0)
-    assert result is not None
     assert below - 1e-9 <= result <= (1.0 if above == inf else above) + 1e-9
 
 
 @given(durations, durations)
 def test_several_servers_are_as_one_that_had_all_of_it(one: list[float], other: list[float]) -> None:
-    assert together([histogram(one), histogram(other)]) == replace(
-        histogram(one + other), total_s=pytest.approx(sum(one + other))
-    )
+    assert histogram(one) + histogram(other) == replace(histogram(one + other), total_s=pytest.approx(sum(one + other)))
     coarse = (0.01, 1.0, inf)
-    mixed = together([histogram(one), histogram(other, coarse)])
-    assert mixed is not None
+    mixed = histogram(one) + histogram(other, coarse)
     assert (mixed.bounds, mixed.counts) == (coarse, histogram(one + other, coarse).counts)
 
 
 @given(durations)
 def test_percentiles_rise(values: list[float]) -> None:
-    result = distribution(histogram(values))
+    result = histogram(values).distribution()
     item = [result.p50, result.p90, result.p95, result.p99, result.p999]
     assert item == sorted(item)
 
 
 def test_of_nothing_there_is_no_percentile() -> None:
-    assert distribution(Histogram(BOUNDS, (0.0,) * 5)).p99 is None
+    assert Histogram(BOUNDS, (0.0,) * 5).distribution().p99 is None
 
 
 def test_the_newest_arrivals_are_apart_from_the_full_window() -> None:

@@ -1,0 +1,81 @@
+"""The metrics that are read of servers: by the names of Argosy's, Triton's, vLLM's and TensorRT-LLM's.
+
+Each has one or more sources, of which the first that a server exposes counts. `name{value}` is the metric `name` with
+this value of the one label that distinguishes its samples.
+"""
+
+from enum import Enum
+
+
+def _failures(reason: str) -> tuple[str, ...]:
+    """Return ours before Triton's, which has fewer reasons."""
+    return f"argosy_request_failures_total{{{reason}}}", f"nv_inference_request_failure{{{reason}}}"
+
+
+class Counter(Enum):
+    """Values that grow until their model or server restarts. Durations are summed over requests, or over executions."""
+
+    ANSWERED = ("nv_inference_request_success",)
+    REQUEST = ("nv_inference_request_duration_us",)
+    QUEUE = ("nv_inference_queue_duration_us",)
+    INPUT = ("nv_inference_compute_input_duration_us",)
+    INFER = ("nv_inference_compute_infer_duration_us",)
+    OUTPUT = ("nv_inference_compute_output_duration_us",)
+    ROWS = ("nv_inference_count",)
+    EXECUTIONS = ("nv_inference_exec_count",)
+    EXECUTING = ("argosy_execution_seconds_total",)
+    BUSY = ("argosy_instance_busy_seconds_total",)
+    CACHE_HITS = ("nv_cache_num_hits_per_model",)
+    CACHE_MISSES = ("nv_cache_num_misses_per_model",)
+    TOKENS = ("argosy_tokens_total", "vllm:generation_tokens_total")
+    REJECTED = _failures("REJECTED")
+    TIMED_OUT = _failures("TIMEOUT")
+    OUT_OF_MEMORY = _failures("OUT_OF_MEMORY")
+    CANCELED = _failures("CANCELED")
+    BACKEND_FAILED = _failures("BACKEND")
+    OTHER_FAILED = _failures("OTHER")
+
+
+class Gauge(Enum):
+    """Values of the present."""
+
+    PENDING = ("nv_inference_pending_request_count",)
+    RUNNING = ("argosy_running_requests",)
+    INSTANCES = ("argosy_instances",)
+    MAX_BATCH = ("argosy_max_batch_size",)
+    ENGINE_WAITING = (
+        "argosy_engine_waiting_requests",
+        "vllm:num_requests_waiting",
+        "nv_trt_llm_request_metrics{waiting}",
+    )
+    ENGINE_RUNNING = (
+        "argosy_engine_running_requests",
+        "vllm:num_requests_running",
+        "nv_trt_llm_request_metrics{active}",
+    )
+    KV_CACHE = (
+        "argosy_kv_cache_utilization",
+        "vllm:kv_cache_usage_perc",
+        "vllm:gpu_cache_usage_perc",
+        "nv_trt_llm_kv_cache_block_metrics{fraction}",
+    )
+
+
+class HistogramName(Enum):
+    """Durations that are counted in buckets."""
+
+    LATENCY = ("argosy_request_duration_seconds",)
+    QUEUE = ("argosy_queue_duration_seconds",)
+    FIRST_TOKEN = (
+        "vllm:time_to_first_token_seconds",
+        "argosy_first_response_duration_seconds",
+        "nv_inference_first_response_histogram_ms",
+    )
+    BETWEEN_TOKENS = (
+        "vllm:inter_token_latency_seconds",
+        "vllm:time_per_output_token_seconds",
+        "argosy_between_responses_duration_seconds",
+    )
+
+
+LATENCY_SUMMARY, QUEUE_SUMMARY = "nv_inference_request_summary_us", "nv_inference_queue_summary_us"

@@ -1,0 +1,165 @@
+"""Samples of a server's text, or of a Prometheus, as what the server exposed.
+
+Impossible values are left out: NaN, infinite or negative ones, ratios beyond 1, histograms that fall.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf, isnan, nan
+from operator import le, lt
+from sys import float_info
+
+from argosy.autoscaling.metrics.histograms import Histogram
+from argosy.autoscaling.metrics.names import LATENCY_SUMMARY, QUEUE_SUMMARY, Counter, Gauge, HistogramName
+from argosy.autoscaling.metrics.windows import Exposed, Gpu, ModelKey, ModelSeries
+
+LABELS = {
+    "argosy_request_failures_total": "reason",
+    "nv_inference_request_failure": "reason",
+    "nv_trt_llm_request_metrics": "request_type",
+    "nv_trt_llm_kv_cache_block_metrics": "kv_cache_block_type",
+    LATENCY_SUMMARY: "quantile",
+    QUEUE_SUMMARY: "quantile",
+}
+"""The label whose value is part of a source."""
+_GPU = "nv_gpu_utilization", "nv_gpu_memory_used_bytes", "nv_gpu_memory_total_bytes"
+_RATIOS = frozenset((_GPU[0], *Gauge.KV_CACHE.value))
+_HIGHEST = (*_RATIOS, *Gauge.MAX_BATCH.value, LATENCY_SUMMARY, QUEUE_SUMMARY)
+"""How sources begin of whose values the highest counts where there are several, as of engines; others are added."""
+_SECONDS = {"_us": 1e-6, "_ms": 1e-3}
+"""Units that names end with."""
+BUCKETS = frozenset(f"{source}_bucket" for histogram in HistogramName for source in histogram.value)
+SAMPLE_NAMES = BUCKETS.union(
+    (bucket.replace("_bucket", "_sum") for bucket in BUCKETS),
+    (source.partition("{")[0] for metric in (*Counter, *Gauge) for source in metric.value),
+    (LATENCY_SUMMARY, QUEUE_SUMMARY, *_GPU),
+)
+"""The names of all samples that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One value of a metric."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """The buckets of a histogram: `bounds` are their labels `le` as they are written, `labels` the other ones."""
+
+    name: str
+    labels: Mapping[str, str]
+    bounds: tuple[str, ...]
+    counts: tuple[float, ...]
+
+
+class _Values:
+    """The values of one model or GPU, by source, and the buckets of its histograms, by name and bound.
+
+    They are grouped as they are read: all samples of a large server at once would take a hundred megabytes.
+    """
+
+    def __init__(self) -> None:
+        self._values: defaultdict[str, list[float]] = defaultdict(list)
+        self._buckets: defaultdict[str, defaultdict[float, float]] = defaultdict(lambda: defaultdict(float))
+
+    def add(self, sample: Sample | Buckets) -> None:
+        """Add a sample, or the buckets of a histogram."""
+        if isinstance(sample, Buckets):
+            self._add_buckets(sample.name, sample.bounds, sample.counts)
+        elif sample.name in BUCKETS:
+            self._add_buckets(sample.name, (sample.labels.get("le", ""),), (sample.value,))
+        else:
+            label = LABELS.get(sample.name)
+            source = sample.name if label is None else f"{sample.name}{{{sample.labels.get(label, '')}}}"
+            self._values[source].append(sample.value)
+
+    def _add_buckets(self, name: str, bounds: tuple[str, ...], counts: tuple[float, ...]) -> None:
+        buckets = self._buckets[name.removesuffix("_bucket")]
+        for bound, count in zip(_parsed(bounds, _unit(name)), counts, strict=True):
+            buckets[bound] += count
+
+    def series(self) -> ModelSeries:
+        """Return all that is possible."""
+        values = {source: _joined(source, values) for source, values in self._values.items()}
+        sums = {name: values.pop(f"{name}_sum", nan) for name in self._buckets}
+        histograms = {name: _histogram(buckets, sums[name]) for name, buckets in self._buckets.items()}
+        return ModelSeries(
+            {source: value for source, value in values.items() if value < inf},
+            {name: histogram for name, histogram in histograms.items() if _is_possible(histogram)},
+        )
+
+
+def exposed(samples: Iterable[Sample | Buckets], at: float) -> Exposed:
+    """Return what one server exposed. Samples without the labels of a model or a GPU are left out."""
+    owners: defaultdict[ModelKey | str, _Values] = defaultdict(_Values)
+    for sample in samples:
+        if owner := _owner(sample.labels):
+            owners[owner].add(sample)
+    models = {owner: values.series() for owner, values in owners.items() if isinstance(owner, tuple)}
+    gpus = {owner: values.series().values for owner, values in owners.items() if isinstance(owner, str)}
+    return Exposed(at, models, tuple(_gpu(gpus[uuid]) for uuid in sorted(gpus)))
+
+
+def _owner(labels: Mapping[str, str]) -> ModelKey | str | None:
+    """Return the model and its version, or else the GPU's UUID."""
+    model, version = labels.get("model") or labels.get("model_name", ""), labels.get("version", "1")
+    if model:
+        return (model, int(version)) if version.isdecimal() else None
+    return labels.get("gpu_uuid")
+
+
+def _joined(source: str, values: list[float]) -> float:
+    """Return the sum of the values or the highest, in seconds where it is a duration; NaN if one is impossible."""
+    most = 1.0 if source in _RATIOS else float_info.max
+    if not all(0 <= value <= most for value in values):
+        return nan
+    return _unit(source) * (max(values) if source.startswith(_HIGHEST) else sum(values))
+
+
+@lru_cache(maxsize=256)
+def _unit(source: str) -> float:
+    """Return the seconds of the unit that a name ends with, 1 of any other name."""
+    name = source.partition("{")[0].removesuffix("_sum").removesuffix("_bucket")
+    return _SECONDS.get(name[-3:], 1.0)
+
+
+def _gpu(values: Mapping[str, float]) -> Gpu:
+    utilization, used, total = (values.get(name) for name in _GPU)
+    return utilization, None if used is not None and total is not None and used > total else used, total
+
+
+def _histogram(buckets: Mapping[float, float], total_s: float) -> Histogram:
+    bounds = _shared(tuple(sorted(buckets)))
+    return Histogram(bounds, tuple(buckets[bound] for bound in bounds), total_s)
+
+
+def _is_possible(histogram: Histogram) -> bool:
+    """Return whether bounds and counts rise, the last bound is infinite, and no number is negative or NaN."""
+    bounds, counts = histogram.bounds, histogram.counts
+    rising = all(map(lt, bounds, bounds[1:])) and all(map(le, counts, counts[1:]))
+    return rising and bounds[-1] == inf and counts[0] >= 0 and counts[-1] < inf and not isnan(histogram.total_s)
+
+
+@lru_cache(maxsize=64)
+def _shared(bounds: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the same object for the same bounds, which many histograms have."""
+    return bounds
+
+
+@lru_cache(maxsize=64)
+def _parsed(bounds: tuple[str, ...], unit: float) -> tuple[float, ...]:
+    return tuple(_bound(text) * unit for text in bounds)
+
+
+def _bound(text: str) -> float:
+    """Return a bound; of a text that is none -inf, with which no histogram is sound."""
+    try:
+        return inf if text == "+Inf" else float(text)
+    except ValueError:
+        return -inf
