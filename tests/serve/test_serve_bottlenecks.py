@@ -10,8 +10,7 @@ from tests.serve.process import Serving, start
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.values.identity import PoolKey
-from argosy.autoscaling.bottlenecks.bottleneck import Bottleneck, BottleneckKind
-from argosy.autoscaling.bottlenecks.rules import findings
+from argosy.autoscaling.bottlenecks.rules import Bottleneck, BottleneckKind, findings
 from argosy.autoscaling.bottlenecks.subjects import subjects
 from argosy.planning.facts import CurrentServer
 from argosy.signals.scraping import Scraper
@@ -82,7 +81,8 @@ async def measured_under_load(server: Serving, name: str) -> tuple[Bottleneck, .
     finally:
         await scraper.close()
     declarations = [member for member in members if isinstance(member, InferenceModel | Ensemble)]
-    return findings(subjects(declarations, signals, [CurrentServer("s", "n", (), dict.fromkeys(INSTANCES, ()))])[name])
+    subject = subjects(declarations, signals, [CurrentServer("s", "n", (), dict.fromkeys(INSTANCES, ()))])[name]
+    return findings(subject)
 
 
 def _client(server: Serving, name: str) -> None:

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from .bottleneck import Bottleneck, Key
-from .rules import findings
-from .subject import Subject
+from .rules import Bottleneck, Key, findings
+from .subjects import Subject
 
 APPEARS_AFTER = timedelta(seconds=10)
 """How long something has to be found before it is told."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from .subject import Stage, Subject
+from .subjects import Stage, Subject
 
 WORTH_S = 0.001
 """A wait of less than this holds nobody up, however large its share of a request's time."""

@@ -6,16 +6,56 @@ is used well from 70 to 90 %; a response cache that answers fewer than 70 % is t
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from . import measures as m
-from .bottleneck import Bottleneck, BottleneckKind, Key
 from .measures import Measure
-from .subject import Lever, Stage, Subject
+from .subjects import Lever, Stage, Subject
 
 SLACK = 0.1
 """How far a number must come back over its threshold for what was found to be over: a tenth of it."""
 STAYS = 1.5
 """How much longer requests must be in another stage for it to be named in place of the one that was."""
+
+
+class BottleneckKind(StrEnum):
+    """The rule that found it."""
+
+    SLO_BELOW_COMPUTE = "SloBelowCompute"
+    OUT_OF_MEMORY = "OutOfMemory"
+    MEMORY_PRESSURE = "MemoryPressure"
+    SERIALISED_ENSEMBLE = "SerialisedEnsemble"
+    STARVED_STAGE = "StarvedStage"
+    SATURATED_GPU = "SaturatedGpu"
+    COLLAPSED_BATCHES = "CollapsedBatches"
+    WINDOW_TOO_LONG = "WindowTooLong"
+    SLOW_AROUND_ENGINE = "SlowAroundEngine"
+    LOW_CACHE_HIT_RATE = "LowCacheHitRate"
+    IDLE_GPU = "IdleGpu"
+
+
+Key = tuple[BottleneckKind, str]
+"""Of a bottleneck what stays the same while its numbers change: its kind and its stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """`stage`: the model, by its resource's name, that holds requests up: itself, or a step's of an ensemble.
+
+    `evidence` has the numbers and their thresholds in words; `advice` what to do, and whether Argosy does it by itself.
+    `share`: how much of a request's time passes there, in thousandths, where that can be told.
+    """
+
+    stage: str
+    kind: BottleneckKind
+    evidence: str
+    advice: str
+    share: int | None = None
+
+    @property
+    def key(self) -> Key:
+        """What stays the same while its numbers change."""
+        return self.kind, self.stage
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,59 @@
-"""From resources and measurements to what rules look at."""
+"""The subjects of rules: models, and ensembles with the models of their steps, with what was measured of each."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.autoscaling.metrics.signals import GpuSignals, PoolSignals
+from argosy.autoscaling.metrics.signals import GpuSignals, PoolSignals, Signals
 from argosy.planning.facts import CurrentServer
-
-from .subject import Lever, Stage, Subject
 
 Member = InferenceModel | Ensemble
 _US, _MS = 1e6, 1e3
+
+
+class Lever(StrEnum):
+    """What Argosy may change by itself, where the spec leaves it free."""
+
+    WINDOW = "window"
+    INSTANCES = "instances"
+    REPLICAS = "replicas"
+    BATCH = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One model as requests pass it.
+
+    `window_s`: how long a batch waits for more; None where requests are not joined into batches. `joins`: whether they
+    could be, as those of sequences cannot. `instances` there are
+    on each device of each of its `replicas`. `gpus`: those of the servers where it sits; none on the CPU. `reads`: the
+    stages, by their place in the subject's, whose answers it waits for. `levers`: what Argosy decides of it.
+    """
+
+    name: str
+    signals: Signals
+    window_s: float | None = None
+    joins: bool = True
+    instances: int = 1
+    replicas: int = 1
+    gpus: tuple[GpuSignals, ...] = ()
+    reads: tuple[int, ...] = ()
+    levers: frozenset[Lever] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A model, whose one stage is itself, or an ensemble: its steps, each after those that it reads.
+
+    `latency`: the SLO's percentiles, by name, in seconds.
+    """
+
+    name: str
+    signals: Signals
+    stages: tuple[Stage, ...]
+    is_ensemble: bool = False
+    latency: Mapping[str, float] = field(default_factory=dict)
 
 
 def subjects(

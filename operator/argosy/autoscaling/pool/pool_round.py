@@ -10,8 +10,7 @@ from msgspec import structs
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.conditions import Reason
 from argosy.autoscaling.bottlenecks import diagnose as diagnosis
-from argosy.autoscaling.bottlenecks.subject import Lever
-from argosy.autoscaling.bottlenecks.subjects import subjects
+from argosy.autoscaling.bottlenecks.subjects import Lever, subjects
 from argosy.autoscaling.decide import NO_QUERIES, NO_STAGES, MemberDecision, decide
 from argosy.autoscaling.decision import Allocation, Decision, SpareCapacity
 from argosy.autoscaling.explain import joined

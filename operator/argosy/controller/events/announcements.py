@@ -14,7 +14,7 @@ from argosy.api.status import (
     ScalingStatus,
     ServingPoolStatus,
 )
-from argosy.autoscaling.bottlenecks.bottleneck import BottleneckKind
+from argosy.autoscaling.bottlenecks.rules import BottleneckKind
 from argosy_agent.contract.builds import BuildFailure, BuildState
 
 NORMAL, WARNING = "Normal", "Warning"

@@ -4,8 +4,8 @@ from datetime import datetime
 
 from argosy.api.status import BottleneckStatus
 from argosy.api.values.times import parse_time, timestamp
-from argosy.autoscaling.bottlenecks.bottleneck import Bottleneck, BottleneckKind
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport, Memory
+from argosy.autoscaling.bottlenecks.rules import Bottleneck, BottleneckKind
 
 
 def bottleneck_status(reported: BottleneckReport | None) -> BottleneckStatus | None:

@@ -1,10 +1,10 @@
-"""Models and ensembles as they were measured, for the tests of what holds requests up."""
+"""Models and ensembles with measurements, for the tests of bottlenecks."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from argosy.autoscaling.bottlenecks.subject import Stage, Subject
+from argosy.autoscaling.bottlenecks.subjects import Stage, Subject
 from argosy.autoscaling.metrics.signals import Distribution, GpuSignals, Signals
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -12,35 +12,35 @@ IDLE, USED, FULL = 0.12, 0.8, 0.97
 
 
 def at(seconds: float) -> datetime:
-    """So many seconds after the start."""
+    """Return the time so many seconds after the start."""
     return START + timedelta(seconds=seconds)
 
 
 def measured(wait: float = 0.001, compute: float = 0.02, when: datetime = START, **others: Any) -> Signals:
-    """A model whose requests wait and are executed for so long, in seconds."""
+    """Return the signals of a model whose requests wait and are executed for so long, in seconds."""
     others.setdefault("latency", Distribution(mean=wait + compute, p99=2 * (wait + compute)))
     others.setdefault("arrivals", 50.0)
     return Signals(when, 60.0, queue=Distribution(mean=wait), compute=compute, **others)
 
 
 def gpu(used: float, memory: float = 0.5) -> GpuSignals:
-    """A GPU of 80 GB."""
+    """Return a GPU of 80 GB."""
     return GpuSignals("server", 0, used, round(memory * 80e9), round(80e9))
 
 
 def stage(name: str, signals: Signals, **others: Any) -> Stage:
-    """A stage on a GPU that is used well, unless said otherwise."""
+    """Return a stage, by default on a GPU that is used well."""
     others.setdefault("gpus", (gpu(USED),))
     return Stage(name, signals, **others)
 
 
 def model(signals: Signals, latency: dict[str, float] | None = None, **others: Any) -> Subject:
-    """A model by itself."""
+    """Return a model by itself."""
     return Subject("bert", signals, (stage("bert", signals, **others),), latency=latency or {})
 
 
 def ensemble(*stages: Stage, latency_s: float | None = None, **others: Any) -> Subject:
-    """Stages one after the other; `latency_s` as it was measured, their sum if it is not given."""
+    """Return an ensemble of stages in a row; `latency_s`: the measured one, by default the sum of theirs."""
     chain = tuple(replace(s, reads=(index - 1,) if index else ()) for index, s in enumerate(stages))
     total = sum((s.signals.queue.mean or 0) + (s.signals.compute or 0) for s in stages)
     signals = Signals(START, 60.0, latency=Distribution(mean=latency_s or total, p99=2 * (latency_s or total)))

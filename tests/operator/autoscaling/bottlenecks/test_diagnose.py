@@ -1,4 +1,4 @@
-"""What is told does not come and go with every measurement."""
+"""A report does not come and go with every measurement."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -7,20 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.operator.autoscaling.bottlenecks.inputs import FULL, IDLE, at, gpu, measured, model
 
-from argosy.autoscaling.bottlenecks.bottleneck import BottleneckKind
 from argosy.autoscaling.bottlenecks.diagnose import Memory, diagnose
-from argosy.autoscaling.bottlenecks.subject import Subject
+from argosy.autoscaling.bottlenecks.rules import BottleneckKind
+from argosy.autoscaling.bottlenecks.subjects import Subject
 
 K = BottleneckKind
 
 
 def starved(seconds: float, wait: float = 0.08) -> Subject:
-    """A model whose requests wait for an instance, as measured then."""
+    """Return a model whose requests wait for an instance, as measured then."""
     return model(measured(wait=wait, when=at(seconds), busy=0.98), gpus=(gpu(IDLE),))
 
 
 def well(seconds: float) -> Subject:
-    """The same without a wait."""
+    """Return the same model without a wait."""
     return starved(seconds, wait=0.0)
 
 
@@ -28,7 +28,7 @@ def kind(memory: Memory) -> BottleneckKind | None:
     return memory.report.bottleneck.kind if memory.report else None
 
 
-def test_it_is_told_once_it_was_found_for_ten_seconds_and_until_it_was_gone_for_thirty() -> None:
+def test_it_is_reported_after_ten_seconds_until_thirty_after_its_end() -> None:
     memory = diagnose(starved(0), Memory(), at(0))
     assert memory.report is None
     memory = diagnose(starved(9), memory, at(9))
@@ -43,7 +43,7 @@ def test_it_is_told_once_it_was_found_for_ten_seconds_and_until_it_was_gone_for_
     assert diagnose(well(40), memory, at(40)).report is None
 
 
-def test_what_comes_and_goes_is_told_throughout_or_not_at_all() -> None:
+def test_what_comes_and_goes_is_reported_throughout_or_never() -> None:
     memory, seen = Memory(), set()
     for second in range(0, 300, 5):
         memory = diagnose(starved(second) if second % 10 else well(second), memory, at(second))
@@ -57,7 +57,7 @@ def test_what_comes_and_goes_is_told_throughout_or_not_at_all() -> None:
     assert report == {K.STARVED_STAGE}
 
 
-def test_a_tenth_less_is_enough_for_what_is_told() -> None:
+def test_a_tenth_less_is_enough_for_what_is_reported() -> None:
     memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
     almost = 0.018  # 47 % of the time, where 50 % is the threshold
     for second in range(20, 200, 10):
@@ -67,7 +67,7 @@ def test_a_tenth_less_is_enough_for_what_is_told() -> None:
     assert fresh.report is None
 
 
-def test_its_numbers_are_told_anew_every_five_minutes() -> None:
+def test_its_numbers_are_updated_every_five_minutes() -> None:
     memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
     first = memory.report
     memory = diagnose(starved(100, wait=0.2), memory, at(100))
@@ -79,7 +79,7 @@ def test_its_numbers_are_told_anew_every_five_minutes() -> None:
     assert memory.report.since == first.since
 
 
-def test_something_graver_takes_its_place_once_it_stays() -> None:
+def test_something_graver_replaces_it_once_it_stays() -> None:
     memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
 
     def failing(seconds: float) -> Subject:
@@ -99,7 +99,7 @@ def test_something_less_grave_does_not() -> None:
     assert kind(memory) is K.STARVED_STAGE
 
 
-def test_without_fresh_measurements_nothing_is_found_and_nothing_taken_back() -> None:
+def test_without_fresh_measurements_nothing_changes() -> None:
     memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
     assert diagnose(None, memory, at(500)) == memory
     assert diagnose(well(10), memory, at(500)) == memory
@@ -107,7 +107,7 @@ def test_without_fresh_measurements_nothing_is_found_and_nothing_taken_back() ->
 
 
 @given(st.lists(st.sampled_from(["starved", "full", "well"]), max_size=60))
-def test_what_is_told_never_changes_twice_within_ten_seconds(course: list[str]) -> None:
+def test_the_report_never_changes_twice_within_ten_seconds(course: list[str]) -> None:
     memory, changes, before = Memory(), [], None
     for second, state in enumerate(course):
         subject = starved(second) if state == "starved" else well(second)
@@ -117,5 +117,5 @@ def test_what_is_told_never_changes_twice_within_ten_seconds(course: list[str]) 
         if kind(memory) is not before:
             changes.append((second, kind(memory)))
             before = kind(memory)
-    report = [second for second, found in changes if found is not None]
+    report = [second for second, reported in changes if reported is not None]
     assert all(later - earlier >= 10 for earlier, later in pairwise(report))

@@ -3,8 +3,7 @@
 from tests.operator.autoscaling.bottlenecks.inputs import measured
 from tests.operator.planning.declared import TENSOR, ensemble, model
 
-from argosy.autoscaling.bottlenecks.subject import Lever
-from argosy.autoscaling.bottlenecks.subjects import subjects
+from argosy.autoscaling.bottlenecks.subjects import Lever, subjects
 from argosy.autoscaling.metrics.signals import GpuSignals, PoolSignals
 from argosy.planning.facts import CurrentServer
 
@@ -12,18 +11,18 @@ BATCHING = {"maxBatchSize": 8, "batching": {"maxQueueDelayMicroseconds": 2000}}
 
 
 def signals(*names: str, gpus: tuple[GpuSignals, ...] = ()) -> PoolSignals:
-    """Of each so named, the same was measured."""
+    """Return the same signals for all these members."""
     return PoolSignals(members={name: measured() for name in names}, gpus=gpus)
 
 
 def test_a_model_is_its_own_stage_with_what_its_spec_says() -> None:
     declared = model("bert", instances=3, slo={"latency": {"p99": "200ms"}}, **BATCHING)
-    found = subjects([declared], signals("bert"), [], {"bert": [Lever.INSTANCES]})["bert"]
-    (stage,) = found.stages
+    subject = subjects([declared], signals("bert"), [], {"bert": [Lever.INSTANCES]})["bert"]
+    (stage,) = subject.stages
     assert (stage.name, stage.window_s, stage.instances, stage.signals.max_batch) == ("bert", 0.002, 3, 8)
     assert stage.levers == {Lever.INSTANCES}
-    assert found.latency == {"p99": 0.2}
-    assert not found.is_ensemble
+    assert subject.latency == {"p99": 0.2}
+    assert not subject.is_ensemble
 
 
 def test_without_batching_there_is_no_window() -> None:
@@ -31,7 +30,7 @@ def test_without_batching_there_is_no_window() -> None:
     assert stage.window_s is None
 
 
-def test_its_gpus_are_those_that_it_sits_on_as_each_server_counts_them() -> None:
+def test_its_gpus_are_those_of_its_servers_by_their_own_indexes() -> None:
     servers = [
         CurrentServer("s-0", "n", (2, 3), {"bert": (3,)}),
         CurrentServer("s-1", "n", (4,), {"bert": (4,), "other": (4,)}),
@@ -45,7 +44,7 @@ def test_its_gpus_are_those_that_it_sits_on_as_each_server_counts_them() -> None
 
 
 def test_an_ensembles_stages_come_after_those_that_they_read() -> None:
-    given = {
+    spec = {
         "inputs": [{"name": "IN", **TENSOR}],
         "outputs": [{"name": "OUT", **TENSOR}],
         "steps": [
@@ -56,7 +55,7 @@ def test_an_ensembles_stages_come_after_those_that_they_read() -> None:
         ],
     }
     names = ("join", "left", "right", "first")
-    members = [*(model(name) for name in names), ensemble("both", **given)]
+    members = [*(model(name) for name in names), ensemble("both", **spec)]
     stages = subjects(members, signals("both", *names), [])["both"].stages
     assert [(stage.name, stage.reads) for stage in stages] == [
         ("first", ()),
@@ -66,10 +65,10 @@ def test_an_ensembles_stages_come_after_those_that_they_read() -> None:
     ]
 
 
-def test_an_ensemble_within_is_looked_at_by_its_own_steps() -> None:
+def test_an_inner_ensemble_stands_for_its_own_steps() -> None:
     members = [*(model(name) for name in "abcd"), ensemble("inner", "b", "c"), ensemble("outer", "a", "inner", "d")]
-    found = subjects(members, signals("a", "b", "c", "d", "inner", "outer"), [])
-    assert [(stage.name, stage.reads) for stage in found["outer"].stages] == [
+    all_subjects = subjects(members, signals("a", "b", "c", "d", "inner", "outer"), [])
+    assert [(stage.name, stage.reads) for stage in all_subjects["outer"].stages] == [
         ("a", ()),
         ("b", (0,)),
         ("c", (1,)),
@@ -77,7 +76,7 @@ def test_an_ensemble_within_is_looked_at_by_its_own_steps() -> None:
     ]
 
 
-def test_what_was_not_measured_as_a_whole_is_not_looked_at() -> None:
+def test_an_ensemble_that_is_measured_in_part_is_no_subject() -> None:
     members = [model("a"), model("b"), ensemble("both", "a", "b")]
     assert set(subjects(members, signals("a", "both"), [])) == {"a"}
     assert set(subjects(members, signals("a", "b"), [])) == {"a", "b"}
