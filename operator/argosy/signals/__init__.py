@@ -1,4 +1,3 @@
-"""Who is asked what was measured: Prometheus, or the servers themselves. The only importer of httpx and of
-prometheus-api-client among what reads metrics. Nothing here decides, and no arithmetic lives here: that is
-`autoscaling/metrics`.
+"""Readings of a pool's servers, from a Prometheus or from the servers themselves: the only code that reads metrics over
+the network. It makes no decisions and no arithmetic: that is in `autoscaling/metrics`.
 """

@@ -1,4 +1,4 @@
-"""One Prometheus, asked one query after another by a thread of its own: prometheus-api-client over requests."""
+"""A connection to a Prometheus, with a thread that sends queries one by one: prometheus-api-client over requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _LONGEST_REASON = 300
 
 
 class PrometheusError(Exception):
-    """It could not be asked, or refused; the message says why. `reachable`: others may be answered."""
+    """A query was not answered; the message says why. `reachable`: other queries may be answered."""
 
     def __init__(self, message: str, reachable: bool = False) -> None:
         super().__init__(message)

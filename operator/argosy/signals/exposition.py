@@ -1,8 +1,8 @@
-"""The text of a server's /metrics, to samples.
+"""The samples of the text of a server's /metrics.
 
-prometheus-client has a parser too, and tests hold this one to it. That one looks at each character, which takes
-seconds for what a thousand models expose; this one takes the buckets of a histogram together, looks once at labels that
-many lines have, and skips metrics that are not read. What is not as usual it takes line by line.
+Tests compare this parser to prometheus-client's, which takes seconds for what a thousand models expose, as it goes
+character by character. This one reads the buckets of a histogram together, parses labels that many lines have once,
+and skips metrics that are not read. Unusual lines are parsed one by one.
 """
 
 import re
@@ -23,11 +23,11 @@ _ESCAPED = {"n": "\n", "\\": "\\", '"': '"'}
 
 
 class ExpositionError(Exception):
-    """It is no text that Prometheus could read; the message says where."""
+    """The text is none that Prometheus could read; the message says where."""
 
 
 def samples(text: str) -> Iterator[Sample | Buckets]:
-    """Yield those that are read of a server. Raises ExpositionError."""
+    """Yield the samples that are read of a server. Raises ExpositionError."""
     cached: dict[str, Mapping[str, str] | None] = {}
     at = 0
     while at < len(text):

@@ -1,7 +1,7 @@
-"""Prometheus, asked for what it scraped from a pool's servers.
+"""Readings of a pool's servers from a Prometheus that scrapes them.
 
-It is asked for the samples themselves, not for rates: so the arithmetic is the same as for servers that are scraped
-directly (`autoscaling/metrics`), most samples cross the wire once, and an operator that starts knows the last minute.
+Queries are for samples, not for rates: the arithmetic is that of servers that are scraped directly
+(`autoscaling/metrics`), most samples are transferred once, and an operator that starts has the last minute.
 """
 
 import asyncio

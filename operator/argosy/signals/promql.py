@@ -16,7 +16,7 @@ _TARGET_LABELS = ("job", "instance", "container", "endpoint")
 
 
 class AnswerError(Exception):
-    """What Prometheus answered is no answer to what it was asked; the message says what it is."""
+    """An answer does not fit its query; the message says how."""
 
 
 def series_query(namespace: str, pods: Iterable[str], span_s: float) -> str:
@@ -48,8 +48,8 @@ def filled_in(query: Query, pool: PoolTargets) -> str:
 def readings(answer: Sequence[Mapping[str, Any]]) -> dict[str, list[Exposed]]:
     """Return what Pods exposed at each time, oldest first. Raises AnswerError.
 
-    All samples of one scrape have its time, by which they come together again. Where two jobs scrape one Pod, the one
-    that reads more of it is taken.
+    All samples of one scrape have its time, by which they are grouped. If two jobs scrape one Pod, the one that reads
+    more of it counts.
     """
     scraped: dict[str, dict[tuple[str, ...], dict[float, list[Sample]]]] = {}
     try:
@@ -70,9 +70,7 @@ def _fullest(targets: Mapping[tuple[str, ...], dict[float, list[Sample]]]) -> di
 
 
 def only_value(answer: Any) -> float:
-    """Return the one value of a scalar, or of a vector with one element. Raises AnswerError, which says what else it
-    is.
-    """
+    """Return the value of a scalar, or of a vector with one element. Raises AnswerError for any other answer."""
     try:
         values = [answer] if _is_pair(answer) else [element["value"] for element in answer]
         numbers = [float(value) for _, value in values]
@@ -92,6 +90,6 @@ def _is_pair(answer: Any) -> bool:
 
 
 def batches(pods: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    """So many at a time."""
+    """Yield so many Pods at a time."""
     for start in range(0, len(pods), size):
         yield pods[start : start + size]

@@ -1,4 +1,4 @@
-"""Servers asked directly, for pools that name no Prometheus."""
+"""Scraping of servers, for pools without a Prometheus."""
 
 import asyncio
 import time
@@ -45,7 +45,6 @@ class Scraper:
         self._windows: dict[str, ServerWindow] = {}
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
-        """See `SignalSource`."""
         slots, began = asyncio.Semaphore(AT_ONCE), self._clock()
         results = await asyncio.gather(*(self._measured(target, slots) for target in pool.targets))
         errors = {
@@ -54,7 +53,7 @@ class Scraper:
             if isinstance(result, str)
         }
         clock = self._clock()
-        now += timedelta(seconds=clock - began)  # both clocks of one moment: what is not new is told with its old time
+        now += timedelta(seconds=clock - began)  # both clocks at one moment, so that older readings keep their time
 
         def understood() -> tuple[dict[str, ServerWindow], PoolSignals]:
             windows = self._after(pool, results)
@@ -66,7 +65,6 @@ class Scraper:
         return replace(signals, error=_summary(errors, len(pool.targets)), query_errors=unanswerable)
 
     async def close(self) -> None:
-        """See `SignalSource`."""
         await self._client.aclose()
 
     def _after(self, pool: PoolTargets, results: Sequence[Exposed | str]) -> dict[str, ServerWindow]:

@@ -9,13 +9,13 @@ from .targets import PoolTargets
 
 
 class SignalSource(Protocol):
-    """Reads one pool, again and again: rates are over the time between readings, which it remembers.
+    """Reads one pool again and again, and keeps the readings that rates are computed from.
 
-    Requests that activators hold are not measured: they are added from the activators' reports.
+    Requests that wait at activators are not measured: they are added from the activators' reports.
     """
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
-        """Return what is known now. It never raises for what it reads or cannot read: `error` says what is wrong."""
+        """Return what is known now. Nothing that is read or cannot be read raises: `error` of the result says why."""
 
     async def close(self) -> None:
-        """Let connections go."""
+        """Close all connections."""
