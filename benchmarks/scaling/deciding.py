@@ -58,7 +58,6 @@ def _signals(rate: float, at: float) -> Signals:
         servers=1,
         arrivals=rate,
         completions=rate,
-        failures=0.0,
         rejections=0.0,
         timeouts=0.0,
         out_of_memory=0.0,

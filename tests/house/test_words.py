@@ -31,13 +31,6 @@ PENDING = (
     "tests/operator/autoscaling",
     "tests/operator/cluster",
     "tests/operator/controller",
-<<<<<<< HEAD
-    "tests/operator/signals",
-=======
-    "tests/operator/local",
-    "tests/operator/planning",
-    "tests/operator/render",
->>>>>>> 0f030845 (Readings of servers, windows of them and their sums are one algebra)
     "tests/operator/simulation",
 )
 CHECKED = [

@@ -24,13 +24,8 @@ class FakeSource:
         self.reads, self.closed = 0, False
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
-<<<<<<< HEAD
         self.reads += 1
-        return PoolSignals(source=f"{pool.pool} {self.reads}")
-=======
-        self.asked += 1
-        return PoolSignals(error=f"{pool.pool} {self.asked}")
->>>>>>> 0f030845 (Readings of servers, windows of them and their sums are one algebra)
+        return PoolSignals(error=f"{pool.pool} {self.reads}")
 
     async def close(self) -> None:
         self.closed = True
