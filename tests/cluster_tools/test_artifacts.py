@@ -1,4 +1,4 @@
-"""What is made byte by byte or by openssl really is what it claims to be."""
+"""Artifacts that are made byte by byte or by openssl are valid."""
 
 import io
 import json

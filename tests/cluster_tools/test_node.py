@@ -110,8 +110,8 @@ def test_gpus_on_paper_are_all_that_pods_get(cluster: Cluster, greeter: str) -> 
 
     def refused() -> bool:
         pods = cluster.read("pods", "-l", "app=greeter")["items"]
-        conditions = [each for pod in pods for each in pod["status"].get("conditions", ())]
-        return any("Insufficient nvidia.com/gpu" in each.get("message", "") for each in conditions)
+        conditions = [item for pod in pods for item in pod["status"].get("conditions", ())]
+        return any("Insufficient nvidia.com/gpu" in item.get("message", "") for item in conditions)
 
     wait_for("the third pod to find no GPU", refused, 60)
     cluster.kubectl("scale", "deployment/greeter", "--replicas=2")
@@ -130,7 +130,7 @@ def test_a_second_node_is_refused_with_the_way_out(cluster: Cluster, tmp_path: P
 
 
 def test_the_node_of_a_cluster_that_died_is_taken_over(cluster: Cluster, greeter: str, tmp_path: Path) -> None:
-    """As after the machine's restart in the middle of a test run: nobody is left to take the old one down."""
+    """As after a restart of the machine during a test run: no process stops the old cluster."""
     for process, _ in cluster.status():
         os.kill(process.pid, signal.SIGKILL)
     with started(Cluster.with_node, tmp_path) as heir:

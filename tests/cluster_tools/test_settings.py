@@ -32,13 +32,13 @@ deb http://plain.example/debian bookworm main
 
 
 def test_apt_sources_of_the_newer_format() -> None:
-    found = list(parse_sources(DEB822, deb822=True))
-    assert found == [Mirror("http://mirror.example/debian", "/usr/share/keyrings/debian.gpg")]
+    mirrors = list(parse_sources(DEB822, deb822=True))
+    assert mirrors == [Mirror("http://mirror.example/debian", "/usr/share/keyrings/debian.gpg")]
 
 
 def test_apt_sources_of_the_older_format() -> None:
-    found = list(parse_sources(ONE_LINE, deb822=False))
-    assert found == [
+    mirrors = list(parse_sources(ONE_LINE, deb822=False))
+    assert mirrors == [
         Mirror("http://mirror.example/debian", "/keys/a.gpg"),
         Mirror("http://plain.example/debian", None),
     ]
@@ -95,6 +95,6 @@ def test_without_any_programs_the_error_names_every_location(tmp_path: Path, mon
     with pytest.raises(ClusterUnavailableError) as raised:
         binaries.find()
     text = str(raised.value)
-    for place in ("KUBEBUILDER_ASSETS", "cache", "none.tar.xz", "no way out", "ARGOSY_KUBE_BUILD=1"):
-        assert place in text
+    for location in ("KUBEBUILDER_ASSETS", "cache", "none.tar.xz", "no way out", "ARGOSY_KUBE_BUILD=1"):
+        assert location in text
     assert "\n" not in text

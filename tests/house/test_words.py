@@ -24,13 +24,9 @@ PENDING = (
     "e2e/test_scaling.py",
     "e2e/test_storage_troubles.py",
     "e2e/test_zero.py",
-    "operator/argosy/cluster",
-    "tests/cluster_tools",
     "tests/docs",
     "tests/examples",
     "tests/operator/autoscaling",
-    "tests/operator/cluster",
-    "tests/operator/controller",
     "tests/operator/simulation",
 )
 CHECKED = [

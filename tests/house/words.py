@@ -62,9 +62,18 @@ IN_PROSE = {
     "nobody": "no client, nothing",
     "whoever": "the noun",
 }
-# Names of others, which are written as they write them: the error codes of gRPC and Triton.
+# Names of others, which are written as they write them: the error codes of gRPC, Triton and Kubernetes.
 STANDARD = frozenset(
-    ("NOT_FOUND", "not_found", "SLOW_AROUND_ENGINE", "in_place", "_in_place", "in_place_s", "change_in_place")
+    (
+        "NOT_FOUND",
+        "not_found",
+        "NotFoundError",
+        "SLOW_AROUND_ENGINE",
+        "in_place",
+        "_in_place",
+        "in_place_s",
+        "change_in_place",
+    )
 )
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # A flag such as `--beside` is a name, which stays until the flag does.

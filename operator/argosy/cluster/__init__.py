@@ -1,4 +1,4 @@
-"""Talks to a Kubernetes API server: reads what is there, applies what should be. Nothing here decides.
+"""The Kubernetes API: reads and applies objects. Nothing here decides.
 
-`client` is the connection, `cache` what is known by watches, `apply` what is written, `leader` who may write.
+`client`: the connection; `cache`: informers; `apply`: server-side apply; `leader`: leader election.
 """

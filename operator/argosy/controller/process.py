@@ -110,7 +110,7 @@ class Operator:
                 return 0
             self._metrics.leading.set(1)
             acting = asyncio.create_task(self._act(connection))
-            losing = asyncio.create_task(elector.hold())
+            losing = asyncio.create_task(elector.renew())
             stopping = asyncio.create_task(stop.wait())
             tasks: tuple[asyncio.Task[Any], ...] = (acting, losing, stopping)
             try:
@@ -203,7 +203,7 @@ class Operator:
 
     def _notes(self) -> list[str]:
         """Return what cannot be read or used, for people who read /readyz."""
-        errors = {**(self._cache.troubles if self._cache else {}), **(self._feed.errors if self._feed else {})}
+        errors = {**(self._cache.errors if self._cache else {}), **(self._feed.errors if self._feed else {})}
         if self._admission_error:
             errors["admission"] = self._admission_error
         return [f"{what}: {why}" for what, why in sorted(errors.items())]

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from e2e.cluster import Cluster
-from tests.operator.cluster.scene import Declared, Requests, declare, model_body, pool_body
+from tests.operator.cluster.harness import Declared, Requests, declare, model_body, pool_body
 
 from argosy.api.crd.crds import crd_files
 from argosy.cluster.client.connection import Connection

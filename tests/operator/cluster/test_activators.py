@@ -1,4 +1,4 @@
-"""Who waits at a pool's activator, as its Pods say in its ConfigMap."""
+"""Requests that wait at a pool's activator, as its Pods report them in its ConfigMap."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from typing import Any
 from argosy.cluster.cache.indexer import Indexer, Owned
 from argosy.cluster.cache.pods.pod_cache import PodCache, PodView, pod_view
 from argosy.cluster.cache.pool_view import pool_view
-from argosy.cluster.cache.server_objects import Held, Running, of_configmap
+from argosy.cluster.cache.server_objects import ActivatorState, Running, of_configmap
 from argosy.cluster.client import kinds
 from argosy_agent.contract.activation import MEMBERS_KEY, QueuedRequests, queued_key, queued_text
 
@@ -19,70 +19,70 @@ def state(data: dict[str, str]) -> object:
     return of_configmap({"metadata": {"name": "a-state", "labels": labels}, "data": data})
 
 
-def said(*words: QueuedRequests) -> dict[str, str]:
-    return {queued_key(each.pod): queued_text(each) for each in words}
+def data(*reports: QueuedRequests) -> dict[str, str]:
+    return {queued_key(report.pod): queued_text(report) for report in reports}
 
 
 def owned(detail: object) -> Owned:
     return Owned("1", 1, True, None, "pool", "", False, b"", detail)
 
 
-def test_every_pod_says_whom_it_holds() -> None:
-    words = said(QueuedRequests("u", {"a": 2}), QueuedRequests("w", {"a": 1, "b": 1}))
-    view = pool_view([owned(state(words))], [], activators=[POD, replace(POD, uid="w", terminating=True)])
-    assert view.held == {"a": 3, "b": 1}
+def test_every_pod_reports_what_waits_there() -> None:
+    reports = data(QueuedRequests("u", {"a": 2}), QueuedRequests("w", {"a": 1, "b": 1}))
+    view = pool_view([owned(state(reports))], [], activators=[POD, replace(POD, uid="w", terminating=True)])
+    assert view.queued == {"a": 3, "b": 1}
     assert view.activator_ready
 
 
 def test_what_a_pod_reported_that_is_gone_counts_no_more() -> None:
-    view = pool_view([owned(state(said(QueuedRequests("gone", {"a": 2}))))], [], activators=[POD])
-    assert view.held == {}
+    view = pool_view([owned(state(data(QueuedRequests("gone", {"a": 2}))))], [], activators=[POD])
+    assert view.queued == {}
 
 
-def test_no_one_holds_requests_where_no_pod_is_ready_to() -> None:
+def test_an_activator_is_ready_if_one_of_its_pods_is() -> None:
     pods = [replace(POD, ready=False), replace(POD, uid="w", terminating=True)]
     assert not pool_view([], [], activators=pods).activator_ready
     assert not pool_view([], []).activator_ready
 
 
-def test_why_no_one_holds_requests_is_reported() -> None:
-    pulling = replace(POD, ready=False, trouble="container activator: ImagePullBackOff")
-    assert pool_view([], [], activators=[pulling]).activator_trouble == (
+def test_why_no_activator_is_ready_is_reported() -> None:
+    pulling = replace(POD, ready=False, error="container activator: ImagePullBackOff")
+    assert pool_view([], [], activators=[pulling]).activator_error == (
         "no Pod of its activator is ready: container activator: ImagePullBackOff"
     )
     stuck = owned(Running("", "no Pod can be made: exceeded quota"))
-    assert pool_view([stuck], []).activator_trouble.endswith("exceeded quota")
-    assert pool_view([replace(stuck, server="pool-0")], []).activator_trouble == "no Pod of its activator is ready"
-    assert pool_view([stuck], [], activators=[POD]).activator_trouble == ""
+    assert pool_view([stuck], []).activator_error.endswith("exceeded quota")
+    assert pool_view([replace(stuck, server="pool-0")], []).activator_error == "no Pod of its activator is ready"
+    assert pool_view([stuck], [], activators=[POD]).activator_error == ""
 
 
-def test_a_word_that_cannot_be_read_is_none() -> None:
-    found = state({queued_key("u"): "{", MEMBERS_KEY: "{}", **said(QueuedRequests("w", {"a": 1}))})
-    assert isinstance(found, Held)
-    assert found.said == (QueuedRequests("w", {"a": 1}),)
+def test_an_invalid_report_is_ignored() -> None:
+    result = state({queued_key("u"): "{", MEMBERS_KEY: "{}", **data(QueuedRequests("w", {"a": 1}))})
+    assert isinstance(result, ActivatorState)
+    assert result.reports == (QueuedRequests("w", {"a": 1}),)
 
 
 def test_how_many_wait_is_recorded_and_only_whether_any_do_is_news() -> None:
-    told: list[tuple[str, str]] = []
-    indexer = Indexer(kinds.CONFIG_MAP, told.append, of_configmap)
+    reported: list[tuple[str, str]] = []
+    indexer = Indexer(kinds.CONFIG_MAP, reported.append, of_configmap)
     labels = {"argosy.dev/pool": "pool", "argosy.dev/activator": "pool"}
 
-    def counted(version: int, *words: QueuedRequests) -> dict[str, int]:
+    def queued(version: int, *reports: QueuedRequests) -> dict[str, int]:
         metadata = {"namespace": "n", "name": "a-state", "uid": "x", "resourceVersion": str(version), "labels": labels}
-        indexer.seen({"metadata": metadata, "data": said(*words)})
-        view = pool_view([each for _, each in indexer.of_pool(("n", "pool"))], [], activators=[POD])
-        return dict(view.held)
+        indexer.update({"metadata": metadata, "data": data(*reports)})
+        view = pool_view([item for _, item in indexer.of_pool(("n", "pool"))], [], activators=[POD])
+        return dict(view.queued)
 
-    counted(1)
-    told.clear()
-    assert counted(2, QueuedRequests("u", {"a": 1})) == {"a": 1}
-    assert len(told) == 1
+    queued(1)
+    reported.clear()
+    assert queued(2, QueuedRequests("u", {"a": 1})) == {"a": 1}
+    assert len(reported) == 1
     for version in range(3, 50):
-        assert counted(version, QueuedRequests("u", {"a": version})) == {"a": version}
-    assert len(told) == 1
-    assert counted(50, QueuedRequests("u", {"a": 9, "b": 1})) == {"a": 9, "b": 1}
-    assert counted(51) == {}
-    assert len(told) == 3
+        assert queued(version, QueuedRequests("u", {"a": version})) == {"a": version}
+    assert len(reported) == 1
+    assert queued(50, QueuedRequests("u", {"a": 9, "b": 1})) == {"a": 9, "b": 1}
+    assert queued(51) == {}
+    assert len(reported) == 3
 
 
 def body(**status: Any) -> dict[str, Any]:
@@ -92,11 +92,11 @@ def body(**status: Any) -> dict[str, Any]:
 
 
 def test_an_activators_pods_are_identified_by_a_label_of_their_own() -> None:
-    told: list[tuple[str, str]] = []
-    pods = PodCache(told.append, "argosy.dev/activator")
-    pods.seen(body(podIP="10.0.0.1"))
+    reported: list[tuple[str, str]] = []
+    pods = PodCache(reported.append, "argosy.dev/activator")
+    pods.update(body(podIP="10.0.0.1"))
     (view,) = pods.of_pool(("n", "pool"))
-    assert (view.address, view.routes, told) == ("10.0.0.1", {"a"}, [("n", "pool")])
+    assert (view.address, view.routes, reported) == ("10.0.0.1", {"a"}, [("n", "pool")])
 
 
 def test_a_pod_without_an_address_yet() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from e2e.cluster import Cluster
-from tests.operator.cluster.scene import IMAGES, Declared, Requests, Watched, named, objects_of, until, watching
+from tests.operator.cluster.harness import IMAGES, Declared, Requests, Watched, named, objects_of, until, watching
 
 from argosy.cluster.cache.builds.build_failure import image_failure, pod_end
 from argosy.cluster.cache.builds.build_objects import BuildPod, Reported, of_build_pod, of_job, of_report
@@ -54,7 +54,7 @@ def evicted(message: str) -> dict[str, Any]:
 def test_how_a_pod_failed(status: dict[str, Any], failure: str, words: str) -> None:
     end = pod_end(status)
     assert end is not None
-    assert (str(end.failure), words in end.words) == (failure, True), end
+    assert (str(end.failure), words in end.message) == (failure, True), end
 
 
 def test_a_pod_that_did_not_fail_has_no_failure() -> None:
@@ -162,10 +162,10 @@ def test_an_unreadable_report_is_an_error() -> None:
     reported = of_report(body)
     assert reported is not None
     assert reported.report is None
-    assert "state" in reported.trouble
+    assert "state" in reported.error
     assert of_report({"metadata": {"labels": {"argosy.dev/server": "s"}}, "data": {REPORT_KEY: "{}"}}) is None
     (view,) = build_views([reported], []).values()
-    assert "cannot be read" in view.trouble
+    assert "cannot be read" in view.error
 
 
 def objects(declared: Declared, build: ScheduledBuild = BUILD) -> tuple[KubernetesObject, ...]:
@@ -188,7 +188,7 @@ async def test_a_builds_objects_are_made_retained_and_taken_down(
         assert objects_of(cluster, namespace) == named(objects(declared)) - {f"Job {mine}"}
         (made,) = jobs(cluster, namespace)
         await until("the Pod", lambda: bool(cluster.read("pods", "-n", namespace)["items"]))
-        await watched.quiet()
+        await watched.until_idle()
 
         requests.seen.clear()
         assert await declared.apply(watched, objects(declared)) == ()
@@ -219,7 +219,7 @@ async def test_a_job_that_is_deleted_by_hand_is_noticed_and_recreated(
     async with watching(connection, namespace) as watched:
         await declared.apply(watched, objects(declared))
         (made,) = jobs(cluster, namespace)
-        await watched.quiet()
+        await watched.until_idle()
         cluster.kubectl("delete", "job", "--all", "-n", namespace)
         await until("the change noticed", lambda: declared.key in watched.changes)
         await until("no Job known", lambda: not has_job(watched, declared))
@@ -239,7 +239,7 @@ async def test_what_the_build_reports_is_heard_of_and_never_taken_away(
     report = BuildReport(BuildState.READY, uri="s3://engines/1", digest="sha256:1", size=9)
     async with watching(connection, namespace) as watched:
         await declared.apply(watched, objects(declared))
-        await watched.quiet()
+        await watched.until_idle()
         patch = json.dumps({"data": {REPORT_KEY: report_text(report)}})
         cluster.kubectl(
             "-n", namespace, "patch", "configmap", report_name(build_name("pool", NAME)), "--type=merge", "-p", patch

@@ -9,7 +9,7 @@ import pytest
 from e2e.cluster import Cluster
 from e2e.cluster.standins.fake import FakeKubelets, fake_nodes
 from e2e.cluster.standins.gpus import Gpus
-from tests.operator.cluster.scene import (
+from tests.operator.cluster.harness import (
     Declared,
     Requests,
     Watched,
@@ -29,7 +29,7 @@ from argosy.cluster.client.kinds import Kind
 from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 from argosy_agent.contract.documents import STATE_KEY, AgentState, state_text
 
-HELD = RenderedRepository("pool-0", (RenderedModel("embedder", "name: 'embedder'", {1: VersionSource("s3://m")}),))
+LOADED = RenderedRepository("pool-0", (RenderedModel("embedder", "name: 'embedder'", {1: VersionSource("s3://m")}),))
 READY = LoadedModel("embedder", 1, LoadState.READY)
 
 
@@ -51,16 +51,16 @@ async def test_a_server_is_derived_from_its_objects_pod_and_agent(
             assert (pod.server, pod.routes, pod.settled, pod.terminating) == ("pool-0", frozenset(), False, False)
             assert view(watched).reports[0].ready is False
 
-            await write_state(connection, namespace, AgentState("another-pod", True, True, (READY,), HELD))
-            await watched.quiet()
+            await write_state(connection, namespace, AgentState("another-pod", True, True, (READY,), LOADED))
+            await watched.until_idle()
             assert view(watched).reports[0].models == ()
             assert view(watched).repositories == ()
 
-            await write_state(connection, namespace, AgentState(pod.uid, True, True, (READY,), HELD))
-            await until("the agent's word", lambda: view(watched).reports[0].ready)
+            await write_state(connection, namespace, AgentState(pod.uid, True, True, (READY,), LOADED))
+            await until("the agent's report", lambda: view(watched).reports[0].ready)
             (report,) = view(watched).reports
             assert (report.name, report.models, report.settled, report.error) == ("pool-0", (READY,), True, "")
-            assert view(watched).repositories == (HELD,)
+            assert view(watched).repositories == (LOADED,)
             (server,) = view(watched).current
             assert (server.name, server.node, server.gpus, server.placed) == (
                 "pool-0", node, (0, 1), {"embedder": (0, 1)},
@@ -124,13 +124,11 @@ async def test_routes_never_reach_another_pod_of_the_name(
 
 
 def refusal_of_a_pod(cluster: Cluster, namespace: str) -> str:
-    """Return why a Pod may not be made. A ReplicaSet keeps the first reason, which is another until the quota is
-    counted.
-    """
+    """Return why a Pod is refused. A ReplicaSet keeps the first reason, which is another until the quota is in use."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"namespace": namespace, "name": "asked"},
+        "metadata": {"namespace": namespace, "name": "tried"},
         "spec": {"containers": [{"name": "server", "image": "none"}]},
     }
     return cluster.kubectl_process("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod)).stderr
@@ -146,7 +144,7 @@ async def test_why_a_server_does_not_run_is_reported_in_words(
         await declared.apply(watched, declared.objects("pool-0", node="nowhere"))
         await until("a quota", lambda: "exceeded quota" in view(watched).reports[0].error, 120)
         cluster.kubectl("-n", namespace, "delete", "quota", "none")
-        # Its controller waits longer after each refusal, minutes in the end; one made anew has not waited yet.
+        # Its controller backs off after each refusal, up to minutes; a new one has not waited yet.
         cluster.kubectl("-n", namespace, "delete", "replicasets", "--all")
         await until("no node", lambda: "no node takes the Pod: Unschedulable" in view(watched).reports[0].error, 120)
 
@@ -188,9 +186,9 @@ async def test_nodes_change_when_facts_do(
         result = {node.name: node for node in watched.cache.nodes()}
         assert len(result[good].gpus) == 4
         assert (result[bad].gpus, result[bad].schedulable) == ((), False)
-        assert "nvidia.com/gpu.memory" in watched.cache.troubles[f"nodes/{bad}"]
+        assert "nvidia.com/gpu.memory" in watched.cache.errors[f"nodes/{bad}"]
 
-        await watched.quiet()
+        await watched.until_idle()
         requests.seen.clear()
         heartbeat = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2030-01-01T00:00:00Z"}
         for second in range(3):
@@ -202,7 +200,7 @@ async def test_nodes_change_when_facts_do(
 
         cluster.kubectl("label", "node", bad, "nvidia.com/gpu.memory=1000")
         await until("it can be used", lambda: any(node.name == bad and node.gpus for node in watched.cache.nodes()))
-        assert f"nodes/{bad}" not in watched.cache.troubles
+        assert f"nodes/{bad}" not in watched.cache.errors
         cluster.kubectl("delete", "node", good, bad)
         await until("gone", lambda: not {good, bad} & {node.name for node in watched.cache.nodes()})
 
@@ -222,7 +220,7 @@ async def test_gpus_of_others_are_identified_by_pod(connection: Connection, clus
     async with watching(connection, namespace) as watched:
         assert node not in watched.cache.foreign_gpus()
         cluster.apply(json.dumps(pod))
-        await until("held", lambda: watched.cache.foreign_gpus().get(node) == {f"default/train-{namespace}": 4})
+        await until("used", lambda: watched.cache.foreign_gpus().get(node) == {f"default/train-{namespace}": 4})
         await connection.merge(
             kinds.POD.status, ("default", f"train-{namespace}"), {"status": {"phase": "Succeeded"}}, manager="t"
         )
@@ -263,25 +261,23 @@ async def test_a_watch_that_is_too_old_lists_again(
         async with watching(outdated, namespace) as watched:
             indexer = watched.cache.indexer("Service")
             await until("the deletion is known", lambda: indexer.get((namespace, "embedder")) is None)
-            await until("it is told", lambda: declared.key in watched.changes)
+            await until("it is reported", lambda: declared.key in watched.changes)
     assert [status for verb, what, status in requests.seen if (verb, what) == ("list", "services")] == [200, 200]
 
 
-async def test_a_kind_that_may_not_be_read_holds_up_no_one(
-    cluster: Cluster, declared: Declared, namespace: str
-) -> None:
+async def test_a_forbidden_kind_blocks_no_other(cluster: Cluster, declared: Declared, namespace: str) -> None:
     readable = "nodes,pods,configmaps,services,serviceaccounts,deployments.apps,controllerrevisions.apps"
     name = grant(cluster, namespace, "partly", readable)
     async with (
         Connection.open(cluster.service_account_kubeconfig(namespace, name)) as connection,
         watching(connection, namespace) as watched,
     ):
-        troubles = watched.cache.troubles
+        errors = watched.cache.errors
         refused = ("jobs", "networkpolicies", "poddisruptionbudgets", "rolebindings", "roles")
-        assert sorted(key for key, words in troubles.items() if "may not" in words) == [
+        assert sorted(key for key, words in errors.items() if "may not" in words) == [
             f"{kind}/{namespace}" for kind in refused
         ]
-        words = troubles[f"roles/{namespace}"]
+        words = errors[f"roles/{namespace}"]
         assert words.startswith(f"may not list and watch roles in namespace {namespace}: grant")
         cluster.kubectl("create", "configmap", "seen", "-n", namespace)
         cluster.kubectl("label", "configmap", "seen", "-n", namespace, *LABELS)

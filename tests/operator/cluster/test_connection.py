@@ -11,7 +11,7 @@ import pytest
 import yaml
 from e2e.cluster import Cluster
 from kubernetes.aio.config import incluster_config
-from tests.operator.cluster.scene import Requests
+from tests.operator.cluster.harness import Requests
 
 from argosy.api.crd.crds import DEFINITIONS, crd
 from argosy.cluster.client import access as accessing

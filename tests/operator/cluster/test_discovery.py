@@ -16,7 +16,7 @@ class Answers(Connection):
     def __init__(self, minor: str, groups: set[str]) -> None:
         self._minor, self._groups = minor, groups
 
-    async def ask(self, path: str) -> dict[str, Any]:
+    async def get_raw(self, path: str) -> dict[str, Any]:
         if path == "/version":
             return {"major": "1", "minor": self._minor, "gitVersion": f"v1.{self._minor}.0"}
         if path.removeprefix("/apis/") not in self._groups:

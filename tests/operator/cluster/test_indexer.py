@@ -1,4 +1,4 @@
-"""What is known of our objects, whatever comes first: the answer to an apply, or the watch's word of it."""
+"""The index of our objects, whether the response to an apply or the watch's event comes first."""
 
 from typing import Any
 
@@ -19,10 +19,12 @@ def live(version: int, port: int = 1, uid: str = "u", **metadata: Any) -> dict[s
     return {"metadata": {**result, **metadata}, "spec": {"port": port, "clusterIP": "10.0.0.1"}}
 
 
-class Scene:
+class RecordedIndexer:
+    """An indexer of one Service, and the changes that it reports."""
+
     def __init__(self) -> None:
-        self.told: list[PoolLabel] = []
-        self.indexer = Indexer(SERVICE, self.told.append)
+        self.reported: list[PoolLabel] = []
+        self.indexer = Indexer(SERVICE, self.reported.append)
         self.shape = Shapes().of_object(DESIRED)
 
     def apply(self, body: dict[str, Any]) -> None:
@@ -30,89 +32,89 @@ class Scene:
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def recorded() -> RecordedIndexer:
+    return RecordedIndexer()
 
 
-def test_our_own_apply_is_no_news(scene: Scene) -> None:
-    scene.apply(live(5))
-    scene.indexer.seen(live(5))
-    scene.indexer.seen(live(6, generation=2))
-    assert scene.told == []
-    assert scene.indexer.is_as_applied(KEY, DIGEST)
-    assert not scene.indexer.is_as_applied(KEY, digest("another"))
+def test_our_own_apply_is_no_news(recorded: RecordedIndexer) -> None:
+    recorded.apply(live(5))
+    recorded.indexer.update(live(5))
+    recorded.indexer.update(live(6, generation=2))
+    assert recorded.reported == []
+    assert recorded.indexer.is_as_applied(KEY, DIGEST)
+    assert not recorded.indexer.is_as_applied(KEY, digest("another"))
 
 
-def test_the_watch_may_be_faster_than_the_answer(scene: Scene) -> None:
-    scene.indexer.seen(live(5))
-    scene.apply(live(5))
-    assert scene.indexer.is_as_applied(KEY, DIGEST)
+def test_the_watch_may_be_faster_than_the_answer(recorded: RecordedIndexer) -> None:
+    recorded.indexer.update(live(5))
+    recorded.apply(live(5))
+    assert recorded.indexer.is_as_applied(KEY, DIGEST)
 
 
-def test_an_edit_is_drift_also_when_it_was_seen_before_the_answer(scene: Scene) -> None:
-    scene.apply(live(5))
-    scene.indexer.seen(live(6, port=22))
-    assert scene.told == [("team", "gpus")]
-    assert not scene.indexer.is_as_applied(KEY, DIGEST)
-    scene.apply(live(7))
-    assert scene.indexer.is_as_applied(KEY, DIGEST)
+def test_an_edit_is_drift_also_when_it_was_seen_before_the_answer(recorded: RecordedIndexer) -> None:
+    recorded.apply(live(5))
+    recorded.indexer.update(live(6, port=22))
+    assert recorded.reported == [("team", "gpus")]
+    assert not recorded.indexer.is_as_applied(KEY, DIGEST)
+    recorded.apply(live(7))
+    assert recorded.indexer.is_as_applied(KEY, DIGEST)
 
-    scene.indexer.seen(live(9, port=22))
-    scene.apply(live(8))  # the answer to what was sent before that edit
-    assert not scene.indexer.is_as_applied(KEY, DIGEST)
-
-
-def test_another_writer_may_be_seen_before_the_answer(scene: Scene) -> None:
-    with scene.indexer.expecting(KEY, scene.shape):
-        scene.indexer.seen(live(6, annotations={"theirs": "yes"}))
-        scene.apply(live(5))
-    assert scene.indexer.is_as_applied(KEY, DIGEST)
+    recorded.indexer.update(live(9, port=22))
+    recorded.apply(live(8))  # the answer to what was sent before that edit
+    assert not recorded.indexer.is_as_applied(KEY, DIGEST)
 
 
-def test_an_older_word_is_not_believed(scene: Scene) -> None:
-    scene.apply(live(5))
-    scene.indexer.seen(live(4, port=22))
-    assert scene.indexer.is_as_applied(KEY, DIGEST)
-    assert scene.told == []
+def test_another_writer_may_be_seen_before_the_answer(recorded: RecordedIndexer) -> None:
+    with recorded.indexer.expecting(KEY, recorded.shape):
+        recorded.indexer.update(live(6, annotations={"theirs": "yes"}))
+        recorded.apply(live(5))
+    assert recorded.indexer.is_as_applied(KEY, DIGEST)
 
 
-def test_a_new_object_of_the_name_was_never_applied(scene: Scene) -> None:
-    scene.apply(live(5))
-    scene.indexer.gone(live(6, uid="another"))
-    assert scene.indexer.is_as_applied(KEY, DIGEST)
-    scene.indexer.seen(live(7, uid="new"))
-    assert not scene.indexer.is_as_applied(KEY, DIGEST)
-    assert scene.told == [("team", "gpus")]
+def test_an_older_version_is_ignored(recorded: RecordedIndexer) -> None:
+    recorded.apply(live(5))
+    recorded.indexer.update(live(4, port=22))
+    assert recorded.indexer.is_as_applied(KEY, DIGEST)
+    assert recorded.reported == []
 
 
-def test_what_a_list_no_longer_has_is_gone(scene: Scene) -> None:
-    scene.apply(live(5))
-    scene.indexer.only("other", set())
-    assert scene.indexer.get(KEY) is not None
-    scene.indexer.only("", {KEY})
-    assert scene.told == []
-    scene.indexer.only("team", set())
-    assert scene.indexer.get(KEY) is None
-    assert scene.told == [("team", "gpus")]
-    assert list(scene.indexer.pools()) == []
+def test_a_new_object_of_the_name_was_never_applied(recorded: RecordedIndexer) -> None:
+    recorded.apply(live(5))
+    recorded.indexer.delete(live(6, uid="another"))
+    assert recorded.indexer.is_as_applied(KEY, DIGEST)
+    recorded.indexer.update(live(7, uid="new"))
+    assert not recorded.indexer.is_as_applied(KEY, DIGEST)
+    assert recorded.reported == [("team", "gpus")]
 
 
-def test_a_label_may_move_an_object_to_another_pool(scene: Scene) -> None:
-    scene.apply(live(5))
-    scene.indexer.seen(live(6, labels={**LABELS, "argosy.dev/pool": "cpus"}))
-    assert sorted(scene.told) == [("team", "cpus"), ("team", "gpus")]
-    assert [key for key, _ in scene.indexer.of_pool(("team", "cpus"))] == [KEY]
-    assert scene.indexer.of_pool(("team", "gpus")) == []
+def test_what_a_list_no_longer_has_is_gone(recorded: RecordedIndexer) -> None:
+    recorded.apply(live(5))
+    recorded.indexer.retain("other", set())
+    assert recorded.indexer.get(KEY) is not None
+    recorded.indexer.retain("", {KEY})
+    assert recorded.reported == []
+    recorded.indexer.retain("team", set())
+    assert recorded.indexer.get(KEY) is None
+    assert recorded.reported == [("team", "gpus")]
+    assert list(recorded.indexer.pools()) == []
 
 
-def test_what_others_wrote_and_the_answer_brings_is_reported(scene: Scene) -> None:
-    scene.indexer.seen(live(5))
-    scene.told.clear()
-    with scene.indexer.expecting(KEY, scene.shape):
-        scene.apply(live(7, deletionTimestamp="2026-01-01T00:00:00Z"))
-    assert scene.told == [("team", "gpus")]
-    scene.indexer.seen(live(6, deletionTimestamp="2026-01-01T00:00:00Z"))
-    assert scene.told == [("team", "gpus")]
+def test_a_label_may_move_an_object_to_another_pool(recorded: RecordedIndexer) -> None:
+    recorded.apply(live(5))
+    recorded.indexer.update(live(6, labels={**LABELS, "argosy.dev/pool": "cpus"}))
+    assert sorted(recorded.reported) == [("team", "cpus"), ("team", "gpus")]
+    assert [key for key, _ in recorded.indexer.of_pool(("team", "cpus"))] == [KEY]
+    assert recorded.indexer.of_pool(("team", "gpus")) == []
+
+
+def test_what_others_wrote_and_the_answer_brings_is_reported(recorded: RecordedIndexer) -> None:
+    recorded.indexer.update(live(5))
+    recorded.reported.clear()
+    with recorded.indexer.expecting(KEY, recorded.shape):
+        recorded.apply(live(7, deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert recorded.reported == [("team", "gpus")]
+    recorded.indexer.update(live(6, deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert recorded.reported == [("team", "gpus")]
 
 
 def test_a_detail_that_the_answer_brings_is_reported() -> None:
@@ -127,20 +129,20 @@ def test_a_detail_that_the_answer_brings_is_reported() -> None:
     assert reported == [("team", "gpus")]
 
 
-@pytest.mark.parametrize("how", ["gone", "only"])
-def test_what_is_deleted_before_the_answer_is_read_does_not_come_back(scene: Scene, how: str) -> None:
-    with scene.indexer.expecting(KEY, scene.shape):
-        scene.indexer.seen(live(5))
-        scene.told.clear()
-        if how == "gone":
-            scene.indexer.gone(live(6))
+@pytest.mark.parametrize("how", ["delete", "retain"])
+def test_what_is_deleted_before_the_answer_is_read_does_not_come_back(recorded: RecordedIndexer, how: str) -> None:
+    with recorded.indexer.expecting(KEY, recorded.shape):
+        recorded.indexer.update(live(5))
+        recorded.reported.clear()
+        if how == "delete":
+            recorded.indexer.delete(live(6))
         else:
-            scene.indexer.only("", set())
-        scene.told.clear()
-        scene.apply(live(5))
-    assert scene.indexer.get(KEY) is None
-    assert not scene.indexer.is_as_applied(KEY, DIGEST)
-    assert scene.told == [("team", "gpus")]
-    with scene.indexer.expecting(KEY, scene.shape):
-        scene.apply(live(9, uid="new"))
-    assert scene.indexer.is_as_applied(KEY, DIGEST)
+            recorded.indexer.retain("", set())
+        recorded.reported.clear()
+        recorded.apply(live(5))
+    assert recorded.indexer.get(KEY) is None
+    assert not recorded.indexer.is_as_applied(KEY, DIGEST)
+    assert recorded.reported == [("team", "gpus")]
+    with recorded.indexer.expecting(KEY, recorded.shape):
+        recorded.apply(live(9, uid="new"))
+    assert recorded.indexer.is_as_applied(KEY, DIGEST)

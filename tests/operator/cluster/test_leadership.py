@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from e2e.cluster import Cluster
-from tests.operator.cluster.scene import Requests
+from tests.operator.cluster.harness import Requests
 
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
@@ -31,21 +31,21 @@ def lease(cluster: Cluster, namespace: str) -> dict[str, object]:
 async def test_the_next_takes_over_when_the_leader_ends(contender: Contender, cluster: Cluster, namespace: str) -> None:
     first, second = contender("one"), contender("two")
     await first.acquire()
-    assert first.held
+    assert first.is_leader
     spec = lease(cluster, namespace)
     assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("one", 3, 0)
-    holding, waiting = asyncio.create_task(first.hold()), asyncio.create_task(second.acquire())
+    holding, waiting = asyncio.create_task(first.renew()), asyncio.create_task(second.acquire())
     await asyncio.sleep(4)  # longer than the lease lasts without renewal
     assert not waiting.done()
-    assert first.held
+    assert first.is_leader
     assert lease(cluster, namespace)["acquireTime"] == spec["acquireTime"]
 
     holding.cancel()
     await first.release()
-    assert not first.held
+    assert not first.is_leader
     async with asyncio.timeout(60):
         await waiting
-    assert second.held
+    assert second.is_leader
     spec = lease(cluster, namespace)
     assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("two", 1)
     assert datetime.fromisoformat(str(spec["renewTime"])).tzinfo is not None
@@ -59,8 +59,8 @@ async def test_a_leader_that_is_silent_is_followed(contender: Contender, cluster
     await second.acquire()
     assert lease(cluster, namespace)["holderIdentity"] == "two"
     async with asyncio.timeout(60):
-        await first.hold()
-    assert not first.held
+        await first.renew()
+    assert not first.is_leader
     await first.release()
     assert lease(cluster, namespace)["holderIdentity"] == "two"
 
@@ -70,7 +70,7 @@ async def test_of_many_at_once_one_leads(contender: Contender) -> None:
     tasks = [asyncio.create_task(item.acquire()) for item in many]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     await asyncio.sleep(1)
-    assert sum(item.held for item in many) == 1
+    assert sum(item.is_leader for item in many) == 1
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -84,8 +84,8 @@ async def test_leadership_is_lost_with_the_api_server_and_won_again(
     cluster.stop_apiserver()
     try:
         async with asyncio.timeout(60):
-            await first.hold()
-        assert not first.held
+            await first.renew()
+        assert not first.is_leader
         again = asyncio.create_task(first.acquire())
         await asyncio.sleep(0.5)
         assert not again.done()
@@ -101,11 +101,11 @@ async def test_a_label_on_the_lease_costs_no_one_the_lead(
 ) -> None:
     first = contender("one")
     await first.acquire()
-    holding = asyncio.create_task(first.hold())
+    holding = asyncio.create_task(first.renew())
     cluster.kubectl("-n", namespace, "label", "lease/operator", "seen=yes")
     await asyncio.sleep(3)
     assert not holding.done()
-    assert first.held
+    assert first.is_leader
     holding.cancel()
 
 
@@ -114,7 +114,7 @@ async def test_one_that_waits_asks_nothing_while_the_leader_lives(
 ) -> None:
     first, second = contender("one"), contender("two")
     await first.acquire()
-    holding, waiting = asyncio.create_task(first.hold()), asyncio.create_task(second.acquire())
+    holding, waiting = asyncio.create_task(first.renew()), asyncio.create_task(second.acquire())
     await asyncio.sleep(1)
     requests.seen.clear()
     await asyncio.sleep(2)
@@ -153,7 +153,7 @@ async def test_a_dispute_takes_no_longer_than_the_lease() -> None:
     await leader.acquire()
     began = asyncio.get_running_loop().time()
     async with asyncio.timeout(10):
-        await leader.hold()
-    assert not leader.held
+        await leader.renew()
+    assert not leader.is_leader
     assert asyncio.get_running_loop().time() - began < 0.9  # others wait for a second
     assert disputed.urgent == [True, True]

@@ -1,4 +1,4 @@
-"""Nodes as a watch tells of them, without an API server."""
+"""Nodes as a watch reports them, without an API server."""
 
 from typing import Any
 
@@ -20,20 +20,20 @@ def body(labels: dict[str, str], ready: str = "True") -> dict[str, Any]:
 
 
 def test_a_node_whose_gpus_cannot_be_read_is_still_there_with_its_state() -> None:
-    """GPU feature discovery takes its labels back while it starts anew."""
+    """GPU feature discovery removes its labels while it restarts."""
     reported: list[int] = []
     cache = NodeCache(lambda: reported.append(1))
-    cache.seen(body(LABELS))
+    cache.update(body(LABELS))
     assert [(len(node.gpus), node.stale) for node in cache.all()] == [(2, False)]
-    cache.seen(body({"zone": "x"}))
+    cache.update(body({"zone": "x"}))
     (node,) = cache.all()
     assert (node.gpus, node.stale, node.schedulable, node.ready, node.labels) == ((), True, False, True, {"zone": "x"})
-    assert "nvidia.com/gpu.memory" in cache.troubles["a"]
-    cache.seen(body({"zone": "x"}, ready="Unknown"))
+    assert "nvidia.com/gpu.memory" in cache.errors["a"]
+    cache.update(body({"zone": "x"}, ready="Unknown"))
     assert [node.ready for node in cache.all()] == [False]
-    cache.seen(body(LABELS))
+    cache.update(body(LABELS))
     assert [(len(node.gpus), node.stale) for node in cache.all()] == [(2, False)]
-    assert cache.troubles == {}
+    assert cache.errors == {}
     assert len(reported) == 4
-    cache.only("", ())
+    cache.retain("", ())
     assert cache.all() == ()

@@ -1,4 +1,4 @@
-"""Pods in words and numbers."""
+"""What is cached of Pods, and messages about them."""
 
 from collections.abc import Collection
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from argosy.cluster.cache.indexer import Owned, PoolLabel
 from argosy.cluster.cache.ownership import Owner, why_not_ours
 from argosy.cluster.cache.pods.pod_cache import PodCache, PodView, gpus_of, pod_view
-from argosy.cluster.cache.pods.pod_trouble import deployment_trouble, pod_trouble
+from argosy.cluster.cache.pods.pod_errors import deployment_error, pod_error
 from argosy.cluster.cache.pods.routing import Routes, routes_of, routes_patch
 from argosy.cluster.cache.pool_view import pool_view
 from argosy.cluster.cache.server_objects import Desired, State
@@ -61,21 +61,21 @@ OOM = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
     ],
 )  # fmt: skip
 def test_why_a_pod_does_not_run(status: dict[str, Any], words: str) -> None:
-    assert pod_trouble(status) == words
+    assert pod_error(status) == words
 
 
 def test_a_container_that_is_ready_again_is_no_error() -> None:
     status = container(state={"running": {}}, lastState=OOM)
     status["containerStatuses"][0]["ready"] = True
-    assert pod_trouble(status) == ""
+    assert pod_error(status) == ""
 
 
 def test_why_a_deployment_makes_no_pod() -> None:
     stuck = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "m"}
-    assert deployment_trouble({"conditions": [stuck]}).endswith("ProgressDeadlineExceeded: m")
+    assert deployment_error({"conditions": [stuck]}).endswith("ProgressDeadlineExceeded: m")
     failed = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota"}
-    assert deployment_trouble({"conditions": [failed]}) == "no Pod can be made: FailedCreate: exceeded quota"
-    assert deployment_trouble({"conditions": [{"type": "Available", "status": "False"}]}) == ""
+    assert deployment_error({"conditions": [failed]}) == "no Pod can be made: FailedCreate: exceeded quota"
+    assert deployment_error({"conditions": [{"type": "Available", "status": "False"}]}) == ""
 
 
 def test_gpus_of_a_pod() -> None:
@@ -143,8 +143,8 @@ def test_since_when_no_node_takes_a_servers_pod() -> None:
 
     waits = {"type": "PodScheduled", "status": "False", "lastTransitionTime": "2026-01-01T00:00:07Z"}
     desired = Owned("1", 1, True, None, "pool", "pool-0", False, b"", Desired("pool-0", None))
-    unsaid = {**waits, "lastTransitionTime": "soon"}
-    for pods, since in (([pod("a", waits)], 7), ([pod("a", waits), pod("b")], None), ([pod("a", unsaid)], None)):
+    untimed = {**waits, "lastTransitionTime": "soon"}
+    for pods, since in (([pod("a", waits)], 7), ([pod("a", waits), pod("b")], None), ([pod("a", untimed)], None)):
         (report,) = pool_view([desired], pods).reports
         assert (report.unscheduled_since.second if report.unscheduled_since else None) == since
 
@@ -162,24 +162,24 @@ def server_pod(version: int, routes: Collection[str] = (), uid: str = "u", **mor
 def test_what_an_answer_brings_of_a_pod_is_reported_unless_we_wrote_it() -> None:
     reported: list[PoolLabel] = []
     pods = PodCache(reported.append)
-    pods.seen(server_pod(1))
+    pods.update(server_pod(1))
     reported.clear()
-    pods.learned(server_pod(2, ["m"]))
+    pods.patched(server_pod(2, ["m"]))
     assert reported == []
-    pods.learned(server_pod(4, ["m", "n"], deletionTimestamp="2026-01-01T00:00:00Z"))
+    pods.patched(server_pod(4, ["m", "n"], deletionTimestamp="2026-01-01T00:00:00Z"))
     assert reported == [POOL]
-    pods.seen(server_pod(3, ["m"], deletionTimestamp="2026-01-01T00:00:00Z"))
+    pods.update(server_pod(3, ["m"], deletionTimestamp="2026-01-01T00:00:00Z"))
     assert [(pod.routes, pod.terminating) for pod in pods.of_pool(POOL)] == [({"m", "n"}, True)]
 
 
 def test_an_answer_of_a_pod_that_is_gone_does_not_bring_it_back() -> None:
     reported: list[PoolLabel] = []
     pods = PodCache(reported.append)
-    pods.learned(server_pod(1))
+    pods.patched(server_pod(1))
     assert pods.of_pool(POOL) == []
-    pods.seen(server_pod(5, uid="new"))
+    pods.update(server_pod(5, uid="new"))
     reported.clear()
-    pods.learned(server_pod(4, ["m"], uid="old"))
+    pods.patched(server_pod(4, ["m"], uid="old"))
     assert [pod.uid for pod in pods.of_pool(POOL)] == ["new"]
     assert reported == []
 

@@ -1,4 +1,4 @@
-"""A collection is known, whatever becomes of its watch. Against a stand-in on loopback, without an API server."""
+"""A reflector recovers from any error of its watch. Against a stand-in on loopback, without an API server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -18,20 +18,20 @@ from argosy.cluster.client.kinds import CONFIG_MAP, Key, key_of
 
 
 @dataclass(slots=True)
-class FakeSink:
-    """A `Sink` that stores the reflector's objects by namespace and name."""
+class FakeStore:
+    """A `ReflectorStore` that has the reflector's objects by namespace and name."""
 
     objects: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
 
-    def seen(self, body: Mapping[str, Any]) -> None:
+    def update(self, body: Mapping[str, Any]) -> None:
         """Store an object."""
         self.objects[key_of(body)] = body
 
-    def gone(self, body: Mapping[str, Any]) -> None:
+    def delete(self, body: Mapping[str, Any]) -> None:
         """Remove an object."""
         self.objects.pop(key_of(body), None)
 
-    def only(self, namespace: str, keys: Collection[Key]) -> None:
+    def retain(self, namespace: str, keys: Collection[Key]) -> None:
         """Remove the other objects of the namespace, of all namespaces where it is empty."""
         for key in [key for key in self.objects if key not in keys and namespace in ("", key[0])]:
             del self.objects[key]
@@ -50,52 +50,52 @@ async def server() -> AsyncIterator[StandIn]:
 
 
 @asynccontextmanager
-async def reflecting(server: StandIn, folder: Path) -> AsyncIterator[tuple[FakeSink, Reflectors]]:
-    sink = FakeSink()
+async def reflecting(server: StandIn, folder: Path) -> AsyncIterator[tuple[FakeStore, Reflectors]]:
+    store = FakeStore()
     async with Connection.open(kubeconfig(server, folder)) as connection:
         reflectors = Reflectors(connection)
-        reflectors.add(CONFIG_MAP, sink, needed=True)
+        reflectors.add(CONFIG_MAP, store, required=True)
         running = asyncio.create_task(reflectors.run())
         try:
-            yield sink, reflectors
+            yield store, reflectors
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_a_list_then_events(server: StandIn, tmp_path: Path) -> None:
-    async with reflecting(server, tmp_path) as (sink, reflectors):
+    async with reflecting(server, tmp_path) as (store, reflectors):
         await reflectors.synced()
-        assert sink.names() == {"one", "two"}
+        assert store.names() == {"one", "two"}
         await until(lambda: server.watched("configmaps") == 1)
         server.put("configmaps", {"metadata": {"namespace": "n", "name": "three", "uid": "three"}})
         server.delete("configmaps", "one")
-        await until(lambda: sink.names() == {"two", "three"})
+        await until(lambda: store.names() == {"two", "three"})
         assert server.accepted("GET", "configmaps") == ["application/json"]
 
 
 async def test_a_version_that_is_no_longer_retained_is_listed_again(server: StandIn, tmp_path: Path) -> None:
-    async with reflecting(server, tmp_path) as (sink, reflectors):
+    async with reflecting(server, tmp_path) as (store, reflectors):
         await reflectors.synced()
         await until(lambda: server.watched("configmaps") == 1)
         server.delete("configmaps", "one", untold=True)
         server.fail("configmaps", 410)
-        await until(lambda: sink.names() == {"two"})
-        assert reflectors.troubles == {}
+        await until(lambda: store.names() == {"two"})
+        assert reflectors.errors == {}
 
 
 async def test_a_watch_that_breaks_goes_on_where_it_was(
     server: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RETRY_FIRST_S", 0.05)
-    async with reflecting(server, tmp_path) as (sink, reflectors):
+    async with reflecting(server, tmp_path) as (store, reflectors):
         await reflectors.synced()
         await until(lambda: server.watched("configmaps") == 1)
         server.fail("configmaps", 500)
         await until(lambda: server.watched("configmaps") == 0)
         await until(lambda: server.watched("configmaps") == 1)
         server.delete("configmaps", "one")
-        await until(lambda: sink.names() == {"two"})
+        await until(lambda: store.names() == {"two"})
         assert len(server.accepted("GET", "configmaps")) == 1
 
 
@@ -104,10 +104,10 @@ async def test_what_may_not_be_read_is_requested_again(
 ) -> None:
     monkeypatch.setattr(module, "FORBIDDEN_S", 0.05)
     server.refused["/configmaps"] = status(403, "configmaps is forbidden")
-    async with reflecting(server, tmp_path) as (sink, reflectors):
+    async with reflecting(server, tmp_path) as (store, reflectors):
         with pytest.raises(ForbiddenError):
             await reflectors.synced()
-        assert reflectors.troubles["configmaps"].startswith("may not list and watch configmaps: grant it")
+        assert reflectors.errors["configmaps"].startswith("may not list and watch configmaps: grant it")
         server.refused.clear()
-        await until(lambda: sink.names() == {"one", "two"})
-        await until(lambda: reflectors.troubles == {})
+        await until(lambda: store.names() == {"one", "two"})
+        await until(lambda: reflectors.errors == {})

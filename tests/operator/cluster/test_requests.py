@@ -1,4 +1,4 @@
-"""Roots for requests, and watches that say nothing. Against a small server on loopback."""
+"""Slots of requests, and silent watches. Against a small server on loopback."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,17 +14,17 @@ from argosy.cluster.client.kinds import POD
 
 
 class Slow:
-    """A server that answers nothing but `/fast` until it is told to; to `/watch` it says one event and no more."""
+    """A server that delays all responses but `/fast` until `go` is set, and sends one event to a watch."""
 
     def __init__(self) -> None:
-        self.asked, self.go = 0, asyncio.Event()
+        self.waiting, self.go = 0, asyncio.Event()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Return an empty object."""
         if "watch" in request.query:
             return await self.watch(request)
         if not request.path.endswith("/fast"):
-            self.asked += 1
+            self.waiting += 1
             await self.go.wait()
         return web.json_response({})
 
@@ -32,7 +32,7 @@ class Slow:
         """Send the beginning of a stream."""
         stream = web.StreamResponse()
         await stream.prepare(request)
-        if "late" not in request.query:
+        if "silent" not in request.query:
             await stream.write(b'{"type": "ADDED"}\n')
         await self.go.wait()
         return stream
@@ -58,17 +58,17 @@ async def test_what_is_urgent_does_not_wait_behind_others(slow: tuple[Slow, Conn
     server, connection = slow
     others = [asyncio.create_task(connection.get(POD, ("n", "slow"))) for _ in range(4 * AT_ONCE)]
     async with asyncio.timeout(30):
-        while server.asked < AT_ONCE:  # noqa: ASYNC110  # the server's count has no event
+        while server.waiting < AT_ONCE:  # noqa: ASYNC110  # the server's count has no event
             await asyncio.sleep(0.01)
         assert await connection.get(POD, ("n", "fast"), urgent=True) == {}
-        assert server.asked == AT_ONCE
+        assert server.waiting == AT_ONCE
         assert not any(task.done() for task in others)
         server.go.set()
         await asyncio.gather(*others)
-    assert server.asked == 4 * AT_ONCE
+    assert server.waiting == 4 * AT_ONCE
 
 
-@pytest.mark.parametrize(("query", "events"), [({}, [{"type": "ADDED"}]), ({"late": "1"}, [])])
+@pytest.mark.parametrize(("query", "events"), [({}, [{"type": "ADDED"}]), ({"silent": "1"}, [])])
 async def test_a_watch_that_is_silent_for_long_ends_as_any_other(
     slow: tuple[Slow, Connection],
     monkeypatch: pytest.MonkeyPatch,

@@ -1,7 +1,7 @@
 """ControllerRevisions on a real API server: taken, known by watch, read back, and only renumbered."""
 
 from e2e.cluster import Cluster
-from tests.operator.cluster.scene import Declared, declare, model_body, until, watching
+from tests.operator.cluster.harness import Declared, declare, model_body, until, watching
 
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import CONTROLLER_REVISION

@@ -1,7 +1,7 @@
 """Statuses are written whole, by server-side apply, and nothing else is."""
 
 from e2e.cluster import Cluster
-from tests.operator.cluster.scene import Declared, watching
+from tests.operator.cluster.harness import Declared, watching
 
 from argosy.api import Condition, ConditionStatus, ConditionType, InferenceModelStatus, Reason
 from argosy.cluster.client.connection import Connection

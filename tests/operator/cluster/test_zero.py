@@ -15,7 +15,7 @@ from e2e.cluster.standins.fake import FakeKubelets, fake_nodes
 from e2e.parts.operatorprocess import OperatorProcess
 from tests.acceptance.running import PYTHON
 from tests.operator.cluster.containers import Containers, addresses
-from tests.operator.cluster.scene import model_body, pool_body
+from tests.operator.cluster.harness import model_body, pool_body
 from tritonclient.grpc import InferenceServerClient, InferInput
 
 pytestmark = pytest.mark.timeout(400)
@@ -24,7 +24,7 @@ PATIENCE_S = 120.0
 
 @dataclass
 class World:
-    """What runs, and what the test does in it."""
+    """The running parts, and what the test does with them."""
 
     cluster: Cluster
     namespace: str
@@ -46,8 +46,8 @@ class World:
         }
         self.cluster.apply(json.dumps({**body, "spec": {**body["spec"], **own, **spec}}))
 
-    def held(self) -> int:
-        """Return how many requests wait, as the operator reads it."""
+    def queued(self) -> int:
+        """Return how many requests wait, from the activator's ConfigMap."""
         words = ("configmaps", "-n", self.namespace, "-l", "argosy.dev/activator=pool")
         texts = [
             text
@@ -62,15 +62,15 @@ class World:
         return self.containers.pods("argosy.dev/server")
 
     def until(self, what: str, so: Callable[[], bool]) -> None:
-        """Wait for something; AssertionError with all logs where it does not come."""
+        """Wait for a condition. Raises AssertionError with all logs after `PATIENCE_S`."""
         try:
             self.operator.until(what, so, PATIENCE_S)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.containers.logs()}") from None
 
-    def asked(self, workers: ThreadPoolExecutor) -> list["Future[float]"]:
-        """Send a request by each protocol to where the Service leads."""
-        self.until("the Service leads somewhere", lambda: bool(self.containers.service("sleeper")))
+    def send(self, workers: ThreadPoolExecutor) -> list["Future[float]"]:
+        """Send a request by each protocol to the Service."""
+        self.until("the Service has an endpoint", lambda: bool(self.containers.service("sleeper")))
         address = self.containers.service("sleeper")[0]
         return [workers.submit(ask_http, address), workers.submit(ask_grpc, address)]
 
@@ -116,16 +116,16 @@ def test_to_zero_and_back_by_itself(world: World) -> None:
     for _ in range(2):
         world.until("no server", lambda: not world.servers() and bool(world.containers.service("sleeper")))
         with ThreadPoolExecutor(2) as workers:
-            requested = world.asked(workers)
+            requested = world.send(workers)
             assert [item.result() for item in requested] == [8.0, 8.0], world.containers.logs()
-        world.until("nobody waits", lambda: world.held() == 0)
+        world.until("no request waits", lambda: world.queued() == 0)
 
 
 def test_the_operator_is_killed_while_requests_wait(world: World, cluster: Cluster, tmp_path: Path) -> None:
     world.declare(replicas=0)
     with ThreadPoolExecutor(2) as workers:
-        requested = world.asked(workers)
-        world.until("two that wait", lambda: world.held() == 2)
+        requested = world.send(workers)
+        world.until("two that wait", lambda: world.queued() == 2)
         world.operator.kill()
         world.declare(replicas=1)
         with OperatorProcess(cluster, tmp_path / "another.log"):

@@ -19,39 +19,39 @@ from argosy.render.workloads import KubernetesObject, object_identity
 
 @dataclass(slots=True)
 class FakeCache:
-    """A cluster with these nodes; what is known of pools, by key."""
+    """A cluster with these nodes, other Pods' GPUs, and pools by key."""
 
-    known_nodes: tuple[Node, ...] = ()
+    ready_nodes: tuple[Node, ...] = ()
     views: dict[PoolKey, PoolView] = field(default_factory=dict)
-    held: dict[str, dict[str, int]] = field(default_factory=dict)
+    gpu_usage: dict[str, dict[str, int]] = field(default_factory=dict)
     histories: dict[str, list[Revision]] = field(default_factory=dict)
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return the given ones."""
-        return self.known_nodes
+        """Return the set nodes."""
+        return self.ready_nodes
 
     def foreign_gpus(self) -> PodGpus:
-        """Return the given ones."""
-        return self.held
+        """Return the set GPUs."""
+        return self.gpu_usage
 
     def pools(self) -> set[PoolKey]:
-        """Return those that something is known of."""
+        """Return the pools that have a view."""
         return set(self.views)
 
     def pool(self, key: PoolKey) -> PoolView:
-        """Return the given view."""
+        """Return the set view, or an empty one."""
         return self.views.get(key, PoolView())
 
     def revisions(self) -> Mapping[str, Sequence[Revision]]:
-        """Return the given ones."""
+        """Return the set revisions."""
         return self.histories
 
 
 @dataclass(slots=True)
 class FakeWriter:
-    """Keeps what was written last.
+    """Records the last writes.
 
-    `applied` is what becomes of objects; `wrong` is raised instead, by a Pod's name or a resource's identity.
+    `applied` is the result of each apply; `wrong` is raised instead, by a Pod's name or a resource's identity.
     """
 
     applied: Applied = field(default_factory=Applied)
@@ -70,19 +70,19 @@ class FakeWriter:
         owners: Mapping[str, str],
         keep: Collection[str] = (),
     ) -> Applied:
-        """Keep the objects, and their identities."""
+        """Record the objects and their identities."""
         self.bodies = {object_identity(item): item for item in objects}
         self.objects, self.keep = set(self.bodies), set(keep)
         return self.applied
 
     async def route(self, pod: PodView, namespace: str, routes: Routes, settled: bool) -> None:
-        """Keep the routes."""
+        """Record the routes."""
         if pod.name in self.wrong:
             raise self.wrong[pod.name]
         self.routes[pod.name], self.ejected[pod.name] = routes.names, routes.ejected
 
     async def status(self, resource: Resource, status: Status) -> bool:
-        """Keep the status."""
+        """Record the status."""
         if resource.identity in self.wrong:
             raise self.wrong[resource.identity]
         self.statuses[resource.identity] = status
@@ -91,13 +91,13 @@ class FakeWriter:
 
 @dataclass(slots=True)
 class FakeStatusListener:
-    """Keeps the identities of the resources whose status changed, in order."""
+    """Records the identities of the resources whose status changed, in order."""
 
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
 
     async def changed(self, resource: Resource, before: Status | None, now: Status) -> None:
-        """Keep the identity."""
-        self.told.append(resource.identity)
+        """Record the identity."""
+        self.reported.append(resource.identity)
 
 
 @dataclass(slots=True)
@@ -117,5 +117,5 @@ class FakeMeter:
         self.failures += failed
 
     def waiting(self, pools: int) -> None:
-        """So many pools wait."""
+        """Record the number of waiting pools."""
         self.queued = pools

@@ -1,4 +1,4 @@
-"""A stand-in for an API server: lists, watches and a lease, which break as a test tells it."""
+"""A stand-in for an API server: lists, watches and a lease, which fail as a test sets it."""
 
 import asyncio
 import itertools
@@ -41,12 +41,12 @@ FIXED: Mapping[str, dict[str, Any]] = {
 
 
 class StandIn:
-    """Objects by plural. `refused` is answered instead, by how a path ends; `asked` is verb, path and what accepted."""
+    """Objects by plural. `refused`: other responses, by the end of a path; `requests`: verb, path and Accept header."""
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, dict[str, Any]]] = {}
         self.refused: dict[str, web.Response] = {}
-        self.asked: list[tuple[str, str, str]] = []
+        self.requests: list[tuple[str, str, str]] = []
         self.lease: dict[str, Any] = {}
         self.url = ""
         self._versions = itertools.count(100)
@@ -58,7 +58,7 @@ class StandIn:
         metadata = {"creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": str(next(self._versions))}
         result["metadata"] |= metadata
         registered = self.objects.setdefault(plural, {})
-        self._tell(
+        self._notify(
             plural, {"type": "MODIFIED" if body["metadata"]["name"] in registered else "ADDED", "object": result}
         )
         registered[body["metadata"]["name"]] = result
@@ -69,11 +69,11 @@ class StandIn:
         body = self.objects[plural].pop(name)
         body["metadata"]["resourceVersion"] = str(next(self._versions))
         if not untold:
-            self._tell(plural, {"type": "DELETED", "object": body})
+            self._notify(plural, {"type": "DELETED", "object": body})
 
     def fail(self, plural: str, code: int) -> None:
         """End every watch of a kind with an error."""
-        self._tell(plural, {"type": "ERROR", "object": {"kind": "Status", "code": code, "message": "it broke"}})
+        self._notify(plural, {"type": "ERROR", "object": {"kind": "Status", "code": code, "message": "it broke"}})
 
     def watched(self, plural: str) -> int:
         """Return the number of watches of a kind."""
@@ -81,16 +81,18 @@ class StandIn:
 
     def accepted(self, verb: str, plural: str) -> list[str]:
         """Return the Accept headers of the requests for a kind."""
-        return [accept for requested, path, accept in self.asked if requested == verb and path.endswith(f"/{plural}")]
+        return [
+            accept for requested, path, accept in self.requests if requested == verb and path.endswith(f"/{plural}")
+        ]
 
-    def _tell(self, plural: str, event: dict[str, Any]) -> None:
+    def _notify(self, plural: str, event: dict[str, Any]) -> None:
         for queue in self._watches.get(plural, ()):
             queue.put_nowait(event)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer any request."""
         verb = "watch" if request.query.get("watch") else request.method
-        self.asked.append((verb, request.path, request.headers.get("Accept", "")))
+        self.requests.append((verb, request.path, request.headers.get("Accept", "")))
         for end, response in self.refused.items():
             if request.path.endswith(end):
                 return web.Response(status=response.status, body=response.body, content_type=response.content_type)
@@ -110,7 +112,7 @@ class StandIn:
         return web.json_response(self.lease) if self.lease else status(404, "none")
 
     def _list(self, request: web.Request, plural: str) -> web.Response:
-        items = [_seen(request, body) for body in self.objects.get(plural, {}).values()]
+        items = [_represented(request, body) for body in self.objects.get(plural, {}).values()]
         version = {"resourceVersion": str(next(self._versions))}
         return web.json_response({"kind": "List", "metadata": version, "items": items})
 
@@ -122,7 +124,9 @@ class StandIn:
         try:
             while True:
                 event = await mine.get()
-                shown = event if event["type"] == "ERROR" else {**event, "object": _seen(request, event["object"])}
+                shown = (
+                    event if event["type"] == "ERROR" else {**event, "object": _represented(request, event["object"])}
+                )
                 await stream.write(json.dumps(shown).encode() + b"\n")
                 if event["type"] == "ERROR":
                     return stream
@@ -131,18 +135,18 @@ class StandIn:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that comes soon."""
+    """Wait until a condition is true, at most 20 s."""
     async with asyncio.timeout(20):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)  # what is waited for has no event
 
 
 def status(code: int, message: str) -> web.Response:
-    """Return an API server's refusal."""
+    """Return an API server's error."""
     return web.json_response({"kind": "Status", "code": code, "message": message}, status=code)
 
 
-def _seen(request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
+def _represented(request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
     if "PartialObjectMetadata" not in request.headers.get("Accept", ""):
         return body
     return {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": body["metadata"]}

@@ -1,4 +1,4 @@
-"""Who is led to a pool's activator, what it is told, and when it goes; virtual, without an API server."""
+"""What is routed to a pool's activator, what its ConfigMap has, and when it is deleted; without an API server."""
 
 import json
 from dataclasses import replace
@@ -34,7 +34,7 @@ def declared(**spec: Any) -> Store:
     return resources
 
 
-def told(writes: FakeWriter) -> ActivationPart:
+def published(writes: FakeWriter) -> ActivationPart:
     """Return the first part as the activator reads it."""
     return parse_part(writes.bodies[f"ConfigMap n/{NAME}"]["data"][MEMBERS_KEY])
 
@@ -65,7 +65,7 @@ async def test_a_model_at_zero_is_routed_to_the_activator_with_a_reason() -> Non
     view = PoolView(activators=(HOLDER, replace(HOLDER, name="ends", terminating=True)))
     await rounds(writes, declared(minReplicas=0, replicas=0), observed(p=view)).reconcile(KEY)
     assert writes.routes == {"holder": frozenset({"m"})}
-    (member,) = told(writes).members
+    (member,) = published(writes).members
     assert (member.name, member.model, member.endpoints, member.timeout_s) == ("m", "m", (), 300.0)
     assert member.reason == writes.statuses["InferenceModel n/m"].conditions[0].message
     mine = {item for item in writes.objects if NAME in item}
@@ -82,15 +82,15 @@ async def test_what_a_thousand_models_are_reported_fits_into_a_configmap() -> No
     for number in range(1000):
         resources.put(parsed_body(model(f"model-{number}", minReplicas=0, replicas=1, footprint=unfit)))
     await rounds(writes, resources).reconcile(KEY)
-    assert len(told(writes).members) == 1000
-    assert all(0 < len(member.reason) <= LONGEST_REASON for member in told(writes).members)
+    assert len(published(writes).members) == 1000
+    assert all(0 < len(member.reason) <= LONGEST_REASON for member in published(writes).members)
     assert len(writes.bodies[f"ConfigMap n/{NAME}"]["data"][MEMBERS_KEY].encode()) < 2**20 * 0.9
 
 
 async def test_how_long_requests_wait_is_reported_by_the_resource() -> None:
     writes = FakeWriter()
     await rounds(writes, declared(minReplicas=0, replicas=0, scaling={"holdTimeout": "10m"})).reconcile(KEY)
-    assert told(writes).members[0].timeout_s == 600.0
+    assert published(writes).members[0].timeout_s == 600.0
     (container,) = writes.bodies[f"Deployment n/{NAME}"]["spec"]["template"]["spec"]["containers"]
     assert "--exit-timeout-secs=600" in container["args"]
 
@@ -102,7 +102,7 @@ async def test_the_activator_learns_of_a_server_before_services_lead_there() -> 
     cache = observed(p=replace(view, pods=(behind,), activators=(LED,)))
     run = rounds(writes, declared(minReplicas=0, replicas=1), cache)
     wake = await run.reconcile(KEY)
-    assert told(writes).members[0].endpoints == (Endpoint("10.0.0.1", 8000, 8001),)
+    assert published(writes).members[0].endpoints == (Endpoint("10.0.0.1", 8000, 8001),)
     assert writes.routes == {"p-0": frozenset({"m"})}
     assert wake == NOW, "nobody tells of the labels that it writes itself"
     cache.views[KEY] = replace(view, activators=(LED,))
@@ -124,7 +124,7 @@ async def test_a_model_that_goes_to_zero_is_first_routed_to_the_activator() -> N
     await run.reconcile(KEY)
     assert order == ["holder", "p-0"]
     assert writes.routes == {"holder": frozenset({"m"}), "p-0": frozenset()}
-    assert told(writes).members[0].endpoints == ()
+    assert published(writes).members[0].endpoints == ()
 
 
 @pytest.mark.parametrize("lacks", [{"ready": False}, {"server_ready": False}, {"terminating": True}], ids=str)
@@ -135,7 +135,7 @@ async def test_while_its_server_is_not_ready_its_requests_wait(lacks: dict[str, 
     await rounds(writes, declared(minReplicas=0, replicas=1), cache).reconcile(KEY)
     assert writes.routes["holder"] == frozenset({"m"})
     expected = () if lacks.keys() & {"server_ready", "terminating"} else (Endpoint("10.0.0.1", 8000, 8001),)
-    assert told(writes).members[0].endpoints == expected
+    assert published(writes).members[0].endpoints == expected
 
 
 async def test_nothing_stands_where_nothing_may_go_to_zero() -> None:
@@ -173,7 +173,7 @@ async def test_a_suspended_pool_holds_nothing() -> None:
 
 async def test_another_operator_process_leaves_the_activator_as_it_was() -> None:
     first, second = FakeWriter(), FakeWriter()
-    view = observed(p=PoolView(activators=(LED,), held={"m": 2}))
+    view = observed(p=PoolView(activators=(LED,), queued={"m": 2}))
     for writes in (first, second):
         await rounds(writes, declared(minReplicas=0, replicas=0), view).reconcile(KEY)
     assert json.dumps(first.bodies, default=str) == json.dumps(second.bodies, default=str)

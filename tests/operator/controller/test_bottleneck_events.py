@@ -1,4 +1,4 @@
-"""What people are told of what holds requests up: that it begins, that it changes, that it is over. Pure."""
+"""Events of bottlenecks: when one begins, changes or ends. Pure."""
 
 from argosy.api.status import BottleneckStatus, EnsembleStatus, ServingPoolStatus
 from argosy.controller.events.announcements import bottleneck_events
@@ -11,7 +11,7 @@ def status(kind: str = "", stage: str = "embedder", evidence: str = "requests wa
     return EnsembleStatus(bottleneck=bottleneck_status if kind else None)
 
 
-def told(before: EnsembleStatus | None, now: EnsembleStatus) -> list[tuple[str, str]]:
+def events(before: EnsembleStatus | None, now: EnsembleStatus) -> list[tuple[str, str]]:
     return [(event.type, event.reason) for event in bottleneck_events(before, now)]
 
 
@@ -19,13 +19,13 @@ def test_what_begins_and_what_changes_is_reported_with_evidence_and_advice() -> 
     (first,) = bottleneck_events(None, status("StarvedStage"))
     assert (first.type, first.reason, first.subject) == ("Warning", "StarvedStage", "embedder")
     assert first.message == "embedder: requests wait 80 %. More instances"
-    assert told(status("StarvedStage"), status("SaturatedGpu")) == [("Warning", "SaturatedGpu")]
-    assert told(status("StarvedStage"), status("StarvedStage", stage="safety")) == [("Warning", "StarvedStage")]
+    assert events(status("StarvedStage"), status("SaturatedGpu")) == [("Warning", "SaturatedGpu")]
+    assert events(status("StarvedStage"), status("StarvedStage", stage="safety")) == [("Warning", "StarvedStage")]
 
 
 def test_other_numbers_are_no_news() -> None:
-    assert told(status("StarvedStage"), status("StarvedStage", evidence="requests wait 90 %")) == []
-    assert told(status(), status()) == []
+    assert events(status("StarvedStage"), status("StarvedStage", evidence="requests wait 90 %")) == []
+    assert events(status(), status()) == []
     assert list(bottleneck_events(None, ServingPoolStatus())) == []
 
 
@@ -36,4 +36,4 @@ def test_that_it_is_over_is_reported_with_its_beginning() -> None:
 
 
 def test_what_only_costs_money_is_no_warning() -> None:
-    assert told(None, status("IdleGpu")) == [("Normal", "IdleGpu")]
+    assert events(None, status("IdleGpu")) == [("Normal", "IdleGpu")]

@@ -1,4 +1,4 @@
-"""What people are told of engines: once each time it changes. Pure."""
+"""Events of engines' builds: one for each change. Pure."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The life of a build's Job: when it is made, left alone, ended, made anew. Pure, with time as an argument."""
+"""The life of a build's Job: created, left alone, ended, recreated. Pure, with time as an argument."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -85,7 +85,7 @@ def test_a_changed_template_waits_for_the_pod_that_does_its_work() -> None:
 
 
 def test_a_changed_template_replaces_a_job_that_does_not_run() -> None:
-    builds = rendered(CHANGED, view=seen(trouble="no node takes the Pod"))
+    builds = rendered(CHANGED, view=seen(error="no node takes the Pod"))
     assert (names(builds), builds.keep) == (MAPS | POLICY, frozenset())
     assert JOB in names(rendered(CHANGED))  # once it is gone
 

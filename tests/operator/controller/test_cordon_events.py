@@ -1,4 +1,4 @@
-"""What people are told of cordoned GPUs."""
+"""Events of cordoned GPUs."""
 
 from argosy.api.status import CordonedGpu, EnsembleStatus, ServingPoolStatus
 from argosy.controller.events.announcements import cordon_events

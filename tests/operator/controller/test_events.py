@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from e2e.cluster import Cluster
-from tests.operator.cluster.scene import Declared, Requests
+from tests.operator.cluster.harness import Declared, Requests
 
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection

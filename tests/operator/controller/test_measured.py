@@ -91,14 +91,14 @@ def test_queries_are_those_that_members_name() -> None:
 
 
 class Secrets:
-    """Answers what a test gives it, and counts."""
+    """Returns the given Secrets or errors one after another, and counts requests."""
 
     def __init__(self, *answers: dict[str, Any] | ApiError) -> None:
-        self.answers, self.asked = list(answers), 0
+        self.answers, self.requests = list(answers), 0
 
     async def get(self, kind: Kind, key: Key) -> dict[str, Any]:
         assert (kind.plural, key[0], key[1].partition("-")[0]) == ("secrets", "n", "login")
-        self.asked += 1
+        self.requests += 1
         answer = self.answers.pop(0)
         if isinstance(answer, ApiError):
             raise answer
@@ -157,15 +157,15 @@ READ = ("", "")
 
 
 class FakeSource:
-    """Reports what it reads as the error of the query READ; breaks where a test says so."""
+    """Returns its endpoint and targets as the error of the query READ, or raises while `broken`."""
 
-    def __init__(self, asked: MetricsEndpoint) -> None:
-        self.asked, self.closed, self.broken = asked, False, False
+    def __init__(self, endpoint: MetricsEndpoint) -> None:
+        self.endpoint, self.closed, self.broken = endpoint, False, False
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
         if self.broken:
             raise RuntimeError("broken")
-        read = f"{self.asked.url} {self.asked.login.token} {[target.server for target in pool.targets]}"
+        read = f"{self.endpoint.url} {self.endpoint.login.token} {[target.server for target in pool.targets]}"
         return PoolSignals(query_errors={READ: read})
 
     async def close(self) -> None:
@@ -173,26 +173,26 @@ class FakeSource:
 
 
 class Readings:
-    """A gatherer that runs, and what it told."""
+    """A running gatherer, and what it reported."""
 
     def __init__(self, store: Store, *secrets: dict[str, Any]) -> None:
         self.sources: list[FakeSource] = []
-        self.told: list[PoolSignals] = []
+        self.reported: list[PoolSignals] = []
         cache = FakeCache(views={KEY: PoolView(pods=(pod(),))})
         self.metrics = Metrics()
         logins = Logins(Secrets(*secrets))
-        self.gatherer = Gatherer(store, cache, logins, self._told, self.metrics, 0.01, self._open)
+        self.gatherer = Gatherer(store, cache, logins, self._report, self.metrics, 0.01, self._open)
 
-    def _open(self, asked: MetricsEndpoint) -> SignalSource:
-        self.sources.append(FakeSource(asked))
+    def _open(self, endpoint: MetricsEndpoint) -> SignalSource:
+        self.sources.append(FakeSource(endpoint))
         return self.sources[-1]
 
-    async def _told(self, key: PoolKey, signals: PoolSignals) -> None:
+    async def _report(self, key: PoolKey, signals: PoolSignals) -> None:
         assert key == KEY
-        self.told.append(signals)
+        self.reported.append(signals)
 
     async def until(self, so: Callable[[], bool]) -> None:
-        """Wait until it is so: events come every hundredth of a second; the test's own time limit ends it."""
+        """Run the gatherer until the condition is true."""
         running = asyncio.create_task(self.gatherer.run())
         try:
             async with asyncio.timeout(30):
@@ -207,8 +207,8 @@ class Readings:
 
 async def test_a_pool_is_measured_again_and_again() -> None:
     readings = Readings(declared())
-    await readings.until(lambda: len(readings.told) >= 3)
-    assert readings.told[0] == PoolSignals(query_errors={READ: "  ['p-0']"})
+    await readings.until(lambda: len(readings.reported) >= 3)
+    assert readings.reported[0] == PoolSignals(query_errors={READ: "  ['p-0']"})
     assert len(readings.sources) == 1
     assert readings.sources[0].closed
     assert b'argosy_signal_readings_total{result="done"}' in readings.metrics.text()
@@ -219,13 +219,13 @@ async def test_another_prometheus_is_another_source() -> None:
     readings = Readings(store, secret("TOKEN"))
 
     def changed() -> bool:
-        if len(readings.told) == 2:
+        if len(readings.reported) == 2:
             prometheus = {"url": "http://prometheus:9090", "secretName": "login"}
             store.put(parsed_body(pool(monitoring={"prometheus": prometheus}) | _generation(2)))
-        return readings.told[-1:] != [] and readings.told[-1].query_errors[READ].startswith("http")
+        return readings.reported[-1:] != [] and readings.reported[-1].query_errors[READ].startswith("http")
 
     await readings.until(changed)
-    assert readings.told[-1].query_errors[READ] == "http://prometheus:9090 TOKEN ['p-0']"
+    assert readings.reported[-1].query_errors[READ] == "http://prometheus:9090 TOKEN ['p-0']"
     assert [source.closed for source in readings.sources] == [True, True]
 
 
@@ -238,12 +238,12 @@ async def test_a_fault_of_ours_is_reported_and_ends_nothing(caplog: pytest.LogCa
 
     def broke() -> bool:
         for source in readings.sources:
-            source.broken = len(readings.told) < 3
-        return len(readings.told) >= 4
+            source.broken = len(readings.reported) < 3
+        return len(readings.reported) >= 4
 
     await readings.until(broke)
-    assert any("please report it: RuntimeError: broken" in reported.error for reported in readings.told)
-    assert readings.told[-1].error == ""
+    assert any("please report it: RuntimeError: broken" in signals.error for signals in readings.reported)
+    assert readings.reported[-1].error == ""
 
 
 async def test_a_pool_that_is_gone_is_measured_no_more() -> None:
@@ -251,7 +251,7 @@ async def test_a_pool_that_is_gone_is_measured_no_more() -> None:
     readings = Readings(store)
 
     def ended() -> bool:
-        if readings.told:
+        if readings.reported:
             store.end(IDENTITY, "uid-p")
         return bool(readings.sources) and readings.sources[0].closed
 

@@ -18,7 +18,7 @@ from argosy.cluster.client.connection import Connection
 from argosy.controller.process import Operator, Options
 from argosy.render.workloads import Images
 
-HELD = {
+TAKEN = {
     "holderIdentity": "another",
     "leaseDurationSeconds": 3600,
     "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
@@ -40,7 +40,7 @@ def options(server: StandIn, folder: Path, *namespaces: str) -> Options:
     return Options(images, namespaces, host="127.0.0.1", port=0, kubeconfig=kubeconfig(server, folder))
 
 
-def said(caplog: pytest.LogCaptureFixture) -> str:
+def logged(caplog: pytest.LogCaptureFixture) -> str:
     """Return the text of the log."""
     return "\n".join(record.getMessage() for record in caplog.records)
 
@@ -59,7 +59,7 @@ async def test_sigterm_ends_it_at_once_and_gives_the_lease_up(server: StandIn, t
         if process.returncode is None:
             process.kill()
     assert server.lease["spec"]["holderIdentity"] == ""
-    assert server.asked[-1][:2] == ("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/argosy-operator")
+    assert server.requests[-1][:2] == ("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/argosy-operator")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ async def test_it_ends_where_it_may_not_read_what_it_needs(
     server.refused[refused] = status(403, f"{named} is forbidden")
     async with asyncio.timeout(20):
         assert await Operator(options(server, tmp_path, *namespaces)).run() == 1
-    assert f"the operator cannot go on: {named} is forbidden" in said(caplog)
+    assert f"the operator cannot go on: {named} is forbidden" in logged(caplog)
     assert not [record for record in caplog.records if record.name == "argosy.controller.process" and record.exc_info]
     assert server.lease["spec"]["holderIdentity"] == ""
 
@@ -110,13 +110,13 @@ async def test_what_does_not_answer_is_queried_again(
     monkeypatch.setattr(connecting, "AGAIN_S", 0.05)
     server.refused[path] = web.Response(text="<html>a proxy</html>")
     running = asyncio.create_task(Operator(options(server, tmp_path)).run())
-    await until(lambda: sum(requested == path for _, requested, _ in server.asked) > 1)
+    await until(lambda: sum(requested == path for _, requested, _ in server.requests) > 1)
     server.refused[path] = status(500, "etcdserver: request timed out")
-    await until(lambda: sum(requested == path for _, requested, _ in server.asked) > 3)
+    await until(lambda: sum(requested == path for _, requested, _ in server.requests) > 3)
     assert not running.done()
-    assert "everything is listed" not in said(caplog)
+    assert "everything is listed" not in logged(caplog)
     server.refused.clear()
-    await until(lambda: "everything is listed: 2 resources" in said(caplog))
+    await until(lambda: "everything is listed: 2 resources" in logged(caplog))
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
@@ -128,15 +128,15 @@ async def test_nothing_is_decided_before_every_resource_is_listed(
     server.refused["/ensembles"] = status(500, "etcdserver: request timed out")
     running = asyncio.create_task(Operator(options(server, tmp_path)).run())
     await until(lambda: server.watched("configmaps") > 0 and server.watched("inferencemodels") > 0)
-    assert "everything is listed" not in said(caplog)
+    assert "everything is listed" not in logged(caplog)
     server.refused.clear()
-    await until(lambda: "everything is listed: 2 resources" in said(caplog))
+    await until(lambda: "everything is listed: 2 resources" in logged(caplog))
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_a_replica_that_stands_by_answers_reviews_too(server: StandIn, tmp_path: Path) -> None:
-    server.lease = {"metadata": {"name": "argosy-operator", "resourceVersion": "1"}, "spec": HELD}
+    server.lease = {"metadata": {"name": "argosy-operator", "resourceVersion": "1"}, "spec": TAKEN}
     served, ended = asyncio.Event(), asyncio.Event()
 
     async def serve(_: Connection, started: Callable[[], None], failed: Callable[[str], None]) -> None:

@@ -116,8 +116,8 @@ async def test_a_fleet_of_which_no_node_is_heard_stands_as_it_is() -> None:
     silent = gpu_node("a", ready=False, unready_since=NOW - timedelta(hours=1))
     unreadable = Node("a", (), schedulable=False, stale=True)
     for node in (silent, unreadable):
-        cache.known_nodes = (node,)
-        await rounds(writes, resources, cache).reconcile(KEY)  # also one that starts anew
+        cache.ready_nodes = (node,)
+        await rounds(writes, resources, cache).reconcile(KEY)  # also after a restart
         await run.reconcile(KEY)
         assert {"Deployment n/p-0", "ConfigMap n/p-0", "ConfigMap n/p-0-state"} <= writes.objects
         assert "p-0" not in writes.routes or writes.routes["p-0"] == {"m"}
@@ -312,8 +312,8 @@ async def test_a_fault_of_ours_is_reported_until_a_round_works(monkeypatch: pyte
             await run.reconcile(KEY)
         assert writes.statuses.keys() == {"ServingPool n/p", "InferenceModel n/m"}
         for identity, status in writes.statuses.items():
-            assert said(status, ConditionType.STALLED) == ("True", "ReconcileFailed")
-            assert said(status, ConditionType.READY) == ("False", "ReconcileFailed")
+            assert condition_of(status, ConditionType.STALLED) == ("True", "ReconcileFailed")
+            assert condition_of(status, ConditionType.READY) == ("False", "ReconcileFailed")
             assert "KeyError: 'gpu-7'" in stalled(status).message
             assert status.available_replicas == before[identity].available_replicas
         writes.statuses.clear()
@@ -323,7 +323,7 @@ async def test_a_fault_of_ours_is_reported_until_a_round_works(monkeypatch: pyte
         assert not writes.statuses  # it stands there already
 
     await run.reconcile(KEY)
-    assert {said(status, ConditionType.STALLED)[0] for status in writes.statuses.values()} == {"False"}
+    assert {condition_of(status, ConditionType.STALLED)[0] for status in writes.statuses.values()} == {"False"}
 
 
 async def test_a_report_on_a_pool_delays_no_other_pool(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,7 +356,9 @@ async def test_an_api_server_that_does_not_answer_is_no_fault_of_ours() -> None:
     writes = FakeWriter(Applied(failure=UnreachableError(500, "InternalError", "try later")))
     with pytest.raises(UnreachableError):
         await rounds(writes).reconcile(KEY)
-    assert {said(status, ConditionType.STALLED)[1] for status in writes.statuses.values()} != {"ReconcileFailed"}
+    assert {condition_of(status, ConditionType.STALLED)[1] for status in writes.statuses.values()} != {
+        "ReconcileFailed"
+    }
 
 
 async def test_where_a_fault_cannot_be_reported_the_fault_itself_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,7 +379,7 @@ def stalled(status: Status) -> Condition:
     return result
 
 
-def said(status: Status, kind: ConditionType) -> tuple[str, str]:
+def condition_of(status: Status, kind: ConditionType) -> tuple[str, str]:
     """Return a condition's status and reason."""
     result = status.condition(kind)
     assert result is not None

@@ -95,13 +95,13 @@ def _short(identity: str) -> str:
     return kind + ("-report" if name.endswith("-report") else "") if name[:1] == "-" else kind
 
 
-WHOLE = {"ConfigMap", "ConfigMap-report", "ServiceAccount", "Role", "RoleBinding", "Job", "NetworkPolicy"}
+FULL = {"ConfigMap", "ConfigMap-report", "ServiceAccount", "Role", "RoleBinding", "Job", "NetworkPolicy"}
 RESTING = {"ConfigMap", "ConfigMap-report", "NetworkPolicy"}
 
 
 async def test_a_build_from_its_job_to_the_engine_that_serves() -> None:
     life = Life()
-    assert await life.round() == WHOLE
+    assert await life.round() == FULL
     requested = next(body for body in life.writes.bodies.values() if REQUEST_KEY in body.get("data", {}))
     request = parse_request(requested["data"][REQUEST_KEY])
     assert (request.builder, request.architecture, request.compiler) == ("onnxruntime", "amd64", "runtime:1")
@@ -109,7 +109,7 @@ async def test_a_build_from_its_job_to_the_engine_that_serves() -> None:
 
     job = life.job
     life.observe(job, BuildReport(BuildState.BUILDING, phase="optimize", percent=40, line="fused 3"), runs=True)
-    assert await life.round() == WHOLE
+    assert await life.round() == FULL
     (engine,) = life.status.engines
     assert (engine.state, engine.phase, engine.percent, engine.last_line) == ("Building", "optimize", 40, "fused 3")
 
@@ -135,7 +135,7 @@ async def test_another_process_goes_on_with_the_build_that_there_is() -> None:
     await life.round()
     before = life.job
     life.start()
-    assert await life.round() == WHOLE
+    assert await life.round() == FULL
     assert life.job == before == job
 
 
@@ -146,7 +146,7 @@ async def test_a_job_that_somebody_deletes_is_recreated() -> None:
     life.observe(job, BuildReport(BuildState.BUILDING, percent=40), runs=True)
     await life.round()
     life.forget_job()
-    assert await life.round() == WHOLE
+    assert await life.round() == FULL
     assert life.job == job
 
 

@@ -41,7 +41,7 @@ def fleet(pods: dict[str, dict[str, int]] | None = None, **views: PoolView) -> F
 
 @dataclass(slots=True)
 class Applies(FakeWriter):
-    """What stands: the GPUs of every Deployment that was applied."""
+    """Records the GPUs of every applied Deployment."""
 
     gpus: dict[str, int] = field(default_factory=dict)
 
@@ -68,7 +68,7 @@ def reconciler(observed: FakeCache, writes: Applies, message: list[str], gpus: i
     """Return a reconciler of pool `p` with a model of so many GPUs, and `q` with a model of one."""
     store = Store()
     y, x = {"name": "q"}, {"name": "p"}
-    for body in (pool("p"), pool("q"), _whole("x", x, gpus), _whole("y", y, 1)):
+    for body in (pool("p"), pool("q"), _full_gpus("x", x, gpus), _full_gpus("y", y, 1)):
         store.put(parsed_body(body))
     images, offered = Images("a", "b", "c"), Cluster("policy/v1")
     return Reconciler(
@@ -76,7 +76,7 @@ def reconciler(observed: FakeCache, writes: Applies, message: list[str], gpus: i
     )
 
 
-def _whole(name: str, pool_ref: dict[str, str], gpus: int) -> dict[str, Any]:
+def _full_gpus(name: str, pool_ref: dict[str, str], gpus: int) -> dict[str, Any]:
     return model(name, poolRef=pool_ref, footprint={"gpus": gpus, "gpuMemory": "10Gi"})
 
 
@@ -167,12 +167,12 @@ async def test_a_gpu_less_moves_the_server_that_does_not_answer() -> None:
     theirs = CurrentServer("q-0", "a", (3,), {"y": (3,)})
     answers = PoolView((theirs,), (ServerReport("q-0", True),))
     observed, writes = fleet(p=PoolView((ours,), (ServerReport("p-0", False),)), q=answers), Applies()
-    observed.known_nodes = (gpu_node("a", 3), gpu_node("b", 2, nvlink=(frozenset({0, 1}),)))
+    observed.ready_nodes = (gpu_node("a", 3), gpu_node("b", 2, nvlink=(frozenset({0, 1}),)))
     run = reconciler(observed, writes, [], gpus=2)
     for key in ("n/q", "n/p", "n/q", "n/p"):
         await run.reconcile(PoolKey(key))
     assert node_of(writes, "q-0") == ("a", [3])
-    observed.known_nodes = (gpu_node("a", 1), *observed.known_nodes[1:])
+    observed.ready_nodes = (gpu_node("a", 1), *observed.ready_nodes[1:])
     for key in ("n/q", "n/p", "n/q", "n/p"):
         await run.reconcile(PoolKey(key))
     assert node_of(writes, "q-0") == ("a", [3])
@@ -184,7 +184,7 @@ async def test_a_gpu_less_moves_the_server_with_device_errors_though_all_answer(
     broken = LoadedModel("x", 1, LoadState.UNAVAILABLE, "no device", FailureKind.DEVICE, attempts=1)
     failing = PoolView((ours,), (ServerReport("p-0", True, (broken,)),))
     observed, writes = fleet(p=failing, q=PoolView((theirs,), (ServerReport("q-0", True),))), Applies()
-    observed.known_nodes = (gpu_node("a", 1), gpu_node("b", 1))
+    observed.ready_nodes = (gpu_node("a", 1), gpu_node("b", 1))
     run = reconciler(observed, writes, [], gpus=1)
     for key in ("n/q", "n/p", "n/q", "n/p"):
         await run.reconcile(PoolKey(key))
@@ -196,8 +196,8 @@ async def test_a_gpu_that_one_pool_has_cordoned_is_no_other_pools_either() -> No
     cordon = CordonedGpu(node="a", gpu=0, time="2026-01-01T00:00:00Z")
     status = ServingPoolStatus(cordoned_gpus=(cordon,)).model_dump(mode="json", by_alias=True, exclude_none=True)
     observed, writes, store = fleet(), Applies(), Store()
-    observed.known_nodes = (gpu_node("a", 2),)
-    for body in ({**pool("p"), "status": status}, pool("q"), _whole("y", {"name": "q"}, 1)):
+    observed.ready_nodes = (gpu_node("a", 2),)
+    for body in ({**pool("p"), "status": status}, pool("q"), _full_gpus("y", {"name": "q"}, 1)):
         store.put(parsed_body(body))
     run = Reconciler(
         store, observed, writes, FakeStatusListener(), Images("a", "b", "c"), Cluster("policy/v1"), lambda: NOW
@@ -214,9 +214,9 @@ async def test_a_gpu_that_a_foreign_pod_took_is_conceded_after_a_while() -> None
     mine = CurrentServer("q-0", "a", (0,), {"y": (0,)})
     view = PoolView((mine,), (ServerReport("q-0", False, unscheduled_since=since),))
     observed, writes, now = fleet({"a": {"team/train": 4}}, q=view), Applies(), NOW
-    observed.known_nodes = (gpu_node("a", 4), gpu_node("b", 1))
+    observed.ready_nodes = (gpu_node("a", 4), gpu_node("b", 1))
     store = Store()
-    for body in (pool("q"), _whole("y", {"name": "q"}, 1)):
+    for body in (pool("q"), _full_gpus("y", {"name": "q"}, 1)):
         store.put(parsed_body(body))
     images = Images("a", "b", "c")
     run = Reconciler(store, observed, writes, FakeStatusListener(), images, Cluster(), lambda: now)
@@ -233,7 +233,7 @@ def builder(observed: FakeCache, writes: Applies) -> Reconciler:
     """Return a reconciler of pool `p` with a model that requests an engine, and `q` with a model of all four GPUs."""
     store, retained = Store(), {"storage": {"engineCache": {"storageUri": "s3://b/e"}}}
     engine = model("x", poolRef={"name": "p"}, modelFormat={"name": "onnx"}, engine={"builder": "onnxruntime"})
-    for body in (pool("p", **retained), pool("q"), engine, _whole("y", {"name": "q"}, 4)):
+    for body in (pool("p", **retained), pool("q"), engine, _full_gpus("y", {"name": "q"}, 4)):
         store.put(parsed_body(body))
     return Reconciler(store, observed, writes, FakeStatusListener(), Images("a", "b", "c"), Cluster(), lambda: NOW)
 
@@ -253,7 +253,7 @@ async def test_a_gpu_that_a_build_is_to_have_is_no_other_pools() -> None:
     made = BuildJob(name, job, "", JobState.ACTIVE, "a", (0,))
     for node_name, withheld in (("", {"ServingPool n/p": 1}), ("a", {})):
         observed.views = {PoolKey("n/p"): PoolView(builds={name: BuildView(name, job=made, node=node_name)})}
-        again = builder(observed, writes)  # the operator started anew
+        again = builder(observed, writes)  # the operator restarted
         await again.reconcile(PoolKey("n/q"))
         status = writes.statuses["ServingPool n/q"]
         assert isinstance(status, ServingPoolStatus)

@@ -20,14 +20,14 @@ from argosy.render.workloads import Cluster, Images, KubernetesObject, object_id
 
 
 @dataclass(slots=True)
-class Kept(FakeWriter):
-    """A cluster that keeps the ControllerRevisions of the namespace `n` that are written, and tells a cache of them."""
+class FakeHistory(FakeWriter):
+    """A cluster that stores the written ControllerRevisions of the namespace `n`, and updates a cache with them."""
 
     cache: FakeCache = field(default_factory=observed)
     stands: dict[str, KubernetesObject] = field(default_factory=dict)
 
     async def apply(self, pool: PoolKey, objects: Sequence[KubernetesObject], *rest: Any) -> Applied:
-        """Keep the revisions among the objects, and of those that stood the ones to be kept."""
+        """Store the revisions among the objects, and of the stored ones those in `keep`."""
         done = await FakeWriter.apply(self, pool, objects, *rest)
         label = pool.partition("/")[2]
         mine = {name for name, stand in self.stands.items() if stand["metadata"]["labels"]["argosy.dev/pool"] == label}
@@ -56,7 +56,7 @@ class Kept(FakeWriter):
 class Process:
     """An operator's process: what it read, and what it remembers."""
 
-    cluster: Kept = field(default_factory=Kept)
+    cluster: FakeHistory = field(default_factory=FakeHistory)
     store: Store = field(default_factory=Store)
     reconciler: Reconciler = field(init=False)
 

@@ -21,7 +21,7 @@ NOTHING: frozenset[str] = frozenset()
 def pod(server: str, **message: Any) -> PodView:
     """Return a Pod that may be asked about the model `m`."""
     fields = {"name": server, "ready": True, "server_ready": True, "terminating": False, "routes": M, "settled": True}
-    return PodView(uid="u", server=server, trouble="", created=NOW, **fields | message)
+    return PodView(uid="u", server=server, error="", created=NOW, **fields | message)
 
 
 def step(server: str, routes: frozenset[str] = M) -> RenderedServer:

@@ -1,4 +1,4 @@
-"""Scaling rounds beside reconciles: signals in, decisions as facts of the next reconcile, nothing lost by a restart."""
+"""Scaling rounds: signals in, decisions as facts of the next reconcile, nothing lost by a restart."""
 
 import asyncio
 from collections.abc import Mapping
@@ -267,7 +267,7 @@ def test_estimates_are_exported_and_service_times_are_in_the_status() -> None:
     holds = reported["argosy_scaling_replica_requests_per_second", "m"]
     assert holds > 100
     assert f"holds {holds:.3g}/s within p99 100 ms" in operator.status("m").message
-    # Of executions that take 8 ms and 4 ms for each row, and had a row and a third: what more rows take nobody saw.
+    # Executions take 8 ms and 4 ms for each row, and had a row and a third: larger ones were not measured.
     fixed, row = (reported[f"argosy_scaling_execution_{part}_seconds", "m"] for part in ("fixed", "row"))
     assert fixed + 4 / 3 * row == pytest.approx(0.0133, rel=0.05)
     assert reported["argosy_scaling_execution_contention", "m"] >= 0

@@ -1,4 +1,4 @@
-"""Events of scaling: each change once with its sentence, and what keeps it from happening."""
+"""Events of scaling: one for each change with its message, and one for what prevents it."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def change(time: str, before: tuple[int, int], after: tuple[int, int]) -> Scalin
     )  # fmt: skip
 
 
-def told(reason: str, *history: ScalingChange, metric: str = "busy") -> InferenceModelStatus:
+def status(reason: str, *history: ScalingChange, metric: str = "busy") -> InferenceModelStatus:
     return InferenceModelStatus(scaling=ScalingStatus(reason=reason, metric=metric, message=reason, history=history))
 
 
@@ -23,17 +23,17 @@ FIRST, SECOND = change("2026-01-01T12:00:00Z", (1, 1), (2, 1)), change("2026-01-
 @pytest.mark.parametrize(
     ("before", "now", "events"),
     [
-        (told("Steady"), told("ScaledUp", FIRST), [("Normal", "ScaledUp")]),
-        (told("Steady", FIRST), told("ScaledDown", SECOND, FIRST), [("Normal", "ScaledDown")]),
-        (told("ScaledUp", FIRST), told("Steady", FIRST), []),
-        (told("Steady"), told("LimitedByCapacity"), [("Warning", "LimitedByCapacity")]),
-        (told("LimitedByCapacity"), told("LimitedByCapacity"), []),
-        (told("Steady"), told("NoSignals"), [("Warning", "NoSignals")]),
-        (told("", metric=""), told("NoSignals", metric=""), []),  # it is new
-        (InferenceModelStatus(), told("ScaledUp", FIRST), []),  # another process told of it
+        (status("Steady"), status("ScaledUp", FIRST), [("Normal", "ScaledUp")]),
+        (status("Steady", FIRST), status("ScaledDown", SECOND, FIRST), [("Normal", "ScaledDown")]),
+        (status("ScaledUp", FIRST), status("Steady", FIRST), []),
+        (status("Steady"), status("LimitedByCapacity"), [("Warning", "LimitedByCapacity")]),
+        (status("LimitedByCapacity"), status("LimitedByCapacity"), []),
+        (status("Steady"), status("NoSignals"), [("Warning", "NoSignals")]),
+        (status("", metric=""), status("NoSignals", metric=""), []),  # it is new
+        (InferenceModelStatus(), status("ScaledUp", FIRST), []),  # another process reported it
     ],
 )
-def test_changes_and_troubles_are_reported_once(
+def test_changes_and_limits_are_reported_once(
     before: InferenceModelStatus, now: InferenceModelStatus, events: list[tuple[str, str]]
 ) -> None:
     assert [(event.type, event.reason) for event in scaling_events(before, now)] == events

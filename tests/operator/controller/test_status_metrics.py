@@ -23,7 +23,7 @@ def without_signals() -> Condition:
     )
 
 
-def told(*resources: Resource) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+def exported(*resources: Resource) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     """Return, by name and labels, what an operator with these resources exports of scaling."""
     store, metrics = Store(), Metrics()
     metrics.collect(store.members)
@@ -54,7 +54,7 @@ def test_replicas_instances_and_what_decided_are_identified_by_resource() -> Non
         target=0.2,
         last_scale_time="2026-11-22T12:00:00Z",
     )
-    result = told(pool(), bert(scaling=scaling))
+    result = exported(pool(), bert(scaling=scaling))
     assert result[of("argosy_scaling_replicas")] == 2
     assert result[of("argosy_scaling_desired_replicas")] == 4
     assert result[of("argosy_scaling_instances")] == 3
@@ -64,14 +64,14 @@ def test_replicas_instances_and_what_decided_are_identified_by_resource() -> Non
 
 
 def test_a_time_that_is_none_and_what_is_unknown_are_left_out() -> None:
-    names = {name for name, _ in told(bert(scaling=ScalingStatus(last_scale_time="yesterday")), model("new"))}
+    names = {name for name, _ in exported(bert(scaling=ScalingStatus(last_scale_time="yesterday")), model("new"))}
     assert "argosy_scaling_replicas" in names
     assert not names & {"argosy_scaling_last_change_timestamp_seconds", "argosy_scaling_observed", "argosy_bottleneck"}
 
 
 def test_bottlenecks_and_missing_signals_are_reported() -> None:
     neck = BottleneckStatus(stage="bert", kind="StarvedStage")
-    result = told(bert(bottleneck=neck, conditions=(without_signals(),)))
+    result = exported(bert(bottleneck=neck, conditions=(without_signals(),)))
     assert result[of("argosy_bottleneck", bottleneck="StarvedStage", stage="bert")] == 1
     assert result[of("argosy_scaling_without_signals")] == 1
 
@@ -80,7 +80,7 @@ def test_an_ensembles_models_are_identified_by_what_clients_call_them() -> None:
     both = ensemble("both", "bert", "other", "bert", modelName="Both")
     assert isinstance(both, Ensemble)
     both = both.model_copy(update={"status": EnsembleStatus()})
-    steps = {labels for name, labels in told(both, bert(), model("other")) if name == "argosy_ensemble_step"}
+    steps = {labels for name, labels in exported(both, bert(), model("other")) if name == "argosy_ensemble_step"}
     assert {dict(labels)["model"] for labels in steps} == {"Bert_v2", "other"}
     assert {dict(labels)["ensemble"] for labels in steps} == {"Both"}
 

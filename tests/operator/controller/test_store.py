@@ -176,7 +176,7 @@ def test_namesakes_are_of_the_other_kind_and_of_other_pools() -> None:
     assert [namesake.identity for namesake in resources.namesakes(PoolKey("n/q"))] == ["InferenceModel n/same"]
 
 
-def recalled(*bodies: dict[str, Any]) -> Store:
+def restored(*bodies: dict[str, Any]) -> Store:
     """Return the store of a process that reads these revisions from ControllerRevisions."""
     result, owner = Store(), ServingPool.model_validate({"metadata": {"name": "p", "namespace": "n", "uid": "uid-p"}})
     for body in bodies:
@@ -191,7 +191,7 @@ def recalled(*bodies: dict[str, Any]) -> Store:
 
 
 def test_the_last_valid_revision_outlives_the_process() -> None:
-    second = recalled(pool(), model())
+    second = restored(pool(), model())
     assert second.pools == frozenset()
     second.put(parsed_body(pool()))
     second.put(parsed_body(model(generation=2, version=0)))
@@ -204,7 +204,7 @@ def test_the_last_valid_revision_outlives_the_process() -> None:
 
 
 def test_a_valid_revision_leaves_the_former_one_restorable() -> None:
-    resources = recalled(model())
+    resources = restored(model())
     resources.put(parsed_body(model(generation=2, version=2)))
     (member,) = resources.of_pool(PoolKey("n/p")).members
     assert member.spec.version == 2
@@ -214,13 +214,13 @@ def test_a_valid_revision_leaves_the_former_one_restorable() -> None:
 
 
 def test_the_revision_that_is_declared_is_not_retained_twice() -> None:
-    resources = recalled(model())
+    resources = restored(model())
     resources.put(parsed_body(model(generation=2, revisionHistoryLimit=3)))
     assert resources.of_pool(PoolKey("n/p")).restored == {}
 
 
 def test_a_restored_revision_replaces_no_namesake_or_valid_one() -> None:
-    resources = recalled(model(), model("other"))
+    resources = restored(model(), model("other"))
     resources.put(parsed_body(model(uid="another", version=0)))
     assert resources.of_pool(PoolKey("n/p")).members == ()
     resources.put(parsed_body(model("other", generation=2, version=2)))

@@ -1,7 +1,7 @@
-"""Makes a pool's objects stand as they should: what differs is applied, what is no longer wanted is deleted.
+"""Applies a pool's desired objects: those that differ are applied, those that are no longer desired are deleted.
 
-Nothing is sent for an object that stands as it was applied, be it by an earlier operator. Nothing is done to an object
-that is not ours.
+Nothing is sent for an object that is still as it was applied, also by an earlier process of the operator. Objects that
+are not Argosy's are left alone.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from argosy.cluster.client.kinds import Key, Kind, key_of, kind_of
 from argosy.planning.facts import Refusal
 from argosy.render.workloads import ACTIVATOR_LABEL, BUILD_LABEL, SERVER_LABEL, KubernetesObject, object_identity
 
-from .lookup import Lookup, Place
+from .lookup import Lookup, ObjectReference
 from .owned_fields import is_applied
 from .refusals import NoNeedError, RefusedError, judged
 from .retries import Retries
@@ -45,19 +45,19 @@ MANAGER, ROUTES_MANAGER = "argosy", "argosy-routes"
 ATTEMPTS = 5
 Result = TypeVar("Result")
 AGAIN_S = 0.05
-"""The first pause after a conflict; each is twice the one before."""
+"""The pause after the first conflict, in seconds. It doubles with each further one."""
 _STARTED = (kinds.DEPLOYMENT.name, kinds.JOB.name)
-"""Kinds whose Pods need what else belongs to their server or build."""
+"""Kinds that start Pods, which need the other objects of their server or build."""
 _GROUPS = (SERVER_LABEL, BUILD_LABEL, ACTIVATOR_LABEL)
-"""Labels of what is not started while one of its objects is missing."""
+"""Labels of the groups of objects that are not started while one of their objects is missing."""
 _UIDS = {ConflictError: re.compile(r"\bUID\b"), InvalidError: re.compile(r"\bmetadata\.uid\b")}
-"""How refusals say that the object has another UID. A refused Pod template speaks of UIDs of its own."""
+"""How errors state that the object has another UID. Errors about a Pod template mention other UIDs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What could not be done: `refusals`, until somebody does something about them; `failure`, the first of those that
-    may go well next time.
+    """What could not be applied: `refusals`, which need a change by the user; `failure`, the transient error that is
+    due for a retry first.
     """
 
     refusals: tuple[Refusal, ...] = ()
@@ -65,8 +65,8 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """One object that should stand."""
+class _Desired:
+    """One desired object."""
 
     body: KubernetesObject
     identity: str
@@ -75,30 +75,30 @@ class _Wanted:
     digest: bytes
 
     @property
-    def place(self) -> Place:
-        """Where it stands, or will."""
+    def reference(self) -> ObjectReference:
+        """Its kind, namespace and name."""
         return self.kind, self.key
 
     @property
     def group(self) -> str:
-        """The server, build or activator that it belongs to, by its label; empty for what is the whole pool's."""
+        """The server, build or activator that it belongs to, by its label; empty for objects of the pool itself."""
         labels = self.body["metadata"].get("labels") or {}
         return next((f"{label}={labels[label]}" for label in _GROUPS if labels.get(label)), "")
 
 
 @dataclass(slots=True)
 class _Round:
-    """What became of the objects of one call. `found`: what was learned, before it, of places that no watch knows."""
+    """Results of one call of `apply`. `looked_up`: objects that no watch reports, read beforehand; None: absent."""
 
     pool: PoolKey
     owners: Mapping[str, str]
-    found: dict[Place, Owned | None] = field(default_factory=dict)
+    looked_up: dict[ObjectReference, Owned | None] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
     failures: list[ApiError] = field(default_factory=list)
     stuck: set[str] = field(default_factory=set)
 
     async def settle(self, identity: str, group: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do the work, and keep what went wrong with it."""
+        """Do the work and record its error, if any."""
         try:
             await work()
         except NoNeedError:
@@ -112,12 +112,12 @@ class _Round:
 
 
 def soonest(failures: Iterable[ApiError]) -> ApiError | None:
-    """Return the failure that is to be tried again first; those that do not say when come last."""
-    return min(failures, key=lambda each: inf if each.retry_after_s is None else each.retry_after_s, default=None)
+    """Return the failure that is due for a retry first; failures without a time come last."""
+    return min(failures, key=lambda error: inf if error.retry_after_s is None else error.retry_after_s, default=None)
 
 
 class Applier:
-    """Writes to the cluster what was decided."""
+    """Writes objects, Pods' routes and statuses to the cluster."""
 
     def __init__(
         self, connection: Connection, cache: ClusterCache, clock: Callable[[], float] = time.monotonic
@@ -134,27 +134,27 @@ class Applier:
         owners: Mapping[str, str],
         keep: Collection[str] = (),
     ) -> Applied:
-        """Make a pool's objects, by its key, be just these; those in `keep` (identities) stay as they are.
+        """Apply the objects of a pool, by its key, and delete its other ones except those in `keep` (identities).
 
-        `owners` says, by object identity, which resource tells of a refusal. What cannot be done holds up nothing
-        else, but that a server or a build is not started while one of its objects is missing.
+        `owners` is the resource that reports a refusal, by object identity. An object that fails does not block the
+        others, except that a server or a build is not started while one of its objects is missing.
         """
-        wanted = [_wanted(body) for body in objects]
-        changed = await self._taken_over(pool, [each for each in wanted if not self._is_as_applied(each)])
-        unknown = [each.place for each in changed if self._indexer(each).get(each.key) is None]
-        round_ = _Round(pool, owners, await self._lookup.many(unknown))
+        desired = [_desired(body) for body in objects]
+        changed = await self._taken_over(pool, [target for target in desired if not self._is_as_applied(target)])
+        unwatched = [target.reference for target in changed if self._indexer(target).get(target.key) is None]
+        round_ = _Round(pool, owners, await self._lookup.many(unwatched))
         first, bindings, started = _stages(changed)
         await self._put(round_, first)
         await self._put(round_, bindings)
-        await self._put(round_, [each for each in started if each.group not in round_.stuck])
-        await self._prune(round_, {each.identity for each in wanted}.union(keep))
+        await self._put(round_, [target for target in started if target.group not in round_.stuck])
+        await self._prune(round_, {target.identity for target in desired}.union(keep))
         refusals = sorted(round_.refusals, key=lambda refusal: refusal.object)
         return Applied(tuple(refusals), soonest(round_.failures))
 
     async def route(self, pod: PodView, namespace: str, routes: Routes, settled: bool) -> None:
-        """Let a Pod be asked for these models and ensembles, and open its readiness gate once `settled`.
+        """Label a Pod with the models and ensembles that Services route to it; set its readiness gate once `settled`.
 
-        Does nothing to another Pod of its name. Raises ApiError.
+        Another Pod of the same name is left alone. Raises ApiError.
         """
         work = partial(self._route, pod, namespace, routes, settled)
         await self._in_time(f"Pod {namespace}/{pod.name}", (pod.uid, routes, settled), work)
@@ -165,17 +165,18 @@ class Applier:
             if routes != Routes(pod.routes, pod.ejected):
                 patch = routes_patch(pod.uid, pod.routes, routes)
                 answer = await self._connection.merge(kinds.POD, key, patch, manager=ROUTES_MANAGER)
-                self._cache.learned_pod(answer)
+                self._cache.pod_patched(answer)
             if settled and not pod.settled:
                 patch = settled_patch(pod.uid, timestamp(datetime.now(UTC)))
                 answer = await self._connection.merge_lists(kinds.POD.status, key, patch, manager=ROUTES_MANAGER)
-                self._cache.learned_pod(answer)
+                self._cache.pod_patched(answer)
         except ApiError as error:
             if not _is_another(error):
                 raise
 
     async def status(self, resource: Resource, status: Status) -> bool:
-        """Write a resource's status, whole. Whether that was done: not where it is gone, or another one by now.
+        """Write a resource's full status. Return whether it was written: not where the resource is deleted or
+        recreated.
 
         Raises ApiError.
         """
@@ -183,7 +184,7 @@ class Applier:
         return await self._in_time(identity, status, partial(self._status, resource, status))
 
     async def _in_time(self, identity: str, content: object, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """Do the work, unless the object's pause after a failure is not over. Raises ApiError."""
+        """Do the work unless the object is still in back-off. Raises ApiError, also the last one while in back-off."""
         self._retries.check(identity, content)
         try:
             result = await work()
@@ -201,71 +202,74 @@ class Applier:
                 raise
             return False
 
-    def _indexer(self, wanted: _Wanted) -> Indexer:
-        return self._cache.indexer(wanted.kind.name)
+    def _indexer(self, desired: _Desired) -> Indexer:
+        return self._cache.indexer(desired.kind.name)
 
-    def _is_as_applied(self, wanted: _Wanted) -> bool:
-        return self._indexer(wanted).is_as_applied(wanted.key, wanted.digest)
+    def _is_as_applied(self, desired: _Desired) -> bool:
+        return self._indexer(desired).is_as_applied(desired.key, desired.digest)
 
-    async def _taken_over(self, pool: PoolKey, wanted: Collection[_Wanted]) -> list[_Wanted]:
-        """Return those that are to be applied: the others stand as an earlier operator applied them."""
-        unread = {each.place: each for each in wanted if self._indexer(each).is_unread(each.key)}
+    async def _taken_over(self, pool: PoolKey, desired: Collection[_Desired]) -> list[_Desired]:
+        """Return the objects to apply, without those that an earlier process of the operator applied as desired."""
+        unread = {target.reference: target for target in desired if self._indexer(target).is_unread(target.key)}
         if unread:
-            async for place, live in self._lookup.whole(unread, pool_label(pool)[1]):
-                each = unread[place]
-                # What ended, or was made anew, since it was read is not as it was read.
-                known = self._indexer(each).get(each.key)
-                stands = known is not None and known.uid == live["metadata"]["uid"]
-                if stands and is_applied(each.body, live, MANAGER):
-                    self._indexer(each).applied(live, each.digest, self._shapes.of_object(each.body), each.body)
-        return [each for each in wanted if not self._is_as_applied(each)]
+            async for reference, live in self._lookup.full(unread, pool_label(pool)[1]):
+                target = unread[reference]
+                # The object may have been deleted or recreated since it was read.
+                watched = self._indexer(target).get(target.key)
+                same = watched is not None and watched.uid == live["metadata"]["uid"]
+                if same and is_applied(target.body, live, MANAGER):
+                    self._indexer(target).applied(live, target.digest, self._shapes.of_object(target.body), target.body)
+        return [target for target in desired if not self._is_as_applied(target)]
 
-    async def _put(self, round_: _Round, wanted: Iterable[_Wanted]) -> None:
+    async def _put(self, round_: _Round, desired: Iterable[_Desired]) -> None:
         await asyncio.gather(
-            *(round_.settle(each.identity, each.group, partial(self._put_one, round_, each)) for each in wanted)
+            *(
+                round_.settle(target.identity, target.group, partial(self._put_one, round_, target))
+                for target in desired
+            )
         )
 
-    async def _put_one(self, round_: _Round, wanted: _Wanted) -> None:
-        await self._in_time(wanted.identity, wanted.digest, partial(self._one, round_, wanted))
+    async def _put_one(self, round_: _Round, desired: _Desired) -> None:
+        await self._in_time(desired.identity, desired.digest, partial(self._one, round_, desired))
 
-    async def _one(self, round_: _Round, wanted: _Wanted) -> None:
+    async def _one(self, round_: _Round, desired: _Desired) -> None:
         """Apply one object. Raises RefusedError, NoNeedError, ApiError."""
-        shape = self._shapes.of_object(wanted.body)
+        shape = self._shapes.of_object(desired.body)
         for attempt in range(ATTEMPTS):
             try:
-                await self._once(round_, wanted, shape)
+                await self._once(round_, desired, shape)
                 return
             except ApiError as error:
                 if not _is_stale(error) or attempt == ATTEMPTS - 1:
-                    raise judged(error, wanted.kind, wanted.key[0]) from error
-            # It was deleted, made anew or changed meanwhile: look again.
-            self._indexer(wanted).forget(wanted.key)
+                    raise judged(error, desired.kind, desired.key[0]) from error
+            # It was deleted, recreated or changed meanwhile: read it again.
+            self._indexer(desired).forget(desired.key)
             await asyncio.sleep(AGAIN_S * 2**attempt)
 
-    async def _once(self, round_: _Round, wanted: _Wanted, shape: Shape) -> None:
-        indexer = self._indexer(wanted)
-        known = indexer.get(wanted.key) or await self._look(round_, wanted)
-        body = wanted.body
-        if known is not None:
-            why = why_not_ours(known.managed, known.owner, owner_of(body["metadata"]))
+    async def _once(self, round_: _Round, desired: _Desired, shape: Shape) -> None:
+        indexer = self._indexer(desired)
+        current = indexer.get(desired.key) or await self._look(round_, desired)
+        body = desired.body
+        if current is not None:
+            why = why_not_ours(current.managed, current.owner, owner_of(body["metadata"]))
             if why:
                 raise RefusedError(f"exists and {why}: it is left as it is; delete or rename it")
-            if known.terminating:
-                return  # when it is gone, that is an event
-            body = {**body, "metadata": {**body["metadata"], "uid": known.uid}}
-        with indexer.expecting(wanted.key, shape):
-            answer = await self._connection.apply(wanted.kind, body, manager=MANAGER)
-            indexer.applied(answer, wanted.digest, shape, body)
+            if current.terminating:
+                return  # its deletion is an event
+            body = {**body, "metadata": {**body["metadata"], "uid": current.uid}}
+        with indexer.expecting(desired.key, shape):
+            answer = await self._connection.apply(desired.kind, body, manager=MANAGER)
+            indexer.applied(answer, desired.digest, shape, body)
 
-    async def _look(self, round_: _Round, wanted: _Wanted) -> Owned | None:
-        """The object as it stands, if it does; what was found out beforehand counts once."""
-        if wanted.place in round_.found:
-            return round_.found.pop(wanted.place)
-        return await self._lookup.one(*wanted.place)
+    async def _look(self, round_: _Round, desired: _Desired) -> Owned | None:
+        """Return the live object; None where it does not exist. What was looked up beforehand is used once."""
+        if desired.reference in round_.looked_up:
+            return round_.looked_up.pop(desired.reference)
+        return await self._lookup.one(*desired.reference)
 
-    async def _prune(self, round_: _Round, wanted: Collection[str]) -> None:
-        """Delete what is ours, of this pool, and not wanted."""
-        found = [
+    async def _prune(self, round_: _Round, desired: Collection[str]) -> None:
+        """Delete the pool's objects that Argosy made and that are not desired."""
+        existing = [
             (Identity.of(indexer.kind.name, *key), indexer, key, owned)
             for indexer in self._cache.indexers()
             for key, owned in indexer.of_pool(pool_label(round_.pool))
@@ -273,8 +277,8 @@ class Applier:
         await asyncio.gather(
             *(
                 round_.settle(identity, "", partial(self._delete, indexer, key, owned))
-                for identity, indexer, key, owned in found
-                if identity not in wanted and not owned.terminating and _is_made_by_us(owned)
+                for identity, indexer, key, owned in existing
+                if identity not in desired and not owned.terminating and _is_made_by_us(owned)
             )
         )
 
@@ -282,23 +286,23 @@ class Applier:
         try:
             answer = await self._connection.delete(indexer.kind, key, owned.uid)
         except (NotFoundError, ConflictError):
-            return  # gone, or another one: an event says so
+            return  # deleted or recreated, which is an event
         except ApiError as error:
             raise judged(error, indexer.kind, key[0]) from error
         if answer.get("kind") == "Status":
             indexer.forget(key)
 
 
-def _wanted(body: KubernetesObject) -> _Wanted:
-    return _Wanted(body, object_identity(body), kind_of(body), key_of(body), digest(body))
+def _desired(body: KubernetesObject) -> _Desired:
+    return _Desired(body, object_identity(body), kind_of(body), key_of(body), digest(body))
 
 
-def _stages(wanted: Sequence[_Wanted]) -> tuple[list[_Wanted], list[_Wanted], list[_Wanted]]:
-    """What is applied first; then RoleBindings, which are refused while their Roles are not there; then what runs."""
-    found: tuple[list[_Wanted], list[_Wanted], list[_Wanted]] = ([], [], [])
-    for each in wanted:
-        found[2 if each.kind.name in _STARTED else each.kind == kinds.ROLE_BINDING].append(each)
-    return found
+def _stages(desired: Sequence[_Desired]) -> tuple[list[_Desired], list[_Desired], list[_Desired]]:
+    """Return what to apply first; then RoleBindings, which are refused without their Roles; then what starts Pods."""
+    stages: tuple[list[_Desired], list[_Desired], list[_Desired]] = ([], [], [])
+    for target in desired:
+        stages[2 if target.kind.name in _STARTED else target.kind == kinds.ROLE_BINDING].append(target)
+    return stages
 
 
 def _is_made_by_us(owned: Owned) -> bool:
@@ -306,11 +310,11 @@ def _is_made_by_us(owned: Owned) -> bool:
 
 
 def _is_another(error: ApiError) -> bool:
-    """Whether the object that was meant, by its uid, is no longer there under its name."""
-    said = any(isinstance(error, kind) and words.search(error.message) for kind, words in _UIDS.items())
-    return isinstance(error, NotFoundError) or said
+    """Return whether the object of the request's uid no longer exists under its name."""
+    another_uid = any(isinstance(error, kind) and words.search(error.message) for kind, words in _UIDS.items())
+    return isinstance(error, NotFoundError) or another_uid
 
 
 def _is_stale(error: ApiError) -> bool:
-    """Whether an object is no longer what it was known as, so that looking again helps."""
+    """Return whether the object changed since it was read, so that reading it again helps."""
     return isinstance(error, ConflictError) or (isinstance(error, InvalidError) and _is_another(error))

@@ -1,4 +1,4 @@
-"""What stands, asked of the API server: watches know only what has our label, and little is kept of that."""
+"""Reads live objects from the API server: watches cover only those with our label, and the cache has only parts."""
 
 import asyncio
 from collections import defaultdict
@@ -14,45 +14,47 @@ from argosy.cluster.client.kinds import Key, Kind, key_of
 from argosy.render.workloads import POOL_LABEL
 
 MANY = 20
-"""From so many names of one kind and namespace on, one list is less work than asking for each."""
+"""From so many names of one kind and namespace on, one list costs less than a request for each name."""
 
-Place = tuple[Kind, Key]
+ObjectReference = tuple[Kind, Key]
+"""An object by its kind, namespace and name."""
 Body = dict[str, Any]
 
 
 class Lookup:
-    """Asks the API server for objects, or for their metadata."""
+    """Reads objects, or their metadata, from the API server."""
 
     def __init__(self, connection: Connection, cache: ClusterCache) -> None:
         self._connection, self._cache = connection, cache
 
     async def one(self, kind: Kind, key: Key) -> Owned | None:
-        """Return the object as it stands, if it does. Raises ApiError."""
+        """Return the live object; None where it does not exist. Raises ApiError."""
         try:
             body = await self._connection.get(kind, key, metadata_only=True)
         except NotFoundError:
             return None
         return self._cache.indexer(kind.name).reduced(body)
 
-    async def many(self, places: Iterable[Place]) -> dict[Place, Owned | None]:
-        """Return many objects by a list of all, where that saves requests: of the kinds and namespaces that many of
-        these names are in.
+    async def many(self, references: Iterable[ObjectReference]) -> dict[ObjectReference, Owned | None]:
+        """Return objects by lists, for the kinds and namespaces where that saves requests; None: absent.
 
-        Those that could not be read are left out.
+        Objects that could not be read are left out.
         """
-        found: dict[Place, Owned | None] = {}
-        for (kind, namespace), keys in _grouped(places).items():
+        objects: dict[ObjectReference, Owned | None] = {}
+        for (kind, namespace), keys in _grouped(references).items():
             if len(keys) >= MANY:
-                found |= await self._listed(kind, namespace, keys)
-        return found
+                objects |= await self._listed(kind, namespace, keys)
+        return objects
 
-    async def whole(self, places: Iterable[Place], pool: str) -> AsyncGenerator[tuple[Place, Body]]:
-        """Yield the objects at these places of a pool, by its label's value, as they stand.
+    async def full(
+        self, references: Iterable[ObjectReference], pool: str
+    ) -> AsyncGenerator[tuple[ObjectReference, Body]]:
+        """Yield the full live objects of a pool, by its label's value, one page in memory at a time.
 
-        Those that could not be read are left out. Of many only some are held at once.
+        Objects that could not be read are left out.
         """
-        for (kind, namespace), keys in _grouped(places).items():
-            many = self._pages(kind, namespace, pool) if len(keys) >= MANY else self._each(kind, keys)
+        for (kind, namespace), keys in _grouped(references).items():
+            many = self._pages(kind, namespace, pool) if len(keys) >= MANY else self._one_by_one(kind, keys)
             async with aclosing(many):
                 with suppress(ApiError):
                     async for body in many:
@@ -66,28 +68,29 @@ class Lookup:
                 for body in page["items"]:
                     yield body
 
-    async def _each(self, kind: Kind, keys: Iterable[Key]) -> AsyncGenerator[Body]:
-        asked = (self._connection.get(kind, key) for key in sorted(keys))
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
+    async def _one_by_one(self, kind: Kind, keys: Iterable[Key]) -> AsyncGenerator[Body]:
+        requests = (self._connection.get(kind, key) for key in sorted(keys))
+        for answer in await asyncio.gather(*requests, return_exceptions=True):
             if isinstance(answer, dict):
                 yield answer
             elif not isinstance(answer, ApiError):
                 raise answer
 
-    async def _listed(self, kind: Kind, namespace: str, keys: set[Key]) -> dict[Place, Owned | None]:
-        found: dict[Place, Owned | None] = {(kind, key): None for key in keys}
+    async def _listed(self, kind: Kind, namespace: str, keys: set[Key]) -> dict[ObjectReference, Owned | None]:
+        objects: dict[ObjectReference, Owned | None] = {(kind, key): None for key in keys}
         indexer = self._cache.indexer(kind.name)
         try:
             async for page in self._connection.pages(kind, namespace, metadata_only=True):
-                found |= {(kind, key_of(body)): indexer.reduced(body) for body in page["items"] if key_of(body) in keys}
+                items = [body for body in page["items"] if key_of(body) in keys]
+                objects |= {(kind, key_of(body)): indexer.reduced(body) for body in items}
         except ApiError:
             return {}
-        return found
+        return objects
 
 
-def _grouped(places: Iterable[Place]) -> dict[tuple[Kind, str], set[Key]]:
-    """Return the keys of the places, by kind and namespace."""
+def _grouped(references: Iterable[ObjectReference]) -> dict[tuple[Kind, str], set[Key]]:
+    """Return the objects' keys, by kind and namespace."""
     groups: dict[tuple[Kind, str], set[Key]] = defaultdict(set)
-    for kind, key in places:
+    for kind, key in references:
         groups[kind, key[0]].add(key)
     return groups

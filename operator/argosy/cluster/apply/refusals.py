@@ -1,4 +1,4 @@
-"""What cannot be applied, in words for whoever wrote the resource: why, and the way out. Pure."""
+"""Explains to users why an object cannot be applied, and what to do. Pure."""
 
 import re
 
@@ -10,16 +10,16 @@ _NO_RIGHT = re.compile(r"cannot (\w+) resource")
 
 
 class RefusedError(Exception):
-    """An object cannot be applied until somebody does something about it; the message says what."""
+    """An object cannot be applied until a user changes something; the message says what."""
 
 
 class NoNeedError(Exception):
-    """An object need not be applied: its namespace is on its way out."""
+    """An object need not be applied: its namespace is terminating."""
 
 
 def judged(error: ApiError, kind: Kind, namespace: str) -> Exception:
-    """Return what an answer means for the object that it was given for: RefusedError, NoNeedError, or itself: try
-    again.
+    """Return what an error means for the object: RefusedError, NoNeedError, or the error itself where a retry may
+    help.
     """
     if isinstance(error, ForbiddenError):
         return NoNeedError() if error.namespace_ends else RefusedError(_forbidden(error, kind, namespace))

@@ -1,4 +1,4 @@
-"""A resource's status as it is sent, and written."""
+"""Renders and writes resources' statuses."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ STATUS_MANAGER = "argosy-status"
 
 
 async def write_status(connection: Connection, resource: Resource, status: Status) -> bool:
-    """Apply it. Whether it was this very resource's. Raises ApiError.
+    """Apply a status. Return whether the resource of its uid received it. Raises ApiError.
 
-    Old API servers, such as the tests' own, do not look at the uid here: another's next status is written over this.
+    Old API servers do not check the uid here; the status of a recreated resource is then corrected by its next write.
     """
     kind = kinds.RESOURCES[type(resource).__name__].status
     answer = await connection.apply(kind, status_body(resource, status), manager=STATUS_MANAGER)
@@ -21,10 +21,10 @@ async def write_status(connection: Connection, resource: Resource, status: Statu
 
 
 def status_body(resource: Resource, status: Status) -> dict[str, Any]:
-    """Return what is applied to a resource's /status: of this very resource, by its uid, and the whole status.
+    """Return the body to apply to a resource's /status: its uid, so that no other one is meant, and the full status.
 
-    Empty texts are left out, which means the same: old API servers, such as the tests' own, take them for
-    nulls where they apply to a custom resource, and then refuse those.
+    Empty texts are left out, which means the same: old API servers take them for nulls in applied custom resources,
+    and then refuse those.
     """
     metadata = {"namespace": resource.namespace, "name": resource.name, "uid": resource.metadata.uid}
     return {

@@ -1,4 +1,4 @@
-"""What the cluster holds, kept known by lists and watches: informers, with as little of each object as is needed.
+"""Informers: caches of cluster objects, filled by lists and watches, with only the needed parts of each object.
 
-What may live here: the reflector, what is kept of each kind of object, and what is read out of it. It writes nothing.
+What may live here: the reflector, the cached form of each kind of object, and views of it. It writes nothing.
 """

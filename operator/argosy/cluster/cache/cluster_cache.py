@@ -1,7 +1,8 @@
-"""All that is known of the cluster, by lists and watches.
+"""The cluster's state, from lists and watches.
 
-With no nodes, or with no ConfigMaps (where each server sits), a plan would be made from nothing and move or end what
-runs; with no ControllerRevisions histories would begin anew. Without these `synced` fails.
+Without nodes, or without ConfigMaps (which have the servers' placements), planning would start from nothing, and move
+or end running servers; without ControllerRevisions it would lose histories. If any of these is forbidden, `synced`
+fails.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -12,7 +13,7 @@ from argosy.cluster.cache.builds.build_objects import BuildPod, of_build_pod, of
 from argosy.cluster.cache.indexer import Indexer, PoolLabel, Reduce
 from argosy.cluster.cache.node_cache import NodeCache
 from argosy.cluster.cache.ownership import is_managed
-from argosy.cluster.cache.pods.pod_cache import GpuHolders, PodCache
+from argosy.cluster.cache.pods.pod_cache import ForeignGpus, PodCache
 from argosy.cluster.cache.pool_view import PoolView, pool_label, pool_name, pool_view
 from argosy.cluster.cache.server_objects import Desired, of_account, of_configmap, of_deployment, of_revision
 from argosy.cluster.cache.watches.reflectors import Reflectors
@@ -34,7 +35,7 @@ from argosy.render.workloads import (
 )
 
 Changed = Callable[[PoolKey | None], None]
-"""Told which pool changed, by its key `namespace/name`; None: every pool."""
+"""Receives the key `namespace/name` of a pool that changed; None: every pool."""
 _REDUCTIONS: Mapping[str, Reduce] = {
     kinds.CONFIG_MAP.name: lambda body: of_report(body) or of_configmap(body),
     kinds.CONTROLLER_REVISION.name: of_revision,
@@ -43,12 +44,12 @@ _REDUCTIONS: Mapping[str, Reduce] = {
     kinds.JOB.name: of_job,
 }
 _OF_POOL = (kinds.CONFIG_MAP, kinds.DEPLOYMENT, kinds.JOB)
-"""The kinds that tell how a pool stands."""
-_NEEDED = (kinds.CONFIG_MAP, kinds.CONTROLLER_REVISION)
+"""The kinds that a `PoolView` is made from."""
+_REQUIRED = (kinds.CONFIG_MAP, kinds.CONTROLLER_REVISION)
 
 
 class ClusterCache:
-    """Watches what is ours, the nodes, and who else holds GPUs."""
+    """Watches Argosy's objects, the nodes, and other Pods that use GPUs."""
 
     def __init__(self, connection: Connection, offered: Cluster, namespaces: Collection[str], changed: Changed) -> None:
         self._namespaces, self._changed = tuple(namespaces), changed
@@ -57,7 +58,7 @@ class ClusterCache:
         self._pods = PodCache(self._pool_changed)
         self._activator_pods = PodCache(self._pool_changed, ACTIVATOR_LABEL)
         self._build_pods = Indexer(kinds.POD, self._pool_changed, of_build_pod, BUILDS_OF_LABEL)
-        self._holders = GpuHolders(lambda: changed(None), self._is_ours)
+        self._foreign_gpus = ForeignGpus(lambda: changed(None), self._is_ours)
         self._reflectors = Reflectors(connection, namespaces)
         self._add_reflectors()
 
@@ -66,60 +67,60 @@ class ClusterCache:
         await self._reflectors.run()
 
     async def synced(self) -> None:
-        """Until every first list is in, or is forbidden. ForbiddenError where that is one that nothing goes without."""
+        """Wait until every first list is complete or forbidden. Raises ForbiddenError where a required one is."""
         await self._reflectors.synced()
 
     @property
-    def troubles(self) -> Mapping[str, str]:
-        """What cannot be read, by plural and, where there are several, namespace; a node by `nodes/name`."""
-        return self._reflectors.troubles | {f"nodes/{name}": why for name, why in self._nodes.troubles.items()}
+    def errors(self) -> Mapping[str, str]:
+        """Errors of reading, by plural and, where there are several, namespace; of a node by `nodes/name`."""
+        return self._reflectors.errors | {f"nodes/{name}": why for name, why in self._nodes.errors.items()}
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return the nodes; one that does not tell of its GPUs has those that are noted with the servers there."""
+        """Return the nodes. One that reports no GPUs has those that are recorded with the servers on it."""
         details = (owned.detail for owned in self._indexers[kinds.CONFIG_MAP.name].all())
         noted = (detail.hardware for detail in details if isinstance(detail, Desired))
         return with_last_reported(self._nodes.all(), {node.name: node for node in noted if node is not None})
 
     def foreign_gpus(self) -> PodGpus:
-        """Return GPUs that Pods hold which are not ours, by node and Pod."""
-        return self._holders.by_node()
+        """Return the GPUs that other Pods use, by node and Pod."""
+        return self._foreign_gpus.by_node()
 
     def pools(self) -> set[PoolKey]:
         """Return the keys of the pools that have objects.
 
-        A pool whose name is longer than a label is known while an object is there that belongs to it itself.
+        A pool whose name is longer than a label is included only while it owns an object.
         """
         labels = {pool for indexer in self._indexers.values() for pool in indexer.pools()}
         return {key for pool in labels if (key := self._key(pool)) is not None}
 
     def pool(self, key: PoolKey) -> PoolView:
-        """Return what is known of a pool, `namespace/name`."""
+        """Return the state of a pool, by its key `namespace/name`."""
         pool = pool_label(key)
-        owned = (each for kind in _OF_POOL for _, each in self._indexers[kind.name].of_pool(pool))
-        building = (each.detail for _, each in self._build_pods.of_pool(pool))
-        build_pods = [each for each in building if isinstance(each, BuildPod)]
-        return pool_view(owned, self._pods.of_pool(pool), build_pods, self._activator_pods.of_pool(pool))
+        objects = (owned for kind in _OF_POOL for _, owned in self._indexers[kind.name].of_pool(pool))
+        details = (owned.detail for _, owned in self._build_pods.of_pool(pool))
+        build_pods = [detail for detail in details if isinstance(detail, BuildPod)]
+        return pool_view(objects, self._pods.of_pool(pool), build_pods, self._activator_pods.of_pool(pool))
 
     def revisions(self) -> dict[str, list[Revision]]:
         """Return the revisions of resources, by uid."""
-        found: dict[str, list[Revision]] = {}
+        revisions: dict[str, list[Revision]] = {}
         for owned in self._indexers[kinds.CONTROLLER_REVISION.name].all():
             if owned.owner is not None and isinstance(owned.detail, Revision) and not owned.terminating:
-                found.setdefault(owned.owner.uid, []).append(owned.detail)
-        return found
+                revisions.setdefault(owned.owner.uid, []).append(owned.detail)
+        return revisions
 
     def indexer(self, kind: str) -> Indexer:
-        """Return what is known of our objects of a kind."""
+        """Return the index of Argosy's objects of a kind."""
         return self._indexers[kind]
 
     def indexers(self) -> Iterable[Indexer]:
-        """Return what is known of our objects, by kind."""
+        """Return the indexes of Argosy's objects, one for each kind."""
         return self._indexers.values()
 
-    def learned_pod(self, body: Mapping[str, Any]) -> None:
-        """An answer says that a Pod of ours stands like this."""
-        self._pods.learned(body)
-        self._activator_pods.learned(body)
+    def pod_patched(self, body: Mapping[str, Any]) -> None:
+        """Store the response to a patch of one of Argosy's Pods."""
+        self._pods.patched(body)
+        self._activator_pods.patched(body)
 
     def _pool_changed(self, pool: PoolLabel) -> None:
         key = self._key(pool)
@@ -134,7 +135,7 @@ class ClusterCache:
         return PoolKey.of(namespace, name) if name is not None else None
 
     def _owners_of(self, pool: PoolLabel) -> Iterator[str]:
-        """The names of pools that objects with this label belong to."""
+        """Yield the names of the pools that own objects with this label."""
         for indexer in self._indexers.values():
             for _, owned in indexer.of_pool(pool):
                 if owned.owner is not None and owned.owner.kind == "ServingPool" and label(owned.owner.name) == pool[1]:
@@ -144,23 +145,23 @@ class ClusterCache:
         return Indexer(kind, self._pool_changed, _REDUCTIONS.get(kind.name, lambda _: None))
 
     def _is_ours(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a Pod is a server's of ours: another operator may watch other namespaces of the same cluster."""
+        """Return whether a Pod is a server of this operator: another one may watch other namespaces of the cluster."""
         ours = not self._namespaces or metadata.get("namespace") in self._namespaces
         return ours and is_managed(metadata) and SERVER_LABEL in (metadata.get("labels") or {})
 
     def _add_reflectors(self) -> None:
         managed = {"labelSelector": managed_selector()}
         for indexer in self._indexers.values():
-            self._reflectors.add(indexer.kind, indexer, managed, needed=indexer.kind in _NEEDED)
+            self._reflectors.add(indexer.kind, indexer, managed, required=indexer.kind in _REQUIRED)
         servers = {"labelSelector": f"{managed_selector()},!{BUILD_LABEL},!{ACTIVATOR_LABEL}"}
         builds = {"labelSelector": f"{managed_selector()},{BUILD_LABEL}"}
         activators = {"labelSelector": f"{managed_selector()},{ACTIVATOR_LABEL}"}
         self._reflectors.add(kinds.POD, self._pods, servers)
-        self._reflectors.add(kinds.POD, self._activator_pods, activators, named="pods of activators")
-        self._reflectors.add(kinds.POD, self._build_pods, builds, named="pods of builds")
-        self._reflectors.add(kinds.NODE, self._nodes, needed=True, everywhere=True)
-        # What ended holds nothing, and what has no node holds nothing yet.
+        self._reflectors.add(kinds.POD, self._activator_pods, activators, label="pods of activators")
+        self._reflectors.add(kinds.POD, self._build_pods, builds, label="pods of builds")
+        self._reflectors.add(kinds.NODE, self._nodes, required=True, all_namespaces=True)
+        # Pods that ended use no GPUs any more, and those without a node none yet.
         running = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="}
         if not self._namespaces:
             running["labelSelector"] = f"!{SERVER_LABEL}"
-        self._reflectors.add(kinds.POD, self._holders, running, everywhere=True, named="pods of others")
+        self._reflectors.add(kinds.POD, self._foreign_gpus, running, all_namespaces=True, label="pods of others")

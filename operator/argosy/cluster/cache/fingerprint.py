@@ -1,8 +1,8 @@
-"""Whether a live object still says what was applied, told without keeping either. Pure.
+"""Detects changes of live objects since they were applied, without storing them. Pure.
 
-A live object holds more than was applied: defaults, and what controllers and people added. So of what is applied only
-its shape is kept (which fields it has), and of what is live the digest of those fields. An object is as it was applied
-while that digest is the one that it had right after. Fields' owners, which the API server records, would not do: some
+A live object has more fields than were applied: defaults, and additions by controllers and users. So of the applied
+object only the shape is stored (which fields it has), and of the live one the digest of those fields. An object is
+unchanged while this digest equals that of the response to the apply. `metadata.managedFields` would not suffice: some
 ways of changing an object, such as the scale subresource of older releases, leave no trace there.
 """
 
@@ -12,67 +12,67 @@ from collections.abc import Mapping
 from typing import Any
 
 Shape = tuple[Any, ...] | None
-"""The fields of a value: `("map", ((name, shape), …))`, `("list", key, (shape, …))`, or None for a value's own sake.
+"""The fields of a value: `("map", ((name, shape), …))`, `("list", key, ((name, shape), …))`, or None for a scalar.
 
-A list's `key` is the field that tells its members apart, empty where their places do.
+A list's `key` is the field that identifies its members, empty where they are identified by position.
 """
 
 _KEYS = ("name", "uid", "conditionType", "mountPath")
-"""Fields that tell a list's members apart, the first that all have."""
+"""Fields that identify a list's members; the first that all have is used."""
 _SIZE = 12
 _MOST = 50_000
 
 
 class Shapes:
-    """Makes shapes, equal ones once: a thousand Services have nearly all of theirs in common."""
+    """Returns shapes, interned: a thousand Services share nearly all of theirs."""
 
     def __init__(self) -> None:
-        self._known: dict[Shape, Shape] = {}
+        self._interned: dict[Shape, Shape] = {}
 
     def of_object(self, body: Mapping[str, Any]) -> Shape:
-        """Return an object's shape, without its type: lists do not repeat that for their members."""
-        if len(self._known) > _MOST:
-            self._known.clear()  # those of objects that are long gone
+        """Return an object's shape, without `apiVersion` and `kind`, which the items of lists do not have."""
+        if len(self._interned) > _MOST:
+            self._interned.clear()  # most are of deleted objects
         return self.of({name: value for name, value in body.items() if name not in ("apiVersion", "kind")})
 
     def of(self, value: Any) -> Shape:
         """Return a value's shape."""
         if isinstance(value, Mapping):
             shape: Shape = ("map", tuple((name, self.of(value[name])) for name in sorted(value)))
-        elif isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+        elif isinstance(value, list) and value and all(isinstance(member, Mapping) for member in value):
             shape = self._of_list(value)
         else:
             return None
-        return self._known.setdefault(shape, shape)
+        return self._interned.setdefault(shape, shape)
 
     def _of_list(self, values: list[Mapping[str, Any]]) -> Shape:
         key = list_key(values)
-        members = tuple((each[key] if key else None, self.of(each)) for each in values)
+        members = tuple((member[key] if key else None, self.of(member)) for member in values)
         return ("list", key, members)
 
 
 def list_key(values: list[Mapping[str, Any]]) -> str:
-    """Return the field by which the members of a list are told apart; empty: by their places."""
+    """Return the field that identifies the members of a list; empty: their position."""
     for key in _KEYS:
-        found = [each.get(key) for each in values]
-        if all(isinstance(each, str) for each in found) and len(set(found)) == len(found):
+        names = [member.get(key) for member in values]
+        if all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
             return key
     return ""
 
 
 def digest(value: Any) -> bytes:
-    """Return the digest of a JSON value, whatever order its maps are in."""
+    """Return the digest of a JSON value, independent of the order of its maps."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=_SIZE).digest()
 
 
 def fingerprint(live: Any, shape: Shape) -> bytes:
-    """Return the digest of those fields of a live value that the shape has."""
+    """Return the digest of the fields of a live value that are in the shape."""
     return digest(projected(live, shape))
 
 
 def projected(live: Any, shape: Shape) -> Any:
-    """Return those fields of a live value that the shape has. Of lists also the length: a member more is a change."""
+    """Return the fields of a live value that are in the shape, and the lengths of lists: a new member is a change."""
     if shape is None:
         return live
     if shape[0] == "map":

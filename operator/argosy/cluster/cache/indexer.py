@@ -1,7 +1,7 @@
-"""Our objects in the cluster, as little of each as is needed: tens of bytes where the API server has thousands.
+"""The store of Argosy's objects, indexed by pool: tens of bytes of each, where the API server has thousands.
 
-An object that was applied is remembered by two digests, of what was applied and of what then stood there; while both
-hold there is nothing to do.
+Of an applied object two digests are stored, of what was applied and of the response; while both are current, there is
+nothing to do.
 """
 
 import sys
@@ -21,7 +21,7 @@ PoolLabel = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """One object. `detail` is what its kind is kept for; `print` the fingerprint, empty before it was applied."""
+    """One object. `detail`: what is cached of its content; `print`: the fingerprint, empty before an apply."""
 
     uid: str
     version: int
@@ -36,7 +36,7 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class LastApplied:
-    """What was applied: its digest and shape, and the fingerprint of what then stood there."""
+    """What was applied: its digest and shape, and the fingerprint of the response."""
 
     digest: bytes
     shape: Shape
@@ -45,17 +45,18 @@ class LastApplied:
 
 @dataclass(slots=True)
 class _Expected:
-    """What is being applied: its shape, and the uids of its name that ended meanwhile."""
+    """An apply in progress: its shape, and the uids of objects of its name that were deleted meanwhile."""
 
     shape: Shape
-    ended: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
 
 
 Reduce = Callable[[Mapping[str, Any]], object]
+"""Returns the detail to cache of an object."""
 
 
 class Indexer:
-    """The objects of one kind, each of the pool that a label of it names."""
+    """The objects of one kind, indexed by the pool that a label names."""
 
     def __init__(
         self,
@@ -87,37 +88,37 @@ class Indexer:
         """Return the pools that have objects of this kind."""
         return self._of_pool.keys()
 
-    def seen(self, body: Mapping[str, Any]) -> None:
-        """A watch says that it stands like this."""
+    def update(self, body: Mapping[str, Any]) -> None:
+        """Store an object that a list or watch reports."""
         key = key_of(body)
         now, before = self.reduced(body), self._objects.get(key)
         if key in self._expected:
-            self._expected[key].ended.discard(now.uid)  # a list may be older than the object
+            self._expected[key].deleted.discard(now.uid)  # a list may be older than the object
         if before is not None and before.uid == now.uid and now.version <= before.version:
-            return  # what was learned from an answer is newer than the watch
+            return  # a response was newer than the watch
         self._put(key, now)
         if before is None or replace(before, version=now.version) != now:
-            self._tell(key, before, now)
+            self._notify(key, before, now)
 
-    def gone(self, body: Mapping[str, Any]) -> None:
-        """A watch says that it is no more, or no longer says that it is ours."""
+    def delete(self, body: Mapping[str, Any]) -> None:
+        """Remove an object that a watch reports as deleted, or that lost our label."""
         key, uid = key_of(body), body["metadata"]["uid"]
         before = self._objects.get(key)
-        self._note_end(key, uid)
+        self._note_deletion(key, uid)
         if before is not None and before.uid == uid:
-            self._tell(key, before)  # while it still helps to tell which pool that is
+            self._notify(key, before)  # before it is removed, so that the pool of its label can still be found
             self.forget(key)
 
-    def only(self, namespace: str, keys: Collection[Key]) -> None:
-        """In the namespace (empty: in all) there are just these."""
-        for key in [each for each in self._objects if each not in keys and namespace in ("", each[0])]:
-            self._note_end(key, self._objects[key].uid)
-            self._tell(key, self._objects[key])
+    def retain(self, namespace: str, keys: Collection[Key]) -> None:
+        """Remove the namespace's (empty: all) other objects."""
+        for key in [cached for cached in self._objects if cached not in keys and namespace in ("", cached[0])]:
+            self._note_deletion(key, self._objects[key].uid)
+            self._notify(key, self._objects[key])
             self.forget(key)
 
     @contextmanager
     def expecting(self, key: Key, shape: Shape) -> Iterator[None]:
-        """While an object of this shape is being applied: what watches say of it meanwhile is measured by that."""
+        """Fingerprint watch events of this object by this shape while it is being applied."""
         self._expected[key] = _Expected(shape)
         try:
             yield
@@ -125,36 +126,36 @@ class Indexer:
             self._expected.pop(key, None)
 
     def applied(self, body: Mapping[str, Any], digest: bytes, shape: Shape, sent: Mapping[str, Any]) -> None:
-        """It was applied as `sent`: this is how it stands since, with what others wrote."""
+        """Store the response to an apply of `sent`, which may include changes by others."""
         key = key_of(body)
         self._applied[key] = LastApplied(digest, shape, fingerprint(body, shape))
         now, before = self.reduced(body), self._objects.get(key)
         expected = self._expected.get(key)
-        if expected is not None and now.uid in expected.ended:
+        if expected is not None and now.uid in expected.deleted:
             self.forget(key)
-            self._tell(key, now)
+            self._notify(key, now)
         elif before is None or before.uid != now.uid or now.version >= before.version:
             self._put(key, now)
             if _is_news(before, now, self._reduce(sent)):
-                self._tell(key, before, now)
-        # Otherwise someone wrote after us and was seen before the answer, measured by the shape that was expected.
+                self._notify(key, before, now)
+        # Otherwise the watch reported a later write before the response came, fingerprinted by the expected shape.
 
     def is_as_applied(self, key: Key, digest: bytes) -> bool:
-        """Return whether this was applied, and still stands there as it did then."""
-        known, applied = self._objects.get(key), self._applied.get(key)
-        return known is not None and applied is not None and (digest, known.print) == (applied.digest, applied.print)
+        """Return whether this content was applied last, and the object is unchanged since."""
+        owned, applied = self._objects.get(key), self._applied.get(key)
+        return owned is not None and applied is not None and (digest, owned.print) == (applied.digest, applied.print)
 
     def is_unread(self, key: Key) -> bool:
-        """Return whether the object is there, and it is not known what was applied to it."""
-        known = self._objects.get(key)
-        return known is not None and not known.terminating and key not in self._applied
+        """Return whether the object exists and was not applied by this process, so its content has to be read."""
+        owned = self._objects.get(key)
+        return owned is not None and not owned.terminating and key not in self._applied
 
     def forget(self, key: Key) -> None:
-        """It is no more."""
-        known = self._objects.pop(key, None)
+        """Remove an object without a report."""
+        owned = self._objects.pop(key, None)
         self._applied.pop(key, None)
-        if known is not None:
-            self._unlink(key, known.pool)
+        if owned is not None:
+            self._unlink(key, owned.pool)
 
     def _put(self, key: Key, now: Owned) -> None:
         before = self._objects.get(key)
@@ -167,18 +168,18 @@ class Indexer:
             self._of_pool.setdefault((key[0], now.pool), {})[key] = None
 
     def _unlink(self, key: Key, pool: str) -> None:
-        known = self._of_pool.get((key[0], pool))
-        if known is not None:
-            known.pop(key, None)
-            if not known:
+        keys = self._of_pool.get((key[0], pool))
+        if keys is not None:
+            keys.pop(key, None)
+            if not keys:
                 del self._of_pool[(key[0], pool)]
 
-    def _tell(self, key: Key, *states: Owned | None) -> None:
+    def _notify(self, key: Key, *states: Owned | None) -> None:
         for pool in {state.pool for state in states if state is not None and state.pool}:
             self._changed((key[0], pool))
 
     def reduced(self, body: Mapping[str, Any]) -> Owned:
-        """Return what would be kept of an object."""
+        """Return the cached form of an object."""
         metadata = body["metadata"]
         labels = metadata.get("labels") or {}
         shape = self._shape(key_of(body))
@@ -196,17 +197,17 @@ class Indexer:
 
     def _shape(self, key: Key) -> Shape:
         expected, applied = self._expected.get(key), self._applied.get(key)
-        known = expected or applied
-        return known.shape if known else None
+        latest = expected or applied
+        return latest.shape if latest else None
 
-    def _note_end(self, key: Key, uid: str) -> None:
-        """The answer that is awaited may be older than this."""
+    def _note_deletion(self, key: Key, uid: str) -> None:
+        """Record a deletion for a pending apply, whose response may be older."""
         if key in self._expected:
-            self._expected[key].ended.add(uid)
+            self._expected[key].deleted.add(uid)
 
 
 def _is_news(before: Owned | None, now: Owned, sent: object) -> bool:
-    """Whether the answer to a write of ours brings what others wrote; `sent` is the detail that we wrote."""
+    """Return whether the response to an apply includes changes by others; `sent` is the detail that we wrote."""
     if before is None:
         return now.terminating or now.detail != sent
     changed = (before.terminating, before.owner, before.pool) != (now.terminating, now.owner, now.pool)

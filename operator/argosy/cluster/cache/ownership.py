@@ -1,4 +1,4 @@
-"""Which objects are ours to change: by their label and by whom the garbage collector holds them for. Pure."""
+"""Which objects Argosy may change: by their managed-by label and their controller. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ MANAGER_LABEL, MANAGER = "app.kubernetes.io/managed-by", "argosy"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """An object's controller, as its owner references name it."""
+    """An object's controller, from its owner references."""
 
     kind: str
     name: str
@@ -25,17 +25,17 @@ def owner_of(metadata: Mapping[str, Any]) -> Owner | None:
 
 
 def is_managed(metadata: Mapping[str, Any]) -> bool:
-    """Return whether it says that Argosy made it."""
+    """Return whether an object with this metadata has Argosy's managed-by label."""
     return (metadata.get("labels") or {}).get(MANAGER_LABEL) == MANAGER
 
 
-def why_not_ours(managed: bool, owner: Owner | None, wanted: Owner | None) -> str:
-    """Return why an object with this controller is not ours, in words; empty if it is.
+def why_not_ours(managed: bool, owner: Owner | None, desired: Owner | None) -> str:
+    """Return why an object with this controller is not Argosy's, as a message; empty if it is.
 
-    Ours is what belongs to the resource that it is wanted for, whatever became of its labels, and what says that we
-    made it and belongs to nobody: someone took its owner away.
+    It is if its controller is the desired one, whatever its labels, or if it has no controller, which a user removed,
+    and Argosy's label.
     """
-    if owner is not None and wanted is not None and owner.uid == wanted.uid:
+    if owner is not None and desired is not None and owner.uid == desired.uid:
         return ""
     if owner is not None:
         return f"belongs to {owner.kind} {owner.name}"

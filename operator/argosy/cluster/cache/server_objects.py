@@ -1,4 +1,4 @@
-"""What is kept of ConfigMaps, Deployments and ControllerRevisions, beside what is kept of every object. Pure."""
+"""The cached details of servers' and activators' ConfigMaps, Deployments and other objects. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from argosy.cluster.cache.pods.pod_trouble import deployment_trouble
+from argosy.cluster.cache.pods.pod_errors import deployment_error
 from argosy.planning.facts import CurrentServer, Node
 from argosy.planning.history import Revision
 from argosy.planning.nodes.last_reported import parse_hardware
@@ -35,15 +35,15 @@ from argosy_agent.contract.fields import DocumentError
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """A server's ConfigMap: its name in full, where it was placed, and what it had ready when it was last heard of.
+    """A server's ConfigMap: its full name, its placement, and what it served at its last report.
 
-    None where that cannot be read. `drain_since`: from when each model or ensemble that drains there is not routed to.
-    `hardware`: its node with the GPUs that this had; None where nothing is noted of them.
+    None where that cannot be read. `drain_since`: since when a draining model or ensemble is not routed to; `hardware`:
+    the node with the GPUs that it last reported; None where none are recorded.
     """
 
     server: str
     current: CurrentServer | None
-    trouble: str = ""
+    error: str = ""
     served: RenderedRepository | None = None
     drain_since: Mapping[str, datetime] = field(default_factory=dict)
     hardware: Node | None = None
@@ -51,34 +51,34 @@ class Desired:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A server's state ConfigMap: what its agent says; None where it says nothing, or nothing that can be read.
+    """A server's state ConfigMap: the state of its agent; None where it is missing or invalid.
 
-    `written_at` is the agent's, and no news: it is told apart, so that a state that is written again makes no event.
+    `written_at` is not compared, so that an unchanged state that is written again is no event.
     """
 
-    said: AgentState | None
-    trouble: str = ""
+    agent: AgentState | None
+    error: str = ""
     written_at: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """An activator's state ConfigMap: what each of its Pods says; of one whose word cannot be read nothing.
+class ActivatorState:
+    """An activator's state ConfigMap: the valid reports of its Pods.
 
-    Two are equal where the same names wait at the same Pods: for how many requests that is, each measurement asks, and
-    a change of it alone is no reason to plan.
+    Two are equal where requests for the same names wait at the same Pods. Their number is read by each measurement; a
+    change of it alone is no reason to plan.
     """
 
-    said: tuple[QueuedRequests, ...] = field(default=(), compare=False)
+    reports: tuple[QueuedRequests, ...] = field(default=(), compare=False)
     waiting: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A server's Deployment: the hash of its template, why it makes no Pod, and what it says of the service account."""
+    """A server's Deployment: the hash of its template, why it has no Pod, and its service account."""
 
     template: str
-    trouble: str = ""
+    error: str = ""
     account: Account = NO_ACCOUNT
 
 
@@ -90,35 +90,33 @@ class AccountUid:
 
 
 def of_deployment(body: Mapping[str, Any]) -> Running:
-    """Return what is kept of a Deployment."""
+    """Return the cached details of a Deployment."""
     annotations = body["metadata"].get("annotations") or {}
     template = (body.get("spec") or {}).get("template") or {}
     notes = (template.get("metadata") or {}).get("annotations") or {}
     return Running(
         annotations.get(TEMPLATE_ANNOTATION, ""),
-        deployment_trouble(body.get("status") or {}),
+        deployment_error(body.get("status") or {}),
         Account(annotations.get(ACCOUNT_ANNOTATION, ""), notes.get(ACCOUNT_ANNOTATION, "")),
     )
 
 
 def of_account(body: Mapping[str, Any]) -> AccountUid:
-    """Return what is kept of a ServiceAccount; what is sent to be one has no UID yet."""
+    """Return the UID of a ServiceAccount; empty for one that is to be created."""
     return AccountUid(body["metadata"].get("uid", ""))
 
 
 def of_revision(body: Mapping[str, Any]) -> Revision:
-    """Return what is kept of a ControllerRevision."""
+    """Return the cached details of a ControllerRevision."""
     return Revision(body["metadata"]["name"], int(body.get("revision", 0)))
 
 
-def of_configmap(body: Mapping[str, Any]) -> Desired | State | Held | None:
-    """Return what is kept of a ConfigMap: of the two of a server the placement, or the state; of an activator's who
-    waits.
-    """
+def of_configmap(body: Mapping[str, Any]) -> Desired | State | ActivatorState | None:
+    """Return the cached details of a ConfigMap: a server's placement or state, or an activator's state."""
     metadata, data = body["metadata"], body.get("data") or {}
     labels = metadata.get("labels") or {}
     if ACTIVATOR_LABEL in labels:
-        return _held(data)
+        return _activator_state(data)
     server = labels.get(SERVER_LABEL, "")
     if not server:
         return None
@@ -127,18 +125,18 @@ def of_configmap(body: Mapping[str, Any]) -> Desired | State | Held | None:
     return _desired(server, metadata.get("annotations") or {}, data)
 
 
-def _held(data: Mapping[str, str]) -> Held:
-    found: list[QueuedRequests] = []
+def _activator_state(data: Mapping[str, str]) -> ActivatorState:
+    reports: list[QueuedRequests] = []
     for key in sorted(data):
         if key.endswith(QUEUED_SUFFIX):
-            with suppress(DocumentError):  # it is written anew in half a minute
-                found.append(parse_queued(data[key]))
-    waiting = ((each.pod, name) for each in found for name, count in each.queued.items() if count)
-    return Held(tuple(found), frozenset(waiting))
+            with suppress(DocumentError):  # it is written again within half a minute
+                reports.append(parse_queued(data[key]))
+    waiting = ((report.pod, name) for report in reports for name, count in report.queued.items() if count)
+    return ActivatorState(tuple(reports), frozenset(waiting))
 
 
 def _desired(server: str, annotations: Mapping[str, str], data: Mapping[str, str]) -> Desired:
-    name = server if label(server) == server else _whole_name(server, data.get(DESIRED_KEY, ""))
+    name = server if label(server) == server else _full_name(server, data.get(DESIRED_KEY, ""))
     served = _served(annotations.get(SERVED_ANNOTATION, ""), data.get(DESIRED_KEY, ""))
     placement, drains = annotations.get(PLACEMENT_ANNOTATION, ""), parse_drain(annotations.get(DRAIN_ANNOTATION, "{}"))
     if not placement:
@@ -157,23 +155,23 @@ def _served(note: str, text: str) -> RenderedRepository | None:
     try:
         return parse_served(note, parse_repository(text))
     except DocumentError:
-        return None  # what stands there is put right, and nothing is known of what stood there before
+        return None  # the next apply corrects it; what it was before is unknown
 
 
-def _whole_name(server: str, text: str) -> str:
-    """The server's name, from what it should hold: the label has only part of a long one."""
+def _full_name(server: str, text: str) -> str:
+    """Return the server's full name, from its repository document: a label has only part of a long one."""
     try:
-        found = json.loads(text)["server"]
+        name = json.loads(text)["server"]
     except (ValueError, KeyError, TypeError):
         return server
-    return found if isinstance(found, str) and label(found) == server else server
+    return name if isinstance(name, str) and label(name) == server else server
 
 
 def _state(text: str) -> State:
     if not text:
         return State(None)
     try:
-        said = parse_state(text)
-        return State(replace(said, written_at=0), written_at=said.written_at)
+        agent = parse_state(text)
+        return State(replace(agent, written_at=0), written_at=agent.written_at)
     except DocumentError as error:
         return State(None, f"what its agent says cannot be read: {error}")

@@ -1,5 +1,5 @@
 """The connection to an API server, by the kubernetes package's asyncio client. Its only importer.
 
-What may live here: whom we talk to and as whom, requests on plain objects, watches' events, what errors become, which
-kinds there are and which versions an API server offers. Nothing is remembered of objects.
+What may live here: credentials, requests on plain objects, watches' events, errors, kinds, and which versions an API
+server supports. No object is cached.
 """

@@ -1,4 +1,4 @@
-"""Who we are to which API server: a Pod's service account, or a kubeconfig. Read by the kubernetes package."""
+"""The API server and the credentials for it: a Pod's service account, or a kubeconfig."""
 
 import logging
 import os
@@ -16,13 +16,13 @@ from .errors import ApiError
 log = logging.getLogger(__name__)
 
 RENEW_S = 60.0
-"""How often a token is read again: the kubelet and plugins replace it long before it ends."""
+"""Seconds between readings of a token: the kubelet and plugins replace it long before it expires."""
 _UNREADABLE = (ConfigException, OSError, ValueError, TypeError, AttributeError)
-"""What the package raises for files that are missing, or are not what they should be."""
+"""What the kubernetes package raises for files that are missing or invalid."""
 
 
 class CredentialsError(ApiError):
-    """There is no way to an API server; the message says what was looked for."""
+    """No usable credentials; the message says where they were looked for."""
 
     def __init__(self, message: str) -> None:
         super().__init__(0, "Credentials", message)
@@ -30,9 +30,9 @@ class CredentialsError(ApiError):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An API server's URL, how to trust it, and what to show it, for other clients in the process.
+    """An API server's URL, certificate authority and credentials, for other clients in the process.
 
-    Files are paths of PEM files; None where there is none.
+    Files are paths of PEM files; None without one.
     """
 
     server: str
@@ -45,14 +45,14 @@ class Access:
 
 
 async def configured(kubeconfig: Path | None = None, context: str | None = None) -> Configuration:
-    """Return the given kubeconfig; else the Pod's service account; else $KUBECONFIG or ~/.kube/config.
+    """Load the kubeconfig; without one the Pod's service account; else $KUBECONFIG or ~/.kube/config.
 
-    Its token is read again now and then. Raises CredentialsError.
+    The token is read again every `RENEW_S` seconds. Raises CredentialsError.
     """
     configuration = Configuration()
-    # Clusters' own authorities often lack extensions that Python 3.13 began to ask for, and no other client does.
+    # Clusters' own authorities often lack extensions that only Python 3.13 and later require.
     configuration.disable_strict_ssl_verification = True
-    configuration.connection_pool_maxsize = 0  # watches would take the places of calls, which the connection bounds
+    configuration.connection_pool_maxsize = 0  # watches would use up the pool; `Connection` limits requests
     in_pod = kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ
     try:
         load = _of_account(configuration) if in_pod else await _of_kubeconfig(configuration, kubeconfig, context)
@@ -68,7 +68,7 @@ async def configured(kubeconfig: Path | None = None, context: str | None = None)
 
 
 async def access(configuration: Configuration) -> Access:
-    """Return what other clients need of it."""
+    """Return the configuration for other clients."""
     return Access(
         server=configuration.host,
         authority_file=configuration.ssl_ca_cert,
@@ -84,7 +84,7 @@ _Load = Callable[[], Awaitable[object]]
 
 
 class _Renewal:
-    """Reads the token again where it is due. What cannot be read leaves the one that was."""
+    """Reads the token again when it is due. After an error the former one stays in use."""
 
     def __init__(self, load: _Load) -> None:
         self._load, self._at = load, time.monotonic()
@@ -108,7 +108,7 @@ def _of_account(configuration: Configuration) -> _Load:
 
 
 async def _of_kubeconfig(configuration: Configuration, path: Path | None, context: str | None) -> _Load:
-    place = None if path is None else str(path)
-    loader = await load_kube_config(place, context, client_configuration=configuration, persist_config=False)
+    file = None if path is None else str(path)
+    loader = await load_kube_config(file, context, client_configuration=configuration, persist_config=False)
     configuration.host = configuration.host.rstrip("/")
     return lambda: loader.load_and_set(configuration)

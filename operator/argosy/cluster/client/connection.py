@@ -1,8 +1,8 @@
-"""What is asked of an API server, on plain objects, by the kubernetes package's dynamic client.
+"""Requests to an API server on plain objects, by the kubernetes package's dynamic client.
 
-Every method raises ApiError's subclasses. Nothing is repeated here: who asks knows whether that makes sense.
+Every method raises subclasses of ApiError. Nothing is retried here: the caller knows whether that makes sense.
 
-Requests are bounded, timed and counted.
+Requests are limited, timed and counted.
 """
 
 import asyncio
@@ -28,21 +28,21 @@ log = logging.getLogger(__name__)
 
 Body = Mapping[str, Any]
 OnRequest = Callable[[str, str, int, float], None]
-"""Told of each request: verb, resource, HTTP status (0: no answer), seconds."""
+"""Receives each request: verb, resource, HTTP status (0: no response), seconds."""
 Answer = TypeVar("Answer")
 
 AT_ONCE = 16
-"""Requests under way, beside watches: the API server shares its places among its clients."""
+"""Concurrent requests without watches: the API server shares its capacity among its clients."""
 TLS_ENDS_S = 0.25
-"""The connection of a cancelled request ends by asking the other side, for which aiohttp itself does not wait."""
+"""Seconds for the TLS shutdown of cancelled requests' connections, which aiohttp itself does not await."""
 CONNECT_S = 5.0
 CALL_S = 15.0
 LIST_S = 60.0
 SILENCE_S = 150.0
-"""After how much silence a watch is asked for anew: its connection may be dead, which nothing else would tell."""
+"""After so many seconds without data a watch is restarted: its connection may be dead without an error."""
 AGAIN_S = 2.0
 PAGE = 250
-"""Objects in one answer to a list: what is held at once while thousands are read."""
+"""Objects in one page of a list, which bounds memory while thousands are read."""
 OBJECT = "application/json"
 METADATA_ONLY = f"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{OBJECT}"
 METADATA_LIST = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{OBJECT}"
@@ -56,7 +56,7 @@ class Connection:
 
     def __init__(self, client: DynamicClient, on_request: OnRequest = lambda *_: None) -> None:
         self._client, self._on_request = client, on_request
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(AT_ONCE)
 
     @classmethod
     @asynccontextmanager
@@ -69,8 +69,8 @@ class Connection:
     ) -> "AsyncIterator[Connection]":
         """Connect by a kubeconfig, or as the Pod's service account; see `access.configured`.
 
-        `on_request` is told of each request. Raises CredentialsError; whether the API server answers shows with the
-        first request.
+        `on_request` receives each request. Raises CredentialsError; an unreachable API server raises with the first
+        request.
         """
         configuration = await configured(kubeconfig, context)
         try:
@@ -86,17 +86,15 @@ class Connection:
             await asyncio.sleep(TLS_ENDS_S)
 
     async def access(self) -> Access:
-        """Whom it talks to, and as whom: for other clients in the same process."""
+        """Return the API server and credentials, for other clients in the same process."""
         return await access(self._client.configuration)
 
-    async def ask(self, path: str) -> dict[str, Any]:
-        """Return what stands at a path that is no object's: `/version`, `/apis/policy/v1`."""
+    async def get_raw(self, path: str) -> dict[str, Any]:
+        """Return the document at a path outside of resources: `/version`, `/apis/policy/v1`."""
         return await self._send("get", "discovery", lambda **more: self._client.request("get", path, **more))
 
     async def get(self, kind: Kind, key: Key, *, metadata_only: bool = False, urgent: bool = False) -> dict[str, Any]:
-        """Return one object; `metadata_only` leaves out all but its metadata. An `urgent` one does not wait behind
-        others.
-        """
+        """Return one object, or only its metadata. An `urgent` request does not wait for a slot."""
         accept = {"Accept": METADATA_ONLY if metadata_only else OBJECT}
         return await self._send(
             "get",
@@ -108,35 +106,35 @@ class Connection:
     async def pages(
         self, kind: Kind, namespace: str = "", selectors: Mapping[str, str] = NOTHING, *, metadata_only: bool = False
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the lists that hold a collection, one after another. GoneError where reading took too long.
+        """Yield the pages of a collection's list. Raises GoneError where reading took too long.
 
-        `selectors` are the query's own: `labelSelector`, `fieldSelector`.
+        `selectors` are query parameters: `labelSelector`, `fieldSelector`.
         """
-        more = ""
+        token = ""
         while True:
-            page = await self._page(kind, namespace, selectors, METADATA_LIST if metadata_only else OBJECT, more)
-            page["items"] = page.get("items") or []  # of metadata alone an empty list is null
+            page = await self._page(kind, namespace, selectors, METADATA_LIST if metadata_only else OBJECT, token)
+            page["items"] = page.get("items") or []  # an empty PartialObjectMetadataList has null
             yield page
-            more = page["metadata"].get("continue", "")
-            if not more:
+            token = page["metadata"].get("continue", "")
+            if not token:
                 return
 
     async def _page(
-        self, kind: Kind, namespace: str, selectors: Mapping[str, str], accept: str, more: str
+        self, kind: Kind, namespace: str, selectors: Mapping[str, str], accept: str, token: str
     ) -> dict[str, Any]:
-        query = [*selectors.items(), ("limit", str(PAGE)), *([("continue", more)] if more else [])]
+        query = [*selectors.items(), ("limit", str(PAGE)), *([("continue", token)] if token else [])]
 
-        def ask(**timed: Any) -> Awaitable[aiohttp.ClientResponse]:
-            asked = {"query_params": query, "header_params": {"Accept": accept}}
-            answer: Awaitable[aiohttp.ClientResponse] = self._client.get(kind, None, namespace, **asked, **timed)
-            return answer
+        def request(**timeout: Any) -> Awaitable[aiohttp.ClientResponse]:
+            options = {"query_params": query, "header_params": {"Accept": accept}, **timeout}
+            response: Awaitable[aiohttp.ClientResponse] = self._client.get(kind, None, namespace, **options)
+            return response
 
-        return await self._send("list", kind.resource, ask, timeout_s=LIST_S)
+        return await self._send("list", kind.resource, request, timeout_s=LIST_S)
 
     async def watch(self, kind: Kind, namespace: str, params: Mapping[str, str]) -> AsyncGenerator[dict[str, Any]]:
-        """Yield a collection's events, bookmarks too, until the API server ends the answer or says nothing for long.
+        """Yield a collection's events, bookmarks included, until the API server ends the watch or is silent too long.
 
-        `params` are the query's own: `resourceVersion`, `timeoutSeconds`, selectors.
+        `params` are query parameters: `resourceVersion`, `timeoutSeconds`, selectors.
         """
         query = [("watch", "1"), ("allowWatchBookmarks", "true"), *params.items()]
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENCE_S)
@@ -156,7 +154,7 @@ class Connection:
                     yield event(line)
 
     async def create(self, kind: Kind, body: Body, *, manager: str) -> dict[str, Any]:
-        """Create an object, and return it as it then stands. Raises ConflictError where it exists."""
+        """Create an object and return it. Raises ConflictError where it exists."""
         return await self._send(
             "create", kind.resource, lambda **more: self._client.create(kind, body, field_manager=manager, **more)
         )
@@ -164,9 +162,9 @@ class Connection:
     async def update(
         self, kind: Kind, body: Body, *, manager: str, timeout_s: float = CALL_S, urgent: bool = False
     ) -> dict[str, Any]:
-        """Write a whole object, which names the version that it replaces. ConflictError where that is not the newest.
+        """Replace an object, by its `resourceVersion`. Raises ConflictError where that is not the latest.
 
-        An `urgent` one does not wait until a thousand others are answered.
+        An `urgent` request does not wait for a slot.
         """
         return await self._send(
             "update",
@@ -177,9 +175,9 @@ class Connection:
         )
 
     async def apply(self, kind: Kind, body: Body, *, manager: str) -> dict[str, Any]:
-        """Server-side apply by force: the fields in `body` become the manager's, those it no longer names go.
+        """Apply an object by force: the manager owns the fields in `body`; fields that it owned before are removed.
 
-        With `metadata.uid`, ConflictError or InvalidError unless just that object exists.
+        With `metadata.uid`, raises ConflictError or InvalidError unless the object has that uid.
         """
         return await self._send(
             "patch",
@@ -194,7 +192,7 @@ class Connection:
         return await self._patch(kind, key, body, manager, MERGE_PATCH)
 
     async def merge_lists(self, kind: Kind, key: Key, body: Body, *, manager: str) -> dict[str, Any]:
-        """Change an object by a strategic merge patch, which knows lists' keys."""
+        """Change an object by a strategic merge patch, which merges lists by their keys."""
         return await self._patch(kind, key, body, manager, STRATEGIC_PATCH)
 
     async def _patch(self, kind: Kind, key: Key, body: Body, manager: str, content_type: str) -> dict[str, Any]:
@@ -207,7 +205,7 @@ class Connection:
         )
 
     async def delete(self, kind: Kind, key: Key, uid: str) -> dict[str, Any]:
-        """Delete just the object of this uid; what it owns goes after it. ConflictError where it is another one."""
+        """Delete the object of this uid, and in the background what it owns. Raises ConflictError for another uid."""
         options = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -222,27 +220,27 @@ class Connection:
         self,
         verb: str,
         resource: str,
-        ask: Callable[..., Awaitable[aiohttp.ClientResponse]],
+        request: Callable[..., Awaitable[aiohttp.ClientResponse]],
         *,
         timeout_s: float = CALL_S,
         urgent: bool = False,
     ) -> dict[str, Any]:
-        """The answer's object."""
+        """Send a request and return the response's document."""
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S)
-        async with nullcontext() if urgent else self._places:
+        async with nullcontext() if urgent else self._slots:
             with self._measured(verb, resource) as measured:
-                async with await ask(serialize=False, _request_timeout=timeout) as response:
+                async with await request(serialize=False, _request_timeout=timeout) as response:
                     text = await response.read()
                     measured.status = response.status
         try:
-            found: dict[str, Any] = json.loads(text)
+            body: dict[str, Any] = json.loads(text)
         except ValueError as error:
             raise UnreachableError(0, "Unreachable", f"{self._server} answers no JSON: {error}") from error
-        return found
+        return body
 
     @contextmanager
     def _measured(self, verb: str, resource: str) -> "Iterator[_Measured]":
-        """Tell of a request, and translate what goes wrong with it."""
+        """Report a request to `on_request`, and translate its errors."""
         began, measured = time.monotonic(), _Measured()
         try:
             yield measured
@@ -250,8 +248,8 @@ class Connection:
             measured.status = error.status
             raise translated(error.status, error.body, error.headers) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            said = str(error) or type(error).__name__
-            raise UnreachableError(0, "Unreachable", f"{self._server} does not answer: {said}") from error
+            message = str(error) or type(error).__name__
+            raise UnreachableError(0, "Unreachable", f"{self._server} does not answer: {message}") from error
         finally:
             self._on_request(verb, resource, measured.status, time.monotonic() - began)
 
@@ -261,19 +259,19 @@ class Connection:
 
 
 class _Measured:
-    """A request's HTTP status; 0 until there is an answer."""
+    """A request's HTTP status; 0 until there is a response."""
 
     status = 0
 
 
-async def answered(ask: Callable[[], Awaitable[Answer]], what: str) -> Answer:
-    """Return what `ask` gives, as soon as the API server answers. Raises any other ApiError."""
-    told = ""
+async def answered(request: Callable[[], Awaitable[Answer]], what: str) -> Answer:
+    """Repeat a request until the API server is reachable, and return its result. Raises any other ApiError."""
+    logged = ""
     while True:
         try:
-            return await ask()
+            return await request()
         except (UnreachableError, GoneError) as error:
-            if str(error) != told:
-                told = str(error)
-                log.warning("%s cannot be read yet: %s", what, told)
+            if str(error) != logged:
+                logged = str(error)
+                log.warning("%s cannot be read yet: %s", what, logged)
             await asyncio.sleep(AGAIN_S)

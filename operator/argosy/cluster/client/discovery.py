@@ -1,7 +1,7 @@
-"""What an API server offers, where that differs: versions, and whether its CRDs are this release's, or newer.
+"""What an API server supports: versions, and whether it has the CRDs of this release or a newer one.
 
-The chart brings the CRDs unless it is told not to. Then, or where something else applied its own, they may be those of
-an older release: the API server drops fields that it does not know, without a word.
+The chart installs the CRDs unless that is disabled. Installed CRDs may be older than this release: the API server then
+silently drops unknown fields.
 """
 
 import logging
@@ -22,14 +22,14 @@ log = logging.getLogger(__name__)
 WAY_OUT = "run: kubectl apply -f crds/"
 _SHOWN = 5
 _ENDS_JOBS, _JUDGES_FAILURES, _EVICTS_UNREADY = (1, 21), (1, 26), (1, 27)
-"""The versions of Kubernetes from which on every Job may have `ttlSecondsAfterFinished`, every Job `podFailurePolicy`,
+"""The versions of Kubernetes since which every Job may have `ttlSecondsAfterFinished`, every Job `podFailurePolicy`,
 and every PodDisruptionBudget `unhealthyPodEvictionPolicy`."""
 
 
 async def offered(connection: Connection) -> Cluster:
-    """Return what the API server offers. Raises ApiError."""
+    """Return what the API server supports. Raises ApiError."""
     newest = "poddisruptionbudgets" in await plurals(connection, "policy/v1")
-    version = release(await connection.ask("/version"))
+    version = release(await connection.get_raw("/version"))
     return Cluster(
         "policy/v1" if newest else "policy/v1beta1",
         evicts_unready=version >= _EVICTS_UNREADY,
@@ -38,35 +38,37 @@ async def offered(connection: Connection) -> Cluster:
     )
 
 
-def release(said: Mapping[str, Any]) -> tuple[int, int]:
-    """Major and minor of what /version says; some providers write the latter as `27+`."""
-    major, minor = (int(re.sub("[^0-9]", "", said[part]) or 0) for part in ("major", "minor"))
+def release(version: Mapping[str, Any]) -> tuple[int, int]:
+    """Return major and minor of a document of /version; some providers write the latter as `27+`."""
+    major, minor = (int(re.sub("[^0-9]", "", version[part]) or 0) for part in ("major", "minor"))
     return major, minor
 
 
 async def plurals(connection: Connection, api_version: str) -> frozenset[str]:
-    """Return what a version of an API has, as paths call it; nothing where the API server does not know the version."""
+    """Return the plurals of an API version's resources; empty where the API server does not have the version."""
     try:
-        found = await connection.ask(f"/apis/{api_version}")
+        document = await connection.get_raw(f"/apis/{api_version}")
     except NotFoundError:
         return frozenset()
-    return frozenset(str(each["name"]) for each in found["resources"])
+    return frozenset(str(resource["name"]) for resource in document["resources"])
 
 
 async def crd_problems(connection: Connection) -> list[str]:
-    """Return what is wrong with Argosy's CRDs: missing, or without fields of this release. Each with the way out.
+    """Return the problems of Argosy's CRDs, missing or without fields of this release, with what to do.
 
-    Raises ApiError where that cannot be found out.
+    Raises ApiError.
     """
     served = await plurals(connection, API_VERSION)
-    found: list[str] = []
+    problems: list[str] = []
     for definition in DEFINITIONS:
         expected = crd(definition)
         if definition.plural not in served:
-            found.append(f"the CRD {expected['metadata']['name']} is missing, or does not serve {VERSION}; {WAY_OUT}")
+            problems.append(
+                f"the CRD {expected['metadata']['name']} is missing, or does not serve {VERSION}; {WAY_OUT}"
+            )
         else:
-            found += await _problems(connection, expected)
-    return found
+            problems += await _problems(connection, expected)
+    return problems
 
 
 async def _problems(connection: Connection, expected: Mapping[str, Any]) -> list[str]:
@@ -77,7 +79,7 @@ async def _problems(connection: Connection, expected: Mapping[str, Any]) -> list
         log.warning("whether %s is this release's cannot be checked: %s", name, error)
         return []
     except NotFoundError:
-        return []  # removed since discovery; the next look says so
+        return []  # removed since discovery; the next check reports it
     lacking = list(lacks(_schema(installed), _schema(expected)))
     if not lacking:
         return []
@@ -86,18 +88,18 @@ async def _problems(connection: Connection, expected: Mapping[str, Any]) -> list
 
 
 def lacks(installed: Mapping[str, Any], expected: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Yield the fields of the expected schema that the installed one has not, or with another type: `spec.poolRef`."""
-    have = installed.get("properties") or {}
+    """Yield the expected schema's fields that the installed one lacks or has with another type: `spec.poolRef`."""
+    properties = installed.get("properties") or {}
     for name, schema in (expected.get("properties") or {}).items():
-        place = f"{path}.{name}" if path else name
-        there = have.get(name)
-        if there is None:
+        field = f"{path}.{name}" if path else name
+        actual = properties.get(name)
+        if actual is None:
             if not installed.get("x-kubernetes-preserve-unknown-fields"):
-                yield place
-        elif there.get("type") != schema.get("type"):
-            yield f"{place} as {schema.get('type', 'any value')}"
+                yield field
+        elif actual.get("type") != schema.get("type"):
+            yield f"{field} as {schema.get('type', 'any value')}"
         else:
-            yield from lacks(there, schema, place)
+            yield from lacks(actual, schema, field)
     for part, shown in (("items", "[]"), ("additionalProperties", "{}")):
         if isinstance(expected.get(part), Mapping) and isinstance(installed.get(part), Mapping):
             yield from lacks(installed[part], expected[part], path + shown)
@@ -105,6 +107,6 @@ def lacks(installed: Mapping[str, Any], expected: Mapping[str, Any], path: str =
 
 def _schema(definition: Mapping[str, Any]) -> Mapping[str, Any]:
     versions = definition["spec"]["versions"]
-    found: Mapping[str, Any] = next((version for version in versions if version["name"] == VERSION), {})
-    schema: Mapping[str, Any] = (found.get("schema") or {}).get("openAPIV3Schema") or {}
+    served: Mapping[str, Any] = next((version for version in versions if version["name"] == VERSION), {})
+    schema: Mapping[str, Any] = (served.get("schema") or {}).get("openAPIV3Schema") or {}
     return schema

@@ -1,13 +1,13 @@
-"""What an API server's refusals become, translated here once.
+"""Errors of an API server, translated here once.
 
 ApiError
 ├── ForbiddenError      403: no right, a quota, an admission webhook, a namespace that is being deleted
 ├── NotFoundError       404: no such object, namespace or kind
-├── ConflictError       409: it exists already, is another one, or changed meanwhile
-├── GoneError           410: what a watch asks for is no longer kept
+├── ConflictError       409: it exists already, has another uid, or changed meanwhile
+├── GoneError           410: the resource version of a watch or list has expired
 ├── TooLargeError       413, and etcd's own limit
-├── InvalidError        400, 422: the object is not as it must be
-└── UnreachableError    no answer, or one that says to come back: 429, 5xx
+├── InvalidError        400, 422: the object is invalid
+└── UnreachableError    no response, or one that is worth a retry: 429, 5xx
 """
 
 import json
@@ -18,14 +18,14 @@ _NAMESPACE_TERMINATING = "NamespaceTerminating"
 _TOO_LARGE = "request is too large"
 _SHOWN = 300
 _LONGEST_PAUSE_S = 300.0
-"""The longest that an answer may have a caller wait."""
+"""The longest pause that is accepted from a `Retry-After`."""
 
 
 class ApiError(Exception):
-    """The API server did not do what it was asked.
+    """A request to the API server failed.
 
-    `status` is the HTTP status, 0 where there was no answer; `reason` and `causes` are Kubernetes' words for machines,
-    `message` is for people. `retry_after_s`: how many seconds to wait before another attempt, where that is known.
+    `status`: the HTTP status, 0 without a response; `reason` and `causes`: Kubernetes' machine-readable ones;
+    `message`: for people; `retry_after_s`: seconds before another attempt, None without a limit.
     """
 
     retry_after_s: float | None = None
@@ -36,24 +36,24 @@ class ApiError(Exception):
 
 
 class ForbiddenError(ApiError):
-    """It is not allowed."""
+    """The request is not allowed."""
 
     @property
     def namespace_ends(self) -> bool:
-        """Whether that is so because the namespace is being deleted."""
+        """Whether the namespace is terminating."""
         return _NAMESPACE_TERMINATING in self.causes
 
 
 class NotFoundError(ApiError):
-    """There is no such object, namespace or kind."""
+    """The object, namespace or kind does not exist."""
 
 
 class ConflictError(ApiError):
-    """It exists already, is another one than was meant, or changed meanwhile."""
+    """The object exists already, has another uid, or changed meanwhile."""
 
 
 class GoneError(ApiError):
-    """The version that a watch begins at is no longer kept: list again."""
+    """The resource version of a watch or list has expired: relist."""
 
 
 class TooLargeError(ApiError):
@@ -61,11 +61,11 @@ class TooLargeError(ApiError):
 
 
 class InvalidError(ApiError):
-    """The object is not as the API server wants it."""
+    """The object is invalid."""
 
 
 class UnreachableError(ApiError):
-    """No answer, or one that says to come back later."""
+    """No response, or one that is worth a retry."""
 
 
 _BY_STATUS: Mapping[int, type[ApiError]] = {
@@ -82,29 +82,30 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 
 
 def translated(status: int, body: str | None, headers: Mapping[str, str] | None = None) -> ApiError:
-    """Return the error that an answer with this HTTP status says; `headers` may have a `Retry-After` in seconds."""
+    """Return the error of a response with this HTTP status; `headers` may have a `Retry-After` in seconds."""
     error = _translated(status, body)
-    said = {name.lower(): value for name, value in (headers or {}).items()}.get("retry-after", "")
-    error.retry_after_s = min(float(said), _LONGEST_PAUSE_S) if said.isdecimal() else None
+    pause = {name.lower(): value for name, value in (headers or {}).items()}.get("retry-after", "")
+    error.retry_after_s = min(float(pause), _LONGEST_PAUSE_S) if pause.isdecimal() else None
     return error
 
 
 def _translated(status: int, body: str | None) -> ApiError:
     try:
-        said = json.loads(body or "")
+        document = json.loads(body or "")
     except ValueError:
-        said = None
-    if not isinstance(said, dict):
-        said = {"message": (body or "")[:_SHOWN].strip() or f"HTTP status {status}"}
-    return of_status(said | {"code": status})
+        document = None
+    if not isinstance(document, dict):
+        document = {"message": (body or "")[:_SHOWN].strip() or f"HTTP status {status}"}
+    return of_status(document | {"code": status})
 
 
-def of_status(said: Mapping[str, Any]) -> ApiError:
-    """Return the error that a `Status` object says, as answers and watches hold it."""
-    status, message = int(said.get("code") or 0), str(said.get("message") or said.get("reason") or "no reason given")
-    causes = (said.get("details") or {}).get("causes") or ()
+def of_status(document: Mapping[str, Any]) -> ApiError:
+    """Return the error of a `Status` object, as responses and watches contain it."""
+    status, reason = int(document.get("code") or 0), str(document.get("reason") or "")
+    message = str(document.get("message") or reason or "no reason given")
+    causes = (document.get("details") or {}).get("causes") or ()
     reasons = tuple(str(cause.get("reason", "")) for cause in causes)
     kind = _BY_STATUS.get(status, UnreachableError if status >= 500 else ApiError)
     if _TOO_LARGE in message:
         kind = TooLargeError
-    return kind(status, str(said.get("reason") or ""), message, reasons)
+    return kind(status, reason, message, reasons)

@@ -1,7 +1,7 @@
-"""The kinds of objects that Argosy reads and writes, as the dynamic client takes them. Pure.
+"""The kinds of objects that Argosy reads and writes, in the form that the dynamic client takes. Pure.
 
-They are a table, and not discovered by the client: its discovery asks ten times at every start, and keeps the answers
-in a file that outlives an upgrade of the cluster.
+They are a table instead of the client's discovery, which sends ten requests at every start, and caches the responses in
+a file that outlives an upgrade of the cluster.
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from typing import Any
 from argosy.api import API_VERSION
 
 Key = tuple[str, str]
-"""An object's namespace, empty for one that stands in none, and its name."""
+"""An object's namespace, empty for cluster-scoped ones, and its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind in one version of its API; `plural` is what paths and roles call it."""
+    """A kind in one version of its API; `plural` is its name in paths and roles."""
 
     api_version: str
     name: str
@@ -25,19 +25,19 @@ class Kind:
     subresource: str = ""
 
     def path(self, name: str | None = None, namespace: str | None = None) -> str:
-        """Return the path of one object, or of all in a namespace, or of all. The dynamic client asks for it so."""
+        """Return the path of one object, of all in a namespace, or of all. The dynamic client calls this."""
         root = "api" if "/" not in self.api_version else "apis"
         parts = [root, self.api_version, *(("namespaces", namespace) if namespace else ()), self.plural]
         return "/" + "/".join([*parts, *(part for part in (name, self.subresource) if part)])
 
     @property
     def resource(self) -> str:
-        """What requests are counted by: `pods`, `pods/status`."""
+        """The name in request metrics: `pods`, `pods/status`."""
         return f"{self.plural}/{self.subresource}" if self.subresource else self.plural
 
     @property
     def status(self) -> "Kind":
-        """Its objects' statuses, as an address of their own."""
+        """The status subresource."""
         return replace(self, subresource="status")
 
 
@@ -68,7 +68,7 @@ RESOURCES = {
 
 
 def disruption_budgets(api_version: str) -> Kind:
-    """PodDisruptionBudgets, in the version that the API server has."""
+    """Return the kind of PodDisruptionBudgets in the version that the API server supports."""
     return Kind(api_version, "PodDisruptionBudget", "poddisruptionbudgets")
 
 

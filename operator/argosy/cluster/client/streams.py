@@ -1,7 +1,7 @@
-"""A watch's answer, read line by line.
+"""Reads a watch's response line by line.
 
-The kubernetes package's own Watch makes a client with a TLS context of its own for each watch (tens of milliseconds),
-asks for no bookmarks, and cannot read a line of more than 4 MiB.
+The kubernetes package's own Watch creates a client with its own TLS context for each watch (tens of milliseconds),
+requests no bookmarks, and cannot read a line of more than 4 MiB.
 """
 
 import json
@@ -16,7 +16,7 @@ from .errors import UnreachableError, of_status
 
 @contextmanager
 def cut_off(response: aiohttp.ClientResponse) -> Iterator[None]:
-    """End the connection where an answer is left in its midst; a polite end of TLS waits for the other side."""
+    """Abort the connection of an unfinished response: a TLS shutdown would wait for the other side."""
     try:
         yield
     except BaseException:
@@ -28,7 +28,7 @@ def cut_off(response: aiohttp.ClientResponse) -> Iterator[None]:
 
 
 async def lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Yield the lines of a stream, however long: one object may have megabytes, which `readline` refuses."""
+    """Yield the lines of a stream, of any length: one object may have megabytes, which `readline` refuses."""
     parts: list[bytes] = []
     async for chunk in content.iter_any():
         *ends, rest = chunk.split(b"\n")
@@ -40,11 +40,11 @@ async def lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
 
 
 def event(line: bytes) -> dict[str, Any]:
-    """Return one event of a watch; what says that the watch failed is raised."""
+    """Return one event of a watch. Raises ApiError for an event of type ERROR, or an incomplete one."""
     try:
-        found: dict[str, Any] = json.loads(line)
+        parsed: dict[str, Any] = json.loads(line)
     except ValueError as error:
         raise UnreachableError(0, "Unreachable", f"the API server broke off within an event: {error}") from error
-    if found.get("type") == "ERROR":
-        raise of_status(found.get("object") or {})
-    return found
+    if parsed.get("type") == "ERROR":
+        raise of_status(parsed.get("object") or {})
+    return parsed

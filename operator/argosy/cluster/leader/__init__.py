@@ -1,4 +1,4 @@
-"""Which replica acts: leader election on a Lease.
+"""Leader election on a Lease.
 
-What may live here: the rules of the Lease, and their execution. It knows nothing of what a leader does.
+What may live here: the rules of the Lease, and their execution. What a leader does is unknown here.
 """

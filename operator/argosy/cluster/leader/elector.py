@@ -1,7 +1,7 @@
-"""Takes the Lease, keeps it, gives it up; `lease` has the rules.
+"""Acquires, renews and releases the Lease by the rules in `lease`.
 
-The kubernetes package has one too (`aio.leaderelection`), which does less: it never gives the Lease back, so that the
-next replica waits out its whole duration; it polls where this one watches; and its renewals wait with other requests.
+The kubernetes package's `aio.leaderelection` never releases the Lease, so that the next replica waits for its full
+duration; it polls instead of watching; and its renewals queue behind other requests.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ MANAGER = "argosy-leader"
 class Elector:
     """One replica's part in the election on one Lease.
 
-    `duration_s`: how long others wait for a holder that is silent. `renew_s`: how often the holder writes, and how
-    often one that waits asks where it cannot watch. A holder gives up when two thirds of the duration passed without
-    success. The defaults are those of Kubernetes' own components: 15, 10 and 2 seconds.
+    `duration_s`: the lease duration, after which others may take over from a silent holder. `renew_s`: the interval of
+    renewals, and the retry period of waiting replicas that cannot watch. The renew deadline of a holder is two thirds
+    of the duration. The defaults are those of Kubernetes' own components: 15, 10 and 2 seconds.
     """
 
     def __init__(
@@ -46,49 +46,49 @@ class Elector:
         self._deadline_s = duration_s * 2 / 3
         self._observed: ObservedRecord | None = None
         self._renewed = 0.0
-        self.held = False
+        self.is_leader = False
 
     async def acquire(self) -> None:
-        """Until this replica leads. What goes wrong meanwhile is logged, and tried again."""
-        told = ""
-        while not self.held:
+        """Wait until this replica leads. Errors are logged and retried."""
+        logged = ""
+        while not self.is_leader:
             try:
-                await self._look()
+                await self._read()
                 if not await self._take():
                     await self._wait()
             except ApiError as error:
-                if str(error) != told:
-                    told = str(error)
-                    log.warning("the lease %s/%s cannot be had: %s", self._namespace, self._name, told)
+                if str(error) != logged:
+                    logged = str(error)
+                    log.warning("the lease %s/%s cannot be had: %s", self._namespace, self._name, logged)
                 await asyncio.sleep(self._renew_s * random.uniform(0.8, 1.2))
 
-    async def hold(self) -> None:
-        """Renew the Lease until it is lost; then return."""
-        while self.held:
+    async def renew(self) -> None:
+        """Renew the Lease until it is lost."""
+        while self.is_leader:
             await asyncio.sleep(self._renew_s)
-            await self._renew()
+            await self._try_renew()
 
     async def release(self) -> None:
-        """Give the Lease up, if this replica holds it, so that another takes over at once."""
-        if not self.held or self._observed is None:
+        """Release the Lease, if this replica holds it, so that another one takes over at once."""
+        if not self.is_leader or self._observed is None:
             return
-        self.held = False
+        self.is_leader = False
         try:
             await self._write(lease.release(self._observed.record, datetime.now(UTC)), self._deadline_s)
         except ApiError as error:
             log.warning("the lease %s/%s could not be given up: %s", self._namespace, self._name, error)
 
-    async def _look(self) -> None:
+    async def _read(self) -> None:
         try:
-            self._saw(await self._connection.get(LEASE, (self._namespace, self._name), urgent=True))
+            self._observe(await self._connection.get(LEASE, (self._namespace, self._name), urgent=True))
         except NotFoundError:
             self._observed = None
 
-    def _saw(self, body: Mapping[str, Any]) -> None:
-        self._observed = lease.seen(self._observed, lease.record_of(body), _now())
+    def _observe(self, body: Mapping[str, Any]) -> None:
+        self._observed = lease.observed(self._observed, lease.record_of(body), _now())
 
     async def _take(self) -> bool:
-        """Take the Lease if it is free. Whether this replica leads now."""
+        """Take the Lease if it is free. Return whether this replica leads now."""
         former = self._observed
         if former is not None and not former.is_free(self._identity, _now()):
             return False
@@ -97,11 +97,11 @@ class Elector:
             await self._write(self._claim(former.record if former else None), self._deadline_s)
         except ConflictError:
             return False  # another was faster
-        self._renewed, self.held = began, True
+        self._renewed, self.is_leader = began, True
         return True
 
     async def _wait(self) -> None:
-        """Until the Lease may be free: it changes hands, or its holder is silent for too long."""
+        """Wait until the Lease may be free: its holder changes, or is silent for too long."""
         if self._observed is None:
             return
         params = {
@@ -115,15 +115,15 @@ class Elector:
                 async for event in events:
                     if event["type"] == "DELETED":
                         return
-                    self._saw(event["object"])
+                    self._observe(event["object"])
                     if self._observed.is_free(self._identity, _now()):
                         return
                     limit.reschedule(self._observed.expires)
         except TimeoutError:
             return
 
-    async def _renew(self) -> None:
-        """Write the Lease anew, or find that it is lost."""
+    async def _try_renew(self) -> None:
+        """Renew the Lease, or detect that it is lost."""
         began, left = _now(), self._left()
         try:
             if self._observed is None or left <= 0:
@@ -132,29 +132,29 @@ class Elector:
                 await self._write(self._claim(self._observed.record), left)
             self._renewed = began
         except ConflictError:
-            await self._dispute()
+            await self._resolve_conflict()
         except (ApiError, TimeoutError) as error:
-            self._unsure(error)
+            self._renewal_failed(error)
 
-    async def _dispute(self) -> None:
-        """Somebody wrote the Lease: another holder, or only its labels."""
+    async def _resolve_conflict(self) -> None:
+        """Read the Lease after a conflict: another replica took it, or something changed only its metadata."""
         try:
             async with asyncio.timeout(max(self._left(), 0)):
-                await self._look()
+                await self._read()
         except (ApiError, TimeoutError) as error:
-            self._unsure(error)
+            self._renewal_failed(error)
             return
         if self._observed is not None and self._observed.record.holder != self._identity:
-            self.held = False
+            self.is_leader = False
 
-    def _unsure(self, error: Exception) -> None:
-        """Whether the Lease is held is not known; it counts as lost before another may take it."""
+    def _renewal_failed(self, error: Exception) -> None:
+        """Log a failed renewal, and stop leading shortly before another replica may take over."""
         log.warning("the lease %s/%s is not renewed: %s", self._namespace, self._name, error or "no answer")
         if self._left() <= self._renew_s:
-            self.held = False
+            self.is_leader = False
 
     def _left(self) -> float:
-        """Seconds until this replica has to give up."""
+        """Return the seconds until the renew deadline."""
         return self._renewed + self._deadline_s - _now()
 
     def _claim(self, former: Record | None) -> dict[str, Any]:
@@ -168,9 +168,9 @@ class Elector:
         else:
             body["metadata"] = {**metadata, "resourceVersion": self._observed.record.version}
             answer = await self._connection.update(LEASE, body, manager=MANAGER, timeout_s=timeout_s, urgent=True)
-        self._saw(answer)
+        self._observe(answer)
 
 
 def _now() -> float:
-    """Seconds of the event loop's clock."""
+    """Return the event loop's time in seconds."""
     return asyncio.get_running_loop().time()

@@ -21,12 +21,12 @@ class ResourceFeed:
     def __init__(self, connection: Connection, namespaces: Collection[str], seen: Seen, ended: Ended) -> None:
         self._reflectors = Reflectors(connection, namespaces)
         for kind in RESOURCES.values():
-            self._reflectors.add(kind, _Resources(kind, seen, ended), needed=True)
+            self._reflectors.add(kind, _Resources(kind, seen, ended), required=True)
 
     @property
     def errors(self) -> Mapping[str, str]:
         """What cannot be read, by plural and, where there are several, namespace."""
-        return self._reflectors.troubles
+        return self._reflectors.errors
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -38,13 +38,13 @@ class ResourceFeed:
 
 
 class _Resources:
-    """The resources of one kind, by uid and version; a reflector's sink."""
+    """The resources of one kind, by uid and version; a reflector's store."""
 
     def __init__(self, kind: Kind, seen: Seen, ended: Ended) -> None:
         self._kind, self._seen, self._ended = kind, seen, ended
         self._versions: dict[Key, tuple[str, str]] = {}
 
-    def seen(self, body: Mapping[str, Any]) -> None:
+    def update(self, body: Mapping[str, Any]) -> None:
         """Report an object that is new, or changed since it was last listed or watched."""
         key, metadata = key_of(body), body["metadata"]
         version = (metadata["uid"], metadata["resourceVersion"])
@@ -56,11 +56,11 @@ class _Resources:
             self._ended(self._identity(key), former[0])
         self._seen(parsed_body({"apiVersion": self._kind.api_version, "kind": self._kind.name, **body}))
 
-    def gone(self, body: Mapping[str, Any]) -> None:
+    def delete(self, body: Mapping[str, Any]) -> None:
         """Report an object's end."""
         self._forget(key_of(body), body["metadata"]["uid"])
 
-    def only(self, namespace: str, keys: Collection[Key]) -> None:
+    def retain(self, namespace: str, keys: Collection[Key]) -> None:
         """Report the end of all other objects of the namespace (empty: of all namespaces)."""
         for key in [listed for listed in self._versions if listed not in keys and namespace in ("", listed[0])]:
             self._forget(key, self._versions[key][0])

@@ -297,7 +297,7 @@ def _only_opens(pod: PodView, desired: Routes) -> bool:
 def holding(cache: Cache, key: PoolKey) -> Holding:
     """Return what waits at a pool's activator."""
     view = cache.pool(key)
-    return Holding(view.held, view.activator_trouble)
+    return Holding(view.queued, view.activator_error)
 
 
 async def _all(*works: Iterable[Coroutine[Any, Any, None]], failures: Iterable[Exception] = ()) -> None:

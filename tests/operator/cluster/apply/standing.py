@@ -1,4 +1,4 @@
-"""What stands in a namespace, ours or not, and the kinds that an operator looks at."""
+"""Objects in a namespace, Argosy's and others, and the kinds that an operator reads."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Objects stand as they should, whatever anybody does to them; a real API server."""
+"""Objects are kept as desired, whatever others do to them; a real API server."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from e2e.cluster import Cluster
-from tests.operator.cluster.scene import (
+from tests.operator.cluster.harness import (
     Declared,
     Requests,
     Watched,
@@ -36,7 +36,7 @@ async def test_a_pool_is_made_retained_and_taken_down(
         objects = declared.objects("pool-0", "pool-1")
         assert await declared.apply(watched, objects) == ()
         assert objects_of(cluster, namespace) == named(objects)
-        await watched.quiet()
+        await watched.until_idle()
 
         requests.seen.clear()
         assert await declared.apply(watched, declared.objects("pool-0", "pool-1")) == ()
@@ -75,7 +75,7 @@ async def test_hand_edits_are_corrected(
         objects = declared.objects("pool-0")
         await declared.apply(watched, objects)
         for edit in EDITS.values():
-            await watched.quiet()
+            await watched.until_idle()
             cluster.kubectl("-n", namespace, *edit)
             await until(f"{edit} noticed", lambda: declared.key in watched.changes)
             assert await declared.apply(watched, objects) == ()
@@ -102,7 +102,7 @@ async def test_what_others_add_is_left_alone(
         await declared.apply(watched, objects)
         cluster.kubectl("-n", namespace, "label", "service/embedder", "team=search")
         cluster.kubectl("-n", namespace, "annotate", "service/embedder", "seen=yes")
-        await watched.quiet()
+        await watched.until_idle()
         requests.seen.clear()
         await declared.apply(watched, objects)
         assert requests.seen == []
@@ -153,16 +153,16 @@ async def test_the_api_server_is_away_for_a_while(
         try:
             with pytest.raises(UnreachableError, match="does not answer"):
                 await declared.apply(watched, declared.objects("pool-0", "pool-1"))
-            await until("that it is away is known", lambda: "services/" + namespace in watched.cache.troubles)
+            await until("that it is away is known", lambda: "services/" + namespace in watched.cache.errors)
         finally:
             cluster.start_apiserver()
         await declared.apply(watched, declared.objects("pool-0", "pool-1"))
         assert objects_of(cluster, namespace) == named(declared.objects("pool-0", "pool-1"))
         await watches_again(cluster, watched, declared)
-        await until("no trouble any more", lambda: not watched.cache.troubles, 120)
+        await until("no error any more", lambda: not watched.cache.errors, 120)
 
 
 async def watches_again(cluster: Cluster, watched: Watched, declared: Declared) -> None:
-    await watched.quiet()
+    await watched.until_idle()
     cluster.kubectl("-n", declared.pool.namespace, "delete", "deployment/pool-1")
     await until("a deletion is seen", lambda: declared.key in watched.changes)

@@ -138,12 +138,12 @@ def test_a_value_that_was_changed_differs(path: tuple[Any, ...], to: Any) -> Non
 @pytest.mark.parametrize(
     ("path", "to"),
     [
-        (("f:spec", "f:replicas"), DROPPED),  # somebody else changed it, be it to the same value
-        (("f:spec", "f:former"), {}),  # it was wanted once
+        (("f:spec", "f:replicas"), DROPPED),  # another manager changed it, be it to the same value
+        (("f:spec", "f:former"), {}),  # it was desired once
         ((*SERVER, "f:image"), {}),
         (("f:spec", "f:containers", 'k:{"name":"former"}'), {"f:name": {}}),
         (("f:metadata", "f:finalizers"), {'v:"former"': {}}),
-        (("f:metadata", "f:finalizers"), {"i:0": {}}),  # no list here has its members by their places
+        (("f:metadata", "f:finalizers"), {"i:0": {}}),  # no list here identifies its members by position
     ],
 )
 def test_fields_that_are_not_those_desired_differ(path: tuple[Any, ...], to: Any) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 from e2e.cluster import Cluster
 from tests.operator.cluster.apply.standing import KINDS_OF_POOLS, configmap, versions
-from tests.operator.cluster.scene import (
+from tests.operator.cluster.harness import (
     Declared,
     named,
     objects_of,

@@ -34,10 +34,10 @@ def retries(time: Time) -> Retries:
     return Retries(lambda: time.now)
 
 
-def fail(retries: Retries, content: object = "a", asked: float | None = None) -> float:
+def fail(retries: Retries, content: object = "a", retry_after: float | None = None) -> float:
     """Record one more failure of the object `m`; return the pause that follows."""
     error = UnreachableError(500, "InternalError", "try later")
-    error.retry_after_s = asked
+    error.retry_after_s = retry_after
     retries.failed("m", content, error)
     assert error.retry_after_s is not None
     return error.retry_after_s
@@ -69,7 +69,7 @@ def test_one_that_fails_holds_up_no_other(retries: Retries) -> None:
 def test_another_content_does_not_wait_unless_the_server_requested_it(retries: Retries) -> None:
     fail(retries)
     assert waits(retries, content="b") == 0.0
-    assert fail(retries, asked=7.0) == 7.0
+    assert fail(retries, retry_after=7.0) == 7.0
     assert waits(retries, content="b") == 7.0
 
 
@@ -93,13 +93,13 @@ def test_an_answer_says_how_long_to_wait(message: str, seconds: float | None) ->
 
 
 class Refusing:
-    """A connection on which no Pod named `a` can be changed, and others lead to a right answer that nobody needs."""
+    """A connection that refuses to change the Pod `a`, and finds no other Pod."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     async def merge(self, kind: Kind, key: Key, body: object, *, manager: str) -> dict[str, Any]:
-        self.asked.append(key[1])
+        self.requested.append(key[1])
         if key[1] == "a":
             raise ForbiddenError(403, "Forbidden", "a webhook denies it")
         raise NotFoundError(404, "NotFound", "it is gone")
@@ -113,8 +113,8 @@ async def test_a_pod_whose_labels_are_denied_waits_and_others_do_not(time: Time)
         with pytest.raises(ForbiddenError, match="a webhook denies it"):
             await applier.route(a, "n", Routes(frozenset({"m"})), True)
         await applier.route(b, "n", Routes(frozenset({"m"})), True)
-    assert connection.asked == ["a", "b", "b", "b"]
+    assert connection.requested == ["a", "b", "b", "b"]
     time.now += 0.5
     with pytest.raises(ForbiddenError):
         await applier.route(a, "n", Routes(frozenset({"m"})), True)
-    assert connection.asked.count("a") == 2
+    assert connection.requested.count("a") == 2

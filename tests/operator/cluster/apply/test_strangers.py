@@ -3,7 +3,7 @@
 import pytest
 from e2e.cluster import Cluster
 from tests.operator.cluster.apply.standing import owned_by_another, versions
-from tests.operator.cluster.scene import (
+from tests.operator.cluster.harness import (
     Declared,
     named,
     objects_of,
@@ -66,8 +66,8 @@ async def test_an_object_recreated_behind_our_back(
 ) -> None:
     async with watching(connection, namespace) as watched:
         await declared.apply(watched, declared.objects("pool-0"))
-        await watched.quiet()
-    # Nobody watches any more: what is known is what was.
+        await watched.until_idle()
+    # Nothing is watched any more: the cache is outdated.
     cluster.kubectl("-n", namespace, "delete", "service/embedder", "role/pool-0")
     cluster.kubectl("-n", namespace, "create", "service", "clusterip", "embedder", "--tcp=80")
     changed = [{**item, "metadata": {**item["metadata"], "annotations": {"new": "yes"}}}

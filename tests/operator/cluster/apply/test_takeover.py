@@ -1,4 +1,4 @@
-"""What another operator left is taken over: only what differs from what is wanted is written; a real API server."""
+"""Objects of an earlier operator are taken over: only differences are written; a real API server."""
 
 import json
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from e2e.cluster import Cluster
 from tests.operator.cluster.apply.standing import versions
-from tests.operator.cluster.scene import Declared, Requests, declare, model_body, until, watching
+from tests.operator.cluster.harness import Declared, Requests, declare, model_body, until, watching
 
 from argosy.api import parse_body
 from argosy.cluster.apply.lookup import MANY
@@ -59,7 +59,7 @@ async def test_what_stands_as_it_should_is_not_written_again(
         requests.seen.clear()
         assert await sized.apply(watched, objects) == ()
         assert requests.changes() == []
-        await watched.quiet()
+        await watched.until_idle()
         requests.seen.clear()
         assert await sized.apply(watched, objects) == ()
         assert requests.seen == []
@@ -129,7 +129,7 @@ async def test_many_objects_are_read_in_one_list_and_stay_watched(
         assert requests.changes() == []
         seen = [verb for verb, what, _ in requests.seen if what == "services"]
         assert seen == ["list"]
-        await watched.quiet()
+        await watched.until_idle()
         edit = '{"spec":{"selector":{"serves.argosy.dev/model-3":"no"}}}'
         cluster.kubectl("-n", namespace, "patch", "service/model-3", "-p", edit)
         await until("an edit is noticed", lambda: declared.key in watched.changes)

@@ -1,1 +1,1 @@
-"""What is known of builds by their Jobs and Pods."""
+"""Cached Jobs, Pods and reports of builds."""

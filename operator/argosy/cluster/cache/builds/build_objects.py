@@ -1,4 +1,4 @@
-"""What is kept of a build's Job, of its Pods and of its report, beside what is kept of every object. Pure."""
+"""The cached details of a build's Job, Pods and report. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from argosy.cluster.cache.builds.build_failure import Ended, image_failure, pod_end
-from argosy.cluster.cache.pods.pod_trouble import pod_trouble
+from argosy.cluster.cache.pods.pod_errors import pod_error
 from argosy.planning.builds.build import JobState
 from argosy.render.workloads import BUILD_LABEL, PLACEMENT_ANNOTATION, TEMPLATE_ANNOTATION, parse_build_placement
 from argosy_agent.contract.builddocuments import REPORT_KEY, parse_report
@@ -18,16 +18,16 @@ _STATES = {"Complete": JobState.COMPLETE, "Failed": JobState.FAILED}
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A build's report ConfigMap, by its request's name; None where it says nothing, or nothing that can be read."""
+    """A build's report ConfigMap, by its request's name. `report` is None where it is missing or invalid."""
 
     build: str
     report: BuildReport | None
-    trouble: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildJob:
-    """A build's Job: its name, the hash of its template, where its Pod goes, and once it is over since when and why."""
+    """A build's Job: its name, its template's hash, its Pod's node and GPUs, and once it has ended when and why."""
 
     build: str
     name: str
@@ -43,9 +43,9 @@ class BuildJob:
 
 @dataclass(frozen=True, slots=True)
 class BuildPod:
-    """A Pod of a build; `stays`: it is not on its way out.
+    """A Pod of a build; `stays`: it is not terminating.
 
-    `trouble` says why it does not run, `image` that its image cannot be had, `ended` how it ended without success.
+    `error`: why it does not run; `image`: its image cannot be pulled; `ended`: how it failed.
     """
 
     uid: str
@@ -54,13 +54,13 @@ class BuildPod:
     created: datetime
     stays: bool
     runs: bool
-    trouble: str = ""
+    error: str = ""
     image: BuildFailure | None = None
     ended: Ended | None = None
 
 
 def of_report(body: Mapping[str, Any]) -> Reported | None:
-    """Return what is kept of a ConfigMap of a build: None of the one that says what it is asked."""
+    """Return the report in a ConfigMap of a build; None for the ConfigMap of its request."""
     metadata, data = body["metadata"], body.get("data") or {}
     build = (metadata.get("labels") or {}).get(BUILD_LABEL, "")
     text = data.get(REPORT_KEY, "")
@@ -73,7 +73,7 @@ def of_report(body: Mapping[str, Any]) -> Reported | None:
 
 
 def of_job(body: Mapping[str, Any]) -> BuildJob:
-    """Return what is kept of a Job."""
+    """Return the cached details of a Job."""
     metadata = body["metadata"]
     build = (metadata.get("labels") or {}).get(BUILD_LABEL, "")
     annotations = metadata.get("annotations") or {}
@@ -91,7 +91,7 @@ def of_job(body: Mapping[str, Any]) -> BuildJob:
 
 
 def of_build_pod(body: Mapping[str, Any]) -> BuildPod:
-    """Return what is kept of a build's Pod."""
+    """Return the cached details of a build's Pod."""
     metadata, status = body["metadata"], body.get("status") or {}
     stays = "deletionTimestamp" not in metadata
     return BuildPod(
@@ -101,7 +101,7 @@ def of_build_pod(body: Mapping[str, Any]) -> BuildPod:
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         stays=stays,
         runs=stays and status.get("phase") == "Running",
-        trouble=pod_trouble(status) if stays else "",
+        error=pod_error(status) if stays else "",
         image=image_failure(status),
         ended=pod_end(status),
     )

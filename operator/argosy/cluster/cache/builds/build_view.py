@@ -1,4 +1,4 @@
-"""What is known of one build, put together from its Job, its Pods and its report. Pure."""
+"""The state of one build, from its Job, Pods and report. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ from argosy.planning.builds.build import JobState, ObservedBuild
 from argosy_agent.contract.builds import BuildFailure, BuildReport
 
 _DEADLINE = "DeadlineExceeded"
-"""Kubernetes' reason of a Job that took longer than it may."""
+"""Kubernetes' reason of a Job that exceeded its `activeDeadlineSeconds`."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildView:
-    """One build as it stands, by its request's name.
+    """One build, by its request's name.
 
-    `runs`: one of its Pods does its work; `node`: where the newest is, empty before it has one. `last_code`: the exit
-    code of its newest Pod that failed; None without one. `by_others`: the report is of none of the Pods that stay.
+    `runs`: one of its Pods runs; `node`: the newest Pod's, empty before it is scheduled. `last_code`: the exit code of
+    the newest failed Pod; None without one. `by_others`: the report is not by one of its current Pods.
     """
 
     name: str
@@ -26,12 +26,12 @@ class BuildView:
     last_code: int | None = None
     by_others: bool = False
     node: str = ""
-    trouble: str = ""
+    error: str = ""
     failure: BuildFailure | None = None
 
     @property
     def observed(self) -> ObservedBuild:
-        """What the plan is made from. A Job whose image cannot be had failed, as far as anyone can tell."""
+        """The input of planning. An active Job whose image cannot be pulled counts as failed."""
         if self.job is None:
             return ObservedBuild(self.name, self.report)
         failed = self.job.state is JobState.ACTIVE and self.failure is not None
@@ -42,8 +42,8 @@ class BuildView:
             job=state,
             node=self.node or self.job.node,
             gpus=self.job.gpus,
-            withheld=bool(self.node),  # with all Pods that hold GPUs
-            error=self.trouble,
+            withheld=bool(self.node),  # the GPU usage of all Pods includes this one's
+            error=self.error,
             failure=self.failure,
         )
 
@@ -56,17 +56,17 @@ class _Parts:
 
 
 def build_views(details: Iterable[object], pods: Iterable[BuildPod]) -> Mapping[str, BuildView]:
-    """Return the builds of a pool, by name, from what is kept of its objects and of its builds' Pods."""
-    found: dict[str, _Parts] = {}
+    """Return the builds of a pool, by name, from the details of its objects and of its builds' Pods."""
+    builds: dict[str, _Parts] = {}
     for detail in details:
         match detail:
             case Reported():
-                found.setdefault(detail.build, _Parts()).reported = detail
+                builds.setdefault(detail.build, _Parts()).reported = detail
             case BuildJob():
-                found.setdefault(detail.build, _Parts()).job = detail
+                builds.setdefault(detail.build, _Parts()).job = detail
     for pod in pods:
-        found.setdefault(pod.build, _Parts()).pods.append(pod)
-    return {name: _view(name, parts) for name, parts in found.items() if name}
+        builds.setdefault(pod.build, _Parts()).pods.append(pod)
+    return {name: _view(name, parts) for name, parts in builds.items() if name}
 
 
 def _view(name: str, parts: _Parts) -> BuildView:
@@ -74,7 +74,7 @@ def _view(name: str, parts: _Parts) -> BuildView:
     ended = [pod.ended for pod in pods if pod.ended is not None]
     newest = next((pod for pod in reversed(pods) if pod.stays), None)
     report = parts.reported.report if parts.reported else None
-    failure, trouble = _failure(parts.job, newest, pods, report)
+    failure, error = _failure(parts.job, newest, pods, report)
     return BuildView(
         name,
         report=report,
@@ -83,7 +83,7 @@ def _view(name: str, parts: _Parts) -> BuildView:
         last_code=ended[-1].code if ended else None,
         by_others=report is not None and report.pod not in {pod.uid for pod in pods if pod.stays},
         node=newest.node if newest else "",
-        trouble=trouble or (parts.reported.trouble if parts.reported else ""),
+        error=error or (parts.reported.error if parts.reported else ""),
         failure=failure,
     )
 
@@ -91,15 +91,15 @@ def _view(name: str, parts: _Parts) -> BuildView:
 def _failure(
     job: BuildJob | None, newest: BuildPod | None, pods: list[BuildPod], report: BuildReport | None
 ) -> tuple[BuildFailure | None, str]:
-    """Why the build fails, as far as its Job and its Pods tell, and what is wrong in words."""
-    trouble = newest.trouble if newest else ""
+    """Return the failure that the Job or its Pods show, if any, and an error message, empty without one."""
+    error = newest.error if newest else ""
     if job is not None and job.state is JobState.FAILED:
         return _job_failure(job, pods, report)
     if newest is not None and newest.image is not None:
-        return newest.image, trouble
+        return newest.image, error
     if report is not None and report.failure is not None and not (newest is not None and newest.runs):
         return None, f"{report.failure}: {report.message}; it is tried again"
-    return None, trouble
+    return None, error
 
 
 def _job_failure(job: BuildJob, pods: list[BuildPod], report: BuildReport | None) -> tuple[BuildFailure, str]:
@@ -109,5 +109,5 @@ def _job_failure(job: BuildJob, pods: list[BuildPod], report: BuildReport | None
         return report.failure, report.message
     ended = next((pod.ended for pod in reversed(pods) if pod.ended is not None), None)
     if ended is not None:
-        return ended.failure, ended.words
+        return ended.failure, ended.message
     return BuildFailure.BUILD_FAILED, ": ".join(filter(None, (f"Job {job.name} failed", job.reason, job.message)))

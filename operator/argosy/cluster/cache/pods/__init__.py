@@ -1,1 +1,1 @@
-"""Pods as they are watched: their servers, routes, GPUs, and what keeps them from running."""
+"""Cached Pods: their servers, routes and GPUs, and errors that keep them from running."""

@@ -1,4 +1,4 @@
-"""Pods, as little of each as is needed: ours, and who else holds GPUs. Pure but for what they tell."""
+"""Caches of Pods: those of servers and activators, and GPUs that other Pods use. Pure apart from callbacks."""
 
 import sys
 from collections.abc import Callable, Collection, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 from argosy.api.pool.podtemplate import SERVER
 from argosy.cluster.cache.indexer import PoolLabel
-from argosy.cluster.cache.pods.pod_trouble import pod_trouble, unscheduled_since
+from argosy.cluster.cache.pods.pod_errors import pod_error, unscheduled_since
 from argosy.cluster.cache.pods.routing import is_settled, routes_of
 from argosy.cluster.client.kinds import Key, key_of
 from argosy.render.workloads import POOL_LABEL, SERVER_LABEL
@@ -21,10 +21,10 @@ _ENDED = ("Succeeded", "Failed")
 class PodView:
     """A server's Pod, or an activator's.
 
-    `ready` is the Pod, its gate included, `server_ready` the server's container alone; `routes` are the names that its
-    labels say it may be asked for, and no Service leads to those of them that are `ejected`; `settled` its gate;
-    `trouble` why it does not run, in words; `address` its IP, empty before it has one; `unscheduled_since`: since when
-    no node takes it, None where one did.
+    `ready`: the Pod's condition, which includes the gate; `server_ready`: the server's container alone; `routes`: the
+    names in its labels, of which no Service routes the `ejected` ones; `settled`: the readiness gate; `error`: why it
+    does not run; `address`: its IP, empty before it has one; `unscheduled_since`: since when it is unschedulable, None
+    once it is scheduled.
     """
 
     name: str
@@ -35,7 +35,7 @@ class PodView:
     terminating: bool
     routes: frozenset[str]
     settled: bool
-    trouble: str
+    error: str
     created: datetime
     address: str = ""
     ejected: frozenset[str] = frozenset()
@@ -43,50 +43,50 @@ class PodView:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _CachedPod:
     version: int
     pool: PoolLabel
     view: PodView
 
 
 class PodCache:
-    """Pods of ours, each of the pool that a label of it names."""
+    """Argosy's Pods, indexed by the pool that a label names."""
 
     def __init__(self, changed: Callable[[PoolLabel], None], pool_label: str = POOL_LABEL) -> None:
         self._changed, self._pool_label = changed, pool_label
-        self._pods: dict[Key, _Known] = {}
+        self._pods: dict[Key, _CachedPod] = {}
         self._of_pool: dict[PoolLabel, dict[Key, None]] = {}
 
     def of_pool(self, pool: PoolLabel) -> list[PodView]:
         """Return a pool's Pods; `server` is the label's value."""
         return [self._pods[key].view for key in self._of_pool.get(pool, ())]
 
-    def seen(self, body: Mapping[str, Any]) -> None:
-        """A watch says that it stands like this."""
+    def update(self, body: Mapping[str, Any]) -> None:
+        """Store a Pod that a list or watch reports."""
         before = self._pods.get(key_of(body))
-        now = self._take(body)
+        now = self._store(body)
         if now is not None and (before is None or before.view != now.view):
-            self._tell(before, now)
+            self._notify(before, now)
 
-    def learned(self, body: Mapping[str, Any]) -> None:
-        """An answer says that it stands like this; what we write ourselves, routes and the gate, is no news."""
+    def patched(self, body: Mapping[str, Any]) -> None:
+        """Store the response to a patch of ours; changes of what we patch, routes and the gate, are not reported."""
         before = self._pods.get(key_of(body))
         if before is None or before.view.uid != body["metadata"]["uid"]:
-            return  # it is gone: the answer was slower than the watch
-        now = self._take(body)
+            return  # deleted: the response was slower than the watch
+        now = self._store(body)
         if now is None:
             return
         same = before.view
         view = replace(now.view, routes=same.routes, ejected=same.ejected, settled=same.settled)
         if (now.pool, view) != (before.pool, before.view):
-            self._tell(before, now)
+            self._notify(before, now)
 
-    def _tell(self, before: _Known | None, now: _Known) -> None:
+    def _notify(self, before: _CachedPod | None, now: _CachedPod) -> None:
         for pool in {now.pool, before.pool if before is not None else now.pool}:
             self._changed(pool)
 
-    def _take(self, body: Mapping[str, Any]) -> _Known | None:
-        """What is known of it now; None where something newer was known."""
+    def _store(self, body: Mapping[str, Any]) -> _CachedPod | None:
+        """Store and return a Pod; None where a newer version is cached."""
         key, metadata = key_of(body), body["metadata"]
         before, version = self._pods.get(key), int(metadata["resourceVersion"])
         if before is not None and before.view.uid == metadata["uid"] and version <= before.version:
@@ -94,77 +94,77 @@ class PodCache:
         pool = (key[0], sys.intern((metadata.get("labels") or {}).get(self._pool_label, "")))
         if before is not None and before.pool != pool:
             self._forget(key)
-        known = self._pods[key] = _Known(version, pool, pod_view(body))
+        cached = self._pods[key] = _CachedPod(version, pool, pod_view(body))
         self._of_pool.setdefault(pool, {})[key] = None
-        return known
+        return cached
 
-    def gone(self, body: Mapping[str, Any]) -> None:
-        """A watch says that it is no more."""
+    def delete(self, body: Mapping[str, Any]) -> None:
+        """Remove a Pod that a watch reports as deleted."""
         key = key_of(body)
         before = self._pods.get(key)
         if before is not None and before.view.uid == body["metadata"]["uid"]:
             self._forget(key)
             self._changed(before.pool)
 
-    def only(self, namespace: str, keys: Collection[Key]) -> None:
-        """In the namespace (empty: in all) there are just these."""
-        for key in [each for each in self._pods if each not in keys and namespace in ("", each[0])]:
+    def retain(self, namespace: str, keys: Collection[Key]) -> None:
+        """Remove the namespace's (empty: all) other Pods."""
+        for key in [cached for cached in self._pods if cached not in keys and namespace in ("", cached[0])]:
             pool = self._pods[key].pool
             self._forget(key)
             self._changed(pool)
 
     def _forget(self, key: Key) -> None:
         pool = self._pods.pop(key).pool
-        known = self._of_pool[pool]
-        known.pop(key, None)
-        if not known:
+        pods = self._of_pool[pool]
+        pods.pop(key, None)
+        if not pods:
             del self._of_pool[pool]
 
 
-class GpuHolders:
-    """Pods that are not ours and hold GPUs: which, how many, on which node. `is_ours` tells by a Pod's metadata."""
+class ForeignGpus:
+    """GPUs that other Pods use, by Pod with its node. `is_ours` decides by a Pod's metadata."""
 
     def __init__(self, changed: Callable[[], None], is_ours: Callable[[Mapping[str, Any]], bool]) -> None:
         self._changed, self._is_ours = changed, is_ours
-        self._held: dict[Key, tuple[str, int]] = {}
+        self._usage: dict[Key, tuple[str, int]] = {}
 
     def by_node(self) -> dict[str, dict[str, int]]:
-        """Return GPUs that are held, by node and Pod (`namespace/name`); nodes with none are not named."""
-        found: dict[str, dict[str, int]] = {}
-        for (namespace, name), (node, count) in self._held.items():
-            found.setdefault(node, {})[f"{namespace}/{name}"] = count
-        return found
+        """Return the used GPUs by node and Pod (`namespace/name`), without nodes that have none."""
+        by_node: dict[str, dict[str, int]] = {}
+        for (namespace, name), (node, count) in self._usage.items():
+            by_node.setdefault(node, {})[f"{namespace}/{name}"] = count
+        return by_node
 
-    def seen(self, body: Mapping[str, Any]) -> None:
-        """A watch says that it stands like this."""
+    def update(self, body: Mapping[str, Any]) -> None:
+        """Record the GPUs of a Pod that a list or watch reports."""
         node = (body.get("spec") or {}).get("nodeName", "")
         ended = (body.get("status") or {}).get("phase") in _ENDED
         count = 0 if ended or not node or self._is_ours(body["metadata"]) else gpus_of(body["spec"])
         self._set(key_of(body), (sys.intern(node), count) if count else None)
 
-    def gone(self, body: Mapping[str, Any]) -> None:
-        """A watch says that it is no more."""
+    def delete(self, body: Mapping[str, Any]) -> None:
+        """Remove a Pod that a watch reports as deleted."""
         self._set(key_of(body), None)
 
-    def only(self, namespace: str, keys: Collection[Key]) -> None:
-        """In the namespace (empty: in all) there are just these."""
-        for key in [each for each in self._held if each not in keys and namespace in ("", each[0])]:
+    def retain(self, namespace: str, keys: Collection[Key]) -> None:
+        """Remove the namespace's (empty: all) other Pods."""
+        for key in [user for user in self._usage if user not in keys and namespace in ("", user[0])]:
             self._set(key, None)
 
-    def _set(self, key: Key, held: tuple[str, int] | None) -> None:
-        if self._held.get(key) == held:
+    def _set(self, key: Key, usage: tuple[str, int] | None) -> None:
+        if self._usage.get(key) == usage:
             return
-        if held is None:
-            del self._held[key]
+        if usage is None:
+            del self._usage[key]
         else:
-            self._held[key] = held
+            self._usage[key] = usage
         self._changed()
 
 
 def pod_view(body: Mapping[str, Any]) -> PodView:
-    """Return what is kept of a Pod of ours."""
+    """Return the cached form of one of Argosy's Pods."""
     metadata, status = body["metadata"], body.get("status") or {}
-    containers = {each.get("name"): each for each in status.get("containerStatuses") or ()}
+    containers = {container.get("name"): container for container in status.get("containerStatuses") or ()}
     terminating, routes = "deletionTimestamp" in metadata, routes_of(metadata)
     return PodView(
         name=metadata["name"],
@@ -176,7 +176,7 @@ def pod_view(body: Mapping[str, Any]) -> PodView:
         routes=routes.names,
         ejected=routes.ejected,
         settled=is_settled(status),
-        trouble="" if terminating else pod_trouble(status),
+        error="" if terminating else pod_error(status),
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         address=status.get("podIP") or "",
         unscheduled_since=unscheduled_since(status),
@@ -184,7 +184,7 @@ def pod_view(body: Mapping[str, Any]) -> PodView:
 
 
 def gpus_of(spec: Mapping[str, Any]) -> int:
-    """Return the GPUs that a Pod with this spec holds: its containers' together, or an init container's if more."""
+    """Return the GPUs that a Pod with this spec uses: its containers' sum, or an init container's if that is more."""
     together = sum(_gpus(container) for container in spec.get("containers") or ())
     before = (_gpus(container) for container in spec.get("initContainers") or ())
     return max(together, *before, 0)
@@ -192,6 +192,6 @@ def gpus_of(spec: Mapping[str, Any]) -> int:
 
 def _gpus(container: Mapping[str, Any]) -> int:
     resources = container.get("resources") or {}
-    asked = (resources.get("limits") or {}).get(GPU_RESOURCE) or (resources.get("requests") or {}).get(GPU_RESOURCE)
-    text = str(asked or "")
+    amount = (resources.get("limits") or {}).get(GPU_RESOURCE) or (resources.get("requests") or {}).get(GPU_RESOURCE)
+    text = str(amount or "")
     return int(text) if text.isdecimal() else 0

@@ -1,6 +1,6 @@
-"""What a Pod may be asked for, as labels on it: read, and written. Pure.
+"""Routes: the models and ensembles that Services route to a Pod, read from its labels and written to them. Pure.
 
-A label's key holds a name only if that is short; the whole name of a longer one stands in an annotation.
+Names that are too long for a label's key are shortened there, and are in an annotation in full.
 """
 
 import json
@@ -22,39 +22,39 @@ _SETTLED = {
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """The models and ensembles that a Pod may be asked for; to those of them that are `ejected` no Service leads."""
+    """The models and ensembles that a Pod serves; no Service routes requests for the `ejected` ones to it."""
 
     names: frozenset[str] = frozenset()
     ejected: frozenset[str] = frozenset()
 
 
 def routes_of(metadata: Mapping[str, Any]) -> Routes:
-    """Return what a Pod's labels name; a label that names none known is given as its whole key."""
-    found = {key: value for key, value in (metadata.get("labels") or {}).items() if key.startswith(SERVES_PREFIX)}
+    """Return the routes in a Pod's labels; a label without a known name is represented by its full key."""
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key.startswith(SERVES_PREFIX)}
     long = _long_names((metadata.get("annotations") or {}).get(ROUTES_ANNOTATION, ""))
-    ejected = frozenset(_name(key, long) for key, value in found.items() if value == EJECTED)
-    return Routes(frozenset(_name(key, long) for key in found), ejected)
+    ejected = frozenset(_name(key, long) for key, value in labels.items() if value == EJECTED)
+    return Routes(frozenset(_name(key, long) for key in labels), ejected)
 
 
-def routes_patch(uid: str, now: Collection[str], wanted: Routes) -> dict[str, Any]:
-    """Return the merge patch that lets a Pod, of this uid, be asked for `wanted` instead of the names of `now`."""
+def routes_patch(uid: str, now: Collection[str], desired: Routes) -> dict[str, Any]:
+    """Return the merge patch that replaces the names `now` by the `desired` routes on the Pod of this uid."""
     labels: dict[str, str | None] = {_key(name): None for name in now}
-    labels |= route_labels(wanted.names)
-    labels |= {_key(name): EJECTED for name in wanted.ejected}
-    long = sorted(name for name in wanted.names if label(name) != name)
+    labels |= route_labels(desired.names)
+    labels |= {_key(name): EJECTED for name in desired.ejected}
+    long = sorted(name for name in desired.names if label(name) != name)
     annotation = json.dumps(long) if long else None
     return {"metadata": {"uid": uid, "labels": labels, "annotations": {ROUTES_ANNOTATION: annotation}}}
 
 
 def settled_patch(uid: str, at: str) -> dict[str, Any]:
-    """Return the strategic merge patch of a Pod's status that opens its readiness gate; `at` is RFC 3339."""
+    """Return the strategic merge patch that sets the readiness gate in a Pod's status; `at` is RFC 3339."""
     return {"metadata": {"uid": uid}, "status": {"conditions": [{**_SETTLED, "lastTransitionTime": at}]}}
 
 
 def is_settled(status: Mapping[str, Any]) -> bool:
-    """Return whether a Pod's readiness gate is open."""
+    """Return whether a Pod's readiness gate is set."""
     conditions = status.get("conditions") or ()
-    return any(each.get("type") == GATE and each.get("status") == "True" for each in conditions)
+    return any(item.get("type") == GATE and item.get("status") == "True" for item in conditions)
 
 
 def _name(key: str, long: Mapping[str, str]) -> str:
@@ -69,7 +69,7 @@ def _key(name: str) -> str:
 
 
 def _long_names(text: str) -> dict[str, str]:
-    """Names by their labels; what people made of the annotation is none of them."""
+    """Return full names by their labels. Invalid content, such as a user's edit, is ignored."""
     try:
         names = json.loads(text or "[]")
     except ValueError:

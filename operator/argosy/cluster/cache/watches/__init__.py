@@ -1,1 +1,1 @@
-"""Lists and watches of one kind each, begun again when they break."""
+"""Lists and watches, restarted after errors."""

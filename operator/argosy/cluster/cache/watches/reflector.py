@@ -1,6 +1,6 @@
-"""One collection, kept known: listed, then watched, over and over, whatever happens to the API server.
+"""A reflector: lists and watches one collection into a store, and relists or resumes after any error.
 
-The kubernetes package has an informer for its synchronous client alone, which keeps every object whole.
+The kubernetes package has an informer only for its synchronous client, which caches full objects.
 """
 
 import asyncio
@@ -19,36 +19,36 @@ from argosy_common.backoff import backoff_s
 log = logging.getLogger(__name__)
 
 WATCH_S = 300
-"""How long one watch lasts, give or take a third: then it is asked for anew, perhaps of another API server."""
+"""The timeout of one watch in seconds, ± a third; the next one may reach another API server."""
 RETRY_FIRST_S, RETRY_MOST_S = 0.5, 30.0
 FORBIDDEN_S = 30.0
-"""How often a collection is asked for again that may not be read."""
+"""Seconds between attempts to list a forbidden collection."""
 
 
-class Sink(Protocol):
-    """What is told of the objects; each keeps of them what it needs."""
+class ReflectorStore(Protocol):
+    """Receives the objects of a reflector, and stores what it needs of them."""
 
-    def seen(self, body: Mapping[str, Any]) -> None:
-        """It stands like this now."""
+    def update(self, body: Mapping[str, Any]) -> None:
+        """Add or update an object."""
 
-    def gone(self, body: Mapping[str, Any]) -> None:
-        """It is no more; this it was."""
+    def delete(self, body: Mapping[str, Any]) -> None:
+        """Remove an object, by its last state."""
 
-    def only(self, namespace: str, keys: Collection[Key]) -> None:
-        """Of this watch's namespace (empty: of all) there are just these: any other is no more."""
+    def retain(self, namespace: str, keys: Collection[Key]) -> None:
+        """Remove the namespace's (empty: all) other objects, which a complete list did not have."""
 
 
 @dataclass(slots=True)
 class Reflector:
-    """Tells a sink of a kind's objects, of all or of one namespace's.
+    """Mirrors a kind's objects, of all namespaces or of one, into a store.
 
-    `failed` is told what is wrong in words, and the empty text once it is not. `listed` is set when the first list is
-    in, or when it may not be read: who waits for everything is not held up for ever by a missing right.
+    `failed` receives an error message, and the empty text once the error is over. `listed` is set after the first list,
+    and also where listing is forbidden, so that a missing right does not block the start for ever.
     """
 
     connection: Connection
     kind: Kind
-    sink: Sink
+    store: ReflectorStore
     failed: Callable[[str], None]
     namespace: str = ""
     selectors: Mapping[str, str] = field(default_factory=dict)
@@ -58,20 +58,20 @@ class Reflector:
     _failures: int = 0
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """List and watch until cancelled."""
         while True:
             try:
                 if not self._version:
                     await self._list()
-                await self._follow()
+                await self._watch()
             except GoneError:
                 self._version = ""
                 await asyncio.sleep(RETRY_FIRST_S * random.uniform(0.1, 1))
             except ForbiddenError as error:
-                self._refused(error)
+                self._denied(error)
                 await asyncio.sleep(FORBIDDEN_S * random.uniform(0.8, 1.2))
             except ApiError as error:
-                await asyncio.sleep(self._broken(error))
+                await asyncio.sleep(self._retry_in_s(error))
 
     async def _list(self) -> None:
         keys: set[Key] = set()
@@ -81,15 +81,15 @@ class Reflector:
                 version = page["metadata"]["resourceVersion"]
                 for item in page["items"]:
                     keys.add(key_of(item))
-                    self.sink.seen(item)
-                await asyncio.sleep(0)  # a large collection leaves others their turn
-        self.sink.only(self.namespace, keys)
+                    self.store.update(item)
+                await asyncio.sleep(0)  # lets other tasks run while a large collection is read
+        self.store.retain(self.namespace, keys)
         self._version = version
-        self._well()
+        self._recovered()
         self.listed.set()
 
-    async def _follow(self) -> None:
-        """One watch, to its end."""
+    async def _watch(self) -> None:
+        """Watch until the API server ends the watch."""
         params = {
             **self.selectors,
             "resourceVersion": self._version,
@@ -99,37 +99,37 @@ class Reflector:
         began = loop.time()
         async with aclosing(self.connection.watch(self.kind, self.namespace, params)) as events:
             async for event in events:
-                self._take(event)
-        self._well()
+                self._handle(event)
+        self._recovered()
         await asyncio.sleep(max(0.0, RETRY_FIRST_S - (loop.time() - began)))
 
-    def _take(self, event: Mapping[str, Any]) -> None:
+    def _handle(self, event: Mapping[str, Any]) -> None:
         body = event["object"]
         if event["type"] in ("ADDED", "MODIFIED"):
-            self.sink.seen(body)
+            self.store.update(body)
         elif event["type"] == "DELETED":
-            self.sink.gone(body)
+            self.store.delete(body)
         self._version = body["metadata"]["resourceVersion"]
-        self._well()
+        self._recovered()
 
-    def _well(self) -> None:
+    def _recovered(self) -> None:
         self._failures = 0
         self.forbidden = None
         self.failed("")
 
-    def _refused(self, error: ForbiddenError) -> None:
+    def _denied(self, error: ForbiddenError) -> None:
         where = f" in namespace {self.namespace}" if self.namespace else ""
-        words = (
+        message = (
             f"may not list and watch {self.kind.plural}{where}: grant it to the operator's service account ({error})"
         )
         if self.forbidden is None:
-            log.error("%s", words)
+            log.error("%s", message)
         self.forbidden = error
-        self.failed(words)
+        self.failed(message)
         self.listed.set()
 
-    def _broken(self, error: ApiError) -> float:
-        """How long to wait after a failure, in seconds."""
+    def _retry_in_s(self, error: ApiError) -> float:
+        """Record a failure and return the pause after it, in seconds."""
         log.log(logging.WARNING if self._failures == 3 else logging.INFO, "%s: %s", self.kind.plural, error)
         self._failures += 1
         self.failed(f"cannot watch {self.kind.plural}: {error}")

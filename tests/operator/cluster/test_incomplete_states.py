@@ -1,4 +1,4 @@
-"""A state that is cut for its size: what it leaves out counts as it was last known, and is marked."""
+"""A state that is cut for its size: what it leaves out is assumed to be as last reported, and is marked."""
 
 from argosy.cluster.cache.indexer import Owned
 from argosy.cluster.cache.pods.pod_cache import pod_view

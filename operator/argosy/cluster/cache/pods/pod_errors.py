@@ -1,4 +1,4 @@
-"""Why a Pod does not run, in words, from what the scheduler and the kubelet say of it. Pure."""
+"""Messages of why a Pod does not run, from the conditions and container states in its status. Pure."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -7,24 +7,24 @@ from typing import Any
 from argosy_common.wording import shortened
 
 _USUAL = ("ContainerCreating", "PodInitializing")
-"""What a container waits for at first."""
+"""Reasons for which every container waits at first."""
 _SHOWN = 300
 
 
-def pod_trouble(status: Mapping[str, Any]) -> str:
-    """Return what keeps a Pod with this status from running; empty where nothing does, or nothing is known yet."""
+def pod_error(status: Mapping[str, Any]) -> str:
+    """Return what keeps a Pod with this status from running; empty where nothing does, or no reason is reported yet."""
     if status.get("phase") == "Failed":
-        return _said("the Pod was ended", status.get("reason"), status.get("message"))
+        return _message("the Pod was ended", status.get("reason"), status.get("message"))
     unscheduled = _unscheduled(status)
     if unscheduled:
         return unscheduled
-    first = [each for each in status.get("initContainerStatuses") or () if not _is_done(each)]
-    containers = [*first, *(status.get("containerStatuses") or ())]
+    unfinished = [init for init in status.get("initContainerStatuses") or () if not _succeeded(init)]
+    containers = [*unfinished, *(status.get("containerStatuses") or ())]
     return "; ".join(words for container in containers for words in _container(container))
 
 
 def unscheduled_since(status: Mapping[str, Any]) -> datetime | None:
-    """Return since when no node takes a Pod with this status; None where one does, or nothing says since when."""
+    """Return since when a Pod with this status is unschedulable; None where it is scheduled, or there is no time."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             try:
@@ -34,26 +34,26 @@ def unscheduled_since(status: Mapping[str, Any]) -> datetime | None:
     return None
 
 
-def deployment_trouble(status: Mapping[str, Any]) -> str:
-    """Return why a Deployment with this status makes no Pod that runs."""
+def deployment_error(status: Mapping[str, Any]) -> str:
+    """Return why a Deployment with this status has no running Pod; empty where it reports no failure."""
     for condition in status.get("conditions") or ():
         kind, value = condition.get("type"), condition.get("status")
         if kind == "ReplicaFailure" and value == "True":
-            return _said("no Pod can be made", condition.get("reason"), condition.get("message"))
+            return _message("no Pod can be made", condition.get("reason"), condition.get("message"))
         if kind == "Progressing" and value == "False":
-            return _said("the Deployment does not get on", condition.get("reason"), condition.get("message"))
+            return _message("the Deployment does not get on", condition.get("reason"), condition.get("message"))
     return ""
 
 
 def _unscheduled(status: Mapping[str, Any]) -> str:
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return _said("no node takes the Pod", condition.get("reason"), condition.get("message"))
+            return _message("no node takes the Pod", condition.get("reason"), condition.get("message"))
     return ""
 
 
-def _is_done(status: Mapping[str, Any]) -> bool:
-    """Whether an init container has ended well, as each should."""
+def _succeeded(status: Mapping[str, Any]) -> bool:
+    """Return whether an init container succeeded."""
     ended = (status.get("state") or {}).get("terminated")
     return ended is not None and ended.get("exitCode") == 0
 
@@ -63,7 +63,7 @@ def _container(status: Mapping[str, Any]) -> Iterator[str]:
     waiting, ended = state.get("waiting"), state.get("terminated")
     last = (status.get("lastState") or {}).get("terminated")
     if waiting and waiting.get("reason") not in _USUAL:
-        yield _said(f"container {name}", waiting.get("reason"), waiting.get("message")) + _end(last)
+        yield _message(f"container {name}", waiting.get("reason"), waiting.get("message")) + _end(last)
     elif ended:
         yield f"container {name}{_end(ended)}"
     elif last and not status.get("ready"):
@@ -71,7 +71,7 @@ def _container(status: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _end(ended: Mapping[str, Any] | None) -> str:
-    """How a container ended: its exit code, and what it last wrote where Kubernetes keeps that."""
+    """Return how a container ended: its exit code and its termination message, if any."""
     if not ended:
         return ""
     code, reason, message = ended.get("exitCode"), ended.get("reason"), str(ended.get("message") or "").strip()
@@ -79,5 +79,5 @@ def _end(ended: Mapping[str, Any] | None) -> str:
     return f", ended with exit code {code}{why}" + (f": {shortened(message, _SHOWN)}" if message else "")
 
 
-def _said(what: str, reason: object, message: object) -> str:
+def _message(what: str, reason: object, message: object) -> str:
     return ": ".join(shortened(str(part), _SHOWN) for part in (what, reason, message) if part)

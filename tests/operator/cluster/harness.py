@@ -1,4 +1,4 @@
-"""What the cluster tests share: a watched API server, and a pool with its objects."""
+"""Shared by the cluster tests: a watched API server, and a pool with its objects."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ IMAGES = Images("argosy-runtime:1", "triton:1", "argosy-runtime:1")
 
 @dataclass(slots=True)
 class Requests:
-    """What was asked of the API server: verb, resource, status."""
+    """The requests to the API server: verb, resource, status."""
 
     seen: list[tuple[str, str, int]] = field(default_factory=list)
 
@@ -45,7 +45,7 @@ class Requests:
 
 
 async def until(what: str, so: Callable[[], bool], timeout_s: float = 60) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     try:
         async with asyncio.timeout(timeout_s):
             while not so():  # noqa: ASYNC110 - what is waited for has no event
@@ -56,14 +56,14 @@ async def until(what: str, so: Callable[[], bool], timeout_s: float = 60) -> Non
 
 @dataclass(slots=True)
 class Watched:
-    """A cache that runs, an applier on it, and which pools were said to have changed."""
+    """A running cache, an applier on it, and the reported changes of pools."""
 
     cache: ClusterCache
     applier: Applier
     changes: list[str | None]
 
-    async def quiet(self) -> None:
-        """Wait until nothing was reported for a while; then forget what was reported."""
+    async def until_idle(self) -> None:
+        """Wait until no change is reported for half a second; then clear the reported ones."""
         while True:
             before = len(self.changes)
             await asyncio.sleep(0.5)
@@ -88,7 +88,7 @@ async def watching(connection: Connection, *namespaces: str) -> AsyncIterator[Wa
 
 
 def declare(cluster: Cluster, body: Mapping[str, Any]) -> Any:
-    """Apply a resource; as the API server has it then."""
+    """Apply a resource, and return it as the API server stores it."""
     cluster.apply(json.dumps(body))
     metadata = body["metadata"]
     result = cluster.read(body["kind"], metadata["name"], "-n", metadata["namespace"])
@@ -98,7 +98,7 @@ def declare(cluster: Cluster, body: Mapping[str, Any]) -> Any:
 
 
 def objects_of(cluster: Cluster, namespace: str) -> set[str]:
-    """Return kind and name of all that is labelled as ours."""
+    """Return kind and name of all objects with our label."""
     kinds = (
         "serviceaccounts,roles,rolebindings,configmaps,services,networkpolicies,poddisruptionbudgets,deployments,"
         "controllerrevisions"
