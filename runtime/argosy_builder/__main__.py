@@ -75,7 +75,7 @@ def _build(flags: Flags, course: Course) -> None:
         context = BuildContext(
             workspace=flags.workspace,
             store=open_store(request.store, Settings.of_process(flags.secrets), flags.pvc_root),
-            fetcher=Storage(
+            storage=Storage(
                 flags.workspace / "fetched",
                 pvc_root=flags.pvc_root,
                 folders=flags.allowed_folders,

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from argosy_agent.cache.storage import Storage
 from argosy_agent.contract.builds import (
     AccuracyReport,
     BuildFailure,
@@ -27,7 +28,7 @@ from argosy_agent.transfer.localfiles import digest_of
 
 from . import inputs, registry
 from .contract import BuildError, BuildJob, Phase, Progress
-from .inputs import Fetcher, brought
+from .inputs import brought
 from .phases import Phases
 from .reporter import Course
 from .shared import shared
@@ -46,7 +47,7 @@ class BuildContext:
 
     workspace: Path
     store: EngineStore
-    fetcher: Fetcher
+    storage: Storage
     clock: Callable[[], float]
     now: Callable[[], str]
 
@@ -105,10 +106,10 @@ class Build:
     def _as_it_came(self) -> BuildReport:
         """Return the engine for the digests of the fetched files."""
         request, progress = self._request, self._course.during("fetch", 0, FETCHED)
-        model = brought(self._context.fetcher, inputs.MODEL, request.model, progress)
+        model = brought(self._context.storage, inputs.MODEL, request.model, progress)
         calibration = None
         if request.calibration.uri:
-            calibration = brought(self._context.fetcher, inputs.CALIBRATION, request.calibration, progress)
+            calibration = brought(self._context.storage, inputs.CALIBRATION, request.calibration, progress)
         evidence = self._evidence(request.gate, progress) if request.gate else None
         digest = digest_of(model)
         key = engine_key(request, digest, digest_of(calibration) if calibration else "", self._compiler)
@@ -121,8 +122,8 @@ class Build:
             return self._built(job, phases, digest, evidence)
 
     def _evidence(self, gate: Gate, progress: Progress) -> Evidence:
-        data = brought(self._context.fetcher, inputs.DATA, gate.data, progress)
-        script = brought(self._context.fetcher, inputs.SCRIPT, gate.script, progress) if gate.script.uri else None
+        data = brought(self._context.storage, inputs.DATA, gate.data, progress)
+        script = brought(self._context.storage, inputs.SCRIPT, gate.script, progress) if gate.script.uri else None
         return Evidence.read(self._request, gate, data, script)
 
     def _existing(self, engine: Manifest, job: BuildJob, evidence: Evidence | None) -> BuildReport:

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
+from argosy_agent.cache.storage import Storage
 from argosy_agent.contract.builds import BuildFailure, DataSource
 from argosy_agent.transfer.errors import FULL, StorageError, TooLargeError, UnusableError, shown
-from argosy_agent.transfer.flow import Progress as Bytes
 
 from .contract import BuildError, Progress
 
@@ -44,14 +43,7 @@ SCRIPT = Kind(
 )
 
 
-class Fetcher(Protocol):
-    """The port for copies of files: `argosy_agent.cache.storage.Storage`."""
-
-    def fetch(self, uri: str, digest: str = "", progress: Bytes = ..., secret: str = "") -> Path:
-        """Return the folder with the files of `uri`. Raises StorageError."""
-
-
-def brought(fetcher: Fetcher, kind: Kind, source: DataSource, progress: Progress) -> Path:
+def brought(storage: Storage, kind: Kind, source: DataSource, progress: Progress) -> Path:
     """Return the folder with the files of a source, which must not be written to. Raises BuildError."""
 
     def report(done: int, total: int) -> None:
@@ -59,7 +51,7 @@ def brought(fetcher: Fetcher, kind: Kind, source: DataSource, progress: Progress
         progress(100 * done // total if total else -1, f"{kind.name}: {done // MIB}{of} MiB of {shown(source.uri)}")
 
     try:
-        return fetcher.fetch(source.uri, source.digest, report, source.secret)
+        return storage.fetch(source.uri, source.digest, report, source.secret)
     except StorageError as error:
         raise _explained(kind, error) from error
 

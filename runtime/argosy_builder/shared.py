@@ -8,27 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
 
 from argosy_agent.contract.builds import digest_of
 from argosy_agent.engines.inventory import SHARED
+from argosy_agent.engines.store import EngineStore
 from argosy_agent.transfer.errors import StorageError
-
-from .phases import PhaseStore
 
 PHASE = SHARED
 
 
-class SharedStore(PhaseStore, Protocol):
-    """A store of phases that holds shared files too: as the output of a phase, under a key of their own."""
-
-    def drop_phases(self, key: str) -> None:
-        """Remove what is saved under the key. Raises StorageError."""
-
-
 @contextmanager
 def shared(
-    store: SharedStore, builder: str, compiler: str, architecture: str, folder: Path, log: Callable[[str], None]
+    store: EngineStore, builder: str, compiler: str, architecture: str, folder: Path, log: Callable[[str], None]
 ) -> Iterator[Path]:
     """Yield the folder, filled from the store; it is saved there afterwards where it has changed.
 
@@ -52,7 +43,7 @@ def shared(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _keep(store: SharedStore, key: str, folder: Path, log: Callable[[str], None]) -> None:
+def _keep(store: EngineStore, key: str, folder: Path, log: Callable[[str], None]) -> None:
     try:
         with suppress(StorageError):
             store.drop_phases(key)
@@ -64,6 +55,3 @@ def _keep(store: SharedStore, key: str, folder: Path, log: Callable[[str], None]
 def _contents(folder: Path) -> dict[str, str]:
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
-
-
-__all__ = ["SharedStore", "shared"]

@@ -1,46 +1,28 @@
 """The resource InferenceModel: a model to serve."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from argosy.api.engine.engine import Builder, Engine
-from argosy.api.model.batching import Batching
+from argosy.api.engine.engine import Builder
 from argosy.api.model.batchrules import BATCH_RULES
 from argosy.api.model.configfields import OWN_FILES, check_config, check_own_files
-from argosy.api.model.declaredversions import (
-    BY_VERSION,
-    MAX_VERSIONS,
-    VERSION_RULES,
-    VersionFiles,
-    declared,
-    declared_versions,
-)
-from argosy.api.model.footprint import Device, Footprint, Parallelism
 from argosy.api.model.gpurules import GPU_RULES
-from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, on_cpu
-from argosy.api.model.modelformat import ModelFormat
-from argosy.api.model.rollout import Rollout, Strategy
-from argosy.api.model.scaling.scale import Priority, fewest_of, most_of, replicas_in_order
-from argosy.api.model.scaling.scaling import ModelScaling, scheduled_bounds
-from argosy.api.model.scaling.slo import Slo
-from argosy.api.model.sequence import Sequence
-from argosy.api.model.traffic import Traffic
+from argosy.api.model.modelfields import InferenceModelFields
+from argosy.api.model.rollout import Strategy
+from argosy.api.model.scaling.scale import replicas_in_order
+from argosy.api.model.scaling.scaling import scheduled_bounds
+from argosy.api.model.versionrules import VERSION_RULES
 from argosy.api.status import InferenceModelStatus
-from argosy.api.values.base import ApiModel, Fault, Int, Rule
-from argosy.api.values.meta import ModelName, PoolMember, PoolReference, RevisionHistoryLimit
-from argosy.api.values.storage import Digest, ModelStorage, StorageUri
-from argosy.api.values.tensors import BY_NAME, MAX_TENSORS, InputTensor, OutputTensor, unique_names
-from argosy.api.values.versions import Version, VersionPolicy
+from argosy.api.values.base import Fault, Rule
+from argosy.api.values.meta import PoolMember
+from argosy.api.values.tensors import unique_names
 from argosy_agent.contract.engine_options.checks import parallelism_faults
 from argosy_agent.contract.engine_options.requested import DeclaredSizes
 
-BATCH_FROM_FILES = frozenset({"onnxruntime", "tensorrt", "python"})
-"""Backends that complete an absent maxBatchSize from the model's files."""
 
-
-def _shape_tensors_need_tensorrt(spec: "InferenceModelSpec") -> Iterator[Fault]:
+def _shape_tensors_need_tensorrt(spec: InferenceModelFields) -> Iterator[Fault]:
     if spec.backend == "tensorrt":
         return
     for field, tensors in (("inputs", spec.inputs), ("outputs", spec.outputs)):
@@ -52,7 +34,7 @@ def _shape_tensors_need_tensorrt(spec: "InferenceModelSpec") -> Iterator[Fault]:
                 )
 
 
-def _builder_reads_format(spec: "InferenceModelSpec") -> Iterator[Fault]:
+def _builder_reads_format(spec: InferenceModelFields) -> Iterator[Fault]:
     if spec.engine is not None and spec.engine.builder.reads != spec.model_format.name:
         yield Fault(
             f"{spec.engine.builder} compiles models of format {spec.engine.builder.reads!r}, "
@@ -61,7 +43,7 @@ def _builder_reads_format(spec: "InferenceModelSpec") -> Iterator[Fault]:
         )
 
 
-def _options_fit_the_parallelism(spec: "InferenceModelSpec") -> Iterator[Fault]:
+def _options_fit_the_parallelism(spec: InferenceModelFields) -> Iterator[Fault]:
     if spec.engine is None:
         return
     sizes = DeclaredSizes(spec.parallelism.tensor, spec.parallelism.pipeline, spec.max_batch_size or 0)
@@ -69,7 +51,7 @@ def _options_fit_the_parallelism(spec: "InferenceModelSpec") -> Iterator[Fault]:
         yield Fault(fault.message, ("engine", *fault.path))
 
 
-def _one_engine_for_all_versions(spec: "InferenceModelSpec") -> Iterator[Fault]:
+def _one_engine_for_all_versions(spec: InferenceModelFields) -> Iterator[Fault]:
     """Check that there is one version: Triton's backend for TensorRT-LLM gets one folder for all versions."""
     if spec.engine is None or spec.engine.builder is not Builder.TENSORRT_LLM:
         return
@@ -87,12 +69,12 @@ def _one_engine_for_all_versions(spec: "InferenceModelSpec") -> Iterator[Fault]:
         )
 
 
-def _config_fields(spec: "InferenceModelSpec") -> Iterator[Fault]:
+def _config_fields(spec: InferenceModelFields) -> Iterator[Fault]:
     for fault in check_config(spec.config):
         yield Fault(fault.message, ("config", *fault.path))
 
 
-def _own_files(spec: "InferenceModelSpec") -> Iterator[Fault]:
+def _own_files(spec: InferenceModelFields) -> Iterator[Fault]:
     if spec.engine is not None and OWN_FILES in spec.config:
         yield Fault("is decided by spec.engine; leave one of them out", ("config", OWN_FILES))
         return
@@ -100,137 +82,8 @@ def _own_files(spec: "InferenceModelSpec") -> Iterator[Fault]:
         yield Fault(fault.message, ("config", *fault.path))
 
 
-class InferenceModelSpec(ApiModel):
+class InferenceModelSpec(InferenceModelFields):
     """The desired state of a model."""
-
-    pool_ref: PoolReference = Field(description="The ServingPool that serves it, in the same namespace.")
-    model_name: ModelName | None = Field(
-        default=None,
-        description="Its name for clients, such as Bert_v2.1, unique in the pool. Default: metadata.name.",
-    )
-    model_format: ModelFormat = Field(description="The format of the model, which selects the backend.")
-    version: Version | None = Field(
-        default=None,
-        description="The version to serve, 1 or more. Raise it to roll out new files. Required, unless versions lists "
-        "several.",
-    )
-    storage_uri: StorageUri | None = Field(
-        default=None,
-        description="The URI of the version's files: s3, gs, az, abfss, hf, oci, pvc, http, https or file. A path "
-        "after `file:` may be relative to the manifest. Required, unless versions lists several.",
-    )
-    digest: Digest | None = Field(
-        default=None,
-        description="The files' digest, `sha256:` and 64 hexadecimal digits, checked on arrival. Default: not checked.",
-    )
-    versions: tuple[VersionFiles, ...] = Field(
-        default=(),
-        max_length=MAX_VERSIONS,
-        description="Several versions that are served at once, in place of version, storageUri and digest. The highest "
-        "one answers requests that name no version.",
-        json_schema_extra=BY_VERSION,
-    )
-    storage: ModelStorage = Field(
-        default_factory=ModelStorage, description="Credentials for the files. Default: those of the pool."
-    )
-    version_policy: VersionPolicy | None = Field(
-        default=None,
-        description="Which versions are served. Default: the latest one; during a rollout also the one before. "
-        "Versions above the declared ones are not retained, since they would answer requests that "
-        "name no version.",
-    )
-    inputs: tuple[InputTensor, ...] = Field(
-        default=(),
-        max_length=MAX_TENSORS,
-        description="The tensors of a request. Default: those in the model's files.",
-        json_schema_extra=BY_NAME,
-    )
-    outputs: tuple[OutputTensor, ...] = Field(
-        default=(),
-        max_length=MAX_TENSORS,
-        description="The tensors of a response. Default: those in the model's files.",
-        json_schema_extra=BY_NAME,
-    )
-    max_batch_size: Int | None = Field(
-        default=None,
-        ge=0,
-        le=2**31 - 1,
-        description="The largest batch; 0 if tensors have no batch dimension. Default: the value that the backend "
-        "reads in the model's files, or 0 if they have none.",
-    )
-    batching: Batching | None = Field(
-        default=None, description="How requests are joined into batches. Default: they are executed one by one."
-    )
-    sequence: Sequence | None = Field(
-        default=None, description="How related requests are kept together. Default: requests are unrelated."
-    )
-    footprint: Footprint | None = Field(
-        default=None,
-        description="What one instance uses. Default: unknown; in a pool with GPUs it then gets a GPU of its own, "
-        "or the CPU if the format is python.",
-    )
-    parallelism: Parallelism = Field(
-        default_factory=Parallelism, description="How one replica is split over whole GPUs. Default: it is not split."
-    )
-    traffic: Traffic | None = Field(
-        default=None,
-        description="The mean request of a language model; the status advises on parallelism that does not suit it. "
-        "Default: unknown.",
-    )
-    instances: Int | None = Field(
-        default=None,
-        ge=1,
-        le=256,
-        description="Instances that run at once on each device of a replica. Default: with slo or scaling Argosy "
-        "decides, within scaling's bounds; else one.",
-    )
-    instance_groups: tuple[InstanceGroup, ...] = Field(
-        default=(),
-        max_length=32,
-        description="Groups of instances, in place of instances. Default: one group.",
-    )
-    rate_limiter: RateLimiter | None = Field(
-        default=None, description="Limits which instances run at once on a server. Default: no limit."
-    )
-    replicas: Int | None = Field(
-        default=None,
-        ge=0,
-        le=10000,
-        description="The number of replicas, which /scale reads and writes. Default: Argosy decides, from "
-        "minReplicas to maxReplicas.",
-    )
-    min_replicas: Int = Field(default=1, ge=0, le=10000, description="The minimum number of replicas. Default: 1.")
-    max_replicas: Int | None = Field(
-        default=None,
-        ge=1,
-        le=10000,
-        description="The maximum number of replicas. Default: minReplicas, or 1 if that is 0.",
-    )
-    slo: Slo | None = Field(
-        default=None,
-        description="Service level objectives, for which Argosy scales replicas, instances and the batching window. "
-        "Default: none.",
-    )
-    scaling: ModelScaling | None = Field(
-        default=None,
-        description="How replicas and instances are scaled. Default: with slo or maxReplicas, by the defaults of its "
-        "fields; else only replicas, if minReplicas is 0.",
-    )
-    priority: Priority = 0
-    engine: Engine | None = Field(
-        default=None,
-        description="An engine to build from the model before it serves. Default: none; the model is served as it is.",
-    )
-    rollout: Rollout | None = Field(
-        default=None,
-        description="How a new version replaces the former one. Default: it gets all traffic once it is loaded.",
-    )
-    config: dict[str, Any] = Field(
-        default_factory=dict,
-        description="Other fields of Triton's ModelConfig, in snake_case, checked against its schema.",
-        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
-    )
-    revision_history_limit: RevisionHistoryLimit = 10
 
     rules: ClassVar[tuple[Rule, ...]] = (
         *VERSION_RULES,
@@ -247,66 +100,6 @@ class InferenceModelSpec(ApiModel):
         Rule(("config",), _config_fields),
         Rule(("config", "engine", "model_format"), _own_files),
     )
-
-    @property
-    def declared(self) -> Mapping[int, VersionFiles]:
-        """Every declared version and its files, lowest first."""
-        return declared(self)
-
-    @property
-    def declared_versions(self) -> tuple[int, ...]:
-        """Every declared version, lowest first."""
-        return declared_versions(self)
-
-    @property
-    def default_version(self) -> int:
-        """The version that answers requests that name none: the highest declared one."""
-        return self.declared_versions[-1]
-
-    @property
-    def backend(self) -> str:
-        """The backend, by its name in `config.pbtxt`: that of the engine, or else of the format."""
-        return self.engine.builder.backend if self.engine else self.model_format.backend
-
-    @property
-    def gpus(self) -> int:
-        """The exclusive GPUs of one replica; 0 if it takes a share, none, or if that is not declared."""
-        gpus = self.footprint.gpus if self.footprint else None
-        return gpus or (self.parallelism.gpus if self.parallelism.gpus > 1 else 0)
-
-    @property
-    def device(self) -> Device:
-        """The device that runs it in a pool with both kinds."""
-        footprint = self.footprint or Footprint()
-        if footprint.device is not None:
-            return footprint.device
-        if on_cpu(self.instance_groups):
-            return Device.CPU
-        on_gpu = any(group.kind in (GroupKind.GPU, GroupKind.MODEL) for group in self.instance_groups)
-        if on_gpu or self.gpus or footprint.gpu_memory is not None or self.model_format.name != "python":
-            return Device.GPU
-        return Device.CPU
-
-    @property
-    def rate_limited(self) -> bool:
-        """Whether instances wait for resources of the rate limiter."""
-        return self.rate_limiter is not None or any(group.rate_limiter for group in self.instance_groups)
-
-    @property
-    def batch_size(self) -> int | None:
-        """The largest batch; 0 without a batch dimension; None if only the model's files have it."""
-        unknown = self.max_batch_size is None and self.backend in BATCH_FROM_FILES
-        return None if unknown else self.max_batch_size or 0
-
-    @property
-    def fewest_replicas(self) -> int:
-        """`replicas` if it is set, else `minReplicas`."""
-        return fewest_of(self.replicas, self.min_replicas)
-
-    @property
-    def most_replicas(self) -> int:
-        """`replicas` or else `maxReplicas`; if neither is set, `minReplicas`, and at least 1."""
-        return most_of(self.replicas, self.min_replicas, self.max_replicas)
 
 
 class InferenceModel(PoolMember):

@@ -165,7 +165,7 @@ class Operator:
         reconciler = Reconciler(
             self._store, cache, applier, announcer, images, cluster, changed=self._mark, scaling=scaling
         )
-        gatherer = Gatherer(self._store, cache, Logins(connection), scaling.heard, self._metrics)
+        gatherer = Gatherer(self._store, cache, Logins(connection.get), scaling.heard, self._metrics.measured)
 
         def pools() -> set[PoolKey]:
             return set(self._store.pools | cache.pools())

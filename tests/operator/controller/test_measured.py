@@ -112,7 +112,7 @@ def secret(token: str) -> dict[str, Any]:
 async def test_a_secret_is_read_again_after_a_while() -> None:
     now = [0.0]
     secrets = Secrets(secret("one"), secret("two"))
-    logins = Logins(secrets, lambda: now[0])
+    logins = Logins(secrets.get, lambda: now[0])
     assert (await logins.of("n", "login")).token == "one"
     now[0] = AGAIN_S - 1
     assert (await logins.of("n", "login")).token == "one"
@@ -130,14 +130,14 @@ async def test_a_secret_is_read_again_after_a_while() -> None:
     ],
 )
 async def test_a_secret_that_cannot_be_read_says_so_and_is_tried_again(error: ApiError, says: str) -> None:
-    logins = Logins(Secrets(error, secret("one")), lambda: 0.0)
+    logins = Logins(Secrets(error, secret("one")).get, lambda: 0.0)
     assert says in (await logins.of("n", "login")).error
     assert (await logins.of("n", "login")).token == "one"
 
 
 async def test_while_the_api_server_is_away_the_login_stays() -> None:
     now = [0.0]
-    logins = Logins(Secrets(secret("one"), UnreachableError(0, "Unreachable", "")), lambda: now[0])
+    logins = Logins(Secrets(secret("one"), UnreachableError(0, "Unreachable", "")).get, lambda: now[0])
     await logins.of("n", "login")
     now[0] = AGAIN_S
     assert (await logins.of("n", "login")).token == "one"
@@ -145,7 +145,7 @@ async def test_while_the_api_server_is_away_the_login_stays() -> None:
 
 async def test_logins_that_are_not_used_are_forgotten() -> None:
     now = [0.0]
-    logins = Logins(Secrets(*[secret("one")] * 20), lambda: now[0])
+    logins = Logins(Secrets(*[secret("one")] * 20).get, lambda: now[0])
     for number in range(10):
         await logins.of("n", f"login-{number}")
     now[0] = FORGET_S + 1
@@ -180,8 +180,8 @@ class Readings:
         self.reported: list[PoolSignals] = []
         cache = FakeCache(views={KEY: PoolView(pods=(pod(),))})
         self.metrics = Metrics()
-        logins = Logins(Secrets(*secrets))
-        self.gatherer = Gatherer(store, cache, logins, self._report, self.metrics, 0.01, self._open)
+        logins = Logins(Secrets(*secrets).get)
+        self.gatherer = Gatherer(store, cache, logins, self._report, self.metrics.measured, 0.01, self._open)
 
     def _open(self, endpoint: MetricsEndpoint) -> SignalSource:
         self.sources.append(FakeSource(endpoint))

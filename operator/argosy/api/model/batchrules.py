@@ -1,34 +1,17 @@
 """Rules of batching: one scheduler, preferred sizes within the largest batch, a batch dimension."""
 
 from collections.abc import Iterator
-from typing import Protocol
 
-from argosy.api.model.batching import Batching
-from argosy.api.model.sequence import Sequence
+from argosy.api.model.modelfields import InferenceModelFields
 from argosy.api.values.base import Fault, Rule
-from argosy.api.values.tensors import InputTensor, OutputTensor
 
 
-class Batched(Protocol):
-    """A spec with fields for batching."""
-
-    max_batch_size: int | None
-    batching: Batching | None
-    sequence: Sequence | None
-    inputs: tuple[InputTensor, ...]
-    outputs: tuple[OutputTensor, ...]
-
-    @property
-    def batch_size(self) -> int | None:
-        """The largest batch; 0 without a batch dimension; None if only the model's files have it."""
-
-
-def _one_scheduler(spec: Batched) -> Iterator[Fault]:
+def _one_scheduler(spec: InferenceModelFields) -> Iterator[Fault]:
     if spec.batching is not None and spec.sequence is not None:
         yield Fault("batching and sequence exclude each other: a model has one scheduler; keep one", ("sequence",))
 
 
-def _preferred_sizes(spec: Batched) -> Iterator[Fault]:
+def _preferred_sizes(spec: InferenceModelFields) -> Iterator[Fault]:
     preferred: list[tuple[tuple[str, ...], tuple[int, ...]]] = []
     if spec.batching is not None:
         preferred.append((("batching",), spec.batching.preferred_batch_sizes))
@@ -45,7 +28,7 @@ def _preferred_sizes(spec: Batched) -> Iterator[Fault]:
                 )
 
 
-def _scalars_need_a_batch(spec: Batched) -> Iterator[Fault]:
+def _scalars_need_a_batch(spec: InferenceModelFields) -> Iterator[Fault]:
     if spec.batch_size != 0:
         return
     for field, tensors in (("inputs", spec.inputs), ("outputs", spec.outputs)):
@@ -57,7 +40,7 @@ def _scalars_need_a_batch(spec: Batched) -> Iterator[Fault]:
                 )
 
 
-def _ragged_needs_a_batch(spec: Batched) -> Iterator[Fault]:
+def _ragged_needs_a_batch(spec: InferenceModelFields) -> Iterator[Fault]:
     if spec.batch_size != 0:
         return
     for index, tensor in enumerate(spec.inputs):

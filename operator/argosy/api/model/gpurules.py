@@ -1,36 +1,17 @@
 """Rules between a model's footprint, parallelism and instances."""
 
 from collections.abc import Iterator
-from typing import Protocol
 
 from argosy.api.model.footprint import Device, Footprint, Parallelism
-from argosy.api.model.instancegroups import InstanceGroup, group_faults, on_cpu
-from argosy.api.model.scaling.scaling import ModelScaling
+from argosy.api.model.instancegroups import group_faults, on_cpu
+from argosy.api.model.modelfields import InferenceModelFields
 from argosy.api.values.base import Fault, Rule
 
 ON_ONE_GPU = frozenset({"onnxruntime", "tensorrt"})
 """Backends whose instances run on one GPU, even if the model has several."""
 
 
-class OnGpus(Protocol):
-    """A spec with a footprint, parallelism and instances."""
-
-    footprint: Footprint | None
-    parallelism: Parallelism
-    instances: int | None
-    instance_groups: tuple[InstanceGroup, ...]
-    scaling: ModelScaling | None
-
-    @property
-    def backend(self) -> str:
-        """The backend's name."""
-
-    @property
-    def gpus(self) -> int:
-        """The exclusive GPUs of one replica; 0 if it takes a share, none, or if that is not declared."""
-
-
-def _gpus_agree(spec: OnGpus) -> Iterator[Fault]:
+def _gpus_agree(spec: InferenceModelFields) -> Iterator[Fault]:
     footprint = spec.footprint or Footprint()
     needed, declared = spec.parallelism.gpus, footprint.gpus
     if declared and spec.parallelism != Parallelism() and declared != needed:
@@ -52,7 +33,7 @@ def _gpus_agree(spec: OnGpus) -> Iterator[Fault]:
         )
 
 
-def _one_gpu_backends(spec: OnGpus) -> Iterator[Fault]:
+def _one_gpu_backends(spec: InferenceModelFields) -> Iterator[Fault]:
     on_single_gpus = bool(spec.instance_groups) and not any(group.spans for group in spec.instance_groups)
     if spec.backend not in ON_ONE_GPU or spec.gpus <= 1 or on_single_gpus:
         return
@@ -64,7 +45,7 @@ def _one_gpu_backends(spec: OnGpus) -> Iterator[Fault]:
     )
 
 
-def _instances_on_exclusive_gpus(spec: OnGpus) -> Iterator[Fault]:
+def _instances_on_exclusive_gpus(spec: InferenceModelFields) -> Iterator[Fault]:
     if spec.instances is not None and spec.instances > 1 and spec.gpus > 1:
         yield Fault(
             f"is {spec.instances}, but one instance takes all {spec.gpus} GPUs; use minReplicas for more copies",
@@ -72,7 +53,7 @@ def _instances_on_exclusive_gpus(spec: OnGpus) -> Iterator[Fault]:
         )
 
 
-def _decided_instances(spec: OnGpus) -> Iterator[Fault]:
+def _decided_instances(spec: InferenceModelFields) -> Iterator[Fault]:
     """Check that bounds of instances are left out where other fields decide their number."""
     present = spec.scaling.model_fields_set if spec.scaling else set()
     for name, field in (("min_instances", "minInstances"), ("max_instances", "maxInstances")):
@@ -88,12 +69,12 @@ def _decided_instances(spec: OnGpus) -> Iterator[Fault]:
             yield Fault(message, ("scaling", field))
 
 
-def _one_way_of_instances(spec: OnGpus) -> Iterator[Fault]:
+def _one_way_of_instances(spec: InferenceModelFields) -> Iterator[Fault]:
     if spec.instances is not None and spec.instance_groups:
         yield Fault("instances and instanceGroups exclude each other; a group has its own count", ("instanceGroups",))
 
 
-def _groups_have_gpus(spec: OnGpus) -> Iterator[Fault]:
+def _groups_have_gpus(spec: InferenceModelFields) -> Iterator[Fault]:
     footprint, groups = spec.footprint or Footprint(), spec.instance_groups
     if on_cpu(groups) and (spec.gpus or footprint.gpu_memory is not None or footprint.device is Device.GPU):
         message = "every group is KIND_CPU, and a GPU is asked for; leave out one of the two"

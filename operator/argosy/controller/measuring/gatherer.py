@@ -6,7 +6,6 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
 
 from argosy.api import ServingPool
 from argosy.api.values.identity import PoolKey
@@ -28,13 +27,8 @@ SHARE = 20
 
 Report = Callable[[PoolKey, PoolSignals], Awaitable[None]]
 """Receives each reading of a pool."""
-
-
-class Meter(Protocol):
-    """Counts readings; `Metrics` does."""
-
-    def measured(self, took_s: float, failed: bool) -> None:
-        """Count a reading of a pool; `failed`: not all of it could be read."""
+Observe = Callable[[float, bool], None]
+"""Receives how long each reading took, in seconds, and whether a part of it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +57,11 @@ class Gatherer:
         cache: Cache,
         logins: Logins,
         report: Report,
-        meter: Meter,
+        observe: Observe,
         interval_s: float = INTERVAL_S,
         open_: Callable[[MetricsEndpoint], SignalSource] = open_source,
     ) -> None:
-        self._store, self._cache, self._logins, self._report, self._meter = store, cache, logins, report, meter
+        self._store, self._cache, self._logins, self._report, self._observe = store, cache, logins, report, observe
         self._interval_s, self._open = interval_s, open_
         self._tasks: dict[PoolKey, asyncio.Task[None]] = {}
 
@@ -90,7 +84,7 @@ class Gatherer:
                 began = time.monotonic()
                 signals = await self._read(pool, current)
                 took = time.monotonic() - began
-                self._meter.measured(took, bool(signals.error))
+                self._observe(took, bool(signals.error))
                 await self._report(key, signals)
                 await asyncio.sleep(max(self._interval_s, min(SHARE * took, MOST_S)) - took)
         finally:

@@ -1,31 +1,26 @@
-"""The Secrets that Prometheus is asked with, read one by one where a pool names one."""
+"""Logins for Prometheus, read from the Secrets that pools name."""
 
 import time
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from argosy.cluster.client.errors import ApiError, ForbiddenError, NotFoundError
 from argosy.cluster.client.kinds import SECRET, Key, Kind
 from argosy.signals.login import Login, login_of
 
 AGAIN_S = 60.0
-"""How long a Secret is taken to be as it was read: nobody may watch Secrets for it."""
+"""How long a Secret is cached, in seconds: the operator has no right to watch Secrets."""
 FORGET_S = 600.0
-"""How long a login that is not used is remembered."""
-
-
-class Reader(Protocol):
-    """What reads one object; `Connection` does."""
-
-    async def get(self, kind: Kind, key: Key) -> dict[str, Any]:
-        """Return one object. Raises ApiError."""
+"""After how many seconds without a use a login is forgotten."""
+Get = Callable[[Kind, Key], Awaitable[dict[str, Any]]]
+"""Returns one object. Raises ApiError."""
 
 
 class Logins:
     """Each Secret's login, by namespace and name."""
 
-    def __init__(self, reader: Reader, clock: Callable[[], float] = time.monotonic) -> None:
-        self._reader, self._clock = reader, clock
+    def __init__(self, get: Get, clock: Callable[[], float] = time.monotonic) -> None:
+        self._get, self._clock = get, clock
         self._logins: dict[Key, tuple[float, Login]] = {}
         self._used: dict[Key, float] = {}
 
@@ -52,13 +47,13 @@ class Logins:
             self._logins.pop(key, None)
 
     def __len__(self) -> int:
-        """How many logins are remembered."""
+        """Return the number of cached logins."""
         return len(self._logins)
 
     async def _read(self, key: Key, before: Login) -> Login:
         named = "/".join(key)
         try:
-            return login_of(named, await self._reader.get(SECRET, key))
+            return login_of(named, await self._get(SECRET, key))
         except NotFoundError:
             return Login(error=f"Secret {named}, which spec.monitoring.prometheus.secretName names, is not there")
         except ForbiddenError:

@@ -1,55 +1,12 @@
-"""The versions of a model: one by the short fields, or a list of versions that are served at once."""
+"""Rules of a model's versions: one by the short fields, or a list of versions that are served at once."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol
 
-from pydantic import Field
-
-from argosy.api.values.base import ApiModel, Fault, Rule
-from argosy.api.values.storage import Digest, StorageUri
-from argosy.api.values.versions import Version, VersionPolicy
-
-BY_VERSION: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["version"]}
-"""The schema's words for a list whose entries are told apart by their versions."""
-MAX_VERSIONS = 64
+from argosy.api.model.modelfields import InferenceModelFields
+from argosy.api.values.base import Fault, Rule
 
 
-class VersionFiles(ApiModel):
-    """A version and its files."""
-
-    version: Version = Field(description="The version, 1 or more.")
-    storage_uri: StorageUri = Field(description="Where its files are, as in spec.storageUri.")
-    digest: Digest | None = Field(default=None, description="Its files' digest. Default: not checked.")
-
-
-class Versioned(Protocol):
-    """A spec that declares versions."""
-
-    version: Version | None
-    storage_uri: StorageUri | None
-    digest: Digest | None
-    versions: tuple[VersionFiles, ...]
-    version_policy: VersionPolicy | None
-
-
-def declared(spec: Versioned) -> dict[int, VersionFiles]:
-    """Return every declared version and its files, lowest first."""
-    if spec.versions:
-        return {files.version: files for files in sorted(spec.versions, key=lambda files: files.version)}
-    if spec.version is None or spec.storage_uri is None:
-        return {}
-    files = VersionFiles.model_construct(version=spec.version, storage_uri=spec.storage_uri, digest=spec.digest)
-    return {spec.version: files}
-
-
-def declared_versions(spec: Versioned) -> tuple[int, ...]:
-    """Return every declared version, lowest first."""
-    if spec.versions:
-        return tuple(sorted(files.version for files in spec.versions))
-    return () if spec.version is None else (spec.version,)
-
-
-def _short_fields_or_versions(spec: Versioned) -> Iterator[Fault]:
+def _short_fields_or_versions(spec: InferenceModelFields) -> Iterator[Fault]:
     for field, value in (("version", spec.version), ("storageUri", spec.storage_uri), ("digest", spec.digest)):
         if spec.versions and value is not None:
             yield Fault("versions has it for each version; leave it out, or leave out versions", (field,))
@@ -57,7 +14,7 @@ def _short_fields_or_versions(spec: Versioned) -> Iterator[Fault]:
             yield Fault("is required, unless versions lists several", (field,))
 
 
-def _listed_once(spec: Versioned) -> Iterator[Fault]:
+def _listed_once(spec: InferenceModelFields) -> Iterator[Fault]:
     seen: set[int] = set()
     for index, files in enumerate(spec.versions):
         if files.version in seen:
@@ -65,8 +22,8 @@ def _listed_once(spec: Versioned) -> Iterator[Fault]:
         seen.add(files.version)
 
 
-def _policy_serves_all(spec: Versioned) -> Iterator[Fault]:
-    policy, versions = spec.version_policy, list(declared(spec))
+def _policy_serves_all(spec: InferenceModelFields) -> Iterator[Fault]:
+    policy, versions = spec.version_policy, list(spec.declared)
     if policy is None:
         return
     if policy.specific is not None:
