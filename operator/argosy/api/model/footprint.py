@@ -1,4 +1,4 @@
-"""The GPU memory and compute that a model uses, and its parallelism."""
+"""The GPU memory and compute that a model uses, its parallelism, and the traffic on which the best one depends."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -102,3 +102,15 @@ class Parallelism(ApiModel):
     def gpus(self) -> int:
         """The number of GPUs of one replica."""
         return self.tensor * self.pipeline
+
+
+class Traffic(ApiModel):
+    """The mean lengths of prompts and answers."""
+
+    prompt_tokens: Int = Field(ge=1, le=2**31 - 1, description="Tokens of a request's prompt, on average.")
+    output_tokens: Int = Field(ge=1, le=2**31 - 1, description="Tokens of its answer, on average.")
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompt and answer."""
+        return self.prompt_tokens + self.output_tokens

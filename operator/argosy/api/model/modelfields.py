@@ -7,7 +7,7 @@ from pydantic import Field
 
 from argosy.api.engine.engine import Engine
 from argosy.api.model.batching import Batching
-from argosy.api.model.footprint import Device, Footprint, Parallelism
+from argosy.api.model.footprint import Device, Footprint, Parallelism, Traffic
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, on_cpu
 from argosy.api.model.modelformat import ModelFormat
 from argosy.api.model.rollout import Rollout
@@ -15,7 +15,6 @@ from argosy.api.model.scaling.scale import Priority, fewest_of, most_of
 from argosy.api.model.scaling.scaling import ModelScaling
 from argosy.api.model.scaling.slo import Slo
 from argosy.api.model.sequence import Sequence
-from argosy.api.model.traffic import Traffic
 from argosy.api.values.base import ApiModel, Int
 from argosy.api.values.meta import ModelName, PoolReference, RevisionHistoryLimit
 from argosy.api.values.storage import Digest, ModelStorage, StorageUri

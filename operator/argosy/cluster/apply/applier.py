@@ -33,10 +33,9 @@ from argosy.cluster.client.kinds import Key, Kind, key_of, kind_of
 from argosy.planning.facts import Refusal
 from argosy.render.workloads import ACTIVATOR_LABEL, BUILD_LABEL, SERVER_LABEL, KubernetesObject, object_identity
 
+from .failures import NoNeedError, RefusedError, Retries, judged
 from .lookup import Lookup, ObjectReference
 from .owned_fields import is_applied
-from .refusals import NoNeedError, RefusedError, judged
-from .retries import Retries
 from .statuses import write_status
 
 log = logging.getLogger(__name__)

@@ -1,18 +1,28 @@
 """What one round of a pool is decided from, put together from what the operator knows."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
-from argosy.api import Problem, Resource, ServingPool
+from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
-from argosy.controller.rendering.addresses import grpc_addresses, selectors, urls
 from argosy.controller.resources.store import Declared
 from argosy.controller.rounds.report_expiry import ReportExpiry
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
+from argosy.planning.migration.observed import Observed
 from argosy.planning.nodes.device_errors import DeviceErrors
+from argosy.render.names import service_name
+from argosy.render.workloads import (
+    member_grpc_address,
+    member_selector,
+    member_url,
+    pool_grpc_address,
+    pool_selector,
+    pool_url,
+)
 from argosy.scaling import Decided
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
@@ -87,12 +97,60 @@ def round_snapshot(
         statuses={resource.identity: resource.status for resource in declared.every if resource.status is not None},
         valid=memory.valid if memory.valid is not None else declared.restored,
         refusals=memory.refusals,
-        urls=urls(declared),
-        grpc_addresses=grpc_addresses(declared),
-        selectors=selectors(declared),
+        urls=_urls(declared),
+        grpc_addresses=_grpc_addresses(declared),
+        selectors=_selectors(declared),
         claimed=claimed,
         cordoned=cordoned,
         build_image=build_image,
         decisions=scaling.decisions,
         bottlenecks=scaling.bottlenecks,
     )
+
+
+def moved_members(declared: Declared, view: PoolView, pool: Callable[[PoolKey], PoolView]) -> dict[str, bool]:
+    """Return the models and ensembles that this pool's servers still have and another pool is to serve.
+
+    By name, whether requests reach it in the other pool. `pool` returns the view of a pool by its key.
+    """
+    loaded = {(model.declared_name, model.is_ensemble) for member in view.repositories for model in member.models}
+    observed = cache(lambda key: Observed.of(pool(key).reports))
+    moved = (member for member in declared.of_other_pools if (member.name, isinstance(member, Ensemble)) in loaded)
+    return {member.name: _reached(member, observed) for member in moved}
+
+
+def moved_services(declared: Declared) -> frozenset[str]:
+    """Return the identities of Services that another pool takes over unchanged, so that their addresses stay."""
+    return frozenset(f"Service {member.namespace}/{service_name(member.name)}" for member in declared.of_other_pools)
+
+
+def _reached(member: InferenceModel | Ensemble, observed: Callable[[PoolKey], Observed]) -> bool:
+    status = member.status
+    if status is None or not status.ready or status.observed_generation != member.metadata.generation:
+        return False
+    there = observed(member.pool_key)
+    return any(there.reachable(server, member.name) for server in there.reports)
+
+
+def _urls(declared: Declared) -> dict[str, str]:
+    """Return the URLs of the pool and its members, by identity."""
+    urls: dict[str, str] = {member.identity: member_url(member) for member in declared.members}
+    if declared.pool is not None:
+        urls[declared.pool.identity] = pool_url(declared.pool)
+    return urls
+
+
+def _grpc_addresses(declared: Declared) -> dict[str, str]:
+    """Return the gRPC addresses of the pool and its members, by identity."""
+    addresses: dict[str, str] = {member.identity: member_grpc_address(member) for member in declared.members}
+    if declared.pool is not None:
+        addresses[declared.pool.identity] = pool_grpc_address(declared.pool)
+    return addresses
+
+
+def _selectors(declared: Declared) -> dict[str, str]:
+    """Return the label selectors of the Pods of the pool and its members, by identity."""
+    selectors: dict[str, str] = {member.identity: member_selector(member) for member in declared.members}
+    if declared.pool is not None:
+        selectors[declared.pool.identity] = pool_selector(declared.pool)
+    return selectors

@@ -28,8 +28,7 @@ from argosy.controller.rendering.revisions import RevisionNames, revisions
 from argosy.controller.rendering.routing import routed
 from argosy.controller.rendering.upgrades import deferred_servers
 from argosy.controller.resources.store import Declared, Store
-from argosy.controller.rounds.inputs import Memory, RoundInputs, round_snapshot
-from argosy.controller.rounds.moved_members import moved_members, moved_services
+from argosy.controller.rounds.inputs import Memory, RoundInputs, moved_members, moved_services, round_snapshot
 from argosy.controller.rounds.reservations import Reservations
 from argosy.planning.facts import Refusal
 from argosy.planning.nodes.device_errors import DeviceErrors

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from argosy.api import InferenceModel
-from argosy.api.model.traffic import Traffic
+from argosy.api.model.footprint import Traffic
 from argosy.planning.facts import Node
 from argosy.planning.topology.memory import PLAIN_BITS, TOKENS_A_STEP, Budget, Split, budget, has_weights
 from argosy_agent.contract.builds import ModelShape

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from argosy.cluster.apply.applier import Applier
-from argosy.cluster.apply.retries import MOST_S, Retries
+from argosy.cluster.apply.failures import MOST_S, Retries
 from argosy.cluster.cache.cluster_cache import ClusterCache
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from argosy.api.model.traffic import Traffic
+from argosy.api.model.footprint import Traffic
 from argosy.planning.topology.deployment import Deployment, Machine
 from argosy.planning.topology.memory import Split
 from argosy_agent.contract.builds import ModelShape
