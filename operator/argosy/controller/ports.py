@@ -1,4 +1,4 @@
-"""What the reconciler asks of the cluster, as Protocols; `fake` has one of each for tests."""
+"""The reconciler's ports to the cluster. Tests have a fake of each."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
@@ -17,26 +17,26 @@ from argosy.render.workloads import KubernetesObject
 
 
 class Cache(Protocol):
-    """What stands in the cluster; `ClusterCache` knows it by watches."""
+    """Reads the cluster's state; implemented by `ClusterCache`."""
 
     def nodes(self) -> tuple[Node, ...]:
         """Return the nodes that can be used."""
 
     def foreign_gpus(self) -> PodGpus:
-        """Return GPUs that Pods hold which are not ours, by node and Pod (`namespace/name`)."""
+        """Return the GPUs that other Pods use, by node and Pod (`namespace/name`)."""
 
     def pools(self) -> set[PoolKey]:
         """Return the keys (`namespace/name`) of the pools that have objects."""
 
     def pool(self, key: PoolKey) -> PoolView:
-        """Return what is known of a pool."""
+        """Return the state of a pool."""
 
     def revisions(self) -> Mapping[str, Sequence[Revision]]:
         """Return the revisions of resources, by uid."""
 
 
 class Writer(Protocol):
-    """What changes the cluster; `Applier` does it by server-side apply. Each raises ApiError."""
+    """Writes to the cluster; implemented by `Applier`. Each method raises ApiError."""
 
     async def apply(
         self,
@@ -45,17 +45,17 @@ class Writer(Protocol):
         owners: Mapping[str, str],
         keep: Collection[str] = (),
     ) -> Applied:
-        """Make a pool's objects be just these; those in `keep` (identities) stay as they are."""
+        """Apply a pool's objects, and delete its other ones except those in `keep` (identities)."""
 
     async def route(self, pod: PodView, namespace: str, routes: Routes, settled: bool) -> None:
-        """Let a Pod be asked for these models and ensembles, and open its readiness gate once `settled`."""
+        """Label a Pod with the models and ensembles to route to it; set its readiness gate once `settled`."""
 
     async def status(self, resource: Resource, status: Status) -> bool:
-        """Write a resource's status, whole. Whether that was done: not where it is gone, or another one by now."""
+        """Write a resource's full status. Return False where the resource was deleted or recreated."""
 
 
 class StatusListener(Protocol):
-    """What is told of statuses that were written; `Announcer` makes Events of them."""
+    """Receives written statuses; implemented by `Announcer`, which creates Events."""
 
     async def changed(self, resource: Resource, before: Status | None, now: Status) -> None:
-        """`now` was written in place of `before`."""
+        """Receive a status `now` that was written in place of `before`."""

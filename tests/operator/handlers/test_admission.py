@@ -124,7 +124,7 @@ async def serving(authority: Authority, folder: Path) -> AsyncIterator[Served]:
 
 def watches(standin: StandIn) -> list[str]:
     """Return what was watched: kopf is to watch nothing."""
-    return [path for verb, path, _ in standin.asked if verb == "watch"]
+    return [path for verb, path, _ in standin.requests if verb == "watch"]
 
 
 async def test_the_api_server_is_answered_over_tls(authority: Authority, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """`InferenceResponseSender`: how a model answers a request from any thread, during `execute` or after it."""
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from argosy_runtime.backends.contract import Responder
 from argosy_runtime.errors import ServingError, internal
@@ -9,9 +9,7 @@ from argosy_runtime.messages import InferRequest, InferResponse
 
 from .errors import TritonModelException
 from .reaper import reaper
-
-if TYPE_CHECKING:
-    from .response import InferenceResponse
+from .response import InferenceResponse
 
 TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
 
@@ -50,7 +48,7 @@ class ResponseChannel:
         """Return whether the client has gone."""
         return self._responder.is_cancelled(self._index)
 
-    def admit(self, response: "InferenceResponse | None", final: bool) -> None:
+    def admit(self, response: InferenceResponse | None, final: bool) -> None:
         """Count a response before it is sent.
 
         Raises TritonModelException, and counts nothing, where it is not allowed.
@@ -63,7 +61,7 @@ class ResponseChannel:
             self._closed = final
             self._sent += 1
 
-    def _check_single(self, response: "InferenceResponse | None", final: bool) -> None:
+    def _check_single(self, response: InferenceResponse | None, final: bool) -> None:
         if response is not None and self._sent > 0:
             raise TritonModelException(
                 "Unable to send response. Non-decoupled model cannot send more than one response."
@@ -73,7 +71,7 @@ class ResponseChannel:
                 "Unable to send response. Non-decoupled model cannot send complete final before sending a response."
             )
 
-    def deliver(self, response: "InferenceResponse | None", final: bool) -> None:
+    def deliver(self, response: InferenceResponse | None, final: bool) -> None:
         """Send what `admit` let through. The only response of a model that is not decoupled is its last."""
         last = final or not self._decoupled
         if response is not None:
@@ -138,7 +136,7 @@ class InferenceResponseSender:
         if not self._channel.is_answered:
             reaper.put(self._channel.abandon)
 
-    def send(self, response: "InferenceResponse | None" = None, flags: int = 0) -> None:
+    def send(self, response: InferenceResponse | None = None, flags: int = 0) -> None:
         """Send a response, the final flag (TRITONSERVER_RESPONSE_COMPLETE_FINAL), or both at once."""
         if flags not in (0, TRITONSERVER_RESPONSE_COMPLETE_FINAL):
             raise TritonModelException("Unable to send response. Unsupported flag provided.")
