@@ -26,7 +26,6 @@ PENDING = (
     "e2e/test_zero.py",
     "tests/docs",
     "tests/examples",
-    "tests/operator/autoscaling",
     "tests/operator/simulation",
 )
 CHECKED = [

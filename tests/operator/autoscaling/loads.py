@@ -1,4 +1,4 @@
-"""A member under load, in virtual time: what its servers would measure."""
+"""A member under load, in virtual time: the signals that its servers would have."""
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ ANYWHERE, ONE = SpareCapacity(), Allocation()
 def measured(
     rate: float, allocation: Allocation, at: datetime, fixed: float = 0.008, per_row: float = 0.004
 ) -> Signals:
-    """Of servers that execute a batch in `fixed + per_row · rows` seconds, with a queue where they cannot keep up."""
+    """Return signals of servers with batches of `fixed + per_row · rows` seconds, and a queue if they are too few."""
     servers = max(1, allocation.replicas) * allocation.instances
     left = servers - rate * per_row
     rows = min(8.0, max(1.0, rate * fixed / left)) if left > 0 else 8.0
@@ -36,7 +36,7 @@ def measured(
 
 @dataclass
 class Member:
-    """It is decided about every few seconds, and has at once what is decided."""
+    """A member with a decision every few seconds, which is in effect at once."""
 
     policy: Policy = POLICY
     allocation: Allocation = ONE
@@ -46,7 +46,7 @@ class Member:
     decisions: list[Decision] = field(default_factory=list)
 
     def step(self, signals: Signals | None, queued: int = 0, **queries: float) -> Decision:
-        """One round, after which time has passed until the next one."""
+        """Run one round, and let time pass until the next one."""
         member, self.memory = decide(
             self.policy, self.allocation, signals, self.spare, self.memory, self.now, queries=queries, queued=queued
         )
@@ -57,7 +57,7 @@ class Member:
         return decision
 
     def under(self, rate: float, seconds: float, **changed: object) -> Decision:
-        """A constant load for so long."""
+        """Run rounds of a constant load for so long."""
         decision = None
         for _ in range(int(seconds / EVERY_S)):
             decision = self.step(replace(measured(rate, self.allocation, self.now), **changed))  # type: ignore[arg-type]

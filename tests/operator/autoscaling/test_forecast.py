@@ -1,4 +1,4 @@
-"""How many requests come and will: the level within its stated confidence, steps, growth, and chance."""
+"""Forecasts of arrivals: the level within its stated confidence, steps, growth, and chance."""
 
 import numpy as np
 import pytest
@@ -24,10 +24,10 @@ def followed(readings: list[float]) -> list[Forecast]:
 
 @pytest.mark.parametrize("rate", [2.0, 21.0, 150.0, 1000.0])
 def test_a_constant_load_is_within_the_stated_confidence(rate: float) -> None:
-    late = [forecast for seed in range(10) for forecast in drawn([rate] * 300, seed)[60:]]
-    off = np.array([(forecast.level - rate) / forecast.error for forecast in late])
+    settled = [forecast for seed in range(10) for forecast in drawn([rate] * 300, seed)[60:]]
+    off = np.array([(forecast.level - rate) / forecast.error for forecast in settled])
     assert np.mean(np.abs(off) <= CONFIDENCE) > 0.99
-    errors = np.array([forecast.error for forecast in late])
+    errors = np.array([forecast.error for forecast in settled])
     assert np.median(errors) < 1.3 * np.sqrt(rate / MEMORY_S)
 
 
@@ -47,7 +47,7 @@ def test_a_step_is_followed_within_two_readings_and_is_no_growth(before: float, 
         assert all(forecast.growth == 0 for forecast in forecasts)
 
 
-def test_a_steady_climb_is_expected_to_go_on_and_no_further_than_it_may() -> None:
+def test_a_steady_climb_is_expected_to_go_on_within_its_limit() -> None:
     forecasts = followed([20.0 + 2 * second for second in range(0, 600, 5)])
     last = forecasts[-1]
     assert last.growth == pytest.approx(2.0, rel=0.05)
@@ -57,12 +57,12 @@ def test_a_steady_climb_is_expected_to_go_on_and_no_further_than_it_may() -> Non
 
 def test_a_load_that_varies_more_than_chance_has_a_wider_interval() -> None:
     random = np.random.default_rng(1)
-    calm = followed([float(each) / EVERY_S for each in random.poisson(100, 200)])[-1]
-    wild = followed([float(each) / EVERY_S for each in random.negative_binomial(10, 10 / 110, 200)])[-1]
+    calm = followed([float(count) / EVERY_S for count in random.poisson(100, 200)])[-1]
+    wild = followed([float(count) / EVERY_S for count in random.negative_binomial(10, 10 / 110, 200)])[-1]
     assert wild.error > 2 * calm.error
 
 
-def test_nothing_is_learned_of_no_time_and_nothing_comes_of_nothing() -> None:
+def test_no_time_changes_nothing_and_no_load_stays_no_load() -> None:
     before = Forecast().after(5.0, EVERY_S)
     assert before.after(7.0, 0.0) is before
     assert followed([0.0] * 50)[-1].level == 0.0

@@ -1,4 +1,4 @@
-"""Models of a queue and of an engine beside simulations of them: what docs/scaling.md says of how far they are off."""
+"""Models of a queue and of an engine against simulations of them: the errors that docs/scaling.md states."""
 
 from itertools import product
 
@@ -24,7 +24,7 @@ LOADS = (0.2, 0.5, 0.8, 0.9)
 
 
 def simulated(replica: Replica, rate: float, seed: int) -> float:
-    """The 99th percentile of what requests take that come by chance."""
+    """Return the 99th percentile of the seconds of requests with Poisson arrivals."""
     service, instances = replica.service, replica.instances
     seconds = tuple(service.seconds(rows) for rows in range(1, replica.max_batch + 1))
     curve = ServiceCurve(seconds, tuple(1 + service.contention * other for other in range(instances)))
@@ -36,7 +36,7 @@ def simulated(replica: Replica, rate: float, seed: int) -> float:
     return float(np.percentile(taken[FIRST:], 99))
 
 
-def test_latencies_are_those_of_a_simulated_queue_within_what_is_said() -> None:
+def test_latencies_are_those_of_a_simulated_queue_within_bounds() -> None:
     ratios = []
     for per_row, instances, batch in product((0.02, 0.15, 0.6), (1, 2, 4), (1, 8, 32)):
         replica = Replica(Service(1.0, per_row, 0.3), instances, 1, batch)
@@ -49,15 +49,15 @@ def test_latencies_are_those_of_a_simulated_queue_within_what_is_said() -> None:
 
 @pytest.mark.parametrize("load", [1e-4, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.99901, 1 - 1e-6])
 def test_the_tail_falls_as_fast_as_its_equation_says(load: float) -> None:
-    found = decay(load)
-    assert load * found == pytest.approx(np.log1p(found), rel=1e-5)
+    rate_of_decay = decay(load)
+    assert load * rate_of_decay == pytest.approx(np.log1p(rate_of_decay), rel=1e-5)
 
 
 CURVE = EngineCurve(tuple(0.018 + 0.0015 * count for count in range(16)), prompt_token_s=0.0004)
 
 
-def thought_to_hold(prompt: float, output: float, load: float, seed: int) -> float:
-    """Of what an engine holds at most, after an hour at this load, with eight replicas."""
+def estimated_share(prompt: float, output: float, load: float, seed: int) -> float:
+    """Return an engine's estimated capacity ÷ the real one, after an hour at this load with eight replicas."""
     replicas, most = 8, CURVE.throughput(prompt, output)
     draws = np.random.default_rng(seed)
     arrivals = np.sort(draws.uniform(0, 3600, int(load * most * replicas * 3600)))
@@ -72,6 +72,6 @@ def thought_to_hold(prompt: float, output: float, load: float, seed: int) -> flo
 
 
 @pytest.mark.parametrize(("prompt", "output"), [(2000.0, 30.0), (1200.0, 200.0), (100.0, 400.0)])
-def test_what_an_engine_holds_is_learnt_before_it_is_full(prompt: float, output: float) -> None:
+def test_an_engines_capacity_is_estimated_before_it_is_full(prompt: float, output: float) -> None:
     for seed, (load, most) in enumerate(((0.3, 1.25), (0.5, 1.25), (0.7, 1.25), (0.85, 1.2))):
-        assert 0.85 < thought_to_hold(prompt, output, load, seed) < most
+        assert 0.85 < estimated_share(prompt, output, load, seed) < most

@@ -1,4 +1,4 @@
-"""What a replica holds within its limits, and which of its settings are of use."""
+"""The capacity of a replica within its limits, and which of its settings are of use."""
 
 from itertools import pairwise
 
@@ -62,7 +62,7 @@ def test_more_rows_never_take_less_time(replica: Replica, share: float) -> None:
     st.none() | st.sampled_from((0.2, 2.0)),
     st.sampled_from((1, 8, 32)),
 )
-def test_each_option_holds_enough_more_than_a_cheaper_one(
+def test_every_option_has_more_capacity_than_a_cheaper_one(
     service: Service,
     latency: dict[str, float],
     waiting: dict[str, float],
@@ -79,12 +79,12 @@ def test_each_option_holds_enough_more_than_a_cheaper_one(
     )
     longest = None if window is None else window * service.fixed
     bounds = Bounds(max_instances=instances, max_window_s=longest, max_batch=batch)
-    found = options(service, limits, bounds, instances, batch)
-    assert all(more.rate > WORTH * less.rate for less, more in pairwise(found))
-    assert [(option.instances, option.window_s or 0.0) for option in found] == sorted(
-        (option.instances, option.window_s or 0.0) for option in found
+    result = options(service, limits, bounds, instances, batch)
+    assert all(more.rate > WORTH * less.rate for less, more in pairwise(result))
+    assert [(option.instances, option.window_s or 0.0) for option in result] == sorted(
+        (option.instances, option.window_s or 0.0) for option in result
     )
-    for option in found:
+    for option in result:
         replica = Replica(service, option.instances, 1, batch, option.window_s or 0.0)
         assert option.rate <= limits.busy * replica.most * (1 + 1e-9)
         for name, limit in limits.latency:

@@ -1,4 +1,4 @@
-"""What is decided of one member, round by round."""
+"""Decisions on one member, round by round."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -17,19 +17,19 @@ def bounded(**bounds: object) -> Member:
     return Member(replace(POLICY, bounds=replace(POLICY.bounds, **bounds)))  # type: ignore[arg-type]
 
 
-def test_more_load_gets_more_replicas_and_says_by_which_numbers() -> None:
+def test_more_load_gets_more_replicas_and_the_message_has_the_numbers() -> None:
     member = Member()
     member.under(20, 60)
     assert member.allocation.replicas == 1
     decision = member.under(900, 60)
     assert 6 <= member.allocation.replicas <= 13  # the queue is worked off, too
-    up = next(each for each in member.decisions if each.reason == Reason.SCALED_UP)
+    up = next(decision for decision in member.decisions if decision.reason == Reason.SCALED_UP)
     assert "900 requests/s come" in up.message
     assert "p99 100 ms" in up.message
     assert (decision.metric, decision.target) == ("latency p99", 0.1)
 
 
-def test_down_comes_after_a_whole_stabilisation_window_only() -> None:
+def test_scaling_down_waits_for_a_full_stabilization_window() -> None:
     member = Member()
     member.under(900, 120)
     member.under(900, 60)
@@ -41,14 +41,14 @@ def test_down_comes_after_a_whole_stabilisation_window_only() -> None:
 
 
 def test_instances_replace_replicas_once_they_are_measured() -> None:
-    """They are tried with the replicas that are needed meanwhile, and cost no GPU."""
+    """They are tried next to the replicas that are needed meanwhile, and cost no GPU."""
     member = bounded(max_instances=4)
     for rate, instances in ((120, 1), (160, 2), (400, 3)):
         member.under(rate, 200)
         assert (member.allocation.replicas, member.allocation.instances) == (1, instances)
 
 
-def test_no_more_than_one_instance_beyond_those_that_were_seen_at_work_is_counted_on() -> None:
+def test_at_most_one_instance_more_than_measured_is_relied_on() -> None:
     member = bounded(max_instances=4)
     member.under(100, 60)
     member.under(2000, 5)
@@ -56,7 +56,7 @@ def test_no_more_than_one_instance_beyond_those_that_were_seen_at_work_is_counte
     assert member.allocation.replicas > 2
 
 
-def test_few_requests_tell_nothing_of_how_many_rows_one_has() -> None:
+def test_few_requests_do_not_change_the_rows_of_a_request() -> None:
     """An execution that began before the window, or ends after it, is no row of the few that were answered in it."""
     member = bounded(max_instances=4)
     member.under(1.0, 120, completions=0.2)
@@ -74,7 +74,7 @@ def test_signals_that_are_missing_or_old_take_nothing_away() -> None:
     assert "s old" in decision.message
 
 
-def test_what_was_measured_before_takes_nothing_away_however_often_it_is_told() -> None:
+def test_repeated_old_measurements_take_nothing_away() -> None:
     member = bounded(max_instances=4, min_replicas=0)
     member.policy = replace(member.policy, pace=Pace(stabilization_s=20, idle_s=20))
     member.under(2000, 60)
@@ -89,7 +89,7 @@ def test_what_was_measured_before_takes_nothing_away_however_often_it_is_told() 
     assert member.allocation.replicas == 0
 
 
-def test_a_server_that_nobody_measures_takes_no_instances_away_and_keeps_from_zero() -> None:
+def test_an_unmeasured_server_keeps_instances_and_prevents_zero() -> None:
     member = bounded(max_instances=4, min_replicas=0)
     member.policy = replace(member.policy, pace=Pace(stabilization_s=20, idle_s=20))
     member.under(2000, 60)
@@ -98,14 +98,14 @@ def test_a_server_that_nobody_measures_takes_no_instances_away_and_keeps_from_ze
     assert member.allocation == before
 
 
-def test_what_is_measured_seldom_is_not_old_before_it_could_be_measured_again() -> None:
+def test_signals_are_not_old_before_the_next_measurement_is_due() -> None:
     member = Member()
     signals = replace(measured(50, Allocation(), START), at=START - timedelta(seconds=150), recent_s=60.0)
     assert member.step(signals).reason is not Reason.NO_SIGNALS
     assert member.step(replace(signals, recent_s=15.0)).reason is Reason.NO_SIGNALS
 
 
-def test_a_restart_takes_nothing_away_before_a_whole_window_was_seen() -> None:
+def test_a_restart_takes_nothing_away_before_a_full_window() -> None:
     member = Member(allocation=Allocation(replicas=5), memory=MemberMemory(Memory.restored(None)))
     member.under(1, 55)
     assert member.allocation.replicas == 5
@@ -125,21 +125,23 @@ def test_to_zero_after_idle_and_back_for_a_request_that_waits() -> None:
     assert member.allocation.replicas == 1
 
 
-def test_without_room_it_says_what_is_missing() -> None:
+def test_without_spare_capacity_the_message_says_what_is_missing() -> None:
     member = Member(allocation=Allocation(replicas=2), spare=SpareCapacity(replicas=2, missing="no GPU is free"))
     decision = member.step(measured(900, member.allocation, member.now))
     assert decision.allocation.replicas == 4
     assert decision.reason == Reason.LIMITED_BY_CAPACITY
     assert decision.desired > 4
     assert decision.message.endswith(f"; room for 2 more, {decision.desired - 2} are wanted; no GPU is free.")
-    again = member.step(measured(900, member.allocation, member.now))  # it has those two, and there are two more
+    again = member.step(
+        measured(900, member.allocation, member.now)
+    )  # it has those two, and there is capacity for two more
     assert again.allocation.replicas == 6
     member.spare = SpareCapacity(replicas=0, missing="no GPU is free")
     full = member.step(measured(2000, member.allocation, member.now))
     assert full.message.endswith(f"; no room for {min(full.desired, 20) - 6} more; no GPU is free.")
 
 
-def test_replicas_that_somebody_else_decides_stay() -> None:
+def test_replicas_that_the_spec_fixes_stay() -> None:
     member = bounded(min_replicas=3, max_replicas=3, fixed_by="spec.replicas")
     assert member.under(900, 60).reason == Reason.FIXED_REPLICAS
     assert member.allocation.replicas == 3
@@ -149,12 +151,12 @@ def test_out_of_memory_lowers_batches_first_and_then_instances() -> None:
     member = bounded(max_instances=2)
     member.allocation = Allocation(instances=2)
     member.under(10, 100, out_of_memory=0.2)
-    seen = [each.allocation for each in member.decisions]
-    assert [each.max_batch for each in dict.fromkeys(seen)] == [4, 2, 1, 1]
+    seen = [decision.allocation for decision in member.decisions]
+    assert [allocation.max_batch for allocation in dict.fromkeys(seen)] == [4, 2, 1, 1]
     assert seen[-1].instances == 1
 
 
-def test_a_latency_below_the_models_own_time_is_told_with_both_numbers() -> None:
+def test_a_latency_below_the_models_own_time_is_reported_with_both() -> None:
     member = Member(replace(POLICY, targets=Targets({"p99": 0.005})))
     decision = member.under(20, 60)
     assert "p99 5 ms is out of reach, one request alone is executed for 12 ms" in decision.message
@@ -178,7 +180,7 @@ def test_a_query_that_has_no_value_takes_nothing_away() -> None:
     assert decision.reason == Reason.NO_SIGNALS
 
 
-def test_without_measured_executions_a_latency_over_its_target_adds_replicas() -> None:
+def test_without_executions_a_latency_over_target_adds_replicas() -> None:
     member = Member()
     slow = Distribution(0.2, *[0.2] * 5)
     decision = member.step(replace(measured(1, member.allocation, member.now), execution=None, latency=slow))
@@ -195,22 +197,22 @@ def test_a_clock_that_is_set_back_does_not_block_scaling_up() -> None:
     assert member.allocation.replicas > before
 
 
-def test_a_queue_at_most_doubles_what_is_asked_for() -> None:
+def test_a_queue_at_most_doubles_the_recommendation() -> None:
     member = Member(replace(POLICY, bounds=replace(POLICY.bounds, max_replicas=1000)))
     member.under(500, 300)
     calm = member.allocation.replicas
-    asked = [member.under(500, 5, pending=pending).desired for pending in (1500.0, 15e3, 150e3)]
-    assert calm < asked[0] <= asked[1] == asked[2] <= 2.5 * calm
+    desired = [member.under(500, 5, pending=pending).desired for pending in (1500.0, 15e3, 150e3)]
+    assert calm < desired[0] <= desired[1] == desired[2] <= 2.5 * calm
 
 
-def test_a_latency_that_nothing_explains_asks_for_more_once_what_it_asked_for_had_its_time() -> None:
+def test_an_unexplained_latency_adds_replicas_step_by_step() -> None:
     member = Member(replace(POLICY, startup_s=30))
-    late = Distribution(0.3, *[0.3] * 5)
+    slow = Distribution(0.3, *[0.3] * 5)
     before = []
     for _ in range(20):
         signals = measured(100, member.allocation, member.now)
         before.append(
-            member.step(replace(signals, execution=None, batch=None, busy=None, latency=late)).allocation.replicas
+            member.step(replace(signals, execution=None, batch=None, busy=None, latency=slow)).allocation.replicas
         )
     assert before[:9] == [3] * 9
     assert before[9:18] == [9] * 9

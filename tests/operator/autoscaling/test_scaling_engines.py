@@ -1,4 +1,4 @@
-"""What an engine holds, and how that is learnt from what was measured."""
+"""The capacity of an engine, and its estimate from measurements."""
 
 from dataclasses import replace
 
@@ -21,14 +21,14 @@ ENGINE = Engine(Service(0.02, 0.0035), 16.0, 200.0)
 
 
 @given(st.floats(0.0, 20.0), st.floats(0.0, 20.0))
-def test_the_faster_requests_come_the_more_sequences_run_and_the_longer_they_wait(one: float, other: float) -> None:
+def test_faster_arrivals_mean_more_sequences_and_longer_waits(one: float, other: float) -> None:
     low, high = sorted((one, other))
     assert ENGINE.running(low) <= ENGINE.running(high)
     assert ENGINE.wait(low, 0.99) <= ENGINE.wait(high, 0.99)
 
 
 @given(st.floats(0.1, 60.0), st.floats(0.3, 1.0))
-def test_an_engine_holds_what_it_says(longest: float, busy: float) -> None:
+def test_a_rate_within_the_limits_is_within_them(longest: float, busy: float) -> None:
     rate = ENGINE.within(busy, ((0.99, longest),))
     assert rate <= ENGINE.most
     assert ENGINE.running(rate) <= busy * ENGINE.slots * (1 + 1e-6)
@@ -36,19 +36,17 @@ def test_an_engine_holds_what_it_says(longest: float, busy: float) -> None:
 
 
 @given(st.floats(0.05, 2.0), st.floats(0.01, 20.0), st.floats(1.0, 1.3))
-def test_prompts_wait_for_each_other_the_longer_the_faster_they_come(
-    prompt_s: float, longest: float, more: float
-) -> None:
+def test_prompts_that_arrive_faster_wait_longer(prompt_s: float, longest: float, more: float) -> None:
     engine = structs.replace(ENGINE, prompt_s=prompt_s, tokens=30.0)
-    held = engine.within(0.9, ((0.99, longest),))
-    assert held * prompt_s < 1
-    assert held * prompt_s <= 0.3 * (1 + 1e-6) or engine.prefill(held, 0.99) <= longest
-    assert held <= engine.within(0.9, ((0.99, more * longest),)) * (1 + 1e-6)
-    assert engine.prefill(held, 0.99) <= engine.prefill(more * held, 0.99)
+    rate = engine.within(0.9, ((0.99, longest),))
+    assert rate * prompt_s < 1
+    assert rate * prompt_s <= 0.3 * (1 + 1e-6) or engine.prefill(rate, 0.99) <= longest
+    assert rate <= engine.within(0.9, ((0.99, more * longest),)) * (1 + 1e-6)
+    assert engine.prefill(rate, 0.99) <= engine.prefill(more * rate, 0.99)
 
 
-def test_an_engines_slots_tokens_and_steps_are_learnt() -> None:
-    """A token finds as many beside its own as run on average, where they know nothing of each other."""
+def test_an_engines_slots_tokens_and_steps_are_estimated() -> None:
+    """A token sees as many other sequences as run on average, where they are independent."""
     truth, running = Service(0.02, 0.0035), 6.0
     step = truth.seconds(1 + running)
     signals = Signals(
@@ -69,7 +67,7 @@ def test_an_engines_slots_tokens_and_steps_are_learnt() -> None:
 
 
 def measured_engine(**changed: float | Distribution) -> Signals:
-    """Of one that answers half a request a second, of 40 tokens, with one of its sixteen slots in use."""
+    """Return signals of an engine with half a request a second, of 40 tokens, and one of its sixteen slots in use."""
     return replace(
         Signals(START, 30.0, servers=1, completions=0.5, tokens=20.0, engine_running=1.0, engine_waiting=0.0,
                 kv_cache=1 / 16), **changed,
@@ -77,7 +75,7 @@ def measured_engine(**changed: float | Distribution) -> Signals:
 
 
 def used(**changed: float | Distribution) -> EngineUse:
-    """The same, after a while."""
+    """Return the use of such an engine, after a while."""
     signals = measured_engine(**changed)
     use = engine_use(signals)
     assert use is not None
@@ -87,11 +85,11 @@ def used(**changed: float | Distribution) -> EngineUse:
     return use
 
 
-def test_the_time_between_tokens_tells_more_exactly_than_a_gauge_how_many_run() -> None:
-    gauge, counted = used(engine_running=3.0), used(engine_running=3.0, between_tokens=Distribution(0.05))
+def test_the_time_between_tokens_is_more_exact_than_a_gauge() -> None:
+    gauge, exact = used(engine_running=3.0), used(engine_running=3.0, between_tokens=Distribution(0.05))
     assert gauge.running == pytest.approx(3.0)
-    assert counted.running == pytest.approx(0.05 * 20)
-    batches = counted.batches(30.0, 5.0)
+    assert exact.running == pytest.approx(0.05 * 20)
+    batches = exact.batches(30.0, 5.0)
     assert batches is not None
     assert batches.seconds == pytest.approx(0.05)
 
@@ -106,17 +104,17 @@ def test_what_prompts_take_limits_an_engine_that_was_never_full() -> None:
     assert 1.0 < seen.most < 1.3
 
 
-def test_while_requests_wait_for_slots_prompts_are_what_keeps_an_engine_busy() -> None:
-    """Until times to the first token tell: then these alone do."""
+def test_while_requests_wait_for_slots_prompts_take_all_the_time() -> None:
+    """Until there are times to the first token: then only these count."""
     waiting = {"first_token": Distribution(30.0), "engine_waiting": 5.0}
     full = used(**waiting)
     assert full.prompt_s == pytest.approx(1 / 0.5)
-    told = full.after(measured_engine(first_token=Distribution(1.0)), 5.0, queued=False)
-    assert told is not None
-    assert told.prompt_s == pytest.approx(0.764, abs=0.001)
-    again = told.after(measured_engine(**waiting), 5.0, queued=False)
+    measured = full.after(measured_engine(first_token=Distribution(1.0)), 5.0, queued=False)
+    assert measured is not None
+    assert measured.prompt_s == pytest.approx(0.764, abs=0.001)
+    again = measured.after(measured_engine(**waiting), 5.0, queued=False)
     assert again is not None
-    assert again.prompt_s == told.prompt_s
+    assert again.prompt_s == measured.prompt_s
 
 
 def test_prompts_that_take_nothing_limit_nothing() -> None:
@@ -126,39 +124,37 @@ def test_prompts_that_take_nothing_limit_nothing() -> None:
     assert (engine.prompt_s, engine.most) == (0.0, pytest.approx(8, rel=0.1))
 
 
-@pytest.mark.parametrize(("waiting", "wanted"), [(0.0, 1), (4.0, 2), (16.0, 3), (1000.0, 5)])
-def test_requests_that_wait_for_a_full_cache_need_as_much_of_it_as_those_that_run(waiting: float, wanted: int) -> None:
-    """And one look asks for at most four times what there is, of nine tenths each."""
+@pytest.mark.parametrize(("waiting", "needed"), [(0.0, 1), (4.0, 2), (16.0, 3), (1000.0, 5)])
+def test_requests_that_wait_need_as_much_cache_as_those_that_run(waiting: float, needed: int) -> None:
+    """One round asks for at most four times what there is, of nine tenths each."""
     signals = Signals(START, 30.0, servers=1, engine_running=16.0, engine_waiting=waiting, kv_cache=1.0)
-    found = asked(Policy(Bounds(max_replicas=20)), Allocation(), signals)
-    assert (found.need.metric, found.up) == ("KV cache", wanted)
+    result = recommendation(Policy(Bounds(max_replicas=20)), Allocation(), signals)
+    assert (result.need.metric, result.up) == ("KV cache", needed)
 
 
-@pytest.mark.parametrize(("came", "replicas", "wanted"), [(0.6, 1, 1), (1.5, 1, 3), (1.5, 4, 3)])
-def test_engines_that_fill_are_followed_to_where_a_new_replica_would_be_ready(
-    came: float, replicas: int, wanted: int
-) -> None:
-    """More come than leave: who looks at what waits now asks too late. Replicas that start have nothing yet. What
-    clients take back comes and fills nothing.
+@pytest.mark.parametrize(("came", "replicas", "needed"), [(0.6, 1, 1), (1.5, 1, 3), (1.5, 4, 3)])
+def test_a_filling_cache_is_extrapolated_to_a_replicas_readiness(came: float, replicas: int, needed: int) -> None:
+    """More requests arrive than end, so the queue of now would ask too late. Replicas that start have no requests yet.
+    Requests that clients cancel arrive and fill nothing.
     """
     signals = Signals(START, 20.0, servers=1, arrivals=came, completions=0.5, growth=came - 0.5, engine_running=10.0,
                       engine_waiting=0.0, kv_cache=0.6)  # fmt: skip
     policy = Policy(Bounds(max_replicas=20), startup_s=30)
-    found = asked(policy, Allocation(replicas), signals)
-    assert (found.need.metric, found.up) == ("KV cache", wanted)
-    assert asked(policy, Allocation(replicas), replace(signals, growth=0.0)).up == 1
-    assert ("30 more before another replica is ready" in found.need.because) is (came > 1)
+    result = recommendation(policy, Allocation(replicas), signals)
+    assert (result.need.metric, result.up) == ("KV cache", needed)
+    assert recommendation(policy, Allocation(replicas), replace(signals, growth=0.0)).up == 1
+    assert ("30 more before another replica is ready" in result.need.because) is (came > 1)
 
 
-def asked(policy: Policy, allocation: Allocation, signals: Signals) -> Recommended:
-    """Return what targets ask for of an engine of which nothing else is known."""
-    found = recommended(policy, allocation, signals, Memory(), Load(), (), {}, START)
-    assert found is not None
-    return found
+def recommendation(policy: Policy, allocation: Allocation, signals: Signals) -> Recommended:
+    """Return the recommendation for an engine with these signals alone."""
+    result = recommended(policy, allocation, signals, Memory(), Load(), (), {}, START)
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize(("running", "more"), [(16.0, True), (2.0, False)])
-def test_a_queue_that_will_stand_asks_for_replicas_unless_there_are_slots_for_it(running: float, more: bool) -> None:
+def test_a_queue_that_will_stay_needs_replicas_unless_slots_are_free(running: float, more: bool) -> None:
     member = Member(replace(POLICY, targets=Targets(first_token={"p99": 2.0})))
     for _ in range(12):
         member.step(generating(member, 0.4, 0.5))
@@ -166,7 +162,7 @@ def test_a_queue_that_will_stand_asks_for_replicas_unless_there_are_slots_for_it
     assert (load_of(member.policy, signals, member.memory.own, 0).waiting > 0) is more
 
 
-def test_an_engine_that_tells_nothing_of_itself_has_no_model() -> None:
+def test_an_engine_without_metrics_has_no_model() -> None:
     signals = Signals(START, 30.0, servers=1, completions=1.0)
     assert engine_use(signals) is None
     silent = replace(signals, engine_running=0.0, tokens=0.0, kv_cache=0.0)
@@ -177,7 +173,7 @@ def test_an_engine_that_tells_nothing_of_itself_has_no_model() -> None:
 
 
 def generating(member: Member, rate: float, p99: float, mean: float = 0.05) -> Signals:
-    """Of engines that answer so many requests a second, in all."""
+    """Return signals of engines that answer so many requests a second, in all."""
     servers = member.allocation.replicas
     running = ENGINE.running(rate / servers)
     between = ENGINE.service.seconds(1 + running)

@@ -19,7 +19,7 @@ from argosy.autoscaling.stage import Stage
 FIXED = {"tokenizer": 0.001, "classifier": 0.012}
 """Seconds of a batch, and half of them for each row."""
 Served = Callable[[float, Allocation, datetime, float], Signals]
-"""Of a rate, what there is for it, the time, and the seconds of a batch."""
+"""Signals by rate, allocation, time and the seconds of a batch."""
 
 
 def in_batches(rate: float, allocation: Allocation, now: datetime, fixed: float) -> Signals:
@@ -27,73 +27,78 @@ def in_batches(rate: float, allocation: Allocation, now: datetime, fixed: float)
 
 
 def three_rows(rate: float, allocation: Allocation, now: datetime, fixed: float) -> Signals:
-    """Of each request."""
-    found = measured(3 * rate, allocation, now, fixed, fixed / 2)
-    return replace(found, arrivals=rate, completions=(found.completions or 0.0) / 3, pending=(found.pending or 0.0) / 3)
+    """Return signals where each request has three rows."""
+    result = measured(3 * rate, allocation, now, fixed, fixed / 2)
+    return replace(
+        result, arrivals=rate, completions=(result.completions or 0.0) / 3, pending=(result.pending or 0.0) / 3
+    )
 
 
 def rounds(
     rate: float, count: int, instances: int = 1, without: str = "", served: Served = in_batches, max_batch: int = 8
 ) -> list[MemberDecision]:
-    """Decisions in a row under a load; `without`: the model that nobody measures; `served`: what its models measure."""
-    return remembered(rate, count, instances, without, served, max_batch)[0]
+    """Return decisions in a row under a load; `without`: the unmeasured model; `served`: the signals of its models."""
+    return rounds_and_memory(rate, count, instances, without, served, max_batch)[0]
 
 
-def remembered(
+def rounds_and_memory(
     rate: float, count: int, instances: int = 1, without: str = "", served: Served = in_batches, max_batch: int = 8
 ) -> tuple[list[MemberDecision], MemberMemory]:
-    """The same, with what is known in the end."""
+    """Return the same, with the memory in the end."""
     policy = replace(POLICY, targets=Targets({"p99": 0.3}))
     stage_policy = Policy(Bounds(max_instances=instances, max_batch=max_batch))
     allocation, memory, now, decisions = Allocation(), MemberMemory(), START, []
     stages = {name: Allocation() for name in FIXED}
     for _ in range(count):
         signals = {
-            name: served(rate, structs.replace(each, replicas=allocation.replicas), now, FIXED[name])
-            for name, each in stages.items()
+            name: served(rate, structs.replace(stage, replicas=allocation.replicas), now, FIXED[name])
+            for name, stage in stages.items()
         }
-        whole = Signals(now, 15.0, servers=allocation.replicas, arrivals=rate, completions=rate, pending=0.0)
+        total = Signals(now, 15.0, servers=allocation.replicas, arrivals=rate, completions=rate, pending=0.0)
         inputs = {
-            name: Stage(stage_policy, each, None if name == without else signals[name]) for name, each in stages.items()
+            name: Stage(stage_policy, stage, None if name == without else signals[name])
+            for name, stage in stages.items()
         }
-        found, memory = decide(policy, allocation, whole, SpareCapacity(), memory, now, stages=inputs)
-        allocation, stages = found.own.allocation, {name: each.allocation for name, each in found.stages.items()}
+        result, memory = decide(policy, allocation, total, SpareCapacity(), memory, now, stages=inputs)
+        allocation, stages = result.own.allocation, {name: stage.allocation for name, stage in result.stages.items()}
         now += timedelta(seconds=EVERY_S)
-        decisions.append(found)
+        decisions.append(result)
     return decisions, memory
 
 
 def test_the_limiting_model_gets_instances() -> None:
-    found = rounds(130, 20, instances=4)[-1]
-    assert found.limiting == "classifier"
-    assert found.own.allocation.replicas == 1
-    assert found.stages["classifier"].allocation.instances == 2
-    assert found.stages["tokenizer"].allocation.instances == 1
+    result = rounds(130, 20, instances=4)[-1]
+    assert result.limiting == "classifier"
+    assert result.own.allocation.replicas == 1
+    assert result.stages["classifier"].allocation.instances == 2
+    assert result.stages["tokenizer"].allocation.instances == 1
 
 
 def test_without_instances_to_add_the_ensemble_gets_replicas() -> None:
-    found = rounds(300, 20)[-1]
-    assert found.own.allocation.replicas > 2
-    assert found.own.message.startswith("Stays at")
-    assert "classifier: 300 requests/s come" in found.own.message
-    assert {each.allocation.replicas for each in found.stages.values()} == {found.own.allocation.replicas}
+    result = rounds(300, 20)[-1]
+    assert result.own.allocation.replicas > 2
+    assert result.own.message.startswith("Stays at")
+    assert "classifier: 300 requests/s come" in result.own.message
+    assert {stage.allocation.replicas for stage in result.stages.values()} == {result.own.allocation.replicas}
 
 
 def test_a_constant_load_settles() -> None:
-    late = rounds(300, 60, instances=4)[20:]
-    assert {each.own.allocation for each in late} == {late[0].own.allocation}
-    assert {each.stages["classifier"].allocation for each in late} == {late[0].stages["classifier"].allocation}
+    settled = rounds(300, 60, instances=4)[20:]
+    assert {result.own.allocation for result in settled} == {settled[0].own.allocation}
+    assert {result.stages["classifier"].allocation for result in settled} == {
+        settled[0].stages["classifier"].allocation
+    }
 
 
-def test_a_model_that_nobody_measures_says_so_and_takes_nothing_away() -> None:
-    found = rounds(130, 20, without="tokenizer")[-1]
-    assert found.stages["tokenizer"].reason == Reason.NO_SIGNALS
-    assert found.own.reason != Reason.NO_SIGNALS
+def test_an_unmeasured_model_says_so_and_takes_nothing_away() -> None:
+    result = rounds(130, 20, without="tokenizer")[-1]
+    assert result.stages["tokenizer"].reason == Reason.NO_SIGNALS
+    assert result.own.reason != Reason.NO_SIGNALS
 
 
-def test_of_the_ensemble_as_a_whole_requests_are_remembered_whatever_rows_they_are_of_its_models() -> None:
-    decisions, memory = remembered(100, 60, served=three_rows)
-    whole, limiting = memory.own, memory.stages[decisions[-1].limiting]
+def test_the_ensemble_counts_requests_and_its_models_rows() -> None:
+    decisions, memory = rounds_and_memory(100, 60, served=three_rows)
+    own, limiting = memory.own, memory.stages[decisions[-1].limiting]
     assert limiting.estimates.rows == pytest.approx(3.0, rel=0.02)
-    assert whole.expected == pytest.approx(100.0, rel=0.02)
-    assert whole.holds == pytest.approx(limiting.holds, rel=0.02)
+    assert own.expected == pytest.approx(100.0, rel=0.02)
+    assert own.holds == pytest.approx(limiting.holds, rel=0.02)

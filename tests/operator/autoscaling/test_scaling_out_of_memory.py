@@ -1,4 +1,4 @@
-"""Out of memory: what becomes smaller stays so for what failed, over a restart too, and is tried again with another."""
+"""Out of memory: what was lowered stays so for what failed, over a restart too, and is tried again with another."""
 
 from dataclasses import replace
 
@@ -23,13 +23,13 @@ BOUNDS = replace(POLICY.bounds, max_instances=2)
 
 
 def of(what: Served, allocation: Allocation | None = None, memory: Memory | None = None) -> Member:
-    """A member of which this is served."""
+    """Return a member of which this is served."""
     policy = replace(POLICY, bounds=BOUNDS, served=what)
     return Member(policy, allocation or Allocation(instances=2), memory=MemberMemory(memory or Memory()))
 
 
 def failing(what: Served = FIRST) -> Member:
-    """It ran out of memory once, so that its batches were halved."""
+    """Return a member that ran out of memory once, so that its batches were halved."""
     member = of(what)
     member.under(10, 5, out_of_memory=0.2)
     assert member.allocation.max_batch == 4
@@ -37,7 +37,7 @@ def failing(what: Served = FIRST) -> Member:
 
 
 def then(member: Member, what: Served) -> Decision:
-    """The decision once something else is served."""
+    """Return the decision once something else is served."""
     member.policy = replace(member.policy, served=what)
     return member.under(10, 30)
 
@@ -59,7 +59,7 @@ def test_it_stays_for_what_failed_and_says_for_what() -> None:
         (replace(FIRST, gpu_memory=80 * GIB), "its GPUs have 80 GiB instead of 40 GiB"),
     ],
 )
-def test_with_another_version_footprint_or_larger_gpus_it_is_tried_anew(what: Served, why: str) -> None:
+def test_another_version_footprint_or_larger_gpus_are_tried_again(what: Served, why: str) -> None:
     member = failing()
     decision = then(member, what)
     assert decision.allocation.max_batch is None
@@ -96,18 +96,18 @@ def test_instances_come_back_as_batches_do() -> None:
 
 
 @pytest.mark.parametrize(("spec", "batches"), [({}, False), ({"batching": {}}, True)])
-def test_batches_become_smaller_only_where_the_batcher_forms_them(spec: dict[str, object], batches: bool) -> None:
+def test_batches_become_smaller_only_where_the_batcher_makes_them(spec: dict[str, object], batches: bool) -> None:
     declaration = declared.model("m", memory=4, maxBatchSize=8, scaling={"maxInstances": 2}, **spec)
     assert isinstance(declaration, InferenceModel)
     member = Member(policy_of(declaration, START), Allocation(instances=2))
-    found = member.under(10, 5, out_of_memory=0.2)
-    assert (found.allocation.max_batch, found.allocation.instances) == ((4, 2) if batches else (None, 1))
+    decision = member.under(10, 5, out_of_memory=0.2)
+    assert (decision.allocation.max_batch, decision.allocation.instances) == ((4, 2) if batches else (None, 1))
     words = (
         "batches of at most 4 rows instead of 8"
         if batches
         else "3 executions ran out of memory: 1 instance instead of 2"
     )
-    assert words in found.message
+    assert words in decision.message
     member.allocation = Allocation(instances=1, max_batch=1 if batches else None)
     assert member.under(10, 60, out_of_memory=0.2).lowering is not None
     assert "nothing smaller is left" in member.memory.own.lowering.why  # type: ignore[union-attr]
@@ -117,10 +117,10 @@ def test_instances_that_a_spec_asks_for_stay() -> None:
     declaration = declared.model("m", memory=4, maxBatchSize=8, scaling={"minInstances": 2})
     assert isinstance(declaration, InferenceModel)
     member = Member(policy_of(declaration, START), Allocation(instances=2))
-    found = member.under(10, 60, out_of_memory=0.2)
-    assert (found.allocation.instances, found.allocation.max_batch) == (2, None)
-    assert found.lowering is not None
-    assert found.lowering.why == "3 executions ran out of memory with 2 instances: nothing smaller is left"
+    decision = member.under(10, 60, out_of_memory=0.2)
+    assert (decision.allocation.instances, decision.allocation.max_batch) == (2, None)
+    assert decision.lowering is not None
+    assert decision.lowering.why == "3 executions ran out of memory with 2 instances: nothing smaller is left"
 
 
 def test_failures_of_what_is_gone_count_no_more_against_what_is_new() -> None:
@@ -146,13 +146,13 @@ def test_a_restart_forgets_neither_the_limit_nor_what_it_is_of() -> None:
     assert then(again, replace(FIRST, versions=(2,))).allocation.max_batch is None
 
 
-def test_what_a_status_says_without_telling_of_what_is_taken_to_be_of_what_is_there() -> None:
+def test_a_status_without_a_subject_is_about_what_is_served() -> None:
     member = of(FIRST, Allocation(max_batch=2))
     assert member.under(10, 60).allocation.max_batch == 2
     assert then(member, replace(FIRST, versions=(2,))).allocation.max_batch is None
 
 
-def test_what_is_served_are_the_versions_that_are_loaded_on_the_gpus_of_the_plan() -> None:
+def test_the_loaded_versions_and_the_plans_gpus_are_what_is_served() -> None:
     declaration = declared.model("m", memory=4)
     versions = (
         VersionStatus(version=2, state=VersionState.LOADING, replicas=1),

@@ -1,4 +1,4 @@
-"""What holds of every decision, whatever is measured."""
+"""Properties of every decision, whatever is measured."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -45,13 +45,13 @@ def test_more_load_never_asks_for_less(one: float, other: float, replicas: int, 
     for rate in (low, high):
         signals = Signals(START, 15.0, servers=replicas, arrivals=rate, pending=0.0)
         memory = MemberMemory(Memory(estimates=Estimates(service=Service(0.008, 0.004, 0.2))))
-        found, _ = decide(policy, Allocation(replicas, instances), signals, ANYWHERE, memory, START)
-        desired.append(found.own.desired)
+        decision, _ = decide(policy, Allocation(replicas, instances), signals, ANYWHERE, memory, START)
+        desired.append(decision.own.desired)
     assert desired[0] <= desired[1]
 
 
 @given(POLICIES, st.lists(RATES, min_size=1, max_size=30), st.integers(0, 40), st.integers(1, 6), st.integers(0, 3))
-def test_a_decision_stays_within_bounds_steps_and_room(
+def test_a_decision_stays_within_bounds_steps_and_spare_capacity(
     policy: Policy, rates: list[float], replicas: int, instances: int, spare: int
 ) -> None:
     bounds, step = policy.bounds, policy.pace.step_up
@@ -85,8 +85,8 @@ def test_a_constant_load_is_answered_and_no_step_undone(rate: float, instances: 
     for _ in range(360):
         now = rate * random.uniform(1 - noise, 1 + noise)
         member.step(measured(now, member.allocation, member.now))
-    late = [(each.allocation.replicas, each.allocation.instances) for each in member.decisions[180:]]
-    assert len([each for each in pairwise(late) if each[0] != each[1]]) <= 1
+    settled = [(decision.allocation.replicas, decision.allocation.instances) for decision in member.decisions[180:]]
+    assert len([pair for pair in pairwise(settled) if pair[0] != pair[1]]) <= 1
 
 
 @given(st.lists(st.tuples(st.floats(0, 2500), st.integers(1, 40)), min_size=1, max_size=6))
@@ -101,7 +101,7 @@ def test_it_never_goes_below_what_holds_the_present_load(loads: list[tuple[float
 
 
 @given(st.lists(st.sampled_from(["missing", "old", "ahead", "empty"]), min_size=1, max_size=80), st.booleans())
-def test_what_is_not_known_takes_nothing_away(errors: list[str], in_use: bool) -> None:
+def test_missing_signals_take_nothing_away(errors: list[str], in_use: bool) -> None:
     member = Member(replace(POLICY, bounds=replace(POLICY.bounds, min_replicas=0)), Allocation(7, 1))
     if in_use:
         member.under(900, 120)

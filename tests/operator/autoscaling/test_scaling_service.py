@@ -1,4 +1,4 @@
-"""Service times, learnt from what was measured."""
+"""Service times, estimated from measurements."""
 
 import pytest
 from hypothesis import given
@@ -12,45 +12,47 @@ ENGINE = Engine(Service(0.02, 0.0035), 16.0, 200.0)
 
 
 def of(service: Service, *points: tuple[float, float]) -> Experience:
-    """Executions of (rows, busy instances)."""
-    found = Experience()
+    """Return the experience of executions of (rows, busy instances)."""
+    experience = Experience()
     for rows, busy in points:
-        found = found.after(Batches(rows, busy, service.seconds(rows, busy), 500.0))
-    return found
+        experience = experience.after(Batches(rows, busy, service.seconds(rows, busy), 500.0))
+    return experience
 
 
 @given(times, times, st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]))
-def test_what_batches_of_many_kinds_take_is_found_again(fixed: float, per_row: float, contention: float) -> None:
+def test_service_times_are_recovered_from_batches_of_many_sizes(
+    fixed: float, per_row: float, contention: float
+) -> None:
     truth = Service(fixed, per_row, contention)
-    found = of(truth, (1, 1), (4, 1), (8, 1), (1, 2), (8, 2), (8, 3)).service()
-    assert found is not None
+    service = of(truth, (1, 1), (4, 1), (8, 1), (1, 2), (8, 2), (8, 3)).service()
+    assert service is not None
     for rows, busy in ((1, 1), (8, 1), (8, 3)):
-        assert found.seconds(rows, busy) == pytest.approx(truth.seconds(rows, busy), rel=0.15)
+        assert service.seconds(rows, busy) == pytest.approx(truth.seconds(rows, busy), rel=0.15)
 
 
-def test_what_only_takes_turns_is_found_though_batches_grow_with_the_instances() -> None:
-    found = of(Service(0.0, 0.03, 1.0), (1.1, 1.0), (2.5, 2.0), (6.0, 3.0)).service()
-    assert found is not None
-    assert found.contention >= 0.8
+def test_full_contention_is_seen_though_batches_grow_with_instances() -> None:
+    service = of(Service(0.0, 0.03, 1.0), (1.1, 1.0), (2.5, 2.0), (6.0, 3.0)).service()
+    assert service is not None
+    assert service.contention >= 0.8
 
 
-def test_a_few_odd_executions_wipe_nothing_out_and_many_do() -> None:
-    found = of(Service(0.1, 0.01), (4, 1))
+def test_a_few_outliers_are_dampened_and_many_replace_all() -> None:
+    experience = of(Service(0.1, 0.01), (4, 1))
     odd = Batches(4.0, 1.0, 0.7, 10.0)
     for _ in range(8):
-        found = found.after(odd)
-        assert found.batches[0].seconds == pytest.approx(0.14)
-    assert found.after(odd).batches == (odd,)
+        experience = experience.after(odd)
+        assert experience.batches[0].seconds == pytest.approx(0.14)
+    assert experience.after(odd).batches == (odd,)
 
 
 @given(times, times, st.floats(0.0, 2.0))
-def test_what_prompts_took_of_steps_is_none_of_theirs(fixed: float, per_row: float, prompt_s: float) -> None:
+def test_the_time_of_prompts_is_subtracted_from_steps(fixed: float, per_row: float, prompt_s: float) -> None:
     """Also where what a prompt takes becomes known only after the steps were seen."""
-    truth, found = Service(fixed, per_row), Experience()
+    truth, experience = Service(fixed, per_row), Experience()
     for rows in (1.0, 4.0, 16.0):
         alone = truth.seconds(rows)
-        found = found.after(Batches(rows, 1.0, 4 * alone, 500.0, prompts=3 * alone / max(prompt_s, 0.001)))
-    service, expected = found.service(max(prompt_s, 0.001)), of(truth, (1, 1), (4, 1), (16, 1)).service()
+        experience = experience.after(Batches(rows, 1.0, 4 * alone, 500.0, prompts=3 * alone / max(prompt_s, 0.001)))
+    service, expected = experience.service(max(prompt_s, 0.001)), of(truth, (1, 1), (4, 1), (16, 1)).service()
     assert service is not None
     assert expected is not None
     assert (service.fixed, service.per_row) == (pytest.approx(expected.fixed), pytest.approx(expected.per_row))

@@ -1,4 +1,4 @@
-"""What a load that stays as it is changes: nothing, once it has settled."""
+"""A constant load changes nothing once decisions have settled."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -16,8 +16,8 @@ def test_a_constant_load_changes_nothing_after_it_settled(rate: float) -> None:
     """Arrivals are Poisson; whatever share of a replica the load takes, the dead band holds it."""
     member, random = Member(replace(POLICY, bounds=replace(POLICY.bounds, max_instances=3))), np.random.default_rng(1)
     for _ in range(720):
-        counted = float(random.poisson(rate * EVERY_S)) / EVERY_S
-        member.step(replace(measured(rate, member.allocation, member.now), recent=counted, recent_s=EVERY_S))
+        recent = float(random.poisson(rate * EVERY_S)) / EVERY_S
+        member.step(replace(measured(rate, member.allocation, member.now), recent=recent, recent_s=EVERY_S))
     settled = [decision.allocation for decision in member.decisions[180:]]
     assert len(set(settled)) == 1
 

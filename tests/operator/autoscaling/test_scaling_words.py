@@ -1,4 +1,4 @@
-"""What a decision says: one sentence that ends once, and of fields only those that decide, by their real names."""
+"""The message of a decision: one sentence that ends once, and only the fields that decide, by their real names."""
 
 import re
 from collections.abc import Iterator
@@ -30,36 +30,36 @@ def member(allocation: Allocation, bounds: dict[str, Any] | None = None, pace: P
 
 
 def busy(**spec: Any) -> str:
-    """What a model of this spec is limited by under a load that it can never hold."""
+    """Return what limits a model of this spec under a load that is always too high."""
     declaration = declared.model("m", maxBatchSize=8, **spec)
     assert isinstance(declaration, InferenceModel)
     policy = policy_of(declaration, START)
-    found = Member(policy, Allocation(policy.bounds.min_replicas))
-    return found.under(50_000, 60).limited_by
+    scaled = Member(policy, Allocation(policy.bounds.min_replicas))
+    return scaled.under(50_000, 60).limited_by
 
 
 def test_a_sentence_ends_once_whatever_is_missing_ends_with() -> None:
-    found = member(Allocation())
-    found.spare = FULL
-    message = found.under(900, 5).message
+    scaled = member(Allocation())
+    scaled.spare = FULL
+    message = scaled.under(900, 5).message
     assert message.endswith("none is free. Add 1 GPU.")
 
 
-def test_what_could_not_be_had_beside_it_is_told_before_its_end() -> None:
+def test_what_is_missing_in_addition_stands_before_its_end() -> None:
     declaration = declared.model("m", maxReplicas=4, minReplicas=0)
     assert isinstance(declaration, InferenceModel)
     one = {declaration.identity: Allocation()}
-    scene = PoolInputs((declaration,), policies([declared.pool(), declaration], START), one, unheld="no Pod is ready.")
+    inputs = PoolInputs((declaration,), policies([declared.pool(), declaration], START), one, unheld="no Pod is ready.")
     signals = PoolSignals({"m": measured(1, Allocation(), START)}, query_errors={("m", "jobs"): "it is empty."})
-    (told,) = decide_pool(scene, signals, PoolMemory(), START).reports.values()
-    assert told.decision.message.endswith("cannot be used: it is empty; it does not go to zero: no Pod is ready.")
-    assert "minReplicas" not in told.decision.message
-    assert told.decision.limited_by == ""
+    (report,) = decide_pool(inputs, signals, PoolMemory(), START).reports.values()
+    assert report.decision.message.endswith("cannot be used: it is empty; it does not go to zero: no Pod is ready.")
+    assert "minReplicas" not in report.decision.message
+    assert report.decision.limited_by == ""
 
 
 def test_the_minimum_is_named_where_it_decides() -> None:
-    found = member(Allocation(3), {"min_replicas": 3})
-    decision = found.under(10, 120)
+    scaled = member(Allocation(3), {"min_replicas": 3})
+    decision = scaled.under(10, 120)
     assert decision.message.endswith("; minReplicas is 3.")
     assert decision.limited_by == "spec.minReplicas"
 
@@ -72,9 +72,9 @@ def test_the_minimum_is_not_named_where_the_load_needs_as_many() -> None:
 
 
 def test_one_replica_that_may_go_to_zero_says_what_it_waits_for() -> None:
-    found = member(Allocation(), {"min_replicas": 0})
-    found.under(50, 60)
-    decision = found.under(0, 150, running=0.0, pending=0.0)
+    scaled = member(Allocation(), {"min_replicas": 0})
+    scaled.under(50, 60)
+    decision = scaled.under(0, 150, running=0.0, pending=0.0)
     assert decision.message.endswith("; to zero once no request came for 900 s.")
     assert decision.limited_by == "spec.scaling.idleTimeout"
 
@@ -94,26 +94,26 @@ def test_what_limits_going_up_is_named_as_the_manifest_names_it(spec: dict[str, 
 
 
 def limits() -> Iterator[str]:
-    """All that keeps replicas from what is desired, in loads that come, stay and go."""
+    """Yield all that keeps replicas from what is desired, in loads that come, stay and go."""
     slow = replace(POLICY.pace, cooldown_up_s=30, cooldown_down_s=60, step_up=1, step_down=1)
     for pace in (slow, replace(slow, step_up=None, step_down=None, cooldown_down_s=0)):
         for bounds in ({}, {"max_replicas": 2}, {"min_replicas": 0}, {"min_replicas": 2}):
-            found = member(Allocation(2), bounds, pace)
+            scaled = member(Allocation(2), bounds, pace)
             for rate in (50, 900, 900, 5):
-                found.under(rate, 120)
-            found.under(0, 120, running=0.0, pending=0.0)
-            yield from (each.limited_by for each in found.decisions)
+                scaled.under(rate, 120)
+            scaled.under(0, 120, running=0.0, pending=0.0)
+            yield from (decision.limited_by for decision in scaled.decisions)
     impossible = Member(Policy(Bounds(max_replicas=3, max_batch=8), Targets({"p99": 0.005})))
     yield impossible.under(20, 60).limited_by
 
 
-def test_every_field_that_is_told_to_limit_is_one_of_the_api() -> None:
-    told = {each for each in limits() if each.startswith("spec.")}
-    told |= {busy(maxReplicas=9, scaling={"schedules": [OFFICE]}), busy(replicas=2, scaling={})}
-    assert len(told) >= 10
+def test_every_field_that_limits_is_one_of_the_api() -> None:
+    fields = {field for field in limits() if field.startswith("spec.")}
+    fields |= {busy(maxReplicas=9, scaling={"schedules": [OFFICE]}), busy(replicas=2, scaling={})}
+    assert len(fields) >= 10
     for kind in (InferenceModel, Ensemble):
         schema = structural_schema(kind)
-        assert [path for path in told if not _there(schema, path)] == []
+        assert [path for path in fields if not _there(schema, path)] == []
 
 
 def _there(schema: dict[str, Any], path: str) -> bool:
@@ -122,11 +122,11 @@ def _there(schema: dict[str, Any], path: str) -> bool:
     return bool(schema)
 
 
-def test_a_field_that_the_api_does_not_have_is_found() -> None:
+def test_a_field_that_the_api_does_not_have_is_detected() -> None:
     assert not _there(structural_schema(InferenceModel), "spec.scaling.cooldown")
 
 
-def test_a_schedule_that_asks_for_more_is_named() -> None:
+def test_a_schedule_with_a_higher_minimum_is_named() -> None:
     declaration = declared.model("m", maxReplicas=9, scaling={"schedules": [OFFICE | {"start": "12:00"}]})
     assert isinstance(declaration, InferenceModel)
     at_night = policy_of(declaration, START - timedelta(hours=2))

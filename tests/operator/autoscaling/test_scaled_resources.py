@@ -1,4 +1,4 @@
-"""What of a decision is filled into a model, and what its own spec keeps."""
+"""The fields of a model that a decision sets, and those that stay as declared."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.pool.scaled_resources import scaled_resource
 
 
-def form(allocation: Allocation, **spec: Any) -> Any:
-    """The spec that is acted upon."""
+def spec_of(allocation: Allocation, **spec: Any) -> Any:
+    """Return the spec with the decision's fields."""
     declared = model("m", maxBatchSize=16, **spec)
     assert isinstance(declared, InferenceModel)
     return scaled_resource(declared, allocation, 1).spec
@@ -21,18 +21,18 @@ def form(allocation: Allocation, **spec: Any) -> Any:
     ("declared", "most", "sizes"),
     [((), 4, (4,)), ((2, 4, 8), 4, (2, 4)), ((8, 16), 6, (6,)), ((2, 4), None, (2, 4))],
 )
-def test_smaller_batches_are_put_together_and_requests_may_be_as_large_as_ever(
+def test_a_decided_batch_limits_preferred_sizes_and_no_request(
     declared: tuple[int, ...], most: int | None, sizes: tuple[int, ...]
 ) -> None:
-    spec = form(Allocation(max_batch=most), batching={"preferredBatchSizes": list(declared)})
+    spec = spec_of(Allocation(max_batch=most), batching={"preferredBatchSizes": list(declared)})
     assert (spec.batching.preferred_batch_sizes, spec.max_batch_size) == (sizes, 16)
 
 
-def test_the_window_is_the_decided_one_beside_what_else_is_declared() -> None:
-    spec = form(Allocation(window_s=0.002, max_batch=8), batching={"preserveOrdering": True})
+def test_the_window_is_the_decided_one_and_the_rest_is_as_declared() -> None:
+    spec = spec_of(Allocation(window_s=0.002, max_batch=8), batching={"preserveOrdering": True})
     batching = spec.batching
     assert (batching.max_queue_delay_microseconds, batching.preserve_ordering) == (2000, True)
 
 
-def test_who_declares_no_batching_gets_none() -> None:
-    assert form(Allocation(window_s=0.002, max_batch=8)).batching is None
+def test_a_model_without_batching_gets_none() -> None:
+    assert spec_of(Allocation(window_s=0.002, max_batch=8)).batching is None
