@@ -98,7 +98,7 @@ def test_requests_that_fail_for_want_of_memory_come_before_all_that_waits() -> N
     assert matches == [K.OUT_OF_MEMORY, K.STARVED_STAGE]
 
 
-def test_a_full_gpu_that_requests_wait_for_is_graver_than_one_that_they_do_not() -> None:
+def test_a_full_gpu_is_graver_where_requests_wait_for_it() -> None:
     small = {"busy": 0.9, "batch": 1.0, "max_batch": 8}
     waiting = findings(model(measured(wait=0.03, **small), gpus=(gpu(FULL),)))
     assert [bottleneck.kind for bottleneck in waiting] == [K.SATURATED_GPU, K.COLLAPSED_BATCHES, K.SATURATED_GPU]
