@@ -12,8 +12,9 @@ from operator import le, lt
 from sys import float_info
 
 from argosy.autoscaling.metrics.histograms import Histogram
-from argosy.autoscaling.metrics.names import LATENCY_SUMMARY, QUEUE_SUMMARY, Counter, Gauge, HistogramName
-from argosy.autoscaling.metrics.windows import Exposed, Gpu, ModelKey, ModelSeries
+from argosy.autoscaling.metrics.names import LATENCY_SUMMARY, QUEUE_SUMMARY, Counter, Failure, Gauge, HistogramName
+from argosy.autoscaling.metrics.signals import GpuSignals
+from argosy.autoscaling.metrics.windows import Exposed, ModelKey, ModelSeries
 
 LABELS = {
     "argosy_request_failures_total": "reason",
@@ -33,7 +34,7 @@ _SECONDS = {"_us": 1e-6, "_ms": 1e-3}
 BUCKETS = frozenset(f"{source}_bucket" for histogram in HistogramName for source in histogram.value)
 SAMPLE_NAMES = BUCKETS.union(
     (bucket.replace("_bucket", "_sum") for bucket in BUCKETS),
-    (source.partition("{")[0] for metric in (*Counter, *Gauge) for source in metric.value),
+    (source.partition("{")[0] for metric in (*Counter, *Failure, *Gauge) for source in metric.value),
     (LATENCY_SUMMARY, QUEUE_SUMMARY, *_GPU),
 )
 """The names of all samples that are read."""
@@ -129,9 +130,10 @@ def _unit(source: str) -> float:
     return _SECONDS.get(name[-3:], 1.0)
 
 
-def _gpu(values: Mapping[str, float]) -> Gpu:
+def _gpu(values: Mapping[str, float]) -> GpuSignals:
     utilization, used, total = (values.get(name) for name in _GPU)
-    return utilization, None if used is not None and total is not None and used > total else used, total
+    possible = used is None or total is None or used <= total
+    return GpuSignals(utilization, used if possible else None, total)
 
 
 def _histogram(buckets: Mapping[float, float], total_s: float) -> Histogram:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from argosy.autoscaling.metrics.names import Counter, Gauge, HistogramName
+from argosy.autoscaling.metrics.names import Counter, Failure, Gauge, HistogramName
+from argosy.autoscaling.metrics.signals import GpuSignals
 from argosy.autoscaling.metrics.windows import Exposed, ModelSeries
 from argosy.signals.exposition import ExpositionError, samples
 from argosy.signals.samples import SAMPLE_NAMES, Buckets, Sample, exposed
@@ -26,9 +27,9 @@ def read(text: str) -> Exposed:
     return exposed(samples(text), 0.0)
 
 
-def measured(series: ModelSeries) -> dict[Counter | Gauge, float]:
+def measured(series: ModelSeries) -> dict[Counter | Failure | Gauge, float]:
     """Return the values of all metrics that are there."""
-    values = {metric: series.value(metric) for metric in (*Counter, *Gauge)}
+    values = {metric: series.value(metric) for metric in (*Counter, *Failure, *Gauge)}
     return {metric: value for metric, value in values.items() if not isnan(value)}
 
 
@@ -41,7 +42,7 @@ def test_tritons_counters_are_read_in_seconds() -> None:
         'nv_inference_request_failure{model="m",reason="OTHER",version="1"} 0\n'
         'nv_something_else{model="m",version="1"} 7\n'
     ).models["m", 1]
-    assert measured(result) == {Counter.QUEUE: 2.5, Counter.REJECTED: 3.0, Counter.OTHER_FAILED: 0.0}
+    assert measured(result) == {Counter.QUEUE: 2.5, Failure.REJECTED: 3.0, Failure.OTHER: 0.0}
 
 
 def test_a_histogram_is_read_in_full() -> None:
@@ -99,7 +100,7 @@ def test_gpus_are_read_where_it_can_be_so(
         f'nv_gpu_memory_used_bytes{{gpu_uuid="GPU-1"}} {used}\n'
         'nv_gpu_memory_total_bytes{gpu_uuid="GPU-1"} 100\n'
     )
-    assert result.gpus == ((*registered, 100),)
+    assert result.gpus == (GpuSignals(*registered, 100),)
 
 
 @pytest.mark.parametrize("version", ["x", "-1", ""])

@@ -67,8 +67,7 @@ def subjects(
     `members` are a pool's, as they are served: with the instances and the window that were decided. `servers`: where
     they sit. `levers`: what Argosy decides of each by itself.
     """
-    placements, gpus = _placements(servers), {(gpu.server, gpu.index): gpu for gpu in signals.gpus}
-    inputs = _Inputs({member.name: member for member in members}, signals, placements, gpus, levers or {})
+    inputs = _Inputs({member.name: member for member in members}, signals, _placements(servers), levers or {})
     measured = ((name, inputs.subject(member)) for name, member in inputs.members.items())
     return {name: subject for name, subject in measured if subject is not None}
 
@@ -89,7 +88,6 @@ class _Inputs:
     members: Mapping[str, Member]
     signals: PoolSignals
     placements: Mapping[str, list[tuple[str, list[int]]]]
-    gpus: Mapping[tuple[str, int], GpuSignals]
     levers: Mapping[str, Collection[Lever]]
 
     def subject(self, member: Member) -> Subject | None:
@@ -138,7 +136,7 @@ class _Inputs:
         """Return what was measured of the GPUs that it is on."""
         for server, indexes in self.placements.get(model, ()):
             for index in indexes:
-                if (gpu := self.gpus.get((server, index))) is not None:
+                if (gpu := self.signals.gpus.get((server, index))) is not None:
                     yield gpu
 
 

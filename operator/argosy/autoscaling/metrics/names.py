@@ -28,12 +28,17 @@ class Counter(Enum):
     CACHE_HITS = ("nv_cache_num_hits_per_model",)
     CACHE_MISSES = ("nv_cache_num_misses_per_model",)
     TOKENS = ("argosy_tokens_total", "vllm:generation_tokens_total")
+
+
+class Failure(Enum):
+    """Counters of requests that were not answered, by reason."""
+
     REJECTED = _failures("REJECTED")
     TIMED_OUT = _failures("TIMEOUT")
     OUT_OF_MEMORY = _failures("OUT_OF_MEMORY")
     CANCELED = _failures("CANCELED")
-    BACKEND_FAILED = _failures("BACKEND")
-    OTHER_FAILED = _failures("OTHER")
+    BACKEND = _failures("BACKEND")
+    OTHER = _failures("OTHER")
 
 
 class Gauge(Enum):

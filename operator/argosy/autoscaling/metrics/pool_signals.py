@@ -11,18 +11,9 @@ from datetime import datetime, timedelta
 from math import isnan, nan
 
 from .histograms import SHARES
-from .names import LATENCY_SUMMARY, QUEUE_SUMMARY, Counter, Gauge, HistogramName
-from .signals import UNMEASURED, Distribution, GpuSignals, PoolSignals, ServerQueue, Signals
+from .names import LATENCY_SUMMARY, QUEUE_SUMMARY, Counter, Failure, Gauge, HistogramName
+from .signals import UNMEASURED, Distribution, PoolSignals, ServerQueue, Signals
 from .windows import ModelSeries, ServerWindow, increase
-
-_FAILURES = (
-    Counter.REJECTED,
-    Counter.TIMED_OUT,
-    Counter.OUT_OF_MEMORY,
-    Counter.CANCELED,
-    Counter.BACKEND_FAILED,
-    Counter.OTHER_FAILED,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +47,7 @@ def pool_signals(
     servers = collections.Counter(member for members in serves.values() for member in set(members.values()))
     return PoolSignals(
         {member: _signals(some, servers[member], now) for member, some in parts.items()},
-        tuple(
-            GpuSignals(server, index, *gpu)
-            for server, window in sorted(fresh.items())
-            for index, gpu in enumerate(window.latest.gpus)
-        ),
+        {(server, index): gpu for server, window in fresh.items() for index, gpu in enumerate(window.latest.gpus)},
     )
 
 
@@ -89,10 +76,10 @@ def _signals(parts: Sequence[_Part], servers: int, now: datetime) -> Signals:
         recent=_arrivals(newest),
         recent_s=max(step.span_s for step in newest),
         completions=_rate(windows, Counter.ANSWERED),
-        rejections=_rate(windows, Counter.REJECTED),
-        timeouts=_rate(windows, Counter.TIMED_OUT),
-        out_of_memory=_rate(windows, Counter.OUT_OF_MEMORY),
-        failing=tuple(sorted({part.version for part in parts if part.window.value(Counter.OUT_OF_MEMORY) > 0})),
+        rejections=_rate(windows, Failure.REJECTED),
+        timeouts=_rate(windows, Failure.TIMED_OUT),
+        out_of_memory=_rate(windows, Failure.OUT_OF_MEMORY),
+        failing=tuple(sorted({part.version for part in parts if part.window.value(Failure.OUT_OF_MEMORY) > 0})),
         growth=_growth(windows),
         pending=_sum(series, Gauge.PENDING),
         running=_sum(series, Gauge.RUNNING),
@@ -127,7 +114,7 @@ def _sum(series: Iterable[ModelSeries], gauge: Gauge) -> float | None:
     return _finite(sum(one.value(gauge) for one in series))
 
 
-def _rate(increases: Iterable[ModelSeries], counter: Counter, missing: float = nan) -> float | None:
+def _rate(increases: Iterable[ModelSeries], counter: Counter | Failure, missing: float = nan) -> float | None:
     return _finite(sum(one.value(counter, missing) / one.span_s for one in increases))
 
 
@@ -140,7 +127,7 @@ def _ratio(increases: Iterable[ModelSeries], over: Iterable[Counter], *under: Co
 def _arrivals(increases: Sequence[ModelSeries]) -> float | None:
     """Return the rate of requests that ended, and by which more are in queues and instances."""
     answered, growth = _rate(increases, Counter.ANSWERED), _growth(increases)
-    failed = sum(_rate(increases, reason, missing=0.0) or 0.0 for reason in _FAILURES)
+    failed = sum(_rate(increases, reason, missing=0.0) or 0.0 for reason in Failure)
     return None if answered is None else max(0.0, answered + failed + (growth or 0.0))
 
 

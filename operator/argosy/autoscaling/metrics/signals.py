@@ -91,10 +91,8 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class GpuSignals:
-    """One GPU of a server: `index` among its own in order of UUIDs, `utilization` from 0 to 1, memory in bytes."""
+    """One GPU: `utilization` from 0 to 1, memory in bytes."""
 
-    server: str
-    index: int
     utilization: float | None = None
     memory_used: float | None = None
     memory_total: float | None = None
@@ -102,14 +100,15 @@ class GpuSignals:
 
 @dataclass(frozen=True, slots=True)
 class PoolSignals:
-    """One pool now. `members` by resource name; `queued`: requests for a model that no server has, by resource name.
+    """One pool now. `members`, and `queued` requests for models that no server has, by resource name. `gpus` by server
+    and by their index there, in order of UUIDs.
 
     `queries`: values of the PromQL of resources, by resource name and the query's own; the reasons why others have none
     are in `query_errors`. `error`: why nothing new was read; the signals are as old as they say.
     """
 
     members: Mapping[str, Signals] = field(default_factory=dict)
-    gpus: tuple[GpuSignals, ...] = ()
+    gpus: Mapping[tuple[str, int], GpuSignals] = field(default_factory=dict)
     queued: Mapping[str, int] = field(default_factory=dict)
     queries: Mapping[tuple[str, str], float] = field(default_factory=dict)
     query_errors: Mapping[tuple[str, str], str] = field(default_factory=dict)

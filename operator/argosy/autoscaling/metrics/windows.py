@@ -11,19 +11,18 @@ from itertools import pairwise
 from math import inf, nan
 
 from .histograms import Histogram
-from .names import Counter, Gauge, HistogramName
+from .names import Counter, Failure, Gauge, HistogramName
+from .signals import GpuSignals
 
 ModelKey = tuple[str, int]
 """A model's name, as its server has it, and its version."""
-Gpu = tuple[float | None, float | None, float | None]
-"""Utilization from 0 to 1, memory that is used and all of it, in bytes."""
 WINDOW_S = 30.0
 """Shortest time that rates are over; it is longer where readings are further apart."""
 GAP_S = 300.0
 """Two readings that are further apart say nothing of the time between: the clock may have jumped."""
 STALE_S = 60.0
 """Age of a reading that no longer stands for the present, unless three of its server's readings are further apart."""
-_COUNTERS = tuple(source for counter in Counter for source in counter.value)
+_COUNTERS = tuple(source for counter in (*Counter, *Failure) for source in counter.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class ModelSeries:
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     span_s: float = 0.0
 
-    def value(self, metric: Counter | Gauge, default: float = nan) -> float:
+    def value(self, metric: Counter | Failure | Gauge, default: float = nan) -> float:
         """Return the value of the first source that is there."""
         return next((self.values[source] for source in metric.value if source in self.values), default)
 
@@ -49,7 +48,7 @@ class Exposed:
 
     at: float
     models: Mapping[ModelKey, ModelSeries] = field(default_factory=dict)
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[GpuSignals, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ def measured(wait: float = 0.001, compute: float = 0.02, when: datetime = START,
 
 def gpu(used: float, memory: float = 0.5) -> GpuSignals:
     """Return a GPU of 80 GB."""
-    return GpuSignals("server", 0, used, round(memory * 80e9), round(80e9))
+    return GpuSignals(used, round(memory * 80e9), round(80e9))
 
 
 def stage(name: str, signals: Signals, **others: Any) -> Stage:

@@ -1,5 +1,7 @@
 """From declared resources and measurements to subjects."""
 
+from collections.abc import Mapping
+
 from tests.operator.autoscaling.bottlenecks.inputs import measured
 from tests.operator.planning.declared import TENSOR, ensemble, model
 
@@ -10,9 +12,9 @@ from argosy.planning.facts import CurrentServer
 BATCHING = {"maxBatchSize": 8, "batching": {"maxQueueDelayMicroseconds": 2000}}
 
 
-def signals(*names: str, gpus: tuple[GpuSignals, ...] = ()) -> PoolSignals:
+def signals(*names: str, gpus: Mapping[tuple[str, int], GpuSignals] | None = None) -> PoolSignals:
     """Return the same signals for all these members."""
-    return PoolSignals(members={name: measured() for name in names}, gpus=gpus)
+    return PoolSignals(members={name: measured() for name in names}, gpus=gpus or {})
 
 
 def test_a_model_is_its_own_stage_with_what_its_spec_says() -> None:
@@ -37,9 +39,10 @@ def test_its_gpus_are_those_of_its_servers_by_their_own_indexes() -> None:
         CurrentServer("s-2", "n", (5,), {"other": (5,)}),
         CurrentServer("s-3", "n", (), {"bert": ()}),
     ]
-    gpus = tuple(GpuSignals(server.name, index) for server in servers for index in range(len(server.gpus)))
+    slots = [(server.name, index) for server in servers for index in range(len(server.gpus))]
+    gpus = {slot: GpuSignals(utilization=number / 10) for number, slot in enumerate(slots)}
     (stage,) = subjects([model("bert")], signals("bert", gpus=gpus), servers)["bert"].stages
-    assert [(gpu.server, gpu.index) for gpu in stage.gpus] == [("s-0", 1), ("s-1", 0)]
+    assert stage.gpus == (gpus["s-0", 1], gpus["s-1", 0])
     assert stage.replicas == 3
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.autoscaling.metrics.histograms import Histogram
-from argosy.autoscaling.metrics.names import Counter, Gauge, HistogramName
+from argosy.autoscaling.metrics.names import Counter, Failure, Gauge, HistogramName
 from argosy.autoscaling.metrics.pool_signals import pool_signals
 from argosy.autoscaling.metrics.signals import UNMEASURED, PoolSignals, ServerQueue, Signals
 from argosy.autoscaling.metrics.windows import GAP_S, WINDOW_S, Exposed, ServerWindow
@@ -188,7 +188,7 @@ def test_a_server_that_exposes_everything_has_all_signals() -> None:
     def everything(at: float) -> Exposed:
         values = [
             Sample(source.partition("{")[0], {**LABELS, **_label(source)}, min(at, 1.0))
-            for metric in (*Counter, *Gauge)
+            for metric in (*Counter, *Failure, *Gauge)
             for source in metric.value
         ]
         histograms = [source for name in HistogramName for source in name.value]
