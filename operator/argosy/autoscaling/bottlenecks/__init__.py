@@ -1,6 +1,5 @@
-"""What holds requests up, by name: rules with thresholds, what each says, and what to do. Pure. Why something fits
-nowhere is another matter: `planning/packing/fit/fit_errors.py`.
+"""Bottlenecks of requests: rules with thresholds, evidence in words, and advice. Pure.
 
-`subjects` makes of resources and measurements what is looked at, `rules` is the table, `diagnose` settles what it
-finds.
+`subjects` joins resources with measurements, `measures` computes numbers of them, `rules` compares these with
+thresholds, and `diagnose` decides what a status reports. Why a replica fits nowhere is in `planning/packing/fit`.
 """

@@ -1,4 +1,4 @@
-"""What is told of a member: found by the rules, and settled, so that it does not come and go with every measurement."""
+"""The bottleneck that a member's status reports. It does not come and go with every measurement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,18 +8,18 @@ from .rules import Bottleneck, Key, findings
 from .subjects import Subject
 
 APPEARS_AFTER = timedelta(seconds=10)
-"""How long something has to be found before it is told."""
+"""How long a rule has to hold before its bottleneck is reported."""
 GOES_AFTER = timedelta(seconds=30)
-"""How long it must not be found any more before it is told no longer."""
+"""How long its rule has to be broken before a reported bottleneck is dropped."""
 REPORTED_AGAIN_AFTER = timedelta(minutes=5)
-"""After how long its numbers are told again, where they changed: a status is not written for every measurement."""
+"""How often the numbers of a report are updated if they changed: a status is not written for every measurement."""
 FRESH = timedelta(minutes=1)
-"""How old measurements may be. On older ones nothing is found, and nothing is taken back."""
+"""How old measurements may be. Older ones change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class BottleneckReport:
-    """What holds requests up, since when, and when its numbers were measured."""
+    """A bottleneck, since when it is there, and when its numbers were measured."""
 
     bottleneck: Bottleneck
     since: datetime
@@ -28,8 +28,8 @@ class BottleneckReport:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What has to be known of one member. `report`: what its status says. `present_since`: what else the rules
-    find, and since when; `last_present`: when they last found what is reported.
+    """State of one member. `report`: the bottleneck in its status. `present_since`: since when the rules of all
+    bottlenecks hold; `last_present`: when that of the reported one last held.
     """
 
     report: BottleneckReport | None = None
@@ -38,9 +38,9 @@ class Memory:
 
 
 def diagnose(subject: Subject | None, memory: Memory, now: datetime) -> Memory:
-    """Return what is told of a member now; `subject` is None where nothing was measured of it.
+    """Return the next state of a member; `subject` is None if it was not measured.
 
-    What was told stays so while its rule holds, or a graver one has not held for long enough.
+    A reported bottleneck stays while its rule holds and no graver one has held for long enough.
     """
     if subject is None or now - subject.signals.at > FRESH:
         return memory
@@ -55,7 +55,7 @@ def diagnose(subject: Subject | None, memory: Memory, now: datetime) -> Memory:
 
 
 def _go_on(memory: Memory, still: Bottleneck | None, measured_at: datetime, now: datetime) -> Memory:
-    """Return the report of a bottleneck, while it is found, and a while after."""
+    """Keep the report while the rule of its bottleneck holds, and for GOES_AFTER after that."""
     assert memory.report is not None
     if still is None:
         gone = memory.last_present is None or now - memory.last_present >= GOES_AFTER
@@ -67,10 +67,10 @@ def _go_on(memory: Memory, still: Bottleneck | None, measured_at: datetime, now:
 
 
 def _displaced(memory: Memory, bottlenecks: tuple[Bottleneck, ...], measured_at: datetime, now: datetime) -> Memory:
-    """Told is the gravest that was found for long enough, if what is told is not as grave."""
+    """Report the gravest bottleneck whose rule has held for long enough, if it is graver than the reported one."""
     for candidate in bottlenecks:
         if memory.report is not None and candidate.kind is memory.report.bottleneck.kind:
-            return memory  # the same rule: of its stages it keeps to the one that is told
+            return memory  # the same rule: its report keeps its stage
         if now - memory.present_since[candidate.key] >= APPEARS_AFTER:
             report = BottleneckReport(candidate, memory.present_since[candidate.key], measured_at)
             return replace(memory, report=report, last_present=now)

@@ -1,6 +1,4 @@
-"""The numbers that rules hold against thresholds. Each is of one stage of a subject, or of the subject as a whole; None
-where what it is made of was not measured.
-"""
+"""The numbers that rules compare with thresholds. Each is of a stage or of its subject; None if it was not measured."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,27 +7,27 @@ from functools import partial
 from .subjects import Stage, Subject
 
 WORTH_S = 0.001
-"""A wait of less than this holds nobody up, however large its share of a request's time."""
+"""Shortest wait that matters, however large its share of a request's time."""
 
 
 def percent(value: float) -> str:
-    """`64 %`; a small share keeps a digit: `0.4 %`."""
+    """Return `64 %`, or `0.4 %` for a small share."""
     return f"{100 * value:.0f} %" if value >= 0.0095 or not value else f"{100 * value:.1f} %"
 
 
 def seconds(value: float) -> str:
-    """`1.5 s`, `20 ms`, `0.3 ms`."""
+    """Return `1.5 s`, `20 ms` or `0.3 ms`."""
     return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
 
 
 def number(value: float) -> str:
-    """`1.2`, `16`."""
+    """Return `1.2` or `16`."""
     return f"{value:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number of a stage. `says` is a clause around `{value}`; `detail` what it is made of, in words."""
+    """A number of a stage. `says` is a clause with `{value}`; `detail` returns the parts of the number in words."""
 
     says: str
     of: Callable[[Subject, Stage], float | None]
@@ -37,7 +35,7 @@ class Measure:
     detail: Callable[[Subject, Stage], str] = lambda *_: ""
 
     def sentence(self, value: float, subject: Subject, stage: Stage) -> str:
-        """Return the finding in words: `requests wait 64 % of their time for an instance`."""
+        """Return the number in words: `requests wait 64 % of their time for an instance`."""
         return self.says.format(value=self.written(value)) + self.detail(subject, stage)
 
 
@@ -46,7 +44,7 @@ def _wait(stage: Stage) -> float | None:
 
 
 def stage_time(stage: Stage) -> float | None:
-    """Return how long a request is with the stage: waiting and executed."""
+    """Return the seconds that a request waits and is executed in the stage."""
     wait, compute = _wait(stage), stage.signals.compute
     if wait is not None and compute is not None:
         return wait + compute
@@ -54,9 +52,7 @@ def stage_time(stage: Stage) -> float | None:
 
 
 def stage_share(subject: Subject, stage: Stage) -> float | None:
-    """Return how much of an ensemble's latency passes in the stage, from 0 to 1; None for a model, which has
-    no other.
-    """
+    """Return the share (0 to 1) of an ensemble's latency that passes in the stage; None for a model."""
     return _ratio(stage_time(stage), _total(subject)) if subject.is_ensemble else None
 
 
@@ -102,7 +98,7 @@ def _gpu_with_one_less(subject: Subject, stage: Stage) -> float | None:
 
 
 def _gpu_memory(_: Subject, stage: Stage) -> float | None:
-    """Of the fullest of its GPUs. An engine that keeps a KV cache takes all it may, whatever it needs."""
+    """Return the share in use of the fullest GPU; None for an engine with a KV cache, which takes all that it may."""
     if stage.signals.kv_cache is not None:
         return None
     shares = [_ratio(gpu.memory_used, gpu.memory_total) for gpu in stage.gpus]
@@ -114,18 +110,18 @@ def _batch_fill(_: Subject, stage: Stage) -> float | None:
 
 
 def _largest_batch(_: Subject, stage: Stage) -> float | None:
-    """Of requests that can be joined: an engine that generates does that by itself."""
+    """Return the largest batch; None if requests cannot be joined, or an engine joins them by itself."""
     return stage.signals.max_batch if stage.joins and not _generates(stage) else None
 
 
 def _window_share(subject: Subject, stage: Stage) -> float | None:
-    """Return the window against what the SLO's longest percentile allows."""
+    """Return the window as a share of the limit of the SLO's longest percentile."""
     budget = _longest(subject)
     return None if budget is None else _ratio(stage.window_s, budget[1])
 
 
 def _over_budget(subject: Subject, _: Stage) -> float | None:
-    """Return the worst percentile's latency against what the SLO allows."""
+    """Return the latency of the worst percentile as a share of its limit in the SLO."""
     worst = _worst_percentile(subject)
     return None if worst is None else worst[0]
 
@@ -136,13 +132,13 @@ def _percentile_in_words(subject: Subject, _: Stage) -> str:
 
 
 def _worst_percentile(subject: Subject) -> tuple[float, str, float, float] | None:
-    """Of the SLO's percentiles the one that is missed the most: the ratio, its name, what it is, and may be."""
+    """Return the percentile that exceeds its limit the most: the ratio, its name, its value and its limit."""
     measured = ((name, subject.signals.latency.percentile(name), most) for name, most in subject.latency.items())
     return max(((is_ / most, name, is_, most) for name, is_, most in measured if is_ is not None), default=None)
 
 
 def _compute_against_budget(subject: Subject, _: Stage) -> float | None:
-    """Return the time of executing alone, of an ensemble on its longest way, against the SLO's longest percentile."""
+    """Return the time of executing, on an ensemble's longest way, as a share of the SLO's longest percentile."""
     budget, compute = _longest(subject), _compute(subject)
     return None if budget is None else _ratio(compute, budget[1])
 
@@ -161,7 +157,7 @@ def _longest(subject: Subject) -> tuple[str, float] | None:
 
 
 def _waiting_stages(subject: Subject, _: Stage) -> float | None:
-    """Stages with one instance that requests wait for, a part of the ensemble's time that counts."""
+    """Return the number of stages with one instance for which requests wait a twentieth of the ensemble's time."""
     total = _total(subject) if subject.is_ensemble else None
     if total is None:
         return None
@@ -175,7 +171,7 @@ def _waits(subject: Subject, stage: Stage) -> bool:
 
 
 def engine(subject: Subject) -> Stage | None:
-    """Return the stage that generates: of a language model, whose engine has figures of its own."""
+    """Return the first stage of a language model, whose engine has metrics of its own."""
     return next((stage for stage in subject.stages if _generates(stage)), None)
 
 

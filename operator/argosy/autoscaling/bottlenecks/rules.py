@@ -1,4 +1,4 @@
-"""The rules: one table. Each has a name, what has to hold, and what to do; the order is that of their gravity.
+"""The rules of bottlenecks in one table, the gravest first. Each has a name, tests that all have to pass, and advice.
 
 The thresholds are those of people who run such servers: waiting longer than executing means too few instances; a GPU
 is used well from 70 to 90 %; a response cache that answers fewer than 70 % is too small.
@@ -13,13 +13,13 @@ from .measures import Measure
 from .subjects import Lever, Stage, Subject
 
 SLACK = 0.1
-"""How far a number must come back over its threshold for what was found to be over: a tenth of it."""
+"""Share of its threshold by which a number has to come back behind it before a rule that held is broken."""
 STAYS = 1.5
-"""How much longer requests must be in another stage for it to be named in place of the one that was."""
+"""How many times as long requests have to be in another stage for it to replace the reported one."""
 
 
 class BottleneckKind(StrEnum):
-    """The rule that found it."""
+    """The name of a rule."""
 
     SLO_BELOW_COMPUTE = "SloBelowCompute"
     OUT_OF_MEMORY = "OutOfMemory"
@@ -35,15 +35,15 @@ class BottleneckKind(StrEnum):
 
 
 Key = tuple[BottleneckKind, str]
-"""Of a bottleneck what stays the same while its numbers change: its kind and its stage."""
+"""What identifies a bottleneck while its numbers change: its kind and its stage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """`stage`: the model, by its resource's name, that holds requests up: itself, or a step's of an ensemble.
+    """A stage that delays requests. `stage`: the resource's name of its model, which is a step's of an ensemble.
 
     `evidence` has the numbers and their thresholds in words; `advice` what to do, and whether Argosy does it by itself.
-    `share`: how much of a request's time passes there, in thousandths, where that can be told.
+    `share`: thousandths of a request's time that pass there, if known.
     """
 
     stage: str
@@ -60,7 +60,7 @@ class Bottleneck:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A number against a threshold. `is_measured`: it has to be known; else it also holds where it is not measured."""
+    """A comparison of a number with a threshold. If it need not be `is_measured`, an unknown number passes."""
 
     measure: Measure
     threshold: float
@@ -69,11 +69,11 @@ class Test:
 
     @property
     def where_measured(self) -> "Test":
-        """Return the same, which also holds where it is not measured."""
+        """Return the same test, which an unknown number passes."""
         return replace(self, is_measured=False)
 
     def holds(self, value: float | None, met: bool) -> bool:
-        """Return whether a value passes; a little less is enough where the rule held before."""
+        """Return whether a value passes; a little less is enough if the rule was `met` before."""
         if value is None:
             return not self.is_measured
         slack = self.threshold * SLACK if met else 0.0
@@ -81,14 +81,14 @@ class Test:
 
     @property
     def bound(self) -> str:
-        """`over 50 %`."""
+        """The threshold in words: `over 50 %`."""
         return f"{'over' if self.above else 'under'} {self.measure.written(self.threshold)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`tests` have all to hold of one stage. `advice` may name {model}, {instances}, {window} and {replicas}; `lever`
-    is what Argosy turns by itself, where it may.
+    """Tests that one stage has to pass all. `advice` may name {model}, {instances}, {window} and {replicas}; `lever` is
+    the setting that Argosy changes by itself, where it may.
     """
 
     kind: BottleneckKind
@@ -98,12 +98,12 @@ class Rule:
 
 
 def over(measure: Measure, threshold: float) -> Test:
-    """Return the test that a number is more than this."""
+    """Return the test that a number is above a threshold."""
     return Test(measure, threshold, above=True)
 
 
 def under(measure: Measure, threshold: float) -> Test:
-    """Return the test that a number is less than this."""
+    """Return the test that a number is below a threshold."""
     return Test(measure, threshold, above=False)
 
 
@@ -195,23 +195,23 @@ RULES = (
 
 
 def findings(subject: Subject, met: Key | None = None) -> tuple[Bottleneck, ...]:
-    """Return all that the rules find, the gravest first; of one rule the stage where a request is the longest.
+    """Return the bottlenecks of all rules that hold, the gravest first; of each rule the stage with the longest time.
 
-    `met`: the key of what was found before, for which a tenth less is enough.
+    `met`: the key of the reported bottleneck, for which a tenth less is enough.
     """
-    return tuple(test for rule in RULES if (test := _worst(rule, subject, met)) is not None)
+    return tuple(worst for rule in RULES if (worst := _worst(rule, subject, met)) is not None)
 
 
 def _worst(rule: Rule, subject: Subject, met: Key | None) -> Bottleneck | None:
     def lost(stage: Stage) -> float:
-        """Return the time there, and more of it for the stage that was found before, so that two do not alternate."""
+        """Return the time there; that of the reported stage counts more, so that two stages do not alternate."""
         return (m.stage_time(stage) or 0.0) * (STAYS if met == (rule.kind, stage.name) else 1.0)
 
-    bottlenecks = max(_tests_met(rule, subject, met), key=lost, default=None)
-    return None if bottlenecks is None else _bottleneck(rule, subject, bottlenecks)
+    stage = max(_stages_met(rule, subject, met), key=lost, default=None)
+    return None if stage is None else _bottleneck(rule, subject, stage)
 
 
-def _tests_met(rule: Rule, subject: Subject, met: Key | None) -> Iterator[Stage]:
+def _stages_met(rule: Rule, subject: Subject, met: Key | None) -> Iterator[Stage]:
     for stage in subject.stages:
         before = met == (rule.kind, stage.name)
         if all(test.holds(test.measure.of(subject, stage), before) for test in rule.tests):

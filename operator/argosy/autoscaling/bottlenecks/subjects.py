@@ -13,7 +13,7 @@ _US, _MS = 1e6, 1e3
 
 
 class Lever(StrEnum):
-    """What Argosy may change by itself, where the spec leaves it free."""
+    """A setting that Argosy may change by itself if the spec leaves it open."""
 
     WINDOW = "window"
     INSTANCES = "instances"
@@ -23,12 +23,12 @@ class Lever(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One model as requests pass it.
+    """One model on the path of a request.
 
-    `window_s`: how long a batch waits for more; None where requests are not joined into batches. `joins`: whether they
-    could be, as those of sequences cannot. `instances` there are
-    on each device of each of its `replicas`. `gpus`: those of the servers where it sits; none on the CPU. `reads`: the
-    stages, by their place in the subject's, whose answers it waits for. `levers`: what Argosy decides of it.
+    `window_s`: how long a batch waits for more requests; None if they are not joined into batches. `joins`: whether
+    they could be, as those of sequences cannot. `instances`: on each device of each of its `replicas`. `gpus`: those
+    that it is on, none on the CPU. `reads`: indexes of the subject's stages whose outputs it reads. `levers`: settings
+    that Argosy decides.
     """
 
     name: str
@@ -62,10 +62,10 @@ def subjects(
     servers: Collection[CurrentServer],
     levers: Mapping[str, Collection[Lever]] | None = None,
 ) -> dict[str, Subject]:
-    """By name, the members of which something was measured; an ensemble only where it was of all its steps' models.
+    """Return the members that were measured, by name; an ensemble only if the models of all its steps were.
 
-    `members` are a pool's, as they are served: with the instances and the window that were decided. `servers`: where
-    they sit. `levers`: what Argosy decides of each by itself.
+    `members` of a pool have the instances and the window that were decided. `servers`: where they are placed.
+    `levers`: settings of each that Argosy decides.
     """
     inputs = _Inputs({member.name: member for member in members}, signals, _placements(servers), levers or {})
     measured = ((name, inputs.subject(member)) for name, member in inputs.members.items())
@@ -73,7 +73,7 @@ def subjects(
 
 
 def _placements(servers: Iterable[CurrentServer]) -> dict[str, list[tuple[str, list[int]]]]:
-    """By model, its servers, and which GPUs of each it sits on: a server counts its own from 0, the plan the node's."""
+    """Return the servers of each model, with the indexes of its GPUs among the server's, not among the node's."""
     gpus_of: dict[str, list[tuple[str, list[int]]]] = {}
     for server in servers:
         indexes = {gpu: index for index, gpu in enumerate(sorted(server.gpus))}
@@ -98,7 +98,7 @@ class _Inputs:
         return Subject(member.name, measured, stages, isinstance(member, Ensemble), _latency(member))
 
     def _stages(self, member: Member) -> tuple[Stage, ...]:
-        """Its stages; none where one of them was not measured."""
+        """Return the stages of a member; none if one of them was not measured."""
         if isinstance(member, InferenceModel):
             stage = self._stage(member)
             return () if stage is None else (stage,)
@@ -133,7 +133,7 @@ class _Inputs:
         )
 
     def _gpus(self, model: str) -> Iterator[GpuSignals]:
-        """Return what was measured of the GPUs that it is on."""
+        """Yield the measured GPUs that a model is on."""
         for server, indexes in self.placements.get(model, ()):
             for index in indexes:
                 if (gpu := self.signals.gpus.get((server, index))) is not None:
@@ -146,7 +146,7 @@ def _latency(member: Member) -> dict[str, float]:
 
 
 def _in_order(ensemble: Ensemble) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Return steps by index, each after those that write what it reads, with these."""
+    """Yield steps by index, each after the steps whose outputs it reads, with these."""
     steps, done = ensemble.spec.steps, set[int]()
     writer = {tensor: index for index, step in enumerate(steps) for tensor in step.outputs.values()}
     reads = [{writer[name] for name in step.inputs.values() if name in writer} for step in steps]
@@ -166,6 +166,6 @@ def _last(stages: tuple[Stage, ...]) -> tuple[int, ...]:
 
 
 def _shifted(stages: tuple[Stage, ...], by: int, reads: tuple[int, ...]) -> Iterator[Stage]:
-    """Return an ensemble's stages behind `by` others; its first ones read what the step reads."""
+    """Yield an ensemble's stages after `by` others; its first ones read the stages `reads`."""
     for stage in stages:
         yield replace(stage, reads=tuple(by + index for index in stage.reads) or reads)
