@@ -23,9 +23,9 @@ PULL_POLICY = "Never"
 @pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Yield a control plane and a real node."""
-    found = Cluster.attach()
-    if found is not None and found.node is not None and found.ready():
-        yield found
+    cluster = Cluster.attach()
+    if cluster is not None and cluster.node is not None and cluster.ready():
+        yield cluster
         return
     with started(Cluster.with_node, tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster

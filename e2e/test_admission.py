@@ -1,4 +1,4 @@
-"""What the models refuse is refused at `kubectl apply`, by a real API server that the chart told whom to ask.
+"""Invalid resources are refused at `kubectl apply`, by a real API server with the chart's webhook configuration.
 
 The operators are processes on this machine, so the chart's Service is replaced by their addresses; all else of its
 configuration is as it comes. The tests build on one another, in their order.
@@ -82,8 +82,8 @@ def replicas(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
             )
             for port in ports
         ]
-        processes[0].until("readiness", lambda: all(each.ask("/readyz") == (200, "ok\n") for each in processes))
-        processes[0].until("one that leads", lambda: sum(each.leads() for each in processes) == 1)
+        processes[0].until("readiness", lambda: all(process.ask("/readyz") == (200, "ok\n") for process in processes))
+        processes[0].until("one that leads", lambda: sum(process.leads() for process in processes) == 1)
         yield Replicas(cluster, processes, ports)
 
 

@@ -54,12 +54,14 @@ def test_statuses_report_where_it_is_and_how_it_is_reached(namespace: Namespace,
     for resource in assistant.RESOURCES[1:]:
         body = namespace.read(resource)
         status = body["status"]
-        assert [(each["server"], each["node"]) for each in status["placement"]] == [(server, pod["spec"]["nodeName"])]
+        assert [(placement["server"], placement["node"]) for placement in status["placement"]] == [
+            (server, pod["spec"]["nodeName"])
+        ]
         assert status["url"].endswith(f"{namespace.name}.svc:8000/v2/models/{body['metadata']['name']}")
         assert status["observedGeneration"] == body["metadata"]["generation"]
         assert (status["replicas"], status["availableReplicas"]) == (1, 1)
     pool = namespace.status(assistant.RESOURCES[0])
-    assert [each["name"] for each in pool["servers"]] == [server]
+    assert [item["name"] for item in pool["servers"]] == [server]
     assert client.get(f"{client.url(assistant.RESOURCES[0])}/v2/health/ready").status == 200
 
 
@@ -75,8 +77,8 @@ def test_only_the_agent_has_a_token_and_nothing_is_run_as_root(namespace: Namesp
 
 def test_applying_it_again_changes_nothing(namespace: Namespace, manifests: str, tmp_path: Path) -> None:
     before = namespace.versions()
-    said = namespace("apply", "-f", "-", stdin=manifests)
-    assert {line.rpartition(" ")[2] for line in said.splitlines()} == {"unchanged"}
+    output = namespace("apply", "-f", "-", stdin=manifests)
+    assert {line.rpartition(" ")[2] for line in output.splitlines()} == {"unchanged"}
     file = tmp_path / "assistant.yaml"
     file.write_text(manifests)
     difference = namespace.access.kubectl_process("diff", "-n", namespace.name, "-f", str(file))

@@ -35,20 +35,20 @@ def scaled(name: str, pool: str, storage: str, **spec: Any) -> Body:
 
 
 def scaling(namespace: Namespace, model: str) -> dict[str, Any]:
-    found: dict[str, Any] = namespace.status(model).get("scaling", {})
-    return found
+    status: dict[str, Any] = namespace.status(model).get("scaling", {})
+    return status
 
 
 def bottleneck(namespace: Namespace, model: str) -> dict[str, Any]:
-    found: dict[str, Any] = namespace.status(model).get("bottleneck") or {}
-    return found
+    status: dict[str, Any] = namespace.status(model).get("bottleneck") or {}
+    return status
 
 
 def reasons(namespace: Namespace, model: str) -> set[str]:
     """Return the reasons of a model's Events."""
     name = model.partition("/")[2]
     items = namespace.read("events", f"--field-selector=involvedObject.name={name}")["items"]
-    return {each["reason"] for each in items}
+    return {event["reason"] for event in items}
 
 
 class Loads:
@@ -100,9 +100,9 @@ def test_a_starved_stage_is_identified_by_name_and_gets_instances(
     namespace.apply(scaled("stage", "scaled", storage))
     namespace.until("more instances", lambda: scaling(namespace, STAGE).get("instances", 1) > 1, 60)
     assert namespace.server_uids("scaled") == {pod}
-    told = scaling(namespace, STAGE)
-    record_property("stage", told)
-    assert told["history"][0]["instances"] > told["history"][0]["formerInstances"]
+    reported = scaling(namespace, STAGE)
+    record_property("stage", reported)
+    assert reported["history"][0]["instances"] > reported["history"][0]["formerInstances"]
 
 
 def test_a_flash_crowd_adds_replicas(namespace: Namespace, loads: Loads) -> None:
@@ -125,8 +125,8 @@ def test_an_operator_that_is_killed_forgets_nothing(namespace: Namespace, cluste
     namespace.until("what it decided", lambda: scaling(namespace, CROWD)["reason"] != "NoSignals", 60)
     after = scaling(namespace, CROWD)
     assert after["replicas"] >= before["replicas"]
-    known = {change["time"] for change in before["history"]}
-    assert [each for each in after["history"] if each["time"] in known] == before["history"]
+    times = {change["time"] for change in before["history"]}
+    assert [change for change in after["history"] if change["time"] in times] == before["history"]
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def test_the_stage_is_cured(namespace: Namespace, loads: Loads) -> None:
 
 
 def test_what_kubectl_shows_at_a_glance(namespace: Namespace) -> None:
-    (models,) = (each for each in namespace("get", "argosy").split("\n\n") if "inferencemodel" in each)
+    (models,) = (table for table in namespace("get", "argosy").split("\n\n") if "inferencemodel" in table)
     head, *rows = models.splitlines()
     assert {"INSTANCES", "SCALING", "BOTTLENECK"} <= set(head.split())
     assert any(row.split()[0].endswith("crowd") for row in rows)

@@ -1,6 +1,6 @@
-"""Engines on a real cluster: built in Jobs, once, checked on real data, and served in the place of what they came from.
+"""Engines on a real cluster: built in Jobs, once, checked on real data, and served in place of the models' files.
 
-Models, data and engines stand in a bucket of this process, which holds requests up and fails as a test asks. The tests
+Models, data and engines are in a bucket of this process, which delays requests and fails as a test requires. The tests
 build on one another, in their order.
 """
 
@@ -28,7 +28,7 @@ PLAIN, INT8 = "inferencemodel/plain", "inferencemodel/int8"
 MODEL, COPY, OTHER = "models/digits.onnx", "copies/digits.onnx", "models/other.onnx"
 PROGRAM = "models/digits.pt2"
 TRAIN, TEST = "data/train.npz", "data/test.npz"
-LATE = "late/"
+BLOCKED = "late/"
 """Keys of data that a test may hold up."""
 Break = Callable[[dict[str, bytes], str], None]
 """Damages one object of a bucket."""
@@ -69,7 +69,7 @@ def _pool(name: str, secret: str = SECRET) -> Body:
 
 def model(name: str, key: str = MODEL, *, version: int = 1, pool: str = POOL, **spec: Any) -> Body:
     """Return the network for handwritten digits."""
-    whole = {
+    merged = {
         "poolRef": {"name": pool},
         "modelFormat": {"name": "onnx"},
         "version": version,
@@ -79,7 +79,7 @@ def model(name: str, key: str = MODEL, *, version: int = 1, pool: str = POOL, **
         "outputs": [{"name": "y", "dataType": "TYPE_FP32", "dims": [CLASSES]}],
         **spec,
     }
-    return {"apiVersion": API, "kind": "InferenceModel", "metadata": {"name": name}, "spec": whole}
+    return {"apiVersion": API, "kind": "InferenceModel", "metadata": {"name": name}, "spec": merged}
 
 
 def int8(most: float = 2.0, calibration: str = TRAIN, test: str = TEST) -> Body:
@@ -103,15 +103,19 @@ def answers(client: Client, resource: str, images: Floats) -> Floats:
 
 def engine(namespace: Namespace, resource: str, version: int = 1) -> dict[str, Any]:
     """Return the model's one engine of a version."""
-    found = [each for each in namespace.status(resource).get("engines", ()) if each.get("version", 1) == version]
-    return found[0] if len(found) == 1 else {}
+    engines = [
+        candidate
+        for candidate in namespace.status(resource).get("engines", ())
+        if candidate.get("version", 1) == version
+    ]
+    return engines[0] if len(engines) == 1 else {}
 
 
 def jobs(namespace: Namespace, build: str = "") -> list[dict[str, Any]]:
     """Return the Jobs of builds, or of one."""
     selector = f"argosy.dev/build={build}" if build else "argosy.dev/build"
-    found: list[dict[str, Any]] = namespace.read("jobs", "-l", selector)["items"]
-    return found
+    items: list[dict[str, Any]] = namespace.read("jobs", "-l", selector)["items"]
+    return items
 
 
 def ended(namespace: Namespace, build: str) -> tuple[int, int]:
@@ -121,8 +125,8 @@ def ended(namespace: Namespace, build: str) -> tuple[int, int]:
 
     def status() -> dict[str, Any]:
         (job,) = jobs(namespace, build)
-        found: dict[str, Any] = job["status"]
-        return found
+        status: dict[str, Any] = job["status"]
+        return status
 
     namespace.until("the Job's end", lambda: "conditions" in status())
     return status().get("succeeded", 0), status().get("failed", 0)
@@ -130,8 +134,8 @@ def ended(namespace: Namespace, build: str) -> tuple[int, int]:
 
 def reasons(namespace: Namespace, name: str) -> set[str]:
     """Return the reasons of the Events of a model."""
-    found = namespace.read("events", "--field-selector", f"involvedObject.name={name}")["items"]
-    return {each["reason"] for each in found}
+    events = namespace.read("events", "--field-selector", f"involvedObject.name={name}")["items"]
+    return {event["reason"] for event in events}
 
 
 def artifacts(bucket: Bucket) -> set[str]:
@@ -144,16 +148,16 @@ def test_an_int8_engine_is_built_in_a_job_and_answers_as_its_report_says(
 ) -> None:
     namespace.apply(model("int8", engine=int8()))
     namespace.ready(PLAIN, INT8, timeout_s=240)
-    found = engine(namespace, INT8)
-    assert (found["state"], found["serving"], found["accuracy"]["passed"]) == ("Ready", True, True)
+    built = engine(namespace, INT8)
+    assert (built["state"], built["serving"], built["accuracy"]["passed"]) == ("Ready", True, True)
     (job,) = jobs(namespace)
-    assert ended(namespace, found["build"]) == (1, 0)
-    assert job["metadata"]["labels"]["argosy.dev/build"] == found["build"]
+    assert ended(namespace, built["build"]) == (1, 0)
+    assert job["metadata"]["labels"]["argosy.dev/build"] == built["build"]
     assert len(artifacts(bucket)) == 1
 
     _, test = digits()
     before, now = answers(client, PLAIN, test.images[:64]), answers(client, INT8, test.images[:64])
-    assert 0 < np.abs(before - now).max() <= found["accuracy"]["value"] + 1e-4
+    assert 0 < np.abs(before - now).max() <= built["accuracy"]["value"] + 1e-4
     assert (now.argmax(1) == test.labels[:64]).mean() > 0.85
     assert {"BuildStarted", "BuildSucceeded"} <= reasons(namespace, "int8")
 
@@ -162,7 +166,7 @@ def test_a_second_model_of_the_same_build_builds_nothing(namespace: Namespace, c
     before, stored = jobs(namespace), artifacts(bucket)
     namespace.apply(model("twin", engine=int8()))
     namespace.ready("inferencemodel/twin")
-    assert [each["metadata"]["uid"] for each in jobs(namespace)] == [each["metadata"]["uid"] for each in before]
+    assert [job["metadata"]["uid"] for job in jobs(namespace)] == [job["metadata"]["uid"] for job in before]
     assert artifacts(bucket) == stored
     _, test = digits()
     both = [answers(client, f"inferencemodel/{name}", test.images[:8]) for name in ("int8", "twin")]
@@ -194,15 +198,15 @@ def test_an_inaccurate_engine_is_blocked_while_the_old_version_serves(namespace:
 
 
 @contextmanager
-def held(namespace: Namespace, bucket: Bucket, name: str) -> Iterator[dict[str, Any]]:
+def waiting_build(namespace: Namespace, bucket: Bucket, name: str) -> Iterator[dict[str, Any]]:
     """Yield the Pod of a model's build, which waits for its calibration data while the block runs."""
-    key = f"{LATE}{name}.npz"
+    key = f"{BLOCKED}{name}.npz"
     bucket.objects[key] = digits()[0].npz()
     bucket.released.clear()
-    bucket.blocked = LATE
+    bucket.blocked = BLOCKED
     try:
         namespace.apply(model(name, engine=int8(calibration=key)))
-        namespace.until("a Pod that waits for data", lambda: ("GET", f"/fleet/{key}") in _asked(bucket))
+        namespace.until("a Pod that waits for data", lambda: ("GET", f"/fleet/{key}") in _requested(bucket))
         build = engine(namespace, f"inferencemodel/{name}")["build"]
         (pod,) = namespace.read("pods", "-l", f"argosy.dev/build={build}")["items"]
         yield pod
@@ -210,12 +214,12 @@ def held(namespace: Namespace, bucket: Bucket, name: str) -> Iterator[dict[str, 
         bucket.released.set()
 
 
-def _asked(bucket: Bucket) -> set[tuple[str, str]]:
+def _requested(bucket: Bucket) -> set[tuple[str, str]]:
     return {(method, path.partition("?")[0]) for method, path in bucket.requests}
 
 
 def test_a_build_whose_pod_is_killed_ends_right(namespace: Namespace, bucket: Bucket) -> None:
-    with held(namespace, bucket, "killed") as pod:
+    with waiting_build(namespace, bucket, "killed") as pod:
         assert engine(namespace, "inferencemodel/killed")["state"] == "Building"
         podprocesses.kill(pod, "argosy_builder")
     namespace.ready("inferencemodel/killed")
@@ -224,7 +228,7 @@ def test_a_build_whose_pod_is_killed_ends_right(namespace: Namespace, bucket: Bu
 
 
 def test_a_job_that_is_deleted_by_hand_is_recreated(namespace: Namespace, bucket: Bucket) -> None:
-    with held(namespace, bucket, "deleted") as pod:
+    with waiting_build(namespace, bucket, "deleted") as pod:
         build = pod["metadata"]["labels"]["argosy.dev/build"]
         (before,) = jobs(namespace, build)
         namespace("delete", "job", before["metadata"]["name"])
@@ -234,12 +238,12 @@ def test_a_job_that_is_deleted_by_hand_is_recreated(namespace: Namespace, bucket
 
 
 def _uids(namespace: Namespace, build: str) -> set[str]:
-    return {each["metadata"]["uid"] for each in jobs(namespace, build)}
+    return {job["metadata"]["uid"] for job in jobs(namespace, build)}
 
 
 def test_a_model_that_is_deleted_while_it_builds_leaves_nothing(namespace: Namespace, bucket: Bucket) -> None:
     stored = artifacts(bucket)
-    with held(namespace, bucket, "gone") as pod:
+    with waiting_build(namespace, bucket, "gone") as pod:
         build = pod["metadata"]["labels"]["argosy.dev/build"]
         namespace("delete", "inferencemodel/gone", "--timeout=60s", timeout_s=70)
         kinds = "jobs,pods,configmaps,roles,rolebindings,serviceaccounts"
@@ -264,13 +268,13 @@ def test_a_broken_engine_is_built_over(
     manifest = f"engines/{engine(namespace, INT8, 2)['key']}/manifest.json"
     assert manifest in artifacts(bucket)
     folder = f"{manifest.removesuffix('manifest.json')}{json.loads(bucket.objects[manifest])['attempt']}/"
-    for key in [each for each in bucket.objects if each.startswith(folder)]:
+    for key in [key for key in bucket.objects if key.startswith(folder)]:
         broken(bucket.objects, key)
     resource = f"inferencemodel/{name}"
     namespace.apply(model(name, OTHER, engine=int8(most)))
     namespace.ready(resource)
-    found = engine(namespace, resource)
-    assert (found["state"], found["cached"]) == ("Ready", False)
+    built = engine(namespace, resource)
+    assert (built["state"], built["cached"]) == ("Ready", False)
     _, test = digits()
     assert answers(client, resource, test.images[:8]).shape == (8, CLASSES)
 
@@ -325,8 +329,8 @@ def test_a_pytorch_model_is_compiled_and_answers_like_its_source(
     }
     namespace.apply(model("compiled", PROGRAM, **spec))
     namespace.ready("inferencemodel/compiled", timeout_s=300)
-    found = engine(namespace, "inferencemodel/compiled")
-    assert (found["state"], found["cached"], found["accuracy"]["passed"]) == ("Ready", False, True)
+    compiled = engine(namespace, "inferencemodel/compiled")
+    assert (compiled["state"], compiled["cached"], compiled["accuracy"]["passed"]) == ("Ready", False, True)
     _, test = digits()
     both = [answers(client, name, test.images[:64]) for name in (PLAIN, "inferencemodel/compiled")]
     assert np.abs(both[0] - both[1]).max() < 1e-3

@@ -69,7 +69,7 @@ def test_an_agent_that_dies_is_not_noticed_by_requests(namespace: Namespace, cli
     assert load.failed == []
     (after,) = namespace.server_pods(POOL)
     assert after["metadata"]["uid"] == pod["metadata"]["uid"]
-    assert [each["restartCount"] for each in after["status"]["containerStatuses"]] == [0, 0]
+    assert [container["restartCount"] for container in after["status"]["containerStatuses"]] == [0, 0]
 
 
 def test_a_server_that_dies_comes_back_with_its_models(namespace: Namespace, client: Client) -> None:
@@ -78,7 +78,7 @@ def test_a_server_that_dies_comes_back_with_its_models(namespace: Namespace, cli
 
     def restarted() -> bool:
         (now,) = namespace.server_pods(POOL)
-        counts = {each["name"]: each["restartCount"] for each in now["status"]["containerStatuses"]}
+        counts = {container["name"]: container["restartCount"] for container in now["status"]["containerStatuses"]}
         return counts == {"server": 1, "agent": 0}
 
     namespace.until("the server's container again", restarted)
@@ -103,13 +103,13 @@ def test_what_people_change_by_hand_is_put_right(namespace: Namespace) -> None:
     namespace.until("the Pod's label", lambda: ROUTE in namespace.server_pods(POOL)[0]["metadata"]["labels"])
 
     def selector() -> dict[str, str]:
-        found: dict[str, str] = namespace.read("service", "answers")["spec"]["selector"]
-        return found
+        selected: dict[str, str] = namespace.read("service", "answers")["spec"]["selector"]
+        return selected
 
-    wanted = selector()
+    desired = selector()
     other = json.dumps({"spec": {"selector": {ROUTE: "no"}}})
     namespace("patch", "service", "answers", "--type=merge", "-p", other)
-    namespace.until("the Service", lambda: selector() == wanted)
+    namespace.until("the Service", lambda: selector() == desired)
 
 
 def test_what_people_delete_is_made_again(namespace: Namespace, client: Client) -> None:

@@ -90,18 +90,20 @@ def _apply(cluster: Cluster, bodies: list[Body]) -> None:
 
 
 def _models(cluster: Cluster) -> list[Body]:
-    found: list[Body] = cluster.read("inferencemodels")["items"]
-    return found
+    models: list[Body] = cluster.read("inferencemodels")["items"]
+    return models
 
 
 def _is_ready(model: Body) -> bool:
     status = model.get("status", {})
-    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", ()))
+    ready = any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in status.get("conditions", ())
+    )
     return ready and status.get("observedGeneration") == model["metadata"]["generation"]
 
 
-def _places(cluster: Cluster) -> list[dict[str, Any]]:
-    return [place for model in _models(cluster) for place in model["status"]["placement"]]
+def _placements(cluster: Cluster) -> list[dict[str, Any]]:
+    return [placement for model in _models(cluster) for placement in model["status"]["placement"]]
 
 
 def _all_ready(cluster: Cluster) -> bool:
@@ -118,12 +120,12 @@ def test_without_its_crds_an_operator_waits_and_says_so(cluster: Cluster, operat
     for path in sorted(CRDS.glob("*.yaml")):
         cluster.apply(path.read_text())
     for operator in operators:
-        operator.until("readiness", functools.partial(_is_whole, operator))
+        operator.until("readiness", functools.partial(_is_up_to_date, operator))
     operators[0].until("one that leads", lambda: len(_leaders(operators)) == 1)
 
 
 def _leaders(operators: list[OperatorProcess]) -> list[OperatorProcess]:
-    return [each for each in operators if each.leads()]
+    return [operator for operator in operators if operator.leads()]
 
 
 def _leader(operators: list[OperatorProcess]) -> OperatorProcess:
@@ -132,7 +134,7 @@ def _leader(operators: list[OperatorProcess]) -> OperatorProcess:
     return _leaders(operators)[0]
 
 
-def _is_whole(operator: OperatorProcess) -> bool:
+def _is_up_to_date(operator: OperatorProcess) -> bool:
     return operator.ask("/readyz")[0] == 200
 
 
@@ -155,11 +157,11 @@ def test_nothing_is_written_while_nothing_changes(cluster: Cluster, operators: l
 
 
 def test_models_of_a_node_that_is_gone_move(cluster: Cluster, operators: list[OperatorProcess]) -> None:
-    gone = _places(cluster)[0]["node"]
+    gone = _placements(cluster)[0]["node"]
     stop_hollow_nodes(cluster, [gone])
     _leader(operators).until(
         "every model elsewhere",
-        lambda: _all_ready(cluster) and gone not in {place["node"] for place in _places(cluster)},
+        lambda: _all_ready(cluster) and gone not in {placement["node"] for placement in _placements(cluster)},
         CONVERGES_S,
         ASK_S,
     )
@@ -169,7 +171,7 @@ def test_a_leader_that_is_killed_is_replaced_and_nothing_is_done_twice(
     cluster: Cluster, operators: list[OperatorProcess]
 ) -> None:
     leader = _leader(operators)
-    (other,) = [each for each in operators if each is not leader]
+    (other,) = [operator for operator in operators if operator is not leader]
     _rests(cluster, leader)
     before = _versions(cluster)
     leader.kill()
@@ -191,15 +193,17 @@ def _versions(cluster: Cluster) -> dict[str, str]:
     Of Deployments, whose status Kubernetes writes, it is all that the operator writes.
     """
     listed = cluster.read("deployments,configmaps,services,inferencemodels,servingpools")["items"]
-    return {f"{each['kind']}/{each['metadata']['name']}": _version(each) for each in listed}
+    return {f"{body['kind']}/{body['metadata']['name']}": _version(body) for body in listed}
 
 
 def _version(body: Body) -> str:
     if body["kind"] != "Deployment":
         return str(body["metadata"]["resourceVersion"])
     metadata = dict(body["metadata"])
-    annotations = {name: each for name, each in metadata.pop("annotations", {}).items() if "kubernetes.io" not in name}
-    written = {name: each for name, each in metadata.items() if name not in ("resourceVersion", "managedFields")}
+    annotations = {
+        name: value for name, value in metadata.pop("annotations", {}).items() if "kubernetes.io" not in name
+    }
+    written = {name: value for name, value in metadata.items() if name not in ("resourceVersion", "managedFields")}
     return json.dumps([written, annotations, body["spec"]], sort_keys=True)
 
 

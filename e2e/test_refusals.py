@@ -1,4 +1,4 @@
-"""What cannot be done is told on the resource that asked for it, and nothing of others is touched."""
+"""A refused request is reported on its resource, and no object of others is changed."""
 
 import json
 from collections.abc import Iterator
@@ -94,13 +94,13 @@ def test_a_model_that_fits_nowhere_says_why(namespace: Namespace, client: Client
 def without_network_policies(cluster: Cluster) -> Iterator[None]:
     """Take the right to write NetworkPolicies from the operator."""
     role = cluster.read("clusterrole", "-l", "app.kubernetes.io/part-of=argosy")["items"]
-    (whole,) = [each for each in role if any("networkpolicies" in rule["resources"] for rule in each["rules"])]
-    fewer = [rule for rule in whole["rules"] if "networkpolicies" not in rule["resources"]]
+    (full,) = [item for item in role if any("networkpolicies" in rule["resources"] for rule in item["rules"])]
+    fewer = [rule for rule in full["rules"] if "networkpolicies" not in rule["resources"]]
     reading = {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": ["get", "list", "watch"]}
-    name = whole["metadata"]["name"]
+    name = full["metadata"]["name"]
     cluster.kubectl("patch", "clusterrole", name, "--type=merge", "-p", json.dumps({"rules": [*fewer, reading]}))
     yield
-    cluster.kubectl("patch", "clusterrole", name, "--type=merge", "-p", json.dumps({"rules": whole["rules"]}))
+    cluster.kubectl("patch", "clusterrole", name, "--type=merge", "-p", json.dumps({"rules": full["rules"]}))
 
 
 def test_a_right_that_is_missing_is_reported_and_used_once_it_is_set(

@@ -1,4 +1,4 @@
-"""A new version under load: it is loaded beside the old one, and no request fails on the way.
+"""A new version under load: it is loaded next to the old one, and no request fails meanwhile.
 
 The tests build on one another, in their order.
 """
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(600)
 
 LOAD_S = 3.0
 MODEL = "inferencemodel/first"
-PROXY_LATE_S = 20
+PROXY_DELAY_S = 20
 """How late kube-proxy is on a node that has too much to do."""
 
 
@@ -84,7 +84,7 @@ def test_a_new_server_template_is_not_noticed_by_requests_to_two_replicas(
         with cluster.node.processes.paused("kube-proxy"):
             namespace.apply(changed)
             namespace.until("a Pod on its way out", lambda: len(before & namespace.server_uids("rolling")) < 2)
-            time.sleep(PROXY_LATE_S)
+            time.sleep(PROXY_DELAY_S)
         namespace.until("new Pods alone", lambda: not before & namespace.server_uids("rolling"))
         namespace.ready()
     assert load.failed == []

@@ -18,7 +18,7 @@ def served(namespace: Namespace, client: Client, storage: str) -> None:
 
 
 def _servers(namespace: Namespace, resource: str) -> set[str]:
-    return {each["server"] for each in namespace.status(resource).get("placement", ())}
+    return {placement["server"] for placement in namespace.status(resource).get("placement", ())}
 
 
 def test_replicas_come_and_go_without_a_failed_request(namespace: Namespace, client: Client, storage: str) -> None:
@@ -39,7 +39,7 @@ def test_replicas_come_and_go_without_a_failed_request(namespace: Namespace, cli
 def _addresses(namespace: Namespace, service: str) -> list[str]:
     """Return the addresses of a Service; Kubernetes writes them a moment after a Pod is ready."""
     subsets = namespace.read("endpoints", service).get("subsets") or []
-    return [address["ip"] for each in subsets for address in each.get("addresses") or []]
+    return [address["ip"] for subset in subsets for address in subset.get("addresses") or []]
 
 
 def test_a_pool_keeps_the_servers_that_it_is_ordered_to(namespace: Namespace) -> None:

@@ -43,7 +43,7 @@ def test_the_model_says_what_is_wrong(namespace: Namespace, storage: str, name: 
     assert f"{storage}/{path}" in message or reason == "DigestMismatch"
     assert namespace.says(f"inferencemodel/{name}", "Stalled", "True", reason) == message
     events = namespace.read("events", "--field-selector", f"involvedObject.name={name},type=Warning")["items"]
-    assert reason in {each["reason"] for each in events}
+    assert reason in {event["reason"] for event in events}
 
 
 def test_what_is_put_right_is_served(namespace: Namespace, client: Client, storage: str) -> None:

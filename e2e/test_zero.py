@@ -46,15 +46,15 @@ def declared(namespace: Namespace, client: Client, storage: str) -> None:
 
 def addresses(namespace: Namespace, model: str = "sleeper") -> list[str]:
     """Return the Pods of a model's Service, by name."""
-    found = namespace.read("endpoints", f"--field-selector=metadata.name={model}")["items"]
-    subsets = [subset for each in found for subset in each.get("subsets") or ()]
-    return sorted(each["targetRef"]["name"] for subset in subsets for each in subset.get("addresses") or ())
+    endpoints = namespace.read("endpoints", f"--field-selector=metadata.name={model}")["items"]
+    subsets = [subset for item in endpoints for subset in item.get("subsets") or ()]
+    return sorted(address["targetRef"]["name"] for subset in subsets for address in subset.get("addresses") or ())
 
 
-def held(namespace: Namespace) -> int:
+def queued(namespace: Namespace) -> int:
     """Return how many requests wait, as the operator reads it."""
     maps = namespace.read("configmaps", "-l", "argosy.dev/activator=sleepy")["items"]
-    texts = [text for each in maps for key, text in each.get("data", {}).items() if key.endswith(".held.json")]
+    texts = [text for config in maps for key, text in config.get("data", {}).items() if key.endswith(".held.json")]
     return sum(json.loads(text)["held"].get("sleeper", 0) for text in texts)
 
 
@@ -64,29 +64,29 @@ def asking(namespace: Namespace, client: Client) -> Iterator[list[Future[Any]]]:
     with ThreadPoolExecutor(2) as workers:
         address = client.url(MODEL).partition("://")[2].partition(":")[0]
         grpc = ("exec", "client", "--", "python", "-c", ASK_GRPC, f"{address}:8001")
-        asked = [
+        requests = [
             workers.submit(client.version, MODEL),
             workers.submit(lambda: [int(namespace(*grpc, timeout_s=120))]),
         ]
-        namespace.until("two that wait", lambda: held(namespace) == 2)
-        yield asked
+        namespace.until("two that wait", lambda: queued(namespace) == 2)
+        yield requests
 
 
 def test_a_model_at_zero_is_led_to_the_activator_and_no_server_runs(namespace: Namespace, client: Client) -> None:
     assert namespace.server_pods("sleepy") == []
     namespace.until("both of its Pods", lambda: len(addresses(namespace)) == 2)
-    assert all("activator" in each for each in addresses(namespace))
+    assert all("activator" in address for address in addresses(namespace))
     assert client.get(f"{client.url(MODEL)}/ready").status == 200
     refused = client.get(f"{client.url(MODEL)}/stats")
     assert (refused.status, "runs nowhere now" in refused.text) == (503, True)
 
 
 def test_its_first_requests_wake_it_and_are_answered(namespace: Namespace, client: Client) -> None:
-    with asking(namespace, client) as asked:
+    with asking(namespace, client) as requests:
         assert client.version(OTHER) == [1]
-        assert [each.result() for each in asked] == [[1], [1]]
-    namespace.until("nobody waits", lambda: held(namespace) == 0)
-    namespace.until("the server alone", lambda: not any("activator" in each for each in addresses(namespace)))
+        assert [request.result() for request in requests] == [[1], [1]]
+    namespace.until("nobody waits", lambda: queued(namespace) == 0)
+    namespace.until("the server alone", lambda: not any("activator" in address for address in addresses(namespace)))
     assert client.version(MODEL) == [1]
     newest = namespace.status(MODEL)["scaling"]["history"][0]
     assert (newest["formerReplicas"], newest["replicas"]) == (0, 1)
@@ -96,20 +96,20 @@ def test_its_first_requests_wake_it_and_are_answered(namespace: Namespace, clien
 def test_down_to_zero_and_back_without_a_failed_request(namespace: Namespace, client: Client, storage: str) -> None:
     with client.load(MODEL) as load:
         namespace.apply(sleeper(storage, replicas=0))
-        namespace.until("somebody waits", lambda: held(namespace) > 0)
+        namespace.until("somebody waits", lambda: queued(namespace) > 0)
         namespace.apply(sleeper(storage, replicas=1))
-        namespace.until("nobody waits", lambda: held(namespace) == 0)
+        namespace.until("nobody waits", lambda: queued(namespace) == 0)
     assert load.failed == []
     assert load.answers() == [[[1]]]
 
 
 def test_a_server_that_goes_is_waited_for(namespace: Namespace, client: Client) -> None:
-    namespace.until("the server", lambda: any("activator" not in each for each in addresses(namespace)))
+    namespace.until("the server", lambda: any("activator" not in address for address in addresses(namespace)))
     before = namespace.server_uids("sleepy")
     with client.load(MODEL) as load:
         namespace("delete", "pod", "-l", "argosy.dev/pool=sleepy", "--wait=false")
         namespace.until("another server", lambda: bool(namespace.server_uids("sleepy") - before))
-        namespace.until("it serves", lambda: any("activator" not in each for each in addresses(namespace)))
+        namespace.until("it serves", lambda: any("activator" not in address for address in addresses(namespace)))
     # Kubernetes takes the Pod out of the Service when it is deleted, and the activator comes in when that is seen.
     assert [words for _, words in load.failed if "Connection refused" not in words] == []
     assert load.answers() == [[[1]]]
@@ -120,14 +120,14 @@ def test_requests_wait_while_the_operators_and_the_activator_end(
 ) -> None:
     namespace.apply(sleeper(storage, replicas=0))
     namespace.until("no server", lambda: namespace.server_pods("sleepy") == [])
-    with asking(namespace, client) as asked:
+    with asking(namespace, client) as requests:
         former = addresses(namespace)
         namespace("delete", "pod", *former, "--wait=false")
         namespace.until("other activators", lambda: addresses(namespace) and not {*former} & {*addresses(namespace)})
         operators = ("-n", release.NAMESPACE, "-l", release.LABEL, "--force", "--grace-period=0")
         namespace.access.kubectl("delete", "pods", *operators)
         namespace.apply(sleeper(storage, replicas=1))
-        assert [each.result() for each in asked] == [[1], [1]]
+        assert [request.result() for request in requests] == [[1], [1]]
 
 
 def test_it_goes_to_zero_by_itself_and_is_woken_again(namespace: Namespace, client: Client) -> None:

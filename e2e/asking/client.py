@@ -127,14 +127,14 @@ class Client:
             "sh", "-c", f'setsid python {folder}/load.py "$@" {folder} > {folder}/log 2>&1 < /dev/null &', "sh", *words
         )
         self._wait_for(f"{folder}/began", 30)
-        found = Load()
+        load = Load()
         try:
-            yield found
+            yield load
         finally:
             self._run("touch", f"{folder}/stop")
             self._wait_for(f"{folder}/result.json", 60)
-        said = json.loads(self._run("cat", f"{folder}/result.json"))
-        found.sent, found.failed, found.changes = said["sent"], said["failed"], said["changes"]
+        result = json.loads(self._run("cat", f"{folder}/result.json"))
+        load.sent, load.failed, load.changes = result["sent"], result["failed"], result["changes"]
 
     def _wait_for(self, path: str, timeout_s: float) -> None:
         """Wait for a file in the Pod, by one command that waits there."""

@@ -69,9 +69,9 @@ def main() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    beside = load.folder / "result.new"
-    beside.write_text(json.dumps({"sent": load.sent, "failed": load.failed[:100], "changes": load.answers[:100]}))
-    beside.rename(load.folder / "result.json")
+    temporary = load.folder / "result.new"
+    temporary.write_text(json.dumps({"sent": load.sent, "failed": load.failed[:100], "changes": load.answers[:100]}))
+    temporary.rename(load.folder / "result.json")
 
 
 if __name__ == "__main__":

@@ -65,15 +65,15 @@ class Namespace:
 
     def condition(self, resource: str, type_: str) -> dict[str, Any]:
         """Return one of its conditions; empty where it has none of that type."""
-        found = (each for each in self.status(resource).get("conditions", ()) if each["type"] == type_)
-        return next(found, {})
+        conditions = self.status(resource).get("conditions", ())
+        return next((condition for condition in conditions if condition["type"] == type_), {})
 
     def says(self, resource: str, type_: str, status: str, reason: str, timeout_s: float = PATIENCE_S) -> str:
         """Wait until a condition is so for that reason. Its message."""
 
         def so() -> bool:
-            found = self.condition(resource, type_)
-            return (found.get("status"), found.get("reason")) == (status, reason)
+            condition = self.condition(resource, type_)
+            return (condition.get("status"), condition.get("reason")) == (status, reason)
 
         self.until(f"{type_}={status} ({reason}) of {resource}", so, timeout_s)
         return str(self.condition(resource, type_).get("message", ""))
@@ -100,7 +100,7 @@ class Namespace:
     def versions(self, kinds: Iterable[str] = (*KINDS, *OWN)) -> dict[str, str]:
         """Return the resourceVersion of every object of these kinds."""
         listed = self.read(",".join(kinds))["items"]
-        return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["resourceVersion"] for each in listed}
+        return {f"{body['kind']}/{body['metadata']['name']}": body["metadata"]["resourceVersion"] for body in listed}
 
     def story(self) -> str:
         """Return a description of the namespace, for a test that fails."""

@@ -21,16 +21,16 @@ class Seen:
 
     def false_readiness(self) -> list[dict[str, Any]]:
         """Return the statuses that claim Ready for the newest spec and also that they are not done with it."""
-        return [each["status"] for each in self.bodies if _is_false(each)]
+        return [body["status"] for body in self.bodies if _is_false(body)]
 
     def conditions(self, type_: str) -> list[tuple[str, str]]:
         """Return status and reason of one condition, each change once."""
-        found: list[tuple[str, str]] = []
+        changes: list[tuple[str, str]] = []
         for body in self.bodies:
-            for each in body.get("status", {}).get("conditions", ()):
-                if each["type"] == type_ and (each["status"], each["reason"]) not in found[-1:]:
-                    found.append((each["status"], each["reason"]))
-        return found
+            for condition in body.get("status", {}).get("conditions", ()):
+                if condition["type"] == type_ and (condition["status"], condition["reason"]) not in changes[-1:]:
+                    changes.append((condition["status"], condition["reason"]))
+        return changes
 
 
 @contextmanager
@@ -61,9 +61,9 @@ def watching(access: Access, namespace: str, plural: str, name: str) -> Iterator
 
 def _is_false(body: dict[str, Any]) -> bool:
     status = body.get("status", {})
-    conditions = {each["type"]: each["status"] for each in status.get("conditions", ())}
+    conditions = {condition["type"]: condition["status"] for condition in status.get("conditions", ())}
     if conditions.get("Ready") != "True" or status.get("observedGeneration") != body["metadata"]["generation"]:
         return False
-    wanted = body["spec"].get("version", 1)
-    serving = [each["version"] for each in status.get("versions", ()) if each["state"] == "Serving"]
-    return conditions.get("Reconciling") == "True" or wanted not in serving
+    desired = body["spec"].get("version", 1)
+    serving = [version["version"] for version in status.get("versions", ()) if version["state"] == "Serving"]
+    return conditions.get("Reconciling") == "True" or desired not in serving

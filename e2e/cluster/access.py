@@ -55,10 +55,10 @@ class Access:
     def has(self, *words: str) -> bool:
         """Return whether the API server has the object, or one of the list, that `kubectl get WORDS` prints."""
         try:
-            found = self.read(*words)
+            answer = self.read(*words)
         except ClusterError:
             return False
-        return found["kind"] != "List" or bool(found["items"])
+        return answer["kind"] != "List" or bool(answer["items"])
 
     def apply(self, manifest: str, *, server_side: bool = False) -> None:
         """Run kubectl apply on a YAML text; fields that an old API server does not know (CEL rules) are dropped there.

@@ -27,7 +27,7 @@ class Background:
         for thread in self._threads:
             thread.join()
 
-    def anew(self, follow: Callable[[], None]) -> None:
+    def repeat(self, follow: Callable[[], None]) -> None:
         """Follow the API server, and again from the list when it is away or no longer has our version."""
         while not self.stopping.is_set():
             try:

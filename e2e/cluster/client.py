@@ -63,18 +63,18 @@ class Reader(threading.local):
 
     def read(self, *words: str) -> Any:
         """Return what `kubectl get WORDS -o json` prints, parsed: an object, or a list of one or several kinds."""
-        given = _WORDS.parse_intermixed_args(words)
-        kinds, _, name = given.kinds.partition("/")
-        query = {"labelSelector": given.selector, "fieldSelector": given.field_selector}
-        if name := name or given.name:
-            return self.get(f"{self._kind(kinds).path(given.namespace)}/{name}")
-        listed = (self._list(kind, given.namespace, query) for kind in kinds.split(","))
+        arguments = _WORDS.parse_intermixed_args(words)
+        kinds, _, name = arguments.kinds.partition("/")
+        query = {"labelSelector": arguments.selector, "fieldSelector": arguments.field_selector}
+        if name := name or arguments.name:
+            return self.get(f"{self._kind(kinds).path(arguments.namespace)}/{name}")
+        listed = (self._list(kind, arguments.namespace, query) for kind in kinds.split(","))
         return {"kind": "List", "items": [item for items in listed for item in items]}
 
     def _list(self, word: str, namespace: str, query: dict[str, str]) -> list[Any]:
         kind = self._kind(word)
         listed = self.get(kind.path(namespace), **{key: value for key, value in query.items() if value})
-        return [{"apiVersion": kind.version, "kind": kind.name, **each} for each in listed["items"]]
+        return [{"apiVersion": kind.version, "kind": kind.name, **resource} for resource in listed["items"]]
 
     def _kind(self, word: str) -> "_Kind":
         """Return the kind of a plural, singular or short name, which may have been added since the last call."""
@@ -90,10 +90,10 @@ class Reader(threading.local):
         versions = ["v1", *(group["preferredVersion"]["groupVersion"] for group in self.get("/apis")["groups"])]
         for version in reversed(versions):
             root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-            for each in self.get(root)["resources"]:
-                kind = _Kind(root, version, each["kind"], each["name"], each["namespaced"])
+            for resource in self.get(root)["resources"]:
+                kind = _Kind(root, version, resource["kind"], resource["name"], resource["namespaced"])
                 if "/" not in kind.plural:
-                    for word in (kind.plural, kind.name.lower(), *each.get("shortNames", ())):
+                    for word in (kind.plural, kind.name.lower(), *resource.get("shortNames", ())):
                         yield word, kind
                         yield f"{word}.{version.partition('/')[0]}", kind
 

@@ -30,16 +30,16 @@ ACCOUNT_TIMEOUT_S = 60
 class Cluster(Access):
     """A cluster that this package started. Use it as a context manager, or call `down`."""
 
-    def __init__(self, folder: Path, state: State, found: binaries.Binaries, node_grace_s: int) -> None:
+    def __init__(self, folder: Path, state: State, programs: binaries.Binaries, node_grace_s: int) -> None:
         self.folder = folder
         self.state = state
-        self.binaries = found
+        self.binaries = programs
         self.processes = Processes(folder)
         self.plane = ControlPlane(
-            folder, state, found, self.processes, Authority(folder / "certificates"), node_grace_s
+            folder, state, programs, self.processes, Authority(folder / "certificates"), node_grace_s
         )
         self.node = nodes.Node(folder, self.plane, self.processes) if state.kind == WITH_NODE else None
-        super().__init__(folder / "kubeconfig", found.path("kubectl"))
+        super().__init__(folder / "kubeconfig", programs.path("kubectl"))
 
     @classmethod
     def control_plane(
@@ -57,12 +57,12 @@ class Cluster(Access):
         on loopback. `node_grace_s`: seconds without a heartbeat until a node counts as lost; a day, so that nodes
         which are only API objects stay Ready; give 40 for Kubernetes' own behaviour. Raises ClusterUnavailableError.
         """
-        place = (folder or HOME / name).resolve()
-        found = binaries.find(build=build)
-        progress(f"Kubernetes {found.version[0]}.{found.version[1]} from {found.source} ({found.folder})")
-        with locked(place):
-            state = _state(place, CONTROL_PLANE_ONLY, "127.0.0.1")
-            cluster = cls(place, state, found, node_grace_s)
+        target = (folder or HOME / name).resolve()
+        programs = binaries.find(build=build)
+        progress(f"Kubernetes {programs.version[0]}.{programs.version[1]} from {programs.source} ({programs.folder})")
+        with locked(target):
+            state = _state(target, CONTROL_PLANE_ONLY, "127.0.0.1")
+            cluster = cls(target, state, programs, node_grace_s)
             cluster._start()
         progress(f"control plane ready at {state.server}")
         return cluster
@@ -81,15 +81,15 @@ class Cluster(Access):
         The API server listens on the pods' bridge. There is no cluster DNS: pods use the `*_SERVICE_HOST` variables or
         cluster IPs. Raises ClusterUnavailableError.
         """
-        place = (folder or HOME / name).resolve()
-        found = binaries.find(*binaries.NODE, build=build)
-        progress(f"Kubernetes {found.version[0]}.{found.version[1]} from {found.source} ({found.folder})")
-        nodes.check_possible(found)
-        with locked(place):
-            cls._remove_dead_owner(place)
-            nodes.claim(place)
-            fresh = State.load(place) is None
-            cluster = cls(place, _state(place, WITH_NODE, network.NODE_ADDRESS), found, NODE_GRACE_S)
+        target = (folder or HOME / name).resolve()
+        programs = binaries.find(*binaries.NODE, build=build)
+        progress(f"Kubernetes {programs.version[0]}.{programs.version[1]} from {programs.source} ({programs.folder})")
+        nodes.check_possible(programs)
+        with locked(target):
+            cls._remove_dead_owner(target)
+            nodes.claim(target)
+            fresh = State.load(target) is None
+            cluster = cls(target, _state(target, WITH_NODE, network.NODE_ADDRESS), programs, NODE_GRACE_S)
             try:
                 cluster._start_with_node(progress)
             except BaseException:
@@ -102,12 +102,12 @@ class Cluster(Access):
     @classmethod
     def _remove_dead_owner(cls, wanting: Path) -> None:
         """Remove the cluster that has this machine's node when nothing of it runs, as after the machine's restart."""
-        place = nodes.owner()
-        if place is None or place == wanting or State.load(place) is None:
+        target = nodes.owner()
+        if target is None or target == wanting or State.load(target) is None:
             return
         # A lock that somebody holds says that it starts or ends just now: then it is not dead.
-        with suppress(BlockingIOError), locked(place, wait=False):
-            owner = cls.attach(place)
+        with suppress(BlockingIOError), locked(target, wait=False):
+            owner = cls.attach(target)
             if owner is not None and not any(alive for _, alive in owner.status()):
                 owner._remove()
 
@@ -122,9 +122,9 @@ class Cluster(Access):
     @classmethod
     def attach(cls, folder: Path | None = None, *, name: str = "default") -> Self | None:
         """Return the cluster that an earlier `up` left in this folder, started or not; None when there is none."""
-        place = (folder or HOME / name).resolve()
-        state = State.load(place)
-        return None if state is None else cls(place, state, binaries.find(), DAY_S)
+        target = (folder or HOME / name).resolve()
+        state = State.load(target)
+        return None if state is None else cls(target, state, binaries.find(), DAY_S)
 
     def _start(self) -> None:
         try:

@@ -76,9 +76,9 @@ class Processes:
         child.returncode = 0
         stat = _stat(child.pid)
         process = Process(name, child.pid, stat[1] if stat else -1, str(log))
-        beside = self._records / f".{name}.new"
-        beside.write_text(json.dumps(asdict(process)))
-        beside.rename(self._records / f"{name}.json")
+        temporary = self._records / f".{name}.new"
+        temporary.write_text(json.dumps(asdict(process)))
+        temporary.rename(self._records / f"{name}.json")
         return process
 
     def get(self, name: str) -> Process | None:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-GIVEN = range(12_000, 30_000)
+PORT_RANGE = range(12_000, 30_000)
 PORTS = ("etcd", "etcd_peer", "apiserver", "controller_manager", "scheduler")
 
 
@@ -41,10 +41,10 @@ class State:
             return None
 
     def save(self, folder: Path) -> None:
-        beside = folder / ".cluster.json.new"
-        beside.touch(mode=0o600)
-        beside.write_text(json.dumps(asdict(self), indent=2))
-        beside.rename(_file(folder))
+        temporary = folder / ".cluster.json.new"
+        temporary.touch(mode=0o600)
+        temporary.write_text(json.dumps(asdict(self), indent=2))
+        temporary.rename(_file(folder))
 
     @staticmethod
     def forget(folder: Path) -> None:
@@ -61,12 +61,12 @@ def free_ports(count: int) -> list[int]:
     The kernel takes ports of outgoing connections, and of listeners that take any, from 32768 on; node ports begin at
     30000. So a port is lost between this call and its use only to another caller that draws the same.
     """
-    found: list[int] = []
-    while len(found) < count:
-        port = secrets.choice(GIVEN)
-        if port not in found and _is_free(port):
-            found.append(port)
-    return found
+    ports: list[int] = []
+    while len(ports) < count:
+        port = secrets.choice(PORT_RANGE)
+        if port not in ports and _is_free(port):
+            ports.append(port)
+    return ports
 
 
 def _is_free(port: int) -> bool:

@@ -35,8 +35,8 @@ class Digits:
 @functools.cache
 def digits() -> tuple[Digits, Digits]:
     """Return the digits to train on and those to test with."""
-    found: Any = importlib.import_module("sklearn.datasets").load_digits()
-    images, labels = (found.data / 16).astype(np.float32), found.target.astype(np.int64)
+    data: Any = importlib.import_module("sklearn.datasets").load_digits()
+    images, labels = (data.data / 16).astype(np.float32), data.target.astype(np.int64)
     return Digits(images[:TRAINED_ON], labels[:TRAINED_ON]), Digits(images[TRAINED_ON:], labels[TRAINED_ON:])
 
 
@@ -50,7 +50,7 @@ def weights(seed: int = 1) -> tuple[Floats, ...]:
     for _ in range(EPOCHS):
         classifier.partial_fit(train.images, train.labels, classes=range(CLASSES))
     (into, out), (before, after) = classifier.coefs_, classifier.intercepts_
-    return tuple(each.astype(np.float32) for each in (into, before, out, after))
+    return tuple(array.astype(np.float32) for array in (into, before, out, after))
 
 
 def onnx_model(seed: int = 1) -> bytes:

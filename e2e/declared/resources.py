@@ -24,8 +24,8 @@ def version_model(
     """Return the model of `e2e/models/version`, which answers its version. `storage`: the storage's URL. It takes
     `load_s` to load, and `work_s` to execute.
     """
-    given = {"LOAD_S": load_s, "WORK_S": work_s}
-    parameters = {name: {"string_value": str(seconds)} for name, seconds in given.items() if seconds}
+    durations = {"LOAD_S": load_s, "WORK_S": work_s}
+    parameters = {name: {"string_value": str(seconds)} for name, seconds in durations.items() if seconds}
     config = {"parameters": parameters} if parameters else {}
     return _body(
         "InferenceModel",
@@ -34,7 +34,7 @@ def version_model(
             "poolRef": {"name": pool},
             "modelFormat": {"name": "python"},
             "version": version,
-            # The same files under another address: what the agent keeps by address is fetched anew.
+            # The same files at another URL: the agent caches by URL, so they are fetched again.
             "storageUri": f"{storage}/slow/0/version.tar?version={version}",
             "inputs": [{"name": "X", "dataType": "TYPE_INT32", "dims": [1]}],
             "outputs": [{"name": "VERSION", "dataType": "TYPE_INT32", "dims": [1]}],

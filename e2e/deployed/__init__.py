@@ -1,5 +1,5 @@
-"""What the tests put on the cluster before they ask anything of it.
+"""Objects that the tests create on the cluster before they send requests.
 
-What may live here: our images, the chart's release, and the real programs that work beside it, with what runs in their
-Pods. The storage has a package of its own.
+Our images, the chart's release, and the real programs that work next to it, with what runs in their Pods.
+The storage has a package of its own.
 """

@@ -29,15 +29,15 @@ class Images:
 
 def prepare() -> None:
     """Build all images before tests, during which it takes longer. Raises ClusterUnavailableError."""
-    _each(lambda image: _built(image, image.tag()))
+    _for_images(lambda image: _built(image, image.tag()))
 
 
 def build(node: Containerd) -> Images:
     """Bring all images to the node. What was built of the same files before is not built again."""
-    return Images(*_each(lambda image: _loaded(image, node)))
+    return Images(*_for_images(lambda image: _loaded(image, node)))
 
 
-def _each(ready: Callable[["_Image"], str]) -> list[str]:
+def _for_images(ready: Callable[["_Image"], str]) -> list[str]:
     """Return the tags that `ready` makes of every image."""
     names = ("e2e/argosy-operator", "e2e/argosy-runtime", "e2e/storage")
     with tempfile.TemporaryDirectory() as folder:
@@ -75,9 +75,9 @@ class _Image:
 
     def _files(self) -> Iterator[Path]:
         for source in self.sources:
-            place = self.context / source
-            found = sorted(place.rglob("*")) if place.is_dir() else [place]
-            yield from (path for path in found if path.is_file() and path.suffix not in (".pyc", ".so"))
+            root = self.context / source
+            paths = sorted(root.rglob("*")) if root.is_dir() else [root]
+            yield from (path for path in paths if path.is_file() and path.suffix not in (".pyc", ".so"))
 
 
 def _built(image: _Image, tag: str) -> str:

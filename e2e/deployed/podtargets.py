@@ -1,8 +1,7 @@
-"""Runs beside Prometheus in its Pod: `python podtargets.py FILE SECONDS`.
+"""A program next to Prometheus in its Pod: `python podtargets.py FILE SECONDS`.
 
-Debian's Prometheus is built without its own discovery of Pods. So this asks the API server for the namespace's
-servers every SECONDS, and writes where they tell their metrics, with the labels that a PodMonitor sets, into FILE,
-which Prometheus reads by itself.
+Debian's Prometheus is built without discovery of Pods. So this program lists the namespace's servers every SECONDS, and
+writes the addresses of their metrics, with the labels that a PodMonitor sets, into FILE, which Prometheus watches.
 """
 
 import json
@@ -41,13 +40,13 @@ def main(file: Path, every_s: float) -> None:
     """Write the targets again and again until the process is ended."""
     while True:
         try:
-            found = [target(pod) for pod in pods() if pod["status"].get("podIP")]
+            targets = [target(pod) for pod in pods() if pod["status"].get("podIP")]
         except (OSError, ValueError) as error:
             print(f"the API server cannot be asked: {error}", flush=True)
         else:
-            beside = file.with_suffix(".new")
-            beside.write_text(json.dumps(found))
-            beside.rename(file)
+            temporary = file.with_suffix(".new")
+            temporary.write_text(json.dumps(targets))
+            temporary.rename(file)
         time.sleep(every_s)
 
 

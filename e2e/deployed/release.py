@@ -22,20 +22,20 @@ def values(images: Images) -> dict[str, Any]:
     """Return the chart's values for images that are on the node already."""
     return {
         "images": {"pullPolicy": "Never", "operator": _named(images.operator), "runtime": _named(images.runtime)},
-        # Both replicas start on one small node, beside servers that ask for little.
+        # Both replicas start on one small node, next to servers with small requests.
         "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
     }
 
 
-def install(access: Access, given: Mapping[str, Any]) -> None:
-    """Install it, or change what is installed, and wait until every replica is ready."""
+def install(access: Access, settings: Mapping[str, Any]) -> None:
+    """Install or upgrade the release with these values of the chart, and wait until every replica is ready."""
     library = helm()
     config = library.Configuration(NAMESPACE, str(access.kubeconfig))
     installed = access.kubectl("get", "secrets", "-n", NAMESPACE, "-l", f"owner=helm,name={NAME}", "-o", "name")
     if installed:
-        action = library.Upgrade(config).run(NAME, str(CHART), dict(given), wait=False)
+        action = library.Upgrade(config).run(NAME, str(CHART), dict(settings), wait=False)
     else:
-        action = library.Install(config).run(NAME, str(CHART), dict(given), create_namespace=True, wait=False)
+        action = library.Install(config).run(NAME, str(CHART), dict(settings), create_namespace=True, wait=False)
     asyncio.run(action)
     wait(access)
 

@@ -41,10 +41,10 @@ class FakeAgents(Background):
         self._pods: dict[tuple[str, str], str] = {}
         self._texts: dict[tuple[str, str], str] = {}
         self._lock = threading.Lock()
-        super().__init__(lambda: self.anew(self._configs), lambda: self.anew(self._servers))
+        super().__init__(lambda: self.repeat(self._configs), lambda: self.repeat(self._servers))
 
     def _configs(self) -> None:
-        self._follow(self._api.list_config_map_for_all_namespaces, self._asked)
+        self._follow(self._api.list_config_map_for_all_namespaces, self._requested)
 
     def _servers(self) -> None:
         self._follow(self._api.list_pod_for_all_namespaces, self._runs)
@@ -63,7 +63,7 @@ class FakeAgents(Background):
                     take(event["object"])
             version = stream.resource_version or version
 
-    def _asked(self, config: Any) -> None:
+    def _requested(self, config: Any) -> None:
         text = (config.data or {}).get(DESIRED_KEY)
         if text is None:
             return

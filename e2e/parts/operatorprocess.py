@@ -18,7 +18,7 @@ from e2e.cluster.waiting import poll
 
 ENDS_S = 30.0
 _WRITING = ("create", "update", "patch", "delete")
-_BESIDE = ("leases", "events")
+_EXPECTED = ("leases", "events")
 """What is written in any case: who leads, and what is told."""
 
 
@@ -79,20 +79,20 @@ class OperatorProcess:
 
     def rounds(self) -> float:
         """Return how often it has reconciled a pool."""
-        return sum(count for _, count in self._counted("argosy_reconcile_total"))
+        return sum(count for _, count in self._samples("argosy_reconcile_total"))
 
     def writes(self) -> Counter[str]:
         """Count its writes by kind, as `patch deployments`; leases and Events are left out."""
-        found: Counter[str] = Counter()
-        for labels, count in self._counted("argosy_api_requests_total"):
-            if labels["verb"] in _WRITING and labels["resource"] not in _BESIDE:
-                found[f"{labels['verb']} {labels['resource']}"] += int(count)
-        return found
+        writes: Counter[str] = Counter()
+        for labels, count in self._samples("argosy_api_requests_total"):
+            if labels["verb"] in _WRITING and labels["resource"] not in _EXPECTED:
+                writes[f"{labels['verb']} {labels['resource']}"] += int(count)
+        return writes
 
-    def _counted(self, metric: str) -> Iterator[tuple[dict[str, str], float]]:
+    def _samples(self, metric: str) -> Iterator[tuple[dict[str, str], float]]:
         """Yield the samples of a counter, with their labels."""
         for family in text_string_to_metric_families(self.ask("/metrics")[1]):
-            yield from ((each.labels, each.value) for each in family.samples if each.name == metric)
+            yield from ((sample.labels, sample.value) for sample in family.samples if sample.name == metric)
 
     def until(self, what: str, condition: Callable[[], bool], timeout_s: float = 60.0, every_s: float = 0.2) -> None:
         """Wait for something; AssertionError with its log where it does not come."""

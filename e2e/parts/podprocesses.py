@@ -9,16 +9,16 @@ from typing import Any
 
 def kill(pod: dict[str, Any], words: str) -> int:
     """Send SIGKILL to the Pod's one process that has these words in its command line; return its pid."""
-    found = [pid for pid, line in _processes(pod["metadata"]["uid"]) if words in line]
-    assert len(found) == 1, f"{len(found)} processes of {pod['metadata']['name']} have {words!r} in their command line"
-    os.kill(found[0], signal.SIGKILL)
-    return found[0]
+    pids = [pid for pid, line in _processes(pod["metadata"]["uid"]) if words in line]
+    assert len(pids) == 1, f"{len(pids)} processes of {pod['metadata']['name']} have {words!r} in their command line"
+    os.kill(pids[0], signal.SIGKILL)
+    return pids[0]
 
 
 def _processes(uid: str) -> Iterator[tuple[int, str]]:
-    for place in Path("/proc").glob("[0-9]*"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            if uid in (place / "cgroup").read_text():
-                yield int(place.name), (place / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            if uid in (process / "cgroup").read_text():
+                yield int(process.name), (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except (FileNotFoundError, ProcessLookupError):
             continue

@@ -37,17 +37,17 @@ class Handler(BaseHTTPRequestHandler):
         self._file(path)
 
     def _half(self, path: str) -> None:
-        found = self._find(path)
-        if found is not None:
-            self._begin(len(found))
-            self.wfile.write(found[: len(found) // 2])
+        content = self._find(path)
+        if content is not None:
+            self._begin(len(content))
+            self.wfile.write(content[: len(content) // 2])
             self.close_connection = True
 
     def _file(self, path: str) -> None:
-        found = self._find(path)
-        if found is not None:
-            self._begin(len(found))
-            self.wfile.write(found)
+        content = self._find(path)
+        if content is not None:
+            self._begin(len(content))
+            self.wfile.write(content)
 
     def _find(self, path: str) -> bytes | None:
         file = (self.root / path).resolve()

@@ -65,31 +65,33 @@ class Block:
 
 def blocks(text: str) -> list[Block]:
     """Return the fenced blocks of a document, in its order. Raises ValueError where one is not closed."""
-    found: list[Block] = []
+    fenced: list[Block] = []
     fence: re.Match[str] | None = None
-    held: list[str] = []
+    lines: list[str] = []
     start = 0
     for number, line in enumerate(text.splitlines(), 1):
         if fence is None:
-            fence, held, start = _FENCE.match(line), [], number
+            fence, lines, start = _FENCE.match(line), [], number
         elif line.strip() == fence[2]:
-            found.append(Block(start, fence[3], "\n".join(each.removeprefix(fence[1]) for each in held) + "\n"))
+            fenced.append(Block(start, fence[3], "\n".join(line.removeprefix(fence[1]) for line in lines) + "\n"))
             fence = None
         else:
-            held.append(line)
+            lines.append(line)
     if fence is not None:
         raise ValueError(f"the block that begins at line {start} is not closed")
-    return found
+    return fenced
 
 
 def mistakes(block: Block) -> list[str]:
     """Return the errors in a block's label."""
     if block.label == "console":
-        unexcused = [each for each in block.commands if not any(re.match(excuse, each) for excuse in EXCUSES)]
-        return [f"line {block.line}: {each!r} is not run, and nothing says why: label it sh" for each in unexcused]
+        unexcused = [command for command in block.commands if not any(re.match(excuse, command) for excuse in EXCUSES)]
+        return [
+            f"line {block.line}: {command!r} is not run, and nothing says why: label it sh" for command in unexcused
+        ]
     if block.is_run:
-        hidden = [each for each in block.commands if _LONG_RUNNING.match(each) and not block.goes_on]
-        return [f"line {block.line}: {each!r} goes on for ever and needs a block of its own" for each in hidden]
+        hidden = [command for command in block.commands if _LONG_RUNNING.match(command) and not block.goes_on]
+        return [f"line {block.line}: {command!r} goes on for ever and needs a block of its own" for command in hidden]
     if block.commands and block.commands[0].split()[0] in _COMMANDS:
         return [f"line {block.line}: {block.commands[0]!r} looks like a command: label it sh or console"]
     return []

@@ -65,15 +65,15 @@ class Reader:
         while not ready():
             if (code := self._server.poll()) is not None:
                 self._server = None
-                raise AssertionError(f"{command} ended with {code}:\n{self._said()}")
-            assert time.monotonic() < deadline, f"{command} is not ready after {READY_S:.0f} s:\n{self._said()}"
+                raise AssertionError(f"{command} ended with {code}:\n{self._output()}")
+            assert time.monotonic() < deadline, f"{command} is not ready after {READY_S:.0f} s:\n{self._output()}"
             time.sleep(0.2)
 
     @property
     def _log(self) -> Path:
         return self._folder / "server.log"
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         return self._log.read_text(errors="replace")[-4000:]
 
     def _all_ready(self) -> bool:
@@ -85,7 +85,7 @@ class Reader:
         if self._server is None or status["pid"] != self._server.pid:
             return False
         return bool(status["resources"]) and all(
-            _conditions(each).get("Ready") == "True" for each in status["resources"]
+            _conditions(resource).get("Ready") == "True" for resource in status["resources"]
         )
 
     def leave(self) -> None:
@@ -102,14 +102,14 @@ class Reader:
             _, left = psutil.wait_procs(below, timeout=5)
             for process in left:
                 process.kill()
-        assert code == 0, f"it ended with {code}:\n{self._said()}"
+        assert code == 0, f"it ended with {code}:\n{self._output()}"
         assert left == []
 
 
 def _conditions(item: dict[str, object]) -> dict[str, str]:
     status = item.get("status")
-    found = status.get("conditions", []) if isinstance(status, dict) else []
-    return {each["type"]: each["status"] for each in found}
+    conditions = status.get("conditions", []) if isinstance(status, dict) else []
+    return {condition["type"]: condition["status"] for condition in conditions}
 
 
 def _server_ready() -> bool:

@@ -30,12 +30,12 @@ not a block
 
 
 def test_blocks_in_their_order() -> None:
-    found = blocks(TEXT)
-    assert [(block.line, block.label) for block in found] == [(4, "sh"), (9, ""), (15, "sh"), (19, "")]
-    assert found[0].commands == ["argosy plan -f x -o json"]
-    assert found[2].text == "argosy up examples/x\n"
-    assert [block.is_run for block in found] == [True, False, True, False]
-    assert [block.goes_on for block in found] == [False, False, True, False]
+    fenced = blocks(TEXT)
+    assert [(block.line, block.label) for block in fenced] == [(4, "sh"), (9, ""), (15, "sh"), (19, "")]
+    assert fenced[0].commands == ["argosy plan -f x -o json"]
+    assert fenced[2].text == "argosy up examples/x\n"
+    assert [block.is_run for block in fenced] == [True, False, True, False]
+    assert [block.goes_on for block in fenced] == [False, False, True, False]
 
 
 def test_a_block_that_is_not_closed() -> None:
@@ -79,5 +79,5 @@ def test_what_goes_on(text: str, expected: bool) -> None:
     ],
 )
 def test_mistakes(label: str, text: str, expected: str) -> None:
-    found = mistakes(_block(label, text))
-    assert (len(found) == 1 and expected in found[0]) if expected else found == []
+    errors = mistakes(_block(label, text))
+    assert (len(errors) == 1 and expected in errors[0]) if expected else errors == []

@@ -12,9 +12,9 @@ from tests.docs.reader import Reader
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
-    found = Reader(tmp_path)
-    yield found
-    found.leave()
+    reader = Reader(tmp_path)
+    yield reader
+    reader.leave()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.docs.reader import PORTS, Reader
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_block_says_whether_it_is_run(document: Path) -> None:
-    assert [each for block in blocks(document.read_text()) for each in mistakes(block)] == []
+    assert [mistake for block in blocks(document.read_text()) for mistake in mistakes(block)] == []
 
 
 @pytest.mark.timeout(600)
@@ -68,9 +68,9 @@ def test_the_charts_values_are_named_as_they_are(document: Path) -> None:
 
 
 def _is_value(name: str) -> bool:
-    found: Any = VALUES
+    value: Any = VALUES
     for part in name.split("."):
-        if not isinstance(found, dict) or part not in found:
+        if not isinstance(value, dict) or part not in value:
             return False
-        found = found[part]
+        value = value[part]
     return True

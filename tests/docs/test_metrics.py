@@ -57,30 +57,30 @@ def table() -> list[list[str]]:
 
 
 def test_every_metric_is_there_with_its_kind_and_no_other(lines):
-    told = {line.split()[2]: line.split()[3] for line in lines if line.startswith("# TYPE ")}
-    assert {row[0].strip("`"): row[1] for row in table()} == told
+    exposed = {line.split()[2]: line.split()[3] for line in lines if line.startswith("# TYPE ")}
+    assert {row[0].strip("`"): row[1] for row in table()} == exposed
 
 
 OF = {"all": {"plain", "streams", "pair"}, "models": {"plain", "streams"}, "decoupled": {"streams"}}
 
 
 def test_every_one_is_of_the_models_that_the_table_says(lines):
-    told: dict[str, set[str]] = {}
+    exposed: dict[str, set[str]] = {}
     for line in lines:
-        if found := re.match(r'(\w+?)(?:_bucket|_sum|_count)?\{model="(\w+)",version="1"[,}]', line):
-            for name in (found[1], line.split("{")[0]):
-                told.setdefault(name, set()).add(found[2])
+        if match := re.match(r'(\w+?)(?:_bucket|_sum|_count)?\{model="(\w+)",version="1"[,}]', line):
+            for name in (match[1], line.split("{")[0]):
+                exposed.setdefault(name, set()).add(match[2])
     for row in table():
         if row[2] in OF:
-            assert told[row[0].strip("`")] == OF[row[2]], row[0]
+            assert exposed[row[0].strip("`")] == OF[row[2]], row[0]
 
 
 def test_reasons_and_labels_are_those_that_are_reported(lines):
     for row in table():
-        name, said = row[0].strip("`"), row[-1]
-        if "by `reason`" in said:
-            reasons = {found[1] for line in lines if (found := re.match(rf'{name}\{{.*reason="(\w+)"', line))}
-            assert reasons == set(re.findall(r"[A-Z_]{5,}", said)), name
+        name, meaning = row[0].strip("`"), row[-1]
+        if "by `reason`" in meaning:
+            reasons = {match[1] for line in lines if (match := re.match(rf'{name}\{{.*reason="(\w+)"', line))}
+            assert reasons == set(re.findall(r"[A-Z_]{5,}", meaning)), name
         elif row[2] == "none":
             assert any(re.match(rf"{name} [\d.]+$", line) for line in lines), name
         elif row[2].startswith("`"):

@@ -33,8 +33,8 @@ def test_the_thresholds_are_the_codes() -> None:
 
 
 def test_all_alerts_are_reported_and_no_other() -> None:
-    told = [row[0].strip("`") for row in rows("Argosy")]
-    assert told == [alert["alert"] for alert in ALERTS]
+    listed = [row[0].strip("`") for row in rows("Argosy")]
+    assert listed == [alert["alert"] for alert in ALERTS]
 
 
 def test_what_the_operator_tells_of_scaling_is_reported() -> None:

@@ -10,11 +10,11 @@ SECTIONS = ("Client", "Model author", "Pool administrator", "Operator", "Builder
 
 def rules() -> list[tuple[str, str]]:
     """Return the rows of the tables of rules: the rule, and the cell that names its tests."""
-    found = []
+    listed = []
     for section in re.split(r"^## ", DOCUMENT.read_text(), flags=re.M)[1:]:
         rows = [line.strip("| ").rsplit(" | ", 1) for line in section.splitlines() if line.startswith("| ")]
-        found += [(rule, tests) for rule, tests in rows if rule != "Rule"]
-    return found
+        listed += [(rule, tests) for rule, tests in rows if rule != "Rule"]
+    return listed
 
 
 def test_every_role_has_a_section() -> None:

@@ -54,7 +54,7 @@ def import_file(path: Path) -> ModuleType:
 
 
 def _config(name: str) -> ModelConfig:
-    (model,) = [each for each in read_manifests(ASSISTANT).resources if each.name == name]
+    (model,) = [candidate for candidate in read_manifests(ASSISTANT).resources if candidate.name == name]
     assert isinstance(model, InferenceModel)
     config = model_config(model, Devices(), [1])
     config.parameters["ISOLATION"].string_value = "thread"

@@ -21,9 +21,9 @@ STAGES = ["tokenize", "embed", "safety", "llm", "detokenize"]
 
 
 def of_kind(kind: type) -> list[Any]:
-    found = read_manifests(ASSISTANT)
-    assert not found.problems
-    return [resource for resource in found.resources if isinstance(resource, kind)]
+    manifests = read_manifests(ASSISTANT)
+    assert not manifests.problems
+    return [resource for resource in manifests.resources if isinstance(resource, kind)]
 
 
 def configs() -> dict[str, ModelConfig]:
@@ -35,7 +35,7 @@ def test_one_pool_serves_one_ensemble_of_five_models() -> None:
     (ensemble,) = of_kind(Ensemble)
     models = of_kind(InferenceModel)
     assert [model.name for model in models] == [step.model for step in ensemble.spec.steps] == STAGES
-    assert {each.spec.pool_ref.name for each in (*models, ensemble)} == {pool.name}
+    assert {resource.spec.pool_ref.name for resource in (*models, ensemble)} == {pool.name}
     assert [model.spec.model_format.backend for model in models] == [
         "python", "pytorch", "onnxruntime", "transformers", "python",
     ]  # fmt: skip
@@ -51,7 +51,7 @@ def test_one_cpu_node_serves_it_all() -> None:
 
 @pytest.mark.parametrize("name", STAGES)
 def test_a_stage_has_its_files_and_a_valid_config(name: str) -> None:
-    (model,) = [each for each in of_kind(InferenceModel) if each.name == name]
+    (model,) = [candidate for candidate in of_kind(InferenceModel) if candidate.name == name]
     folder = ASSISTANT / "models" / name
     assert model.spec.storage_uri == folder.as_uri()
     assert any(folder.iterdir())

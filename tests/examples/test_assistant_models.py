@@ -53,10 +53,10 @@ def test_tokenize_gives_every_stage_its_tensor(tokenize: Stage, pieces: tokenize
     assert out["embed_ids"][0, [0, 6]].tolist() == [101, 102]
 
 
-@pytest.mark.parametrize(("asked", "given"), [(1, 1), (20, 20), (128, 128), (5000, 128)])
-def test_tokenize_caps_the_tokens_to_generate(tokenize: Stage, asked: int, given: int) -> None:
-    out = tokenize(prompt=text("hi"), max_tokens=one(asked, np.int32))
-    assert out["request_output_len"].tolist() == [[given]]
+@pytest.mark.parametrize(("requested", "capped"), [(1, 1), (20, 20), (128, 128), (5000, 128)])
+def test_tokenize_caps_the_tokens_to_generate(tokenize: Stage, requested: int, capped: int) -> None:
+    out = tokenize(prompt=text("hi"), max_tokens=one(requested, np.int32))
+    assert out["request_output_len"].tolist() == [[capped]]
 
 
 def test_tokenize_passes_streaming_on(tokenize: Stage) -> None:
@@ -83,8 +83,8 @@ def test_a_prompt_cannot_write_control_tokens(tokenize: Stage) -> None:
 
 
 def test_embed_has_one_module_for_tritons_loader(embed_stage: ModuleType) -> None:
-    found = [c for c in vars(embed_stage).values() if inspect.isclass(c) and issubclass(c, torch.nn.Module)]
-    assert found == [embed_stage.SentenceEmbedder]
+    modules = [c for c in vars(embed_stage).values() if inspect.isclass(c) and issubclass(c, torch.nn.Module)]
+    assert modules == [embed_stage.SentenceEmbedder]
     names = list(inspect.signature(embed_stage.SentenceEmbedder.forward).parameters)
     assert names == ["self", "embed_ids", "embed_mask"]
 
@@ -132,10 +132,10 @@ def test_safety_on_prompts_it_was_not_trained_on(
     safety: Any, embedder: torch.nn.Module, train_safety: ModuleType
 ) -> None:
     rows = train_safety.read_rows(ASSISTANT / "data" / "safety.csv")
-    _, held_out = train_safety.split_rows(rows, seed=0)
-    harmful = np.array([rows[i][0] == 1 for i in held_out])
-    vectors = train_safety.embed([rows[i][1] for i in held_out], embedder)
-    budget = np.arange(len(held_out), dtype=np.int32)[:, None] + 1
+    _, test_rows = train_safety.split_rows(rows, seed=0)
+    harmful = np.array([rows[i][0] == 1 for i in test_rows])
+    vectors = train_safety.embed([rows[i][1] for i in test_rows], embedder)
+    budget = np.arange(len(test_rows), dtype=np.int32)[:, None] + 1
     score, flagged, left = safety.run(None, {"embedding": vectors, "request_output_len": budget})
     assert ((score >= 0) & (score <= 1)).all()
     np.testing.assert_array_equal(left, np.where(flagged, 0, budget))
@@ -185,10 +185,10 @@ def generate(llm: transformers.PreTrainedModel, ids: Any, tokens: int) -> list[i
     """Return new ids by greedy generation, without the end token; none for a budget of 0."""
     if tokens == 0:
         return []
-    asked = torch.from_numpy(ids.astype(np.int64))
+    prompt_ids = torch.from_numpy(ids.astype(np.int64))
     with torch.inference_mode():
-        out = llm.generate(asked, attention_mask=torch.ones_like(asked), max_new_tokens=tokens)
-    return [i for i in out[0, asked.shape[1] :].tolist() if i != END]
+        out = llm.generate(prompt_ids, attention_mask=torch.ones_like(prompt_ids), max_new_tokens=tokens)
+    return [i for i in out[0, prompt_ids.shape[1] :].tolist() if i != END]
 
 
 @pytest.fixture(scope="module")
@@ -198,12 +198,12 @@ def answer(
     """Return the ensemble by hand: every stage's output goes where ensemble.yaml sends it."""
 
     def run(prompt: str) -> dict[str, Any]:
-        asked = tokenize(prompt=text(prompt), max_tokens=one(60, np.int32))
+        tokens = tokenize(prompt=text(prompt), max_tokens=one(60, np.int32))
         with torch.inference_mode():
-            embedding = embedder(torch.from_numpy(asked["embed_ids"]), torch.from_numpy(asked["embed_mask"]))
-        feeds = {"embedding": embedding.numpy(), "request_output_len": asked["request_output_len"]}
+            embedding = embedder(torch.from_numpy(tokens["embed_ids"]), torch.from_numpy(tokens["embed_mask"]))
+        feeds = {"embedding": embedding.numpy(), "request_output_len": tokens["request_output_len"]}
         score, flagged, budget = safety.run(None, feeds)
-        ids = generate(llm, asked["input_ids"], int(budget[0, 0]))
+        ids = generate(llm, tokens["input_ids"], int(budget[0, 0]))
         row = np.array(ids, dtype=np.int32)
         return {"ids": ids, "score": score, **detokenize(output_ids=row, flagged=flagged)}
 
@@ -234,23 +234,23 @@ def test_a_harmful_prompt_is_refused(answer: Any) -> None:
 
 
 def test_chunks_join_to_the_full_text(answer: Any, detokenize: Stage) -> None:
-    whole = answer("What is the with statement?")
+    complete = answer("What is the with statement?")
     calm = one(False, np.bool_)
     for size in (1, 3):
-        chunks = [whole["ids"][i : i + size] for i in range(0, len(whole["ids"]), size)] + [[]]
-        said = [detokenize(output_ids=np.array(c, dtype=np.int32), flagged=calm) for c in chunks]
-        assert b"".join(s["text"].item() for s in said) == whole["text"].item()
+        chunks = [complete["ids"][i : i + size] for i in range(0, len(complete["ids"]), size)] + [[]]
+        answers = [detokenize(output_ids=np.array(c, dtype=np.int32), flagged=calm) for c in chunks]
+        assert b"".join(s["text"].item() for s in answers) == complete["text"].item()
 
 
-@pytest.mark.parametrize("said", ["naïve café 🙂 中文", "e\u0301 👩‍👩‍👧 \x00\n", ""])
+@pytest.mark.parametrize("content", ["naïve café 🙂 中文", "e\u0301 👩‍👩‍👧 \x00\n", ""])
 def test_joined_chunks_have_intact_characters_of_several_bytes(
-    detokenize: Stage, pieces: tokenizers.Tokenizer, said: str
+    detokenize: Stage, pieces: tokenizers.Tokenizer, content: str
 ) -> None:
     calm = one(False, np.bool_)
-    ids = [USER, *pieces.encode(said).ids, END]
+    ids = [USER, *pieces.encode(content).ids, END]
     chunks = [detokenize(output_ids=np.array([one_id], dtype=np.int32), flagged=calm)["text"].item() for one_id in ids]
-    assert b"".join(chunks).decode() == said
-    assert detokenize(output_ids=np.array(ids, dtype=np.int32), flagged=calm)["text"].item().decode() == said
+    assert b"".join(chunks).decode() == content
+    assert detokenize(output_ids=np.array(ids, dtype=np.int32), flagged=calm)["text"].item().decode() == content
 
 
 def test_a_flagged_prompt_never_shows_what_was_generated(detokenize: Stage) -> None:

@@ -40,17 +40,17 @@ def up(tmp_path: Path) -> Iterator[Starter]:
 @pytest.fixture
 def scans() -> tuple[Arrays, Arrays]:
     """Return the held-out scans and their digits."""
-    with np.load(DIGITS / "data" / "held-out.npz") as found:
-        return found["image"], found["labels"]
+    with np.load(DIGITS / "data" / "held-out.npz") as file:
+        return file["image"], file["labels"]
 
 
 def until(run: Up, what: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + PATIENCE_S
-    while not (found := what()):
+    while not (value := what()):
         assert run.process.poll() is None, run.output
         assert time.monotonic() < deadline, run.output
         time.sleep(0.1)
-    return found
+    return value
 
 
 def until_ready(run: Up) -> dict[str, Any]:
@@ -81,9 +81,9 @@ def scores(run: Up, images: Arrays) -> Arrays:
 def builders(workspace: Workspace) -> list[psutil.Process]:
     folder = str(workspace.state / "builds")
     return [
-        each
-        for each in psutil.process_iter(["cmdline", "status"])
-        if folder in " ".join(each.info["cmdline"] or ()) and each.info["status"] != psutil.STATUS_ZOMBIE
+        process
+        for process in psutil.process_iter(["cmdline", "status"])
+        if folder in " ".join(process.info["cmdline"] or ()) and process.info["status"] != psutil.STATUS_ZOMBIE
     ]
 
 
@@ -94,7 +94,7 @@ def test_an_int8_engine_is_built_and_served_and_outlives_a_worse_one(up: Starter
     session = onnxruntime.InferenceSession(DIGITS / "models" / "digits.onnx", providers=["CPUExecutionProvider"])
     (exact,) = session.run(None, {"image": images})
     served = scores(run, images)
-    right = [float((each.argmax(1) == labels).mean()) for each in (exact, served)]
+    right = [float((answer.argmax(1) == labels).mean()) for answer in (exact, served)]
     assert engine["accuracy"]["samples"] == len(labels)
     assert engine["accuracy"]["value"] == pytest.approx(right[0] - right[1], abs=1e-6)
     assert engine["accuracy"]["value"] <= 0.01
@@ -132,11 +132,11 @@ def test_a_changed_model_is_rebuilt_while_its_engine_serves(up: Starter, scans: 
     before = scores(run, images[:64])
     path = up.workspace.manifests / "models" / "digits.onnx"
     model = onnx.load(path)
-    (bias,) = (each for each in model.graph.initializer if each.name == "bias2")
+    (bias,) = (tensor for tensor in model.graph.initializer if tensor.name == "bias2")
     bias.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(bias) + 1, "bias2"))
-    beside = path.with_name(".digits.onnx")
-    onnx.save(model, beside)
-    beside.replace(path)
+    temporary = path.with_name(".digits.onnx")
+    onnx.save(model, temporary)
+    temporary.replace(path)
     answers: list[Arrays] = []
 
     def is_rebuilt() -> bool:
@@ -147,7 +147,7 @@ def test_a_changed_model_is_rebuilt_while_its_engine_serves(up: Starter, scans: 
     until(run, is_rebuilt)
     after = scores(run, images[:64])
     assert np.array_equal(answers[0], before)
-    assert all(np.array_equal(each, before) or np.array_equal(each, after) for each in answers)
+    assert all(np.array_equal(answer, before) or np.array_equal(answer, after) for answer in answers)
     assert np.allclose(after, before + 1, atol=0.5)
 
 
@@ -172,11 +172,11 @@ def test_the_network_is_what_the_script_trains(tmp_path: Path) -> None:
         onnxruntime.InferenceSession(folder / "models" / "digits.onnx", providers=["CPUExecutionProvider"])
         for folder in (tmp_path, DIGITS)
     ]
-    shapes = [[(each.name, each.type, each.shape) for each in session.get_inputs()] for session in sessions]
+    shapes = [[(tensor.name, tensor.type, tensor.shape) for tensor in session.get_inputs()] for session in sessions]
     assert shapes[0] == shapes[1]
     for name in ("calibration", "held-out"):
-        with np.load(tmp_path / "data" / f"{name}.npz") as ours, np.load(DIGITS / "data" / f"{name}.npz") as kept:
-            assert {key: ours[key].tolist() for key in ours} == {key: kept[key].tolist() for key in kept}
+        with np.load(tmp_path / "data" / f"{name}.npz") as ours, np.load(DIGITS / "data" / f"{name}.npz") as committed:
+            assert {key: ours[key].tolist() for key in ours} == {key: committed[key].tolist() for key in committed}
 
 
 def test_argosy_build_makes_the_same_engine_and_serves_nothing(up: Starter) -> None:

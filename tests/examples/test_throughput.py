@@ -59,11 +59,11 @@ def test_a_percentile_is_the_least_value_that_enough_values_do_not_exceed(
     load: ModuleType, values: list[float], share: float
 ) -> None:
     share = round(share, 3)
-    found = load.percentile(values, share)
+    percentile = load.percentile(values, share)
     needed = share * len(values)
-    assert found in values
-    assert sum(value <= found for value in values) >= needed - 1e-9
-    assert sum(value < found for value in values) < needed + 1e-9
+    assert percentile in values
+    assert sum(value <= percentile for value in values) >= needed - 1e-9
+    assert sum(value < percentile for value in values) < needed + 1e-9
 
 
 def test_a_report_names_the_rate_the_latencies_and_failures(load: ModuleType) -> None:

@@ -17,7 +17,7 @@ from e2e.cluster.programs.binaries import CACHE
 
 STORE = CACHE / "buildah"
 BUILD_TIMEOUT_S = 1800.0
-KEPT_LAYERS = 8
+RETAINED_LAYERS = 8
 """Ends of former builds that the next ones may begin from, hundreds of megabytes each."""
 UNSEALED = "sealing memfd copy: Device or resource busy"
 """How a step ends that never began: buildah runs each from a copy of itself in memory, and could not seal that, since
@@ -59,11 +59,11 @@ def build(dockerfile: Path, context: Path, tag: str, build_args: Mapping[str, st
     args = [f"--build-arg={key}={value}" for key, value in (build_args or {}).items()]
     with tempfile.TemporaryDirectory() as folder:
         mounts = []
-        for text, place in ((settings.config, "/etc/pip.conf"), (settings.uv, "/etc/uv/uv.toml")):
-            config = Path(folder) / Path(place).name
+        for text, mount in ((settings.config, "/etc/pip.conf"), (settings.uv, "/etc/uv/uv.toml")):
+            config = Path(folder) / Path(mount).name
             config.write_text(text)
-            mounts.append(f"--volume={config}:{place}:ro")
-        mounts += [f"--volume={place}:{place}:ro" for place in settings.folders]
+            mounts.append(f"--volume={config}:{mount}:ro")
+        mounts += [f"--volume={mount}:{mount}:ro" for mount in settings.folders]
         if pip_settings.CERTIFICATES.exists():
             mounts.append(f"--volume={pip_settings.CERTIFICATES.resolve()}:{pip_settings.CERTIFICATES}:ro")
         with _alone():
@@ -92,9 +92,9 @@ def remove_others(tag: str) -> None:
 def _remove_others(tag: str) -> None:
     name = tag.rpartition(":")[0]
     listed = _buildah("images", "--format={{.Name}}:{{.Tag}}").split()
-    others = [each for each in listed if each.startswith(f"{name}:") and each != tag]
-    for each in others:
-        _buildah_ok("rmi", each)
+    others = [image for image in listed if image.startswith(f"{name}:") and image != tag]
+    for image in others:
+        _buildah_ok("rmi", image)
 
 
 def trim() -> None:
@@ -111,7 +111,7 @@ def trim() -> None:
 
 def _drop_oldest_layers() -> None:
     listed = json.loads(_buildah("images", "--json", "--filter=dangling=true"))
-    old = sorted(listed, key=lambda image: int(image["created"]))[:-KEPT_LAYERS]
+    old = sorted(listed, key=lambda image: int(image["created"]))[:-RETAINED_LAYERS]
     if old:
         # With one go those that it was made from, so some are gone by their turn; what a container uses stays.
         _buildah_ok("rmi", *(image["id"] for image in old))

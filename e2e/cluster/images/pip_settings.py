@@ -16,7 +16,7 @@ CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 # Settings that say where packages come from. Others (caches, user installs) are the machine's own affair.
 _WHERE = ("index-url", "extra-index-url", "find-links", "trusted-host", "cert", "timeout", "default-timeout", "retries",
           "no-index", "proxy")  # fmt: skip
-_PLACES = ("index-url", "extra-index-url", "find-links")
+_LOCATIONS = ("index-url", "extra-index-url", "find-links")
 _OF_UV = {"extra-index-url": "extra-index-url", "find-links": "find-links", "trusted-host": "allow-insecure-host"}
 
 
@@ -48,16 +48,16 @@ def parse(listed: str) -> PipSettings:
         if key in _WHERE:
             settings[key] = str(ast.literal_eval(value))
     folders: list[Path] = []
-    for key in _PLACES:
-        kept = []
-        for place in settings.get(key, "").split():
-            local = Path(place.removeprefix("file://"))
+    for key in _LOCATIONS:
+        reachable = []
+        for location in settings.get(key, "").split():
+            local = Path(location.removeprefix("file://"))
             if not local.is_absolute() or local.exists():
-                kept.append(place)
+                reachable.append(location)
             if local.is_absolute() and local.exists():
-                # An index's pages refer to files beside it.
+                # An index's pages refer to files in its parent folder.
                 folders.append(local.parent if local.name == "simple" else local)
-        settings[key] = " ".join(kept)
+        settings[key] = " ".join(reachable)
     if CERTIFICATES.exists():
         settings["cert"] = str(CERTIFICATES)
     settings = {key: value for key, value in sorted(settings.items()) if value}

@@ -93,15 +93,15 @@ def _ctr(*words: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]
 
 def _shims() -> list[int]:
     """Return the pids of the shims that talk to our containerd: they outlive it on purpose."""
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0")
         except (FileNotFoundError, ProcessLookupError):
             continue
         if b"containerd-shim" in words[0] and str(SOCKET).encode() in words:
-            found.append(int(entry.name))
-    return found
+            pids.append(int(entry.name))
+    return pids
 
 
 def pod_processes() -> list[int]:

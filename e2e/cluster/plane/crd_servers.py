@@ -42,10 +42,10 @@ class CrdServer:
 
 def emulated_versions(help_text: str) -> tuple[str, str]:
     """Return the oldest and the newest version that a server can emulate, from what its --help says."""
-    found = re.search(r"--emulated-version .*?kube=(\d+\.\d+)\.\.(\d+\.\d+)", help_text, re.DOTALL)
-    if found is None:
+    match = re.search(r"--emulated-version .*?kube=(\d+\.\d+)\.\.(\d+\.\d+)", help_text, re.DOTALL)
+    if match is None:
         raise ClusterUnavailableError("the API server of custom resources says no version that it emulates")
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 @contextmanager
@@ -53,8 +53,8 @@ def crd_servers(folder: Path, programs: CrdPrograms) -> Iterator[Mapping[str, Cr
     """Yield the oldest and the newest version of Kubernetes that the server emulates, by name; end them after the
     block.
     """
-    said = subprocess.run([programs.server, "--help"], capture_output=True, text=True, timeout=60).stdout
-    names = emulated_versions(said)
+    help_text = subprocess.run([programs.server, "--help"], capture_output=True, text=True, timeout=60).stdout
+    names = emulated_versions(help_text)
     ports = free_ports(2 + len(names))
     processes = Processes(folder)
     try:

@@ -42,10 +42,10 @@ def document(server: str, authority: Path, credentials: Credentials, namespace: 
 
 def write(path: Path, content: dict[str, Any]) -> Path:
     """Write a kubeconfig that only its owner reads."""
-    beside = path.with_name(f".{path.name}.new")
-    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+    temporary = path.with_name(f".{path.name}.new")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         yaml.safe_dump(content, file)
-    beside.rename(path)
+    temporary.rename(path)
     return path
 
 

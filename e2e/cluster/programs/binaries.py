@@ -35,13 +35,13 @@ class Binaries:
 
     def path(self, program: str) -> Path:
         """Return the program's path. Raises ClusterUnavailableError."""
-        beside = self.folder / program
-        if beside.exists():
-            return beside
-        found = shutil.which(program)
-        if found is None or program in CONTROL_PLANE + NODE + HOLLOW:
+        own = self.folder / program
+        if own.exists():
+            return own
+        installed = shutil.which(program)
+        if installed is None or program in CONTROL_PLANE + NODE + HOLLOW:
             raise ClusterUnavailableError(f"no {program} in {self.folder} (from {self.source})")
-        return Path(found)
+        return Path(installed)
 
     def has(self, *programs: str) -> bool:
         return all((self.folder / program).exists() for program in programs)
@@ -54,7 +54,7 @@ def find(*programs: str, build: bool = False) -> Binaries:
     ClusterUnavailableError that names every location that was searched. One process at a time searches: it may install
     them.
     """
-    wanted = CONTROL_PLANE + programs
+    required = CONTROL_PLANE + programs
     machine = Machine.here()
     machine = replace(machine, build=machine.build or build)
     looked: list[str] = []
@@ -65,7 +65,7 @@ def find(*programs: str, build: bool = False) -> Binaries:
             except ClusterUnavailableError as error:
                 looked.append(f"{source}: {error}")
                 continue
-            missing = [program for program in wanted if not (folder / program).exists()]
+            missing = [program for program in required if not (folder / program).exists()]
             if not missing:
                 _ensure_companions(folder)
                 return Binaries(folder, source, _version(folder / "kube-apiserver"))

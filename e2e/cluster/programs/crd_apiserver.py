@@ -112,10 +112,10 @@ def _unpack_packages(folder: Path, names: list[str]) -> list[str]:
     apt = ["apt-get", "-q", *(word for key, value in words.items() for word in ("-o", f"{key}={value}"))]
     _run(*apt, "update", cwd=debs)
     _run(*apt, "download", *(f"{name}/{SUITE}" for name in names), cwd=debs)
-    found = sorted(debs.iterdir())
-    for package in found:
+    archives = sorted(debs.iterdir())
+    for package in archives:
         _run("dpkg-deb", "--extract", str(package), str(folder), cwd=folder)
-    return [package.name for package in found]
+    return [package.name for package in archives]
 
 
 def _put(made: Path, target: Path) -> None:

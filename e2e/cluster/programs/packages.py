@@ -42,8 +42,8 @@ IMAGES = (Package("buildah", "buildah"), Package("debootstrap", "debootstrap"))
 
 def ensure(packages: Iterable[Package]) -> None:
     """Install what is missing; without root or Debian raise ClusterUnavailableError that names the command to run."""
-    wanted = tuple(packages)
-    missing = [package.name for package in wanted if not package.present()]
+    requested = tuple(packages)
+    missing = [package.name for package in requested if not package.present()]
     if not missing:
         return
     command = f"apt-get install {' '.join(missing)}"
@@ -53,7 +53,7 @@ def ensure(packages: Iterable[Package]) -> None:
         raise ClusterUnavailableError(f"missing programs; run, as root: apt-get update && {command}")
     # apt refuses a second one at a time, and by our turn another may have installed them.
     with locked(LOCK):
-        missing = [package.name for package in wanted if not package.present()]
+        missing = [package.name for package in requested if not package.present()]
         if missing:
             _apt("update")
             with _no_service_starts():

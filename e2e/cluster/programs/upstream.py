@@ -56,7 +56,7 @@ def _fetch_envtest(folder: Path, arch: str) -> None:
 
 
 def _fetch_checked(url: str, path: Path, algorithm: str, digits: int) -> None:
-    """Fetch `url` and compare it with the digest that is published beside it."""
+    """Fetch `url` and compare it with the digest that is published next to it."""
     with urllib.request.urlopen(f"{url}.{algorithm}", timeout=CONNECT_TIMEOUT_S) as answer:
         published = answer.read().decode()[:digits]
     with urllib.request.urlopen(url, timeout=CONNECT_TIMEOUT_S) as answer, path.open("wb") as file:

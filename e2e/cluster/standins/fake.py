@@ -65,8 +65,10 @@ def running_status(pod: dict[str, Any], address: str, now: datetime) -> dict[str
         "podIP": address,
         "podIPs": [{"ip": address}],
         "startTime": stamp,
-        "containerStatuses": [_container(each, {"running": {"startedAt": stamp}}) for each in spec["containers"]],
-        "initContainerStatuses": [_container(each, ended) for each in spec.get("initContainers") or ()],
+        "containerStatuses": [
+            _container(container, {"running": {"startedAt": stamp}}) for container in spec["containers"]
+        ],
+        "initContainerStatuses": [_container(container, ended) for container in spec.get("initContainers") or ()],
     }
 
 
@@ -88,7 +90,7 @@ class FakeKubelets(Background):
         self._api = core(access)
         self._nodes = frozenset(nodes)
         self._addresses = pod_addresses or addresses()
-        super().__init__(lambda: self.anew(self._follow))
+        super().__init__(lambda: self.repeat(self._follow))
 
     def _follow(self) -> None:
         listed: Any = self._api.list_pod_for_all_namespaces()

@@ -1,7 +1,7 @@
-"""What Pods ask of a node that a hollow one cannot do: taken away from each as it is created, by an admission webhook.
+"""An admission webhook that removes from each new Pod what a hollow node cannot do.
 
-A hollow kubelet refuses a container with a sub-path, asks for health at an address where nobody is, and ends no
-container, so that those after an init container never start.
+A hollow kubelet refuses a container with a sub-path, probes an address where nothing listens, and ends no container, so
+those after an init container never start.
 """
 
 import base64
@@ -60,13 +60,13 @@ class HollowPods:
 
 def patch(pod: dict[str, Any]) -> list[dict[str, str]]:
     """Return the JSON patch that makes a Pod one for a hollow node."""
-    found = ["/spec/initContainers"] if "initContainers" in pod["spec"] else []
+    paths = ["/spec/initContainers"] if "initContainers" in pod["spec"] else []
     for index, container in enumerate(pod["spec"]["containers"]):
         path = f"/spec/containers/{index}"
-        found += [f"{path}/{probe}" for probe in _PROBES if probe in container]
+        paths += [f"{path}/{probe}" for probe in _PROBES if probe in container]
         mounts = enumerate(container.get("volumeMounts", ()))
-        found += [f"{path}/volumeMounts/{number}/subPath" for number, mount in mounts if "subPath" in mount]
-    return [{"op": "remove", "path": path} for path in found]
+        paths += [f"{path}/volumeMounts/{number}/subPath" for number, mount in mounts if "subPath" in mount]
+    return [{"op": "remove", "path": path} for path in paths]
 
 
 class _Handler(BaseHTTPRequestHandler):
