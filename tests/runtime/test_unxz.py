@@ -75,7 +75,7 @@ def test_a_damaged_xz_archive_is_broken(tmp_path: Path) -> None:
 def test_what_an_xz_file_holds_is_read_from_anywhere(streams: list[tuple[bytes, int]], data: st.DataObject) -> None:
     packed = b"".join(lzma.compress(content) + bytes(4 * zeros) for content, zeros in streams)
     full, read = io.BytesIO(b"".join(content for content, _ in streams)), Unxz(io.BytesIO(packed))
-    for location in data.draw(st.lists(st.integers(0, len(full.getvalue())), max_size=5)):
-        assert read.seek(location) == full.seek(location)
-        assert read.readall() == full.getvalue()[location:]
+    for offset in data.draw(st.lists(st.integers(0, len(full.getvalue())), max_size=5)):
+        assert read.seek(offset) == full.seek(offset)
+        assert read.readall() == full.getvalue()[offset:]
     read.close()

@@ -45,8 +45,8 @@ async def test_requests_wait_until_a_server_has_the_model_and_are_answered_by_it
         await at.channel.until()
         assert (await client.get_model_metadata("identity")).name == "identity"
         assert (await client.get_inference_statistics("identity")).model_stats[0].name == "identity"
-    for answer, desired in zip(answers, (ONE, large), strict=True):
-        assert np.array_equal(answer.as_numpy("OUTPUT0"), desired)
+    for answer, expected in zip(answers, (ONE, large), strict=True):
+        assert np.array_equal(answer.as_numpy("OUTPUT0"), expected)
 
 
 async def test_a_stream_waits_with_its_first_request_and_then_passes_both_ways(server: Server) -> None:

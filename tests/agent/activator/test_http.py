@@ -148,9 +148,9 @@ async def test_what_is_answered_where_no_server_runs() -> None:
             pass
         assert (await get(at, "/v2/models/identity/ready")).status_code == 200
         assert (await get(at, "/v2")).json()["name"] == "argosy"
-        overdue = await post(at, "/v2/models/identity/infer", BODY)
-        assert (overdue.status_code, overdue.headers["retry-after"]) == (503, "1")
-        assert overdue.json()["error"] == (
+        refused = await post(at, "/v2/models/identity/infer", BODY)
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert refused.json()["error"] == (
             "model 'identity' was not ready within 0 s: its replicas wait for a free GPU; ask again later"
         )
         unknown = await post(at, "/v2/models/nothing/infer", BODY)

@@ -80,8 +80,8 @@ async def test_labels_outside_of_the_models_files_are_not_placed(bench: Bench, n
     path = name.replace("/{root}", str(bench.root))
     config = text("m", 1) + f'output {{ name: "Y" label_filename: "{path}" }}\n'
     await bench.settle(RenderedModel("m", config, {1: bench.source("a", "one")}))
-    matches = [path.name for path in (bench.root / "server/repository").rglob("*") if path.is_file()]
-    assert sorted(matches) == ["config.pbtxt", "weights"]
+    placed = [path.name for path in (bench.root / "server/repository").rglob("*") if path.is_file()]
+    assert sorted(placed) == ["config.pbtxt", "weights"]
 
 
 async def test_a_label_file_in_a_subfolder_is_placed_as_it_is_named(bench: Bench) -> None:

@@ -170,8 +170,8 @@ def test_a_model_takes_what_another_left_without_a_copy(
         second.execute([ask(middle[1].renamed("A"), keep=True)], responder)
         second.execute([ask(middle[0].renamed("A").reshaped((1, 4)), keep=True)], responder)
     assert (counts.to_device, counts.to_host) == (0, 0)
-    matches = [response.outputs[0].array.tolist() for _, response in responder.sent]
-    assert matches == [[[4, 8], [12, 16]], [[20, 24]], [[20, 24]], [[4, 8, 12, 16]]]
+    results = [response.outputs[0].array.tolist() for _, response in responder.sent]
+    assert results == [[[4, 8], [12, 16]], [[20, 24]], [[20, 24]], [[4, 8, 12, 16]]]
 
 
 def test_host_and_device_in_one_batch(load: Any, responder: Any) -> None:
@@ -181,8 +181,8 @@ def test_host_and_device_in_one_batch(load: Any, responder: Any) -> None:
     responder.sent.clear()
     requests = [ask(host_tensor([5, 5])), ask(retained), ask(host_tensor([6, 6])), ask(host_tensor([7, 7]))]
     instance.execute(requests, responder)
-    matches = [output(responder.only(index)).array.tolist() for index in range(4)]
-    assert matches == [[[10, 10]], [[4, 8]], [[12, 12]], [[14, 14]]]
+    results = [output(responder.only(index)).array.tolist() for index in range(4)]
+    assert results == [[[10, 10]], [[4, 8]], [[12, 12]], [[14, 14]]]
 
 
 def test_buffers_are_used_again_and_can_be_turned_off(

@@ -206,13 +206,13 @@ async def test_a_request_that_is_over_leaves_no_circle_to_keep_its_tensors():
             return dispatcher.submit(request, 1, None, deliver)
 
     runner = EnsembleRunner(EnsembleSteps.of(ONE, model_config), 2, Models(), ModelStatistics(), clock)
-    reserved = np.zeros(1, np.float32)
-    tensors = weakref.ref(reserved)
+    array = np.zeros(1, np.float32)
+    tensors = weakref.ref(array)
     gc.disable()
     try:
-        request = InferRequest("e", {"X": Tensor("X", "FP32", reserved)})
+        request = InferRequest("e", {"X": Tensor("X", "FP32", array)})
         runner.submit(request, 1, lambda response: None)
-        del reserved, request
+        del array, request
         assert tensors() is not None
         factory.made[0].finish()
         await settle()

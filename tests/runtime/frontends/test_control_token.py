@@ -116,8 +116,8 @@ async def test_a_page_of_another_site_controls_nothing(guarded: Guarded) -> None
     for path in (LOAD, UNLOAD, "/v2/logging"):
         simple = await guarded.http.post(path, content=body, headers={**page, "content-type": "text/plain"})
         assert simple.status_code == 403
-        requested = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
-        preflight = await guarded.http.options(path, headers={**page, **requested})
+        preflight_headers = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+        preflight = await guarded.http.options(path, headers={**page, **preflight_headers})
         assert preflight.status_code >= 400
         for reply in (simple, preflight):
             assert not [name for name in reply.headers if name.startswith("access-control-")]

@@ -171,11 +171,11 @@ class Play:
         """Return what the client received."""
         heard: list[Any] = []
         while True:
-            requested = self.client.data_to_send()
-            if requested:
-                self.feed(requested)
+            sent = self.client.data_to_send()
+            if sent:
+                self.feed(sent)
             answered = self.output()
-            if not requested and not answered:
+            if not sent and not answered:
                 break
             heard += self.client.receive_data(answered)
         self.events += heard

@@ -144,16 +144,16 @@ def damaged(choose: random.Random) -> bytearray:
         play.ask(choose.choice(["/echo", "/stream"]), bytes(choose.choice([0, 5, 300])))
     data = bytearray(play.client.data_to_send())
     for _ in range(choose.randrange(1, 8)):
-        location, what = choose.randrange(len(data)), choose.random()
+        offset, what = choose.randrange(len(data)), choose.random()
         if what < 0.4:
-            data[location] = choose.randrange(256)
+            data[offset] = choose.randrange(256)
         elif what < 0.6:
-            del data[location : location + choose.randrange(1, 20)]
+            del data[offset : offset + choose.randrange(1, 20)]
         else:
             size = choose.choice([0, 4, 5, 6, 8, choose.randrange(70_000)])
             stream_id = choose.choice([0, 1, 2, 3, 5, 17, choose.randrange(1 << 32)])
             inserted = struct.pack(">IBI", size << 8 | choose.randrange(12), choose.randrange(256), stream_id)
-            data[location:location] = inserted + choose.randbytes(choose.choice([0, size & 15]))
+            data[offset:offset] = inserted + choose.randbytes(choose.choice([0, size & 15]))
     return data
 
 

@@ -45,14 +45,14 @@ def test_the_reference_decoder_reads_our_blocks(fields: list[tuple[bytes, bytes]
 @examples(300)
 def test_any_bytes_are_decoded_as_the_reference_does_or_refused(block: bytes) -> None:
     try:
-        desired = [tuple(field) for field in hpack.Decoder().decode(block, raw=True)]
+        expected = [tuple(field) for field in hpack.Decoder().decode(block, raw=True)]
     except hpack.HPACKError:
-        desired = None
+        expected = None
     try:
-        assert Decoder(LARGE).decode(block) == desired
+        assert Decoder(LARGE).decode(block) == expected
     except PeerError:
         # Stricter in one point: integers of more than five bytes are refused, whatever they come to.
-        assert desired is None or b"\x80\x80\x80" in block or b"\xff\x80" in block
+        assert expected is None or b"\x80\x80\x80" in block or b"\xff\x80" in block
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,8 @@ def test_what_the_model_itself_completed_stays():
     completed = config(
         "dynamic_batching { preferred_batch_size: [ 8 ] } instance_group [ { count: 1 kind: KIND_CPU } ]"
     )
-    desired = config(base='backend: "onnxruntime" instance_group [ { count: 3 } ] version_policy { all { } }')
-    result = completed_like(declared, completed, desired)
+    changed = config(base='backend: "onnxruntime" instance_group [ { count: 3 } ] version_policy { all { } }')
+    result = completed_like(declared, completed, changed)
     assert result is not None
     assert [group.count for group in result.instance_group] == [3]
     assert result.version_policy.HasField("all")
@@ -121,7 +121,7 @@ def test_gpus_have_their_own():
     on_one = instances(config("instance_group [ { count: 2 kind: KIND_GPU gpus: [ 0 ] } ]"), (0, 1))
     on_both = instances(config("instance_group [ { count: 2 kind: KIND_GPU gpus: [ 0, 1 ] } ]"), (0, 1))
     added, removed = instance_changes(on_one, on_both)
-    assert [(location.device_id, location.kind) for location in added] == [(1, "KIND_GPU")] * 2
+    assert [(placement.device_id, placement.kind) for placement in added] == [(1, "KIND_GPU")] * 2
     assert not removed
     assert [on_both[index].device_id for index in instance_changes(on_both, on_one)[1]] == [1, 1]
 
@@ -129,7 +129,7 @@ def test_gpus_have_their_own():
 def test_one_that_comes_has_a_name_of_its_own():
     first, second, third = placements(3)
     added, removed = instance_changes([second, third], placements(3))
-    assert [location.name for location in added] == [first.name]
+    assert [placement.name for placement in added] == [first.name]
     assert not removed
 
 
@@ -138,8 +138,8 @@ counts = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 @given(before=counts, after=counts)
 def test_afterwards_there_is_what_is_desired(before, after):
-    reserved, desired = placements(*before), placements(*after)
-    added, removed = instance_changes(reserved, desired)
-    left = [location for index, location in enumerate(reserved) if index not in removed]
-    assert sorted(location.alike for location in [*left, *added]) == sorted(location.alike for location in desired)
+    running, desired = placements(*before), placements(*after)
+    added, removed = instance_changes(running, desired)
+    left = [placement for index, placement in enumerate(running) if index not in removed]
+    assert sorted(placement.alike for placement in [*left, *added]) == sorted(placement.alike for placement in desired)
     assert not (added and removed), "all are alike, so there are either too few or too many"

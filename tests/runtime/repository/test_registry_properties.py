@@ -231,8 +231,8 @@ async def play(world: World, step: tuple[Any, ...]) -> None:
 def check(world: World) -> None:
     """Check that what is reported is so."""
     records = world.registry.records
-    reserved = [version for record in records.values() for version in record.versions.values()]
-    assert {version.state for version in reserved} <= {State.READY, State.UNAVAILABLE}
+    versions = [version for record in records.values() for version in record.versions.values()]
+    assert {version.state for version in versions} <= {State.READY, State.UNAVAILABLE}
     assert not any(record.busy for record in records.values())
     for record in records.values():
         for number, version in record.versions.items():
@@ -246,7 +246,7 @@ def check(world: World) -> None:
         ready = [number for number, _ in record.serving()]
         if ready:
             assert world.registry.find(record.name).version == max(ready)
-    served = {version.served for version in reserved if isinstance(version.served, FakeVersion)}
+    served = {version.served for version in versions if isinstance(version.served, FakeVersion)}
     assert world.alive == served, "nothing lives but what serves"
 
 

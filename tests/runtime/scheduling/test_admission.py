@@ -148,9 +148,9 @@ def test_so_many_plans_are_recorded_and_no_more():
     admission = Admission(config(0))
     templates = [RequestTemplate(request(A=np.zeros(n, np.float32), B=B[0])) for n in range(TEMPLATES + 1)]
     raw = [b"", b""]
-    registered = [admission.admit(template.request("", raw)) for template in templates]
-    assert admission.admit(templates[-1].request("", raw)) is registered[-1]
-    assert admission.admit(templates[0].request("", raw)) is not registered[0]
+    plans = [admission.admit(template.request("", raw)) for template in templates]
+    assert admission.admit(templates[-1].request("", raw)) is plans[-1]
+    assert admission.admit(templates[0].request("", raw)) is not plans[0]
 
 
 TYPES = {"FP32": np.float32, "INT32": np.int32}
@@ -208,10 +208,10 @@ def is_empty(made: mc.ModelConfig, request: InferRequest) -> bool:
 @given(st.data())
 def test_the_quick_check_takes_what_the_slow_one_has_nothing_against(data: st.DataObject):
     made = data.draw(configs())
-    requested = data.draw(requests(made))
-    reported = shapes.check_request(
-        made, {name: (tensor.datatype, tensor.shape) for name, tensor in requested.inputs.items()}
+    request = data.draw(requests(made))
+    message = shapes.check_request(
+        made, {name: (tensor.datatype, tensor.shape) for name, tensor in request.inputs.items()}
     )
-    if reported is None and is_empty(made, requested):
-        reported = "inference request batch-size must be >= 1 for 'm'"
-    assert refusal(made, requested) == reported
+    if message is None and is_empty(made, request):
+        message = "inference request batch-size must be >= 1 for 'm'"
+    assert refusal(made, request) == message

@@ -85,8 +85,8 @@ def test_an_error_ends_the_run_and_later_answers_are_ignored():
     (response,) = run.receive(a, InferResponse("a", "1", error=invalid("no"))).responses
     assert response.error is not None
     assert response.final
-    overdue = answer(run, b, "y")
-    assert (overdue.calls, overdue.responses) == ([], [])
+    unread = answer(run, b, "y")
+    assert (unread.calls, unread.responses) == ([], [])
 
 
 def test_a_step_that_leaves_an_output_out_fails_the_run():

@@ -83,11 +83,11 @@ def expected(graph: Graph) -> tuple[list[tuple[int, list[float]]], list[list[flo
     return calls, [[values[name][path[: len(lines[name])]] for name in graph.outputs] for path in paths]
 
 
-def needed_steps(graph: Graph, desired: list[str]) -> set[int]:
-    """Return the steps that lead to a desired output, or to a tensor that is no output and is read by no step."""
+def needed_steps(graph: Graph, outputs: list[str]) -> set[int]:
+    """Return the steps that lead to these outputs, or to a tensor that is no output and is read by no step."""
     read = {name for reads in graph.reads for name in reads}
     ends = {f"t{index}" for index in range(len(graph.reads))} - read - set(graph.outputs)
-    needed = {*desired, *ends}
+    needed = {*outputs, *ends}
     for index in reversed(range(len(graph.reads))):
         if f"t{index}" in needed:
             needed.update(graph.reads[index])

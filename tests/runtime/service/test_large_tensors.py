@@ -107,11 +107,11 @@ async def test_answers_that_a_client_keeps_stay_as_they_were(repository, serve, 
     plane = await serve()
     await plane.load("m", None, {})
     most = ARENA_SIZE // (4 * COUNT) + 8
-    retained = [await infer(plane, large(number)) for number in range(most)]
-    assert [(float(one.outputs[0].array[0]), float(one.outputs[0].array[-1])) for one in retained] == [
+    answers = [await infer(plane, large(number)) for number in range(most)]
+    assert [(float(one.outputs[0].array[0]), float(one.outputs[0].array[-1])) for one in answers] == [
         (number, number) for number in range(most)
     ]
-    retained.clear()
+    answers.clear()
     await at_rest(*arenas)
 
 
@@ -131,12 +131,12 @@ async def test_with_its_process_goes_what_lay_in_its_memory_and_answers_stay(rep
     repository.add("m", execute="x[0] < 0 and os._exit(3)", config=CONFIG)
     plane = await serve()
     await plane.load("m", None, {})
-    retained = await infer(plane, large(7))
+    answer = await infer(plane, large(7))
     reported = await asyncio.gather(*[infer(plane, large(-1)) for _ in range(2)], return_exceptions=True)
     assert any(isinstance(one, ServingError) for one in reported)
-    assert (retained.outputs[0].array == 7).all()
+    assert (answer.outputs[0].array == 7).all()
     assert await echoed(plane, 3)
-    del retained
+    del answer
     await at_rest(arenas[-1])
 
 

@@ -78,13 +78,13 @@ async def test_a_model_that_sends_an_endless_tensor_is_refused_and_lives_on(repo
     plane = await serve()
     await plane.load("echo", None, {})
     await plane.load("m", None, {})
-    requested = await asyncio.gather(infer(plane, ask("m", 1.0)), value_of(plane, 3.0), return_exceptions=True)
-    assert REFUSAL in str(requested[0])
-    assert requested[1] == 3
+    answers = await asyncio.gather(infer(plane, ask("m", 1.0)), value_of(plane, 3.0), return_exceptions=True)
+    assert REFUSAL in str(answers[0])
+    assert answers[1] == 3
     if not isolation:  # on a thread its answer goes nowhere that could not take it
-        answered = await asyncio.gather(infer(plane, ask("m", 2.0)), value_of(plane, 3.0), return_exceptions=True)
-        assert REFUSAL in str(answered[0])
-        assert answered[1] == 3
+        answers = await asyncio.gather(infer(plane, ask("m", 2.0)), value_of(plane, 3.0), return_exceptions=True)
+        assert REFUSAL in str(answers[0])
+        assert answers[1] == 3
     assert await value_of(plane, 4.0) == 4
 
 

@@ -42,8 +42,8 @@ def exported(folder: Path) -> None:
 )
 def test_an_exported_program(loaded: Any, responder: Any, inputs: list[str], outputs: list[str]) -> None:
     pbtxt = config(list(reversed(inputs)), outputs, 'platform: "torch_aoti" default_model_filename: "model.pt2"')
-    provided = [named(dict(zip(inputs, ([[x] * 3], [[2] * 3], [[3] * 3]), strict=True))) for x in (5, 7)]
-    loaded(pbtxt, exported).execute(provided, responder)
+    requests = [named(dict(zip(inputs, ([[x] * 3], [[2] * 3], [[3] * 3]), strict=True))) for x in (5, 7)]
+    loaded(pbtxt, exported).execute(requests, responder)
     assert list(results(responder.only(1)).values()) == [[[9] * 3], [[21] * 3], [[4] * 3]]
 
 

@@ -105,10 +105,10 @@ def test_nothing_requested_is_answered_at_once(shared: Loader, responder: Any) -
 
 
 def test_int64_ids_are_as_good(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
-    provided = request(1, 2)
-    provided.inputs["input_ids"] = Tensor("input_ids", "INT64", np.array([1, 2]))
-    provided.requested_outputs = ("output_ids",)
-    shared().execute([provided], responder)
+    int64_ids = request(1, 2)
+    int64_ids.inputs["input_ids"] = Tensor("input_ids", "INT64", np.array([1, 2]))
+    int64_ids.requested_outputs = ("output_ids",)
+    shared().execute([int64_ids], responder)
     responder.wait_for_final(0)
     assert output(responder.only()) == reference(1, 2)
     assert [tensor.name for tensor in responder.only().outputs] == ["output_ids"]

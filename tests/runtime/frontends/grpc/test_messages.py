@@ -55,10 +55,10 @@ async def test_compressed_responses(plane: Plane) -> None:
     serving = await grpc_frontend.serve(plane, options)
     reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
     body = framed(ask("echo", 4).SerializeToString())
-    desired = {"path": METHOD + "ModelInfer", "grpc_accept_encoding": "identity, gzip"}
+    headers = {"path": METHOD + "ModelInfer", "grpc_accept_encoding": "identity, gzip"}
     raw = Raw(reader, writer)
-    assert (await raw.ask(body, **desired))["grpc-encoding"] == "gzip"
-    assert "grpc-encoding" not in await raw.ask(body, path=desired["path"])
+    assert (await raw.ask(body, **headers))["grpc-encoding"] == "gzip"
+    assert "grpc-encoding" not in await raw.ask(body, path=headers["path"])
     writer.close()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{serving.port}") as opened:
         stub, request = service_pb2_grpc.GRPCInferenceServiceStub(opened), ask("echo", 40_000)

@@ -135,7 +135,7 @@ async def test_expect_is_answered_before_the_body_and_only_where_it_is_missing()
 
 
 async def test_old_clients_and_those_that_close() -> None:
-    for head, retained in (
+    for head, connection in (
         (b"GET /echo HTTP/1.0\r\n\r\n", b""),
         (b"GET /echo HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", b"Connection: keep-alive\r\n"),
         (b"GET /echo HTTP/1.1\r\nConnection: close\r\n\r\n", b""),
@@ -146,7 +146,7 @@ async def test_old_clients_and_those_that_close() -> None:
         closes = b"1.0\r\n\r\n" in head or b"close" in head
         assert wire.closed is closes
         assert (b"Connection: close" in wire.written) is closes
-        assert retained in wire.written
+        assert connection in wire.written
 
 
 BAD = [

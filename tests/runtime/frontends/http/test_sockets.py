@@ -67,12 +67,12 @@ async def test_a_draining_listener_closes_connections_after_their_answers(runnin
     listener = await http_frontend.serve(running.plane, http_frontend.HttpOptions(host="127.0.0.1", port=0))
     ready = b"GET /v2/health/ready HTTP/1.1\r\n\r\n"
     stream = b"POST /v2/models/repeat/generate_stream HTTP/1.1\r\nContent-Length: 8\r\n\r\n" + b'{"IN":1}'
-    retained_reader, retained = await asyncio.open_connection("127.0.0.1", listener.port)
-    retained.write(ready)
-    assert await retained_reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    open_reader, open_writer = await asyncio.open_connection("127.0.0.1", listener.port)
+    open_writer.write(ready)
+    assert await open_reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
     listener.drain()
-    retained.write(ready * 2)
-    answers = (await retained_reader.read()).split(b"HTTP/1.1 200 OK")
+    open_writer.write(ready * 2)
+    answers = (await open_reader.read()).split(b"HTTP/1.1 200 OK")
     assert [b"Connection: close" in answer for answer in answers] == [False, False, True]
     for sent in (ready, stream):
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
@@ -81,7 +81,7 @@ async def test_a_draining_listener_closes_connections_after_their_answers(runnin
         assert back.startswith(b"HTTP/1.1 200 OK")
         assert b"Connection: close" in back
         writer.close()
-    retained.close()
+    open_writer.close()
     await listener.stop(1.0)
 
 
