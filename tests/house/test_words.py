@@ -4,9 +4,7 @@ import pytest
 from tests.house.words import ROOT, files, uses
 
 # Where retired words still stand. Nothing is added here.
-PENDING = (
-    "tests/operator/simulation",
-)
+PENDING = ("tests/operator/simulation",)
 CHECKED = [
     path
     for folder in ("benchmarks", "docs", "e2e", "examples", "operator", "runtime", "tests", "README.md")
