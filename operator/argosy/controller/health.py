@@ -1,4 +1,4 @@
-"""The operator's own small HTTP server: /healthz, /readyz, /metrics."""
+"""The operator's HTTP server: /healthz, /readyz, /metrics."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ class Health:
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Listen, and return the port; 0 takes a free one. Raises OSError where it cannot be used."""
+        """Listen, and return the port; 0 selects a free one. Raises OSError where the port cannot be used."""
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)

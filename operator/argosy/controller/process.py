@@ -1,4 +1,4 @@
-"""The operator's process: it stands by until it leads, and acts until it is stopped or leads no more."""
+"""The operator's process: it stands by until it leads, and acts until it is stopped or loses the lease."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ from argosy.scaling import Scaling
 log = logging.getLogger(__name__)
 
 CRDS_AGAIN_S = 5.0
-"""How often a missing CRD is looked for."""
+"""Seconds between checks for missing CRDs."""
 ServeAdmission = Callable[[Connection, Callable[[], None], Callable[[str], None]], Coroutine[Any, Any, None]]
 """Answers the API server's reviews of resources until cancelled.
 
@@ -45,12 +45,12 @@ in words, and the empty text once nothing is.
 
 
 class StartError(Exception):
-    """It cannot begin; the message says why."""
+    """The operator cannot start; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says. `namespaces`: empty for all. `port` 0 takes a free one.
+    """The options of the command line. `namespaces`: empty for all. `port` 0 selects a free one.
 
     `build_priority_class`: the PriorityClass of builds' Pods; empty: the cluster's default.
     """
@@ -66,7 +66,7 @@ class Options:
 
 
 class Operator:
-    """One replica, from its start to its end."""
+    """One replica of the operator."""
 
     def __init__(self, options: Options, serve_admission: ServeAdmission | None = None) -> None:
         self._options, self._serve_admission = options, serve_admission
@@ -125,7 +125,7 @@ class Operator:
             await elector.release()
 
     def _failed(self, ended: asyncio.Task[Any], lost: bool) -> int:
-        """Log why it ends though it was not stopped. Return the exit status."""
+        """Log why the operator ends without being stopped. Return the exit status."""
         if lost:
             log.error("the lease %s/%s is lost: another replica acts now; this one starts again", *self._options.lease)
         for error in _leaves(ended.exception()):
@@ -183,7 +183,7 @@ class Operator:
             tasks.create_task(gatherer.run())
 
     async def _former(self, connection: Connection) -> list[dict[str, Any]]:
-        """Return the revision of each resource that was last acted upon."""
+        """Return the revision of each resource that was last accepted."""
         selectors = {"labelSelector": managed_selector()}
         latest = LatestRevisions()
         for namespace in self._options.namespaces or ("",):
@@ -202,7 +202,7 @@ class Operator:
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
 
     def _notes(self) -> list[str]:
-        """Return what cannot be read or used, for people who read /readyz."""
+        """Return errors for /readyz that do not make the operator unready."""
         errors = {**(self._cache.errors if self._cache else {}), **(self._feed.errors if self._feed else {})}
         if self._admission_error:
             errors["admission"] = self._admission_error

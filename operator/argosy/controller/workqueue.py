@@ -1,7 +1,6 @@
-"""Level-triggered: an event marks a pool, and a marked pool is reconciled from what stands in the cluster by then.
+"""The workqueue is level-triggered: an event marks a pool, which is then reconciled from the current state.
 
-Many marks are one round; a round that fails is repeated with a growing pause; now and then every pool is looked at
-although nothing was said of it.
+Many marks are one round; a failed round is retried with back-off; every pool is reconciled at each resync.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ from argosy_common.backoff import backoff_s
 log = logging.getLogger(__name__)
 
 SETTLE_S = 0.05
-"""How long a mark waits for others: kubectl apply of a folder, a burst of Pods."""
+"""Seconds that a mark waits for others: kubectl apply of a folder, a burst of Pods."""
 PAUSE_MOST_S = 0.5
 RETRY_FIRST_S, RETRY_MOST_S = 0.5, 30.0
 
@@ -38,11 +37,11 @@ class Meter(Protocol):
 
 
 Round = Callable[[PoolKey], Awaitable[datetime | None]]
-"""One round of a pool, by key: when to come back, or None."""
+"""Runs one round of a pool, by key, and returns when the next one is due, or None."""
 
 
 class Workqueue:
-    """Runs rounds: of one pool one after another, of several pools side by side."""
+    """Runs rounds: of one pool one after another, of several pools concurrently."""
 
     def __init__(self, round_: Round, pools: Callable[[], set[PoolKey]], meter: Meter, resync_s: float) -> None:
         self._round, self._pools, self._meter, self._resync_s = round_, pools, meter, resync_s
@@ -61,7 +60,7 @@ class Workqueue:
         self._meter.waiting(sum(item.marked for item in self._items.values()))
 
     async def run(self) -> None:
-        """Serve until cancelled."""
+        """Run rounds until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             for item in self._items.values():
@@ -126,8 +125,10 @@ class _Item:
         return self._since
 
     async def wait(self) -> None:
-        """Until a round is due; after a fault of ours not before its pause is over. What the API server refused of some
-        objects holds up no others: these have their own pauses, and a round is due as soon as something is marked.
+        """Wait until a round is due.
+
+        After an internal fault it is not due before the pause is over. Errors of the API server delay no other objects:
+        those have their own back-off, and a mark makes a round due at once.
         """
         if self.failures and not self.goes_on:
             await asyncio.sleep(self.pause_s)
@@ -142,7 +143,7 @@ class _Item:
             self.mark()
 
     def come_back(self, wake: datetime | None) -> None:
-        """When a round is due although nothing is said."""
+        """Set when a round is due without a mark."""
         after = None if wake is None else max(0.0, (wake - datetime.now(UTC)).total_seconds())
         self._wake = None if after is None else time.monotonic() + after
 
@@ -158,5 +159,5 @@ class _Item:
 
 
 def _bug(error: Exception) -> bool:
-    """Whether the trace should be in the log: what the API server answers is no bug of ours."""
+    """Return whether to log the traceback: errors of the API server are no bugs."""
     return not type(error).__module__.startswith("argosy.cluster")

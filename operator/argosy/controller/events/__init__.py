@@ -1,1 +1,1 @@
-"""Kubernetes Events: what is told of a resource, when, and how often."""
+"""Kubernetes Events: which are posted of a resource, when, and how often."""

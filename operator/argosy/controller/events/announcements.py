@@ -1,4 +1,4 @@
-"""The Events that a changed status leads to: of engine builds, scaling, bottlenecks and cordoned GPUs. Pure."""
+"""The Events of a changed status: of engine builds, scaling, bottlenecks and cordoned GPUs. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ NORMAL, WARNING = "Normal", "Warning"
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """An Event's type, reason and message. `subject`: what makes it the same thing as an earlier one of the reason,
-    where the message has numbers that change; the message itself, if it is empty.
+    """An Event's type, reason and message. `subject` identifies repetitions of an Event of the same reason whose
+    message has changing numbers; where it is empty, the message does.
     """
 
     type: str
@@ -33,7 +33,7 @@ class Announcement:
 
 
 def build_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterator[Announcement]:
-    """Yield what became of the engines of a model whose status `now` was written in place of `before`."""
+    """Yield the Events of a model's engines after a change of its status."""
     if not isinstance(now, InferenceModelStatus):
         return
     former = _states(before)
@@ -48,7 +48,7 @@ def _states(status: ResourceStatus | None) -> dict[tuple[str, ...], str]:
 
 
 def _stage(engine: EngineStatus) -> str:
-    """Its state; a build that is verified was announced when it began."""
+    """Return the engine's state; a verification is part of a build that was announced when it began."""
     return BuildState.BUILDING if engine.state == BuildState.VERIFYING else engine.state
 
 
@@ -73,14 +73,12 @@ def _announcement(engine: EngineStatus) -> Announcement | None:
     return None
 
 
-_TROUBLES = frozenset({Reason.LIMITED_BY_CAPACITY, Reason.NO_SIGNALS})
-"""Reasons that somebody may have to do something about, once anything was measured."""
+_LIMITS = frozenset({Reason.LIMITED_BY_CAPACITY, Reason.NO_SIGNALS})
+"""Reasons that may need an action by the user."""
 
 
 def scaling_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterator[Announcement]:
-    """Yield what became of the scaling of a model or an ensemble whose status `now` was written in place of
-    `before`.
-    """
+    """Yield the Events of scaling after a change of a model's or ensemble's status."""
     former, present = _scaling_of(before), _scaling_of(now)
     if present is None or former is None:
         return
@@ -89,7 +87,7 @@ def scaling_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterat
         grew = (newest.replicas, newest.instances) >= (newest.former_replicas, newest.former_instances)
         reason = Reason.SCALED_UP if grew else Reason.SCALED_DOWN
         yield Announcement(NORMAL, reason, newest.message)
-    if present.reason in _TROUBLES and former.reason != present.reason and former.metric:
+    if present.reason in _LIMITS and former.reason != present.reason and former.metric:
         yield Announcement(WARNING, present.reason, present.message, present.reason)
 
 
@@ -99,13 +97,11 @@ def _scaling_of(status: ResourceStatus | None) -> ScalingStatus | None:
 
 ENDED = "BottleneckEnded"
 _HARMLESS = frozenset({BottleneckKind.IDLE_GPU, BottleneckKind.LOW_CACHE_HIT_RATE})
-"""What costs money, and holds no request up."""
+"""Bottlenecks that cost money and delay no request."""
 
 
 def bottleneck_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterator[Announcement]:
-    """Yield what became of the bottleneck of a model or an ensemble whose status `now` was written in place of
-    `before`.
-    """
+    """Yield the Events of bottlenecks after a change of a model's or ensemble's status."""
     former, present = _bottleneck_of(before), _bottleneck_of(now)
     if present is not None and (former is None or _identity(former) != _identity(present)):
         yield Announcement(
@@ -134,7 +130,7 @@ CORDONED, UNCORDONED = "GpuCordoned", "GpuUncordoned"
 
 
 def cordon_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterator[Announcement]:
-    """Yield what became of the cordons of a pool whose status `now` was written in place of `before`."""
+    """Yield the Events of cordoned GPUs after a change of a pool's status."""
     former, present = _cordons_of(before), _cordons_of(now)
     for name in sorted(present.keys() - former.keys()):
         yield Announcement(WARNING, CORDONED, f"GPU {name}: {present[name].message}", name)

@@ -1,4 +1,4 @@
-"""Kubernetes Events: what people should notice, on the resource that it is about."""
+"""Posts Kubernetes Events of changes that users should notice, on the resource concerned."""
 
 import hashlib
 import logging
@@ -37,7 +37,7 @@ _MESSAGE, _NAME = 1024, 253
 
 @dataclass(slots=True)
 class _Posted:
-    """A posted Event. `count`: how often it occurred; `at`: when that was last written, in seconds."""
+    """A posted Event. `count`: its occurrences; `at`: when the count was last written, in seconds."""
 
     name: str
     count: int
@@ -45,7 +45,7 @@ class _Posted:
 
 
 class Recorder:
-    """Posts Events to core/v1, which every release has, counts, and kubectl shows."""
+    """Posts Events in core/v1, which all releases of Kubernetes have, with counts, and kubectl shows."""
 
     def __init__(self, connection: Connection, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._connection, self._clock = connection, clock
@@ -53,7 +53,7 @@ class Recorder:
         self._posted: dict[tuple[str, str, str], _Posted] = {}
 
     async def record(self, resource: Resource, type_: str, reason: str, message: str, subject: str = "") -> None:
-        """Post an Event of a resource; `type_` is Normal or Warning. What cannot be posted is logged.
+        """Post an Event of a resource; `type_` is Normal or Warning. Errors are logged.
 
         An Event repeats another one with the same reason and subject, or the same message where it has no subject.
         """
@@ -118,7 +118,7 @@ class Recorder:
 
 
 class Announcer:
-    """Posts an Event for each change of a resource's status that people should notice."""
+    """Posts an Event for each change of a resource's status that users should notice."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -141,7 +141,7 @@ class Announcer:
 
 
 def _name(resource: Resource, key: tuple[str, str, str], now: datetime) -> str:
-    """Return a name that no other Event has, and that begins with the resource's."""
+    """Return a unique name that begins with the resource's."""
     digits = hashlib.sha256("\0".join((*key, now.isoformat())).encode()).hexdigest()[:16]
     return f"{resource.name[: _NAME - len(digits) - 1].rstrip('.-')}.{digits}"
 

@@ -1,1 +1,1 @@
-"""Pools are measured every few seconds: what of them, and by which logins."""
+"""Reads the metrics of every pool every few seconds."""

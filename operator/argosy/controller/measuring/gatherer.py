@@ -1,4 +1,4 @@
-"""Every pool is measured every few seconds, each by itself, for as long as there is one."""
+"""Reads the metrics of every pool every few seconds, one task for each pool."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 INTERVAL_S = 5.0
 MOST_S = 60.0
 SHARE = 20
-"""A reading of many servers may take no more than this part of the time, up to `MOST_S` between two."""
+"""Readings of many servers take at most a part of 1/SHARE of the time, with at most `MOST_S` between two."""
 
 Report = Callable[[PoolKey, PoolSignals], Awaitable[None]]
 """Receives each reading of a pool."""
@@ -33,7 +33,7 @@ Observe = Callable[[float, bool], None]
 
 @dataclass(frozen=True, slots=True)
 class MetricsEndpoint:
-    """Where a pool is measured: a Prometheus with its login, or its servers where the URL is empty."""
+    """The source of a pool's metrics: a Prometheus with its login, or the servers themselves where the URL is empty."""
 
     url: str = ""
     login: Login = field(default_factory=Login)
@@ -49,7 +49,7 @@ def open_source(endpoint: MetricsEndpoint) -> SignalSource:
 
 
 class Gatherer:
-    """One task a pool. `report` receives each reading, in time order for each pool."""
+    """One task for each pool. `report` receives its readings in time order."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Gatherer:
         self._tasks: dict[PoolKey, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Measure until cancelled."""
+        """Read metrics until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 for key in self._declared() - self._tasks.keys():
@@ -77,7 +77,7 @@ class Gatherer:
         return {key for key in self._store.pools if self._store.pool(key) is not None}
 
     async def _measure(self, key: PoolKey) -> None:
-        """Measure until the pool is no longer declared."""
+        """Read a pool's metrics until it is no longer declared."""
         current = _Current(self._open)
         try:
             while (pool := self._store.pool(key)) is not None:
@@ -92,7 +92,7 @@ class Gatherer:
             del self._tasks[key]
 
     async def _read(self, pool: ServingPool, current: "_Current") -> PoolSignals:
-        """Read a pool's metrics. A fault of ours is reported as the error of this reading, and measuring goes on."""
+        """Read a pool's metrics. An internal fault is reported as the error of this reading."""
         try:
             source = await current.of(await self._endpoint(pool))
             targets = pool_targets(pool.key, self._store.members_of(pool.key), self._cache.pool(pool.key).pods)
@@ -109,7 +109,7 @@ class Gatherer:
 
 
 class _Current:
-    """The source that a pool has now; another one once its endpoint changes."""
+    """A pool's current source, replaced when its endpoint changes."""
 
     def __init__(self, open_: Callable[[MetricsEndpoint], SignalSource]) -> None:
         self._open = open_

@@ -41,7 +41,7 @@ class Logins:
         return login
 
     def _forget(self, before: float) -> None:
-        """Forget what was last used before then."""
+        """Forget logins that were last used before then."""
         for key in [key for key, used_at in self._used.items() if used_at < before]:
             del self._used[key]
             self._logins.pop(key, None)

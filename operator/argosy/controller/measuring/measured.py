@@ -1,4 +1,4 @@
-"""What of a pool is to be measured: its servers, by its Pods, and the queries that its members name. Pure."""
+"""The targets of a pool's metrics: its servers, by its Pods, and its members' queries. Pure."""
 
 from collections.abc import Iterable
 
@@ -12,16 +12,16 @@ Member = InferenceModel | Ensemble
 
 
 def pool_targets(key: PoolKey, members: Iterable[Member], pods: Iterable[PodView]) -> PoolTargets:
-    """Of a pool's Pods those that run or are routed to.
+    """Return the targets of a pool: its Pods that run or have routes.
 
-    A server that is routed to and does not answer is one more that nothing is known of: it is not left out.
+    A server that has routes and does not answer is included, as one without metrics.
     """
     every = list(members)
     return measured_pool(key, every, (_target(pod, every) for pod in _newest(pods)))
 
 
 def _newest(pods: Iterable[PodView]) -> list[PodView]:
-    """One for each server: while one Pod takes another's place, the newer."""
+    """Return one Pod for each server: while one replaces another, the newer."""
     newest: dict[str, PodView] = {}
     for pod in sorted(pods, key=lambda pod: pod.created):
         if not pod.terminating and (pod.server_ready or pod.routes):

@@ -1,1 +1,1 @@
-"""The operator's metrics, as Prometheus reads them: of its own work, of statuses, and of what scaling estimates."""
+"""The operator's Prometheus metrics: of its own work, of statuses, and of scaling's estimates."""

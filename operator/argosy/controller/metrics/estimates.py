@@ -1,4 +1,4 @@
-"""What scaling reckons with, as Prometheus reads it: the load that is expected, what a replica holds, service times."""
+"""Metrics of scaling's estimates: the expected load, the capacity of a replica, service times."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -13,7 +13,7 @@ MemberEstimates = tuple[Member, Memory]
 _AMOUNTS: tuple[Amount[Memory], ...] = (
     (
         "argosy_scaling_expected_requests_per_second",
-        "Requests a second that are reckoned with: when a new replica would be ready, and to work off what waits.",
+        "Expected requests a second: when a new replica would be ready, and to work off what waits.",
         lambda memory: memory.expected if memory.measured.since is not None else None,
     ),
     (
@@ -23,30 +23,30 @@ _AMOUNTS: tuple[Amount[Memory], ...] = (
     ),
     (
         "argosy_scaling_execution_fixed_seconds",
-        "What each execution takes whatever its rows, as was learnt.",
+        "Estimated time of an execution that does not depend on its rows.",
         lambda memory: memory.estimates.service.fixed if memory.estimates.service is not None else None,
     ),
     (
         "argosy_scaling_execution_row_seconds",
-        "What an execution takes more for each row, as was learnt.",
+        "Estimated time that each row adds to an execution.",
         lambda memory: memory.estimates.service.per_row if memory.estimates.service is not None else None,
     ),
     (
         "argosy_scaling_execution_contention",
-        "The share by which each other busy instance of its device makes an execution longer, as was learnt.",
+        "Estimated share by which each other busy instance of its device makes an execution longer.",
         lambda memory: memory.estimates.service.contention if memory.estimates.service is not None else None,
     ),
 )
 
 
 class EstimateMetrics(Collector):
-    """`estimates` returns models and ensembles with their estimates. It may be called on another thread than theirs."""
+    """Collects the estimates that `estimates` returns, of models and ensembles. It may be called on any thread."""
 
     def __init__(self, estimates: Callable[[], Iterable[MemberEstimates]]) -> None:
         self._estimates = estimates
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return all families, also those of which nothing is to be said."""
+        """Return all families, also those without samples."""
         return gauges(_AMOUNTS, [(labels_of(member), memory) for member, memory in self._estimates()])
 
     def describe(self) -> Iterator[GaugeMetricFamily]:

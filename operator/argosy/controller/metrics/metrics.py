@@ -1,4 +1,4 @@
-"""What the operator measures of itself, as Prometheus reads it."""
+"""Metrics of the operator's own work."""
 
 from collections.abc import Callable, Iterable
 
@@ -82,7 +82,7 @@ class Metrics:
         self._queue.set(pools)
 
     def request(self, verb: str, resource: str, status: int, took_s: float) -> None:
-        """Count a request to the API server; status 0 is no answer."""
+        """Count a request to the API server; status 0 is no response."""
         self._requests.labels(verb, resource, str(status)).inc()
         if verb != "watch":
             self._request_seconds.labels(verb).observe(took_s)
@@ -93,7 +93,5 @@ class Metrics:
         self._reading_seconds.observe(took_s)
 
     def text(self) -> bytes:
-        """Return all of it in Prometheus's text format. Of thousands of resources it takes a while: not for an event
-        loop.
-        """
+        """Return all metrics in Prometheus's text format. With thousands of resources this blocks an event loop."""
         return generate_latest(self.registry)

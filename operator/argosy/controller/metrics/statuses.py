@@ -1,4 +1,4 @@
-"""What statuses say of scaling, as Prometheus reads it: made when it asks, so that what is gone is gone. Pure."""
+"""Metrics of the scaling in statuses, made at each scrape, so that deleted resources have none. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ LABELS = ("namespace", "pool", "kind", "name", "model")
 """Of each model and ensemble: `model` is what clients call it, the label of the servers' own metrics."""
 Subject = TypeVar("Subject")
 Amount = tuple[str, str, Callable[[Subject], float | None]]
-"""A gauge's name, what it says, and its value; None where there is none to tell."""
+"""A gauge's name, its help text, and a function of its value; None without one."""
 _AMOUNTS: tuple[Amount[ScalingStatus], ...] = (
     ("argosy_scaling_replicas", "Replicas there are to be.", lambda scaling: scaling.replicas),
     (
@@ -34,15 +34,13 @@ _AMOUNTS: tuple[Amount[ScalingStatus], ...] = (
 
 
 class StatusMetrics(Collector):
-    """`members` gives the models and ensembles with the statuses that were last written. It may be asked on another
-    thread than theirs.
-    """
+    """Collects the statuses of the models and ensembles that `members` returns. It may be called on any thread."""
 
     def __init__(self, members: Callable[[], Iterable[Member]]) -> None:
         self._members = members
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield all families, also those of which nothing is to be said."""
+        """Yield all families, also those without samples."""
         members = list(self._members())
         scaled = [
             (labels_of(member), member.status.scaling) for member in members if member.status and member.status.scaling
@@ -61,7 +59,7 @@ class StatusMetrics(Collector):
 def gauges(
     amounts: Iterable[Amount[Subject]], every: Sequence[tuple[list[str], Subject]]
 ) -> Iterator[GaugeMetricFamily]:
-    """Yield a family for each amount, of all that there is, by its labels."""
+    """Yield a family for each amount, with a sample of each subject by its labels."""
     for name, text, amount in amounts:
         family = GaugeMetricFamily(name, text, labels=LABELS)
         for labels, subject in every:
@@ -132,7 +130,7 @@ def labels_of(member: Member) -> list[str]:
 
 
 def _seconds(time: str | None) -> float | None:
-    """Return a status's time; None where another release wrote something that is no time."""
+    """Return a status's time; None where it is invalid, as written by another release."""
     try:
         return None if time is None else datetime.fromisoformat(time).timestamp()
     except ValueError:

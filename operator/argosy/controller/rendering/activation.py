@@ -1,7 +1,7 @@
-"""What a pool's activator is told, and which of its models and ensembles are reached there. Pure.
+"""The configuration of a pool's activator, and which models and ensembles Services route to it. Pure.
 
-Requests are led to it for what may go to zero and is reached on no server: because it is at zero, or because the
-server that had it is gone and another one is not ready yet.
+Services route to it what may go to zero and is reachable on no server: because it has no replica, or because its server
+is deleted and another one is not ready yet.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,14 +21,14 @@ from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoi
 from argosy_common.wording import shortened
 
 LONGEST_REASON = 300
-"""Characters of why a model is nowhere: what the activator is told of all of them has to fit into a ConfigMap."""
+"""Characters of the reason why a model is not placed: those of all models have to fit into a ConfigMap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activating:
-    """The activator's objects; none where nothing may go to zero. `routes`: what each of its Pods is to be asked for.
+    """The activator's objects; none where no model may go to zero. `routes`: the names to route to each of its Pods.
 
-    `again`: labels that were written just now lead to servers: whether they do is to be looked at soon.
+    `again`: the labels of this round route models to servers, which the next round has to check soon.
     """
 
     objects: tuple[KubernetesObject, ...] = ()
@@ -45,9 +45,7 @@ def activating(
     images: Images,
     cluster: Cluster,
 ) -> Activating:
-    """Return what follows of a round: `valid` are the pool's resources in the form that is acted upon, `steps` its
-    servers' next steps.
-    """
+    """Return a pool's activator after a round, from its accepted resources (`valid`) and its servers' next steps."""
     members = [] if pool is None or pool.spec.suspend else _activated(pool, valid, view.activators)
     if pool is None or not members:
         return Activating(routes=tuple((pod, frozenset[str]()) for pod in view.activators if pod.routes))
@@ -63,8 +61,10 @@ def activating(
 
 
 def _activated(pool: ServingPool, valid: Iterable[Resource], pods: Iterable[PodView]) -> list[Member]:
-    """By name: what may go to zero, and what no longer may and is still led to the activator. Two that clients know by
-    one name are refused before; that of them which was there first stands here."""
+    """Return the members that may go to zero, or are still routed to the activator, by name.
+
+    Of members with the same name for clients, which are refused before, only the first is included.
+    """
     there = {name for pod in pods for name in pod.routes}
     members: dict[str, Member] = {}
     for member in sorted(valid, key=lambda member: member.name):
@@ -95,7 +95,7 @@ def _activated_member(
 
 
 def _reached(desired: Mapping[str, frozenset[str]], pods: Iterable[PodView]) -> tuple[set[str], set[str]]:
-    """Return what Services route to a server now, and what they will once the labels of this round are seen."""
+    """Return the names that Services route to a server now, and those that they will after the labels of this round."""
     led: set[str] = set()
     due: set[str] = set()
     for pod in pods:

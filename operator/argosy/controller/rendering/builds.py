@@ -1,8 +1,8 @@
-"""Which objects of a pool's builds are to stand now, and which stay as they are. Pure.
+"""Which objects of a pool's builds are applied, and which are retained unchanged. Pure.
 
-A Job stands while its build is to run. Once it is over it is left to its time to live, for its logs, and is not
-applied again. One that stands with another template than it would have now is made again, unless a Pod of it does its
-work: hours of work are worth more than a changed toleration.
+A Job exists while its build is to run. A finished Job is retained for its time to live, for its logs, and is not
+applied again. A Job whose template is outdated is recreated, unless one of its Pods runs: hours of work are worth more
+than a changed toleration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,11 +32,11 @@ from argosy.render.workloads.builds import deadline_s
 from argosy_agent.contract.builds import FINAL_EXIT_CODE
 
 UNREPORTED_S = 15.0
-"""How long a Job that succeeded is waited for to have reported: its report and its end are heard of in any order."""
+"""Seconds to wait for the report of a succeeded Job: its report and its end arrive in any order."""
 
 
 class _Fate(Enum):
-    """What becomes of a Job: it is applied, stays as it is, or is deleted (and made again, if it is to run)."""
+    """What happens to a Job: it is applied, retained, or deleted (and created again, if it is to run)."""
 
     APPLY = "apply"
     STAY = "stay"
@@ -45,9 +45,9 @@ class _Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Builds:
-    """Those to apply, the identities of those that stay as they are, and when this is to be looked at again.
+    """Objects to apply, the identities of those to retain, and when the next round is due (`wake`).
 
-    `owners`: by object identity, the model whose status tells when the object cannot be applied.
+    `owners`: the model whose status reports a refusal, by object identity.
     """
 
     objects: tuple[KubernetesObject, ...] = ()
@@ -58,7 +58,7 @@ class Builds:
 
 @dataclass(frozen=True, slots=True)
 class BuildRenderer:
-    """Makes the objects of a pool's builds."""
+    """Renders the objects of a pool's builds."""
 
     pool: ServingPool
     images: Images
@@ -66,7 +66,7 @@ class BuildRenderer:
     now: datetime
 
     def builds(self, planned: Sequence[ScheduledBuild], views: Mapping[str, BuildView]) -> Builds:
-        """Return what is to stand of the builds that the pool's models ask for; what stands of any other goes."""
+        """Return the objects of the pool's planned builds; those of other builds are deleted."""
         every = [self._build(build, views.get(build.name, BuildView(build.name))) for build in planned]
         policy = (builds_network_policy(self.pool),) if planned else ()
         return Builds(
@@ -88,7 +88,7 @@ class BuildRenderer:
         return Builds(tuple(objects), keep, until, owners)
 
     def _fate(self, build: ScheduledBuild, view: BuildView) -> tuple[_Fate, datetime | None]:
-        """Return what becomes of the build's Job, and until when that holds though nothing changes."""
+        """Return what happens to the build's Job, and until when without a change."""
         if view.job is None:
             return (_Fate.APPLY if build.start else _Fate.GO), None
         if not _is_over(view.job):
@@ -100,7 +100,7 @@ class BuildRenderer:
         if not build.start and not build.is_over:
             return _Fate.GO
         if view.last_code == FINAL_EXIT_CODE and not self.cluster.judges_failures:
-            return _Fate.GO  # Kubernetes would try again what cannot go well
+            return _Fate.GO  # Kubernetes would retry a build that cannot succeed
         reported = view.report is not None and view.report.is_final
         if reported and view.by_others:
             return _Fate.GO  # a Pod of an earlier Job ended the build: this one's would only begin again
@@ -109,17 +109,17 @@ class BuildRenderer:
         return _Fate.STAY if view.runs or reported else _Fate.GO
 
     def _stays_until(self, build: ScheduledBuild, view: BuildView, job: BuildJob) -> datetime | None:
-        """How long a Job that is over stays; None where it does not."""
+        """Return until when a finished Job is retained; None where it is not."""
         since = job.since or self.now
         if view.report is None or not view.report.is_final:
             if job.state is JobState.COMPLETE:
                 return since + timedelta(seconds=UNREPORTED_S)
             if not self._is_as_made(build, job) or job.deadline_s != deadline_s(build):
-                return None  # what it failed of may be put right
+                return None  # the cause of its failure may have been fixed
         return since + timedelta(seconds=TTL_S)
 
     def _is_as_made(self, build: ScheduledBuild, job: BuildJob) -> bool:
-        """Whether the Job's template is the one that it would have now. One that is over has no place in the plan."""
+        """Return whether the Job's template is current. A finished Job is not in the plan, so its own GPUs count."""
         placed = build if build.start else replace(build, node=job.node, gpus=job.gpus)
         return job_hash(self.pool, placed, self.images, self.cluster) == job.template
 

@@ -1,4 +1,4 @@
-"""A pool's and its members' histories, as ControllerRevisions: which are written this round, and which stay. Pure."""
+"""The histories of a pool and its members: which ControllerRevisions are written, and which are retained. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,17 +13,17 @@ from argosy.reconcile import Outcome
 from argosy.render.workloads import REVISION, KubernetesObject, controller_revision, controller_revision_name
 
 Histories = Mapping[str, Sequence[Revision]]
-"""The revisions that stand in the cluster, by the uid of what they belong to."""
+"""The revisions in the cluster, by their resource's uid."""
 
 
 @dataclass(slots=True)
 class RevisionNames:
-    """The names of revisions, each computed from its content once, for as long as its spec lives."""
+    """The names of revisions, computed from their content once in the lifetime of a spec."""
 
     _names: dict[str, tuple[ReferenceType[object], str]] = field(default_factory=dict)
 
     def of(self, revision: Resource) -> str:
-        """Return the name of this revision."""
+        """Return the name of a revision."""
         uid = revision.metadata.uid
         spec, name = self._names.get(uid, (None, ""))
         if spec is None or spec() is not revision.spec:
@@ -37,22 +37,22 @@ class RevisionNames:
             del self._names[uid]
 
     def __len__(self) -> int:
-        """Return how many names are stored."""
+        """Return the number of cached names."""
         return len(self._names)
 
 
 @dataclass(frozen=True, slots=True)
 class Revisions:
-    """Those to write, and the identities of those that stay as they are; any other of the pool's goes."""
+    """ControllerRevisions to write, and the identities of those to retain; the pool's others are deleted."""
 
     written: tuple[KubernetesObject, ...]
     retained: frozenset[Identity]
 
 
 def revisions(declared: Declared, outcome: Outcome, histories: Histories, names: RevisionNames) -> Revisions:
-    """Return which revisions are written: those that are acted upon, by the pool that does.
+    """Return the revisions of accepted specs to write, and those to retain.
 
-    Where the newest spec of a resource is invalid, or another pool is to act on it, its history stays as it is.
+    Where the newest spec of a resource is invalid, or it refers to another pool, its history is retained.
     """
     wrong = {problem.resource for problem in outcome.problems}
     written: list[KubernetesObject] = []

@@ -1,4 +1,4 @@
-"""The routes of each Pod: what Services route to it, and what of that is ejected, as servers' steps say. Pure."""
+"""The desired routes of each Pod: its server's names, and those of them that are ejected. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -14,8 +14,9 @@ def routed(
     stay: Collection[str],
     ejections: Mapping[str, Ejection],
 ) -> dict[str, Routes]:
-    """By the Pod's name, of those that stay. The Pods of servers that `stay` go on with what they have; `ejections` are
-    by resource name.
+    """Return the routes of Pods that are not terminating, by Pod name.
+
+    Pods of servers that `stay` retain their routes. `ejections` are by resource name.
     """
     routes = {step.plan.name: step.routes for step in steps}
     desired = {pod.name: _names(pod, routes, stay) for pod in pods}
@@ -36,7 +37,7 @@ def _names(pod: PodView, routes: Mapping[str, frozenset[str]], stay: Collection[
 
 
 def _ejected(ejection: Ejection, reachable: Sequence[PodView], name: str) -> list[str]:
-    """Return the Pods to eject, but for one that Services route to now: labels of new Pods are not seen yet."""
+    """Return the Pods to eject. One that Services route to now is left, since labels of new Pods take effect later."""
     ejected = ejection.among({pod.server for pod in reachable})
     led_to = {pod.server for pod in reachable if name in pod.routes and name not in pod.ejected}
     if ejected and led_to <= set(ejected):

@@ -1,4 +1,4 @@
-"""Which servers keep their former Pod template for now: they are changed one after the other. Pure."""
+"""Which servers keep their former Pod template for now: servers are updated one after the other. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,9 +13,9 @@ from argosy.render.workloads import NO_ACCOUNT, Images, pod_template, template_h
 def deferred_servers(
     pool: ServingPool, servers: Sequence[RenderedServer], images: Images, view: PoolView
 ) -> frozenset[str]:
-    """Return the servers that keep their former Pod template until it is their turn.
+    """Return the servers that keep their former Pod template until their update.
 
-    With it stays the ConfigMap: what a Pod is told to load is for the GPUs and volumes that it has.
+    They keep their ConfigMap too: its models are for the GPUs and volumes of the Pod.
     """
     templates = {
         server.plan.name: pod_template(
@@ -42,9 +42,9 @@ def deferred_servers(
 
 
 def _is_reached(server: RenderedServer, pods: Iterable[PodView]) -> bool:
-    """Whether requests find their way to all that it serves: Services follow a Pod that is ready, by its labels.
+    """Return whether Services route to all that it serves, to a ready Pod with the labels.
 
-    Until then no other server may go, even if this one could answer.
+    Until then no other server may be updated, even if this one could answer.
     """
     mine = (pod for pod in pods if pod.server == server.plan.name and pod.ready and not pod.terminating)
     return any(server.routes <= pod.routes for pod in mine)

@@ -1,1 +1,1 @@
-"""The resources, as the feed tells of them: validated, kept, with their last valid forms."""
+"""The resources that the feed reports: validated, stored, with their last valid revisions."""

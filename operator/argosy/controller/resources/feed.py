@@ -25,7 +25,7 @@ class ResourceFeed:
 
     @property
     def errors(self) -> Mapping[str, str]:
-        """What cannot be read, by plural and, where there are several, namespace."""
+        """Errors of reading, by plural and, where there are several, namespace."""
         return self._reflectors.errors
 
     async def run(self) -> None:
@@ -57,11 +57,11 @@ class _Resources:
         self._seen(parsed_body({"apiVersion": self._kind.api_version, "kind": self._kind.name, **body}))
 
     def delete(self, body: Mapping[str, Any]) -> None:
-        """Report an object's end."""
+        """Report the deletion of an object."""
         self._forget(key_of(body), body["metadata"]["uid"])
 
     def retain(self, namespace: str, keys: Collection[Key]) -> None:
-        """Report the end of all other objects of the namespace (empty: of all namespaces)."""
+        """Report the deletion of the namespace's (empty: all) other objects."""
         for key in [listed for listed in self._versions if listed not in keys and namespace in ("", listed[0])]:
             self._forget(key, self._versions[key][0])
 

@@ -1,4 +1,4 @@
-"""A resource as the API server has it, validated: what a handler hands over. Pure."""
+"""A validated resource of the API server. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from argosy.api.values.meta import PoolReference
 
 @dataclass(frozen=True, slots=True)
 class ParsedBody:
-    """One resource with its status. `newest` is no more than its metadata and its pool where it is not `valid`."""
+    """One resource with its status. Where it is not `valid`, `newest` has only its metadata and its pool."""
 
     newest: Resource
     valid: bool
@@ -27,7 +27,7 @@ class ParsedBody:
 
 
 def parsed_body(body: Mapping[str, Any]) -> ParsedBody:
-    """Return the parsed object of one of the three kinds, whatever its spec and status contain."""
+    """Return the parsed object of one of the three kinds, also where its spec or status is invalid."""
     status = _status(body)
     parsed, problems = parse_body({key: value for key, value in body.items() if key != "status"})
     if parsed is None:
@@ -36,7 +36,7 @@ def parsed_body(body: Mapping[str, Any]) -> ParsedBody:
 
 
 def _bare(body: Mapping[str, Any], status: Status | None) -> Resource:
-    """Return a resource that cannot be parsed: its metadata, and of its spec only the reference to its pool."""
+    """Return the metadata and the pool reference of a resource that cannot be parsed."""
     kind = KINDS[str(body["kind"])]
     metadata = ObjectMeta.model_validate(body["metadata"], by_alias=True, by_name=False)
     return kind.model_construct(metadata=metadata, spec=_pool_reference_only(body), status=status)
@@ -44,7 +44,7 @@ def _bare(body: Mapping[str, Any], status: Status | None) -> Resource:
 
 @dataclass(frozen=True, slots=True)
 class _PoolReferenceOnly:
-    """What is left of a spec that cannot be parsed."""
+    """The valid part of a spec that cannot be parsed."""
 
     pool_ref: PoolReference | None = None
 

@@ -1,4 +1,4 @@
-"""What people declared, as it was last read, with its problems and its last valid form. Pure."""
+"""The store of declared resources, with their problems and their last valid revisions. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,16 +12,16 @@ from argosy.planning.nodes.cordons import UNCORDONED_AT
 from argosy.render.workloads import recorded_spec
 
 MOST_ENDED = 2000
-"""How many uids of deleted resources are stored: a late report of one is ignored."""
+"""The number of stored uids of deleted resources, of which delayed reports are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """One pool and what asks for it.
+    """One pool and its members.
 
-    `resources` are valid, or in their last valid form; `problems` are of the newest forms; `faulty` are those that
-    never were valid. `restored`, by identity, are other revisions that an earlier process acted upon. `of_other_pools`
-    are the namespace's other models and ensembles, but for those that are being deleted.
+    `resources`: the last valid revisions; `problems`: of the newest ones; `faulty`: resources that never were valid;
+    `restored`: other revisions that an earlier process accepted, by identity; `of_other_pools`: the namespace's other
+    models and ensembles, without terminating ones.
     """
 
     resources: tuple[Resource, ...] = ()
@@ -32,25 +32,25 @@ class Declared:
 
     @property
     def pool(self) -> ServingPool | None:
-        """The pool itself, if it exists and ever was valid."""
+        """The pool, if it exists and ever was valid."""
         return next((resource for resource in self.resources if isinstance(resource, ServingPool)), None)
 
     @property
     def members(self) -> tuple[InferenceModel | Ensemble, ...]:
-        """The models and ensembles that take part."""
+        """The models and ensembles that ever were valid."""
         return tuple(resource for resource in self.resources if not isinstance(resource, ServingPool))
 
     @property
     def every(self) -> tuple[Resource, ...]:
-        """All that a status is written for."""
+        """All resources that get a status."""
         return (*self.resources, *self.faulty)
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One resource. `form` is valid or was, with the newest metadata; `newest` may be no more than its metadata.
+    """One resource. `revision`: the last valid one, with the newest metadata; `newest` may have only metadata.
 
-    `pool` is the key of the pool that acts on it; empty where it names none.
+    `pool`: the key of its pool; empty where it refers to none.
     """
 
     newest: Resource
@@ -61,7 +61,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class Store:
-    """Every resource by its identity (`Kind namespace/name`)."""
+    """The resources, by identity (`Kind namespace/name`)."""
 
     _entries: dict[Identity, _Entry] = field(default_factory=dict)
     _of_pool: dict[PoolKey, dict[Identity, None]] = field(default_factory=dict)
@@ -175,7 +175,7 @@ class Store:
                 yield namesake.revision
 
     def status(self, identity: Identity) -> Status | None:
-        """Return the status that the API server has, as far as is known."""
+        """Return the last known status of the API server."""
         entry = self._entries.get(identity)
         return entry.newest.status if entry else None
 
@@ -189,23 +189,23 @@ class Store:
         }
 
     def has(self, identity: Identity, uid: str) -> bool:
-        """Return whether the resource of this uid is known."""
+        """Return whether the resource of this uid is stored."""
         entry = self._entries.get(identity)
         return entry is not None and entry.newest.metadata.uid == uid
 
     def members(self) -> list[InferenceModel | Ensemble]:
         """Return all models and ensembles that were ever valid, with the statuses that the API server has."""
-        revisions = [entry.revision for entry in list(self._entries.values())]  # in one go: another thread may ask
+        revisions = [entry.revision for entry in list(self._entries.values())]  # a copy: another thread may call this
         return [revision for revision in revisions if revision is not None and not isinstance(revision, ServingPool)]
 
     @property
     def pools(self) -> frozenset[PoolKey]:
-        """The keys of all pools that are declared or asked for."""
+        """The keys of all pools that are declared or referred to."""
         return frozenset(self._of_pool)
 
     @property
     def count(self) -> int:
-        """How many resources there are."""
+        """The number of resources."""
         return len(self._entries)
 
 
@@ -232,7 +232,7 @@ def _same_uid(one: Resource, other: Resource) -> bool:
 
 
 def _same(before: _Entry, now: _Entry) -> bool:
-    """Whether nothing changed that a reconcile would see."""
+    """Return whether nothing changed that a reconcile depends on."""
     one, other = before.newest.metadata, now.newest.metadata
     return (
         (one.uid, one.generation, one.deletion_timestamp) == (other.uid, other.generation, other.deletion_timestamp)

@@ -1,1 +1,1 @@
-"""A round of one pool: what it starts from, what it decides with other pools' GPUs in view, and what it writes."""
+"""A round of one pool: its inputs, its decision with regard to other pools' GPUs, and its writes."""

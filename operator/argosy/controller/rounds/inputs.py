@@ -1,4 +1,4 @@
-"""What one round of a pool is decided from, put together from what the operator knows."""
+"""The inputs of one round of a pool, from the operator's caches."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
 @dataclass(slots=True)
 class Memory:
-    """What the last round of a pool led to, beyond what stands in the cluster."""
+    """Results of a pool's last round that are not in the cluster."""
 
     valid: Mapping[str, Resource] | None = None
     refusals: tuple[Refusal, ...] = ()
@@ -40,9 +40,9 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class RoundInputs:
-    """What one round of a pool starts from: what is declared and observed of it, and what its last round led to.
+    """What is declared and observed of a pool, and results of its last round.
 
-    `moved`: what asks for another pool by now, and whether it is reached there.
+    `moved`: members that now refer to another pool, and whether requests reach them there.
     """
 
     key: PoolKey
@@ -53,7 +53,7 @@ class RoundInputs:
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether the pool is there, and its spec cannot be read."""
+        """Whether the pool exists and its spec is invalid."""
         return self.declared.pool is None and any(
             isinstance(resource, ServingPool) for resource in self.declared.faulty
         )
@@ -71,7 +71,7 @@ def round_snapshot(
     scaling: Decided,
     build_image: str,
 ) -> FleetSnapshot:
-    """Return all that a round is decided from.
+    """Return the snapshot that a round is decided from.
 
     `claimed`: GPUs that other pools claim; `cordoned`: those that they have cordoned. `conflicts`: names that another
     pool's member has. `scaling`: what scaling decided and diagnosed.

@@ -1,7 +1,7 @@
-"""One reconcile of one pool: what is declared and observed goes in, what follows is applied, statuses are written.
+"""One reconcile of one pool: takes a snapshot, decides, applies objects and writes statuses.
 
-A round starts from nothing but what stands in the cluster and what the last round led to, so it may be repeated at any
-time: after an event, after a failure, in another replica.
+A round depends only on the cluster's state and on results of the last round, so it may be repeated at any time: after
+an event, after a failure, in another replica.
 """
 
 import asyncio
@@ -53,17 +53,17 @@ log = logging.getLogger(__name__)
 
 REFUSED_RETRY_S = 15.0
 DEFERRED_RETRY_S = 2.0
-"""How long until an object that was refused is tried again."""
+"""Seconds until deferred servers are checked again."""
 MOVED_RETRY_S = 5.0
-"""How long until a pool that still serves what another is to serve looks again whether that one does."""
+"""Seconds until a pool checks again whether another pool serves members that moved there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A pool's objects, whom each belongs to, and those that stay as they are for now (`keep`).
+    """A pool's objects with their owners, and those to retain for now (`keep`).
 
-    `deferred`: the servers of which nothing is applied yet. `wake`: when builds are to be checked again. `activating`:
-    what becomes of the pool's activator.
+    `deferred`: servers of which nothing is applied yet; `wake`: when builds are to be checked again; `activating`: the
+    pool's activator.
     """
 
     objects: tuple[KubernetesObject, ...] = ()
@@ -89,7 +89,7 @@ class Reconciler:
         changed: Callable[[PoolKey], None] = lambda _: None,
         scaling: Scaling | None = None,
     ) -> None:
-        """Create it. `changed` receives the key of each pool for which a decision on another pool made a difference."""
+        """Create a reconciler. `changed` receives the key of each pool that a decision on another pool affects."""
         self._store, self._cache, self._writer, self._listener = store, cache, writer, listener
         self._images, self._cluster, self._clock = images, cluster, clock
         self._memory: dict[str, Memory] = {}
@@ -101,8 +101,8 @@ class Reconciler:
     async def reconcile(self, key: PoolKey) -> datetime | None:
         """Run one round of the pool `namespace/name`. Return when to come back although nothing changes, or None.
 
-        Raises ApiError where something could not be carried out; what could be, is. Any other error is a fault of
-        ours: it is raised too, and stands in the statuses of the pool and of what asks for it until a round works.
+        Raises ApiError where a write failed, after all others. Any other error is an internal fault: it is raised too,
+        and reported in the statuses of the pool and its members until a round succeeds.
         """
         try:
             return await self._round(key)
@@ -113,7 +113,7 @@ class Reconciler:
             raise
 
     async def _report(self, key: PoolKey, error: str) -> None:
-        """Write a fault into the statuses; what cannot be written is only logged: the fault itself is raised."""
+        """Write an internal fault into the statuses. Errors of that are only logged, since the fault is raised."""
         works = (
             self._write(resource, failed_status(resource, self._store.status(resource.identity), error, self._clock()))
             for resource in self._store.of_pool(key).every
@@ -143,7 +143,7 @@ class Reconciler:
         return wake
 
     async def _decide(self, inputs: RoundInputs) -> DecidedRound:
-        """Decide, one pool at a time. Statuses and objects are made afterwards, and hold up no other pool."""
+        """Decide, one pool at a time. Statuses and objects are made afterwards, so that they delay no other pool."""
         key, declared, ages = inputs.key, inputs.declared, inputs.memory.ages
         async with self._deciding:
             conflicts = tuple(self._conflicts(key, declared))
@@ -271,10 +271,9 @@ class Reconciler:
 def _routes(
     steps: Sequence[RenderedServer], view: PoolView, deferred: frozenset[str], ejections: Mapping[str, Ejection]
 ) -> dict[tuple[PodView, Routes], bool]:
-    """Return what is to be written to Pods, so that Services reach what serves and what is not ejected, and nothing
-    else; and whether the Pod's gate is to be open.
+    """Return the routes to write to Pods, with whether to set the Pod's readiness gate.
 
-    A server that is to start again with other GPUs, and is held back, goes on with what it has.
+    A deferred server that is to restart with other GPUs retains its routes.
     """
     gpus = {server.name: server.gpus for server in view.current}
     restarting = {
@@ -294,14 +293,15 @@ def _only_opens(pod: PodView, desired: Routes) -> bool:
 
 
 def holding(cache: Cache, key: PoolKey) -> Holding:
-    """Return what waits at a pool's activator."""
+    """Return the requests that wait at a pool's activator."""
     view = cache.pool(key)
     return Holding(view.queued, view.activator_error)
 
 
 async def _all(*works: Iterable[Coroutine[Any, Any, None]], failures: Iterable[Exception] = ()) -> None:
-    """Do all of each, one after another. Raises a fault of ours, or else the failure that is to be tried again first,
-    of these and `failures`.
+    """Run all groups of work, one group after another.
+
+    Raises an internal fault, or else the failure that is due for a retry first, of these and `failures`.
     """
     errors = [*failures, *await _done(*works)]
     fault = next((error for error in errors if not isinstance(error, ApiError)), None)
@@ -311,13 +311,13 @@ async def _all(*works: Iterable[Coroutine[Any, Any, None]], failures: Iterable[E
 
 
 async def _done(*works: Iterable[Coroutine[Any, Any, None]]) -> list[Exception]:
-    """Do all of each, one after another, and return what failed."""
+    """Run all groups of work, one group after another, and return the errors."""
     results = [result for work in works for result in await asyncio.gather(*work, return_exceptions=True)]
     return [result for result in results if isinstance(result, Exception)]
 
 
 def _refused(refusals: Iterable[Refusal]) -> set[tuple[str, str]]:
-    """Return what is refused, without the messages, which may differ each time."""
+    """Return the refused objects, without messages, which may differ each time."""
     return {(refusal.resource, refusal.object) for refusal in refusals}
 
 
@@ -328,9 +328,10 @@ def _again(
     deferred: Collection[str],
     wakes: Iterable[datetime | None],
 ) -> datetime | None:
-    """Return when to come back. No event reports that an obstacle to an object is gone, or that a right was granted. A
-    pool also gets no events of another pool's servers, or of the labels that it writes itself, for which `deferred`
-    servers wait.
+    """Return when the next round is due.
+
+    No event reports that the cause of a refusal is gone. A pool also gets no events of other pools' servers, or of its
+    own labels, for which `deferred` servers wait.
     """
     due = [wake for wake in wakes if wake is not None]
     if refusals:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from argosy.planning.facts import ServerReport
 
 EXPIRY = timedelta(seconds=120)
-"""A report that is older says nothing of now: four writes in a row have not come."""
+"""The age at which a report expires: four consecutive writes are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +24,17 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class ReportExpiry:
-    """By server, what rounds of one pool saw of its reports."""
+    """The last reports of one pool's servers, by server."""
 
     seen: Mapping[str, Seen] = field(default_factory=dict)
 
     def after(self, reports: Iterable[ServerReport], now: datetime) -> "ReportExpiry":
-        """Return the ages with what a round at `now` saw; servers without a report, or whose agents do not say when
-        they wrote it, have no age.
-        """
+        """Return the state after a round at `now`. Servers without a report or without its time have no age."""
         reported = {report.name: Seen(report.written_at, now) for report in reports if report.written_at}
         return ReportExpiry({name: self._older(name, seen) for name, seen in reported.items()})
 
     def marked(self, reports: Iterable[ServerReport], now: datetime) -> tuple[ServerReport, ...]:
-        """Return the reports, those marked that have expired."""
+        """Return the reports, with expired ones marked."""
         return tuple(
             replace(report, expired=True) if self._has_expired(report.name, now) else report for report in reports
         )

@@ -1,4 +1,4 @@
-"""Which GPUs each pool holds, needs and asks for: what pools know of each other."""
+"""Which GPUs each pool holds, needs and claims."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,12 +29,12 @@ class _Pool:
 
     @property
     def holdings(self) -> tuple[CurrentServer, ...]:
-        """All that it may hold: a GPU that a server gives up is free once its objects are changed."""
+        """Servers whose GPUs count as held: a GPU that a server gives up is free once its objects are changed."""
         return (*self.decided, *self.standing)
 
 
 class Reservations:
-    """What was decided on and applied, by the pool's key. `decided`, `applied` say which pools should look again."""
+    """Decided and applied servers, by the pool's key. `decided` and `applied` return pools to reconcile again."""
 
     def __init__(self, cluster: Cache) -> None:
         self._cluster = cluster
@@ -108,7 +108,7 @@ class Reservations:
         return {other for other in self._others(key) if freed and self._waits(other)}
 
     def forget(self, key: PoolKey) -> None:
-        """Forget a pool."""
+        """Remove a pool."""
         self._pools.pop(key, None)
 
     def _others(self, key: PoolKey) -> Iterator[PoolKey]:
@@ -133,7 +133,7 @@ class Reservations:
 
 
 def _former(holdings: Iterable[CurrentServer], servers: Iterable[CurrentServer]) -> tuple[CurrentServer, ...]:
-    """Of what a pool may hold what is not decided on any more, each server once."""
+    """Return the held servers that differ from the decided ones, one for each name and node."""
     now = {server.name: server for server in servers}
     former: dict[tuple[str, str], CurrentServer] = {}
     for server in holdings:
@@ -145,7 +145,7 @@ def _former(holdings: Iterable[CurrentServer], servers: Iterable[CurrentServer])
 
 
 def _reserved_and_needed(servers: Collection[CurrentServer]) -> set[tuple[Device, bool]]:
-    """Each GPU that is held, and once more each that is needed."""
+    """Return the GPUs that are held (False) and those that are needed (True)."""
     return {(device, False) for device in devices(servers)} | {(device, True) for device in _needed(servers)}
 
 
