@@ -30,7 +30,7 @@ class Point:
 
 
 def run(workload: Workload, autoscaling: Autoscaling) -> Outcome:
-    """Simulate one workload alone in a fleet that has room."""
+    """Simulate one workload alone in a fleet with GPUs enough."""
     (outcome,) = simulate([(workload, autoscaling)])
     return outcome
 

@@ -1,4 +1,4 @@
-"""No GPU ever holds more than it has, whatever versions, forms and places of models change on it."""
+"""No GPU is ever over its memory, whichever versions, revisions and bindings of models change on it."""
 
 from dataclasses import replace
 

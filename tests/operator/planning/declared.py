@@ -6,7 +6,7 @@ from typing import Any
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool, parse_body
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.pool_facts import pool_facts
-from argosy.planning.facts import CurrentServer, Gpu, Node, PoolFacts
+from argosy.planning.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
 from argosy.planning.nodes.pool_nodes import PoolNodes
 
 GIB = 1 << 30
@@ -85,6 +85,16 @@ def ensemble(name: str, *steps: str, metadata: Body | None = None, **spec: Any) 
 def gpu_node(name: str, gpus: int = 1, memory: int = 80, **state: Any) -> Node:
     """Return a node with GPUs of so many GiB."""
     return Node(name, tuple(Gpu(index, memory * GIB) for index in range(gpus)), **state)
+
+
+def linked_node(name: str = "a", gpus: int = 4, memory: int = 80) -> Node:
+    """Return a node with GPUs of so many GiB, all of them linked by NVLink."""
+    return gpu_node(name, gpus, memory, nvlink=(frozenset(range(gpus)),) if gpus > 1 else ())
+
+
+def lone(name: str, need: Footprint, replicas: int = 1, instances: int = 1) -> Group:
+    """Return the group of one model by itself."""
+    return Group(name, (Demand(name, 1, need, replicas, instances),), replicas)
 
 
 def facts_of(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.operator.planning.declared import gpu_node, linked_node, lone
 
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
@@ -10,15 +11,6 @@ from argosy.planning.packing.solve import pack
 
 POOL = PoolKey("n/p")
 GIB = 1 << 30
-
-
-def node(name: str = "a", gpus: int = 2, size: int = 80, linked: bool = True) -> Node:
-    joined = (frozenset(range(gpus)),) if linked and gpus > 1 else ()
-    return Node(name, tuple(Gpu(i, size * GIB) for i in range(gpus)), nvlink=joined)
-
-
-def lone(name: str, need: Footprint, replicas: int = 1, instances: int = 1) -> Group:
-    return Group(name, (Demand(name, 1, need, replicas, instances),), replicas)
 
 
 SMALL = Footprint(10 * GIB, 100)
@@ -39,12 +31,12 @@ CASES: dict[str, tuple[PoolFacts, str, list[str]]] = {
         ["big needs 2 GPUs of 60 GiB", "no ready node of pool n/p has a GPU", "Add a node with GPUs"],
     ),
     "too much compute": (
-        PoolFacts(POOL, (node(),), (lone("x", Footprint(GIB, 1200), instances=4),)),
+        PoolFacts(POOL, (linked_node("a", 2),), (lone("x", Footprint(GIB, 1200), instances=4),)),
         "ComputeTooLarge",
         ["needs 120 %", "4 instances", "Lower instances to 3"],
     ),
     "GPUs too small": (
-        PoolFacts(POOL, (node(),), (lone("x", Footprint(70 * GIB, 100)),)),
+        PoolFacts(POOL, (linked_node("a", 2),), (lone("x", Footprint(70 * GIB, 100)),)),
         "GpuTooSmall",
         [
             "needs 70 GiB on one GPU",
@@ -55,22 +47,22 @@ CASES: dict[str, tuple[PoolFacts, str, list[str]]] = {
         ],
     ),
     "too few on a node": (
-        PoolFacts(POOL, (node("a", 2), node("b", 3)), (lone("big", Footprint(60 * GIB, 0, 4)),)),
+        PoolFacts(POOL, (linked_node("a", 2), linked_node("b", 3)), (lone("big", Footprint(60 * GIB, 0, 4)),)),
         "TooFewGpusOnANode",
         ["needs 4 GPUs of 60 GiB on one node", "node b has the most that large, 3", "add a node with 4"],
     ),
     "no NVLink": (
-        PoolFacts(POOL, (node(linked=False),), (lone("big", PAIR),)),
+        PoolFacts(POOL, (gpu_node("a", 2),), (lone("big", PAIR),)),
         "NoNVLink",
         ["needs 2 GPUs of 60 GiB joined by NVLink", "the most that are joined is 0, on node a", "argosy.dev/nvlink"],
     ),
     "servers too small": (
-        PoolFacts(POOL, (node(),), (lone("big", PAIR),), max_gpus_per_server=1),
+        PoolFacts(POOL, (linked_node("a", 2),), (lone("big", PAIR),), max_gpus_per_server=1),
         "ServerTooSmall",
         ["maxGpusPerServer lets a server have 1", "Raise maxGpusPerServer to 2"],
     ),
     "an ensemble too large for a server": (
-        PoolFacts(POOL, (node("a", 1), node("b", 1)), (TWO,)),
+        PoolFacts(POOL, (linked_node("a", 1), linked_node("b", 1)), (TWO,)),
         "GroupTooLarge",
         ["must share one server", "m (60 GiB and 10 % of a GPU)", "node a has the most GPUs, 1", "split the ensemble"],
     ),
@@ -80,22 +72,24 @@ CASES: dict[str, tuple[PoolFacts, str, list[str]]] = {
         ["must share one server", "the most memory of one machine is 12.8 GiB, on c"],
     ),
     "no more servers": (
-        PoolFacts(POOL, (node(),), (lone("x", SMALL, 2),), max_servers=1),
+        PoolFacts(POOL, (linked_node("a", 2),), (lone("x", SMALL, 2),), max_servers=1),
         "ServerLimit",
         ["replica 2 of x", "may have 1 server", "Raise its maxServers"],
     ),
     "replicas apart": (
-        PoolFacts(POOL, (node("a", 1),), (lone("x", SMALL, 2),)),
+        PoolFacts(POOL, (linked_node("a", 1),), (lone("x", SMALL, 2),)),
         "ReplicasApart",
         ["replica 2 of x", "replicas stay apart", "add a GPU"],
     ),
     "no free GPUs": (
-        PoolFacts(POOL, (node(),), (lone("x", SMALL), lone("y", Footprint(60 * GIB, 0, 1)), lone("big", PAIR))),
+        PoolFacts(
+            POOL, (linked_node("a", 2),), (lone("x", SMALL), lone("y", Footprint(60 * GIB, 0, 1)), lone("big", PAIR))
+        ),
         "NoFreeGpus",
         ["needs 2 GPUs of 60 GiB with NVLink on one node", "the largest free is", "of 2 in the pool", "add 2 GPUs"],
     ),
     "no room": (
-        PoolFacts(POOL, (node("a", 1),), (lone("x", Footprint(56 * GIB, 100)), lone("y", SMALL))),
+        PoolFacts(POOL, (linked_node("a", 1),), (lone("x", Footprint(56 * GIB, 100)), lone("y", SMALL))),
         "NoRoom",
         ["y needs 10 GiB and 10 % of a GPU", "nearest miss is GPU 0 of node a with 8 GiB and 90 % free"],
     ),
@@ -127,7 +121,7 @@ def occupied(node: Node, *holders: str) -> Node:
     ("facts", "reason", "message"),
     [
         (
-            PoolFacts(POOL, (occupied(node("a", 8), *["Pod team/train-0"] * 8),), (lone("x", SMALL),)),
+            PoolFacts(POOL, (occupied(linked_node("a", 8), *["Pod team/train-0"] * 8),), (lone("x", SMALL),)),
             "NoFreeGpus",
             (
                 "x needs 10 GiB and 10 % of a GPU, and of the pool's 8 GPUs others hold 8: 8 by Pod team/train-0. "
@@ -135,22 +129,24 @@ def occupied(node: Node, *holders: str) -> Node:
             ),
         ),
         (
-            PoolFacts(POOL, (occupied(node("a", 4), "Pod a/x", "Pod a/y", "ServingPool b/q"),), (lone("big", PAIR),)),
+            PoolFacts(
+                POOL, (occupied(linked_node("a", 4), "Pod a/x", "Pod a/y", "ServingPool b/q"),), (lone("big", PAIR),)
+            ),
             "NoFreeGpus",
             "others hold 3: 1 by Pod a/x, 1 by Pod a/y, 1 by ServingPool b/q. Free them, or add 2 GPUs.",
         ),
         (
-            PoolFacts(POOL, (occupied(node("a", 6), *(f"Pod a/{n}" for n in range(5))),), (lone("big", PAIR),)),
+            PoolFacts(POOL, (occupied(linked_node("a", 6), *(f"Pod a/{n}" for n in range(5))),), (lone("big", PAIR),)),
             "NoFreeGpus",
             "others hold 5: 1 by Pod a/0, 1 by Pod a/1, 1 by Pod a/2, 2 by 2 others.",
         ),
         (
-            PoolFacts(POOL, (occupied(node("a", 2), "Pod a/x"),), (lone("big", Footprint(60 * GIB, 0, 4)),)),
+            PoolFacts(POOL, (occupied(linked_node("a", 2), "Pod a/x"),), (lone("big", Footprint(60 * GIB, 0, 4)),)),
             "TooFewGpusOnANode",
             "node a has the most that large, 2.",
         ),
         (
-            PoolFacts(POOL, (occupied(node("a", 2), "Pod a/x"),), (lone("x", Footprint(60 * GIB, 0, 1), 4),)),
+            PoolFacts(POOL, (occupied(linked_node("a", 2), "Pod a/x"),), (lone("x", Footprint(60 * GIB, 0, 1), 4),)),
             "NoFreeGpus",
             "of the pool's 2 GPUs others hold 1: 1 by Pod a/x.",
         ),
@@ -163,7 +159,7 @@ def test_gpus_of_others_are_named(facts: PoolFacts, reason: str, message: str) -
 
 def test_what_would_not_fit_without_others_either_still_names_them() -> None:
     groups = (lone("x", Footprint(56 * GIB, 100)), lone("z", Footprint(56 * GIB, 100)), lone("y", SMALL))
-    facts = PoolFacts(POOL, (occupied(node("a", 2), "Pod a/x"),), groups, max_servers=1)
+    facts = PoolFacts(POOL, (occupied(linked_node("a", 2), "Pod a/x"),), groups, max_servers=1)
     (result,) = pack(replace(facts, groups=(*groups[:1], groups[2]))).unplaced
     assert "others hold 1: 1 by Pod a/x" in result.message
 
@@ -174,7 +170,7 @@ def test_the_model_of_higher_priority_on_the_gpu_is_named() -> None:
         return replace(group, priority=priority, minimum=minimum)
 
     every = (of("equal", 0, 2, 2), of("higher", 5, 2, 2), of("highest", 10, 2), of("low", 0, 2))
-    facts = PoolFacts(POOL, (node("a", 7),), every)
+    facts = PoolFacts(POOL, (linked_node("a", 7),), every)
     (result,) = pack(facts).unplaced
     assert result.group == "low"
     # Of the two it is the one that has a replica more than it has to have.
@@ -188,7 +184,7 @@ def test_of_many_of_a_higher_priority_that_one_is_named_which_frees_memory() -> 
     small = (replace(lone(f"small-{n}", Footprint(8 * GIB, 0), 2), priority=10, minimum=1) for n in range(40))
     large = replace(lone("large", Footprint(60 * GIB, 0)), priority=10)
     low = replace(lone("low", Footprint(60 * GIB, 0), 2), minimum=1)
-    (result,) = pack(PoolFacts(POOL, tuple(node(name, 6) for name in "ab"), (*small, large, low))).unplaced
+    (result,) = pack(PoolFacts(POOL, tuple(linked_node(name, 6) for name in "ab"), (*small, large, low))).unplaced
     assert result.message.startswith("it gives way to large, whose priority is 10 and not 0: low needs 60 GiB")
 
 
@@ -196,6 +192,6 @@ def test_a_model_of_higher_priority_on_another_gpu_is_not_named() -> None:
     high = replace(lone("high", SMALL), priority=10)
     large = (lone(name, Footprint(60 * GIB, 100)) for name in ("one", "other", "third"))
     on_b = CurrentServer("p-0", "b", (0,), {"high": (0,)})
-    facts = PoolFacts(POOL, (node("a", 2), node("b", 1, size=30)), (high, *large), current=(on_b,))
+    facts = PoolFacts(POOL, (linked_node("a", 2), linked_node("b", 1, memory=30)), (high, *large), current=(on_b,))
     (result,) = pack(facts).unplaced
     assert result.message.startswith("third needs 60 GiB")

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.operator.planning.declared import linked_node
 from tests.properties import examples
 
 from argosy.api.values.identity import PoolKey
@@ -16,17 +17,12 @@ from argosy.planning.plan import FleetPlan, PoolPlan
 GIB = 1 << 30
 
 
-def node(name: str = "a", gpus: int = 4) -> Node:
-    joined = (frozenset(range(gpus)),) if gpus > 1 else ()
-    return Node(name, tuple(Gpu(index, 80 * GIB) for index in range(gpus)), nvlink=joined)
-
-
 def lone(name: str, gpus: int = 1, memory: int = 10, replicas: int = 1) -> Group:
     return Group(name, (Demand(name, 1, Footprint(memory * GIB, 0, gpus), replicas),), replicas)
 
 
 def facts(pool: str, *groups: Group, nodes: Sequence[Node] = (), **fields: object) -> PoolFacts:
-    return PoolFacts(PoolKey.of("n", pool), tuple(nodes) or (node(),), groups, **fields)  # type: ignore[arg-type]
+    return PoolFacts(PoolKey.of("n", pool), tuple(nodes) or (linked_node(),), groups, **fields)  # type: ignore[arg-type]
 
 
 def of(plan: FleetPlan, pool: str) -> PoolPlan:
@@ -61,7 +57,7 @@ def test_a_pool_gets_the_gpus_that_another_one_no_longer_needs() -> None:
 
 
 def test_a_pool_keeps_surplus_gpus_while_others_are_free() -> None:
-    mine = facts("p", lone("x", 2), nodes=[node("a"), node("b", 2)])
+    mine = facts("p", lone("x", 2), nodes=[linked_node("a"), linked_node("b", 2)])
     plan = pack_fleet([mine, facts("q", lone("y"), current=(SHRUNKEN,))])
     assert server_gpus(of(plan, "p")) == [("p-0", (0, 1))]
     assert server_gpus(of(plan, "q")) == [("q-0", (0, 1, 2, 3))]
@@ -89,7 +85,7 @@ def test_an_idle_server_that_the_pool_wants_is_not_taken_from_it() -> None:
 
 
 def test_gpus_count_whatever_uses_them() -> None:
-    nodes = (replace(node(), gpus=(*node().gpus[:3], Gpu(3, 80 * GIB, withheld_by="Pod t/x"))),)
+    nodes = (replace(linked_node(), gpus=(*linked_node().gpus[:3], Gpu(3, 80 * GIB, withheld_by="Pod t/x"))),)
     plan = pack_fleet([facts("p", lone("x"), nodes=nodes), facts("q", lone("y"), nodes=nodes)])
     assert [(pool.gpus_total, pool.gpus_used, pool.gpus_free, dict(pool.withheld)) for pool in plan.pools] == [
         (4, 1, 1, {"Pod t/x": 1, "ServingPool n/q": 1}),
@@ -131,7 +127,7 @@ def declared(
     pool: str, desired: list[tuple[int, int]], gpus: int, current: tuple[CurrentServer, ...] = ()
 ) -> PoolFacts:
     models = (lone(f"m{n}", need, replicas=replicas) for n, (need, replicas) in enumerate(desired))
-    return facts(pool, *models, nodes=[node("a", gpus)], current=current)
+    return facts(pool, *models, nodes=[linked_node("a", gpus)], current=current)
 
 
 def of_key(plan: FleetPlan, key: str) -> PoolPlan:

@@ -26,12 +26,12 @@ class Answer:
 
     @property
     def right(self) -> bool:
-        """Whether it was taken."""
+        """True if the server accepted the request."""
         return self.status < 300
 
     @property
     def message(self) -> str:
-        """What the server says of a refusal."""
+        """The server's message about a refusal."""
         return str(self.body.get("message", ""))
 
 

@@ -44,7 +44,7 @@ def test_the_same_file_applied_by_another_manager_changes_nothing(
 
 
 def test_a_steps_entry_of_one_manager_stands_alongside_anothers(server: Asking, body: Callable[..., Body]) -> None:
-    """Entries are told apart by their traffic, so that a list is no one manager's alone."""
+    """Entries are merged by their traffic, so that several managers may own entries of one list."""
     file = body("InferenceModel")
     file["metadata"]["namespace"] = "entries"
     assert server.apply(file, "one").right

@@ -68,7 +68,7 @@ def test_what_leaves_early_takes_the_ensembles_along_that_would_keep_it() -> Non
 
 @pytest.mark.parametrize(("surging", "recreated"), [("", ("p-0", "m")), ("m", ("p-0", "n")), ("mn", None)])
 def test_what_is_declared_to_surge_gives_way_to_nothing(surging: str, recreated: Binding | None) -> None:
-    """Two that are to change in their places, each where the other's old form is."""
+    """Two models change on one server, and each waits for the other's old revision to go."""
     declared = [
         model(name, version=2, memory=50, **({"rollout": {"strategy": "Surge"}} if name in surging else {}))
         for name in "mn"

@@ -50,7 +50,7 @@ def drains(
         (running(NEW, [M]).reported(others=[LoadedModel("m", 1, LoadState.LOADING)]), Drain.NOT_YET),
         (running(NEW, [model("m", storageUri="s3://b/other")]), Drain.NOT_YET),
     ],
-    ids=["not there", "reachable", "silent", "unrouted", "not Ready", "loading", "in another form"],
+    ids=["not there", "reachable", "silent", "unrouted", "not Ready", "loading", "in another revision"],
 )
 def test_a_move_waits_until_requests_reach_the_declared_revision(new: Running | None, expected: Drain) -> None:
     assert drain_of(moving(new), BINDING) is expected

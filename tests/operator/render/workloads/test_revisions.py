@@ -1,4 +1,4 @@
-"""A resource's forms as ControllerRevisions, and read back from them."""
+"""Specs of resources as ControllerRevisions, and read back from them."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ POOL = declared.pool(metadata={"namespace": "n", "uid": "u0"})
 
 
 def revision(resource: Resource, number: int) -> dict[str, Any]:
-    """Return the ControllerRevision of a form."""
+    """Return the ControllerRevision of a resource."""
     return controller_revision(POOL, resource, Revision(controller_revision_name(resource), number))
 
 
