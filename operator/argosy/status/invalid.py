@@ -1,9 +1,4 @@
-"""The statuses of resources that are invalid or pending deletion, and of those that no server of their pool serves.
-
-An invalid one says so, and claims only what still serves. One that is not served claims no replicas, versions,
-placements or traffic: a pool that it came from may serve it until this one does. Built engines, estimates of scaling
-and cordons stay for later.
-"""
+"""The status of a resource that is invalid or being deleted: it says so, and has only what is still served."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -19,7 +14,19 @@ EMPTY: Mapping[str, Status] = {
     "Ensemble": EnsembleStatus(),
     "ServingPool": ServingPoolStatus(),
 }
-"""A status of each kind that says nothing yet."""
+"""An empty status of each kind."""
+_RETAINED = (
+    "observed_generation",
+    "conditions",
+    "selector",
+    "footprint",
+    "engines",
+    "remaining_engines",
+    "scaling",
+    "cordoned_gpus",
+)
+"""Fields that a status keeps while no server has its resource; a pool that it came from may still serve it."""
+_PARTS = (ConditionType.PLACED, ConditionType.LOADED, ConditionType.AVAILABLE)
 
 
 def invalid_status(
@@ -33,8 +40,8 @@ def invalid_status(
 ) -> Status:
     """Return the status in which Valid and Ready are False and Stalled is True, with every problem.
 
-    `before` are the conditions as they were written last. `serves`: its last valid spec goes on serving, so that the
-    other parts stay as in `status`; `undecided`: nothing is done about what serves, and they stay too.
+    `before` are the conditions as they were written last. `serves`: its last valid spec is still served, so that the
+    other parts stay as in `status`; `undecided`: its servers are left as they are, and the parts stay, too.
     """
     reason = _reason(resource, problems[0])
     message = "; ".join(
@@ -45,8 +52,8 @@ def invalid_status(
     findings.append(Finding(ConditionType.VALID, False, reason, message))
     status = status or EMPTY[resource.kind]
     if not (serves or undecided):
-        findings += not_served(status, reason, message)
-        status = unserved(status)
+        findings += _not_served(status, reason, message)
+        status = _unserved(status)
     if unbuilt := next((problem for problem in problems if problem.reason == Reason.ENGINE_NOT_BUILT), None):
         missing = f"{unbuilt.path}: {unbuilt.message}"
         findings.append(Finding(ConditionType.ENGINE_READY, False, Reason.ENGINE_NOT_BUILT, missing))
@@ -54,15 +61,30 @@ def invalid_status(
 
 
 def deleting(status: Status, before: Sequence[Condition], generation: int, now: datetime) -> Status:
-    """Return the status of a resource whose deletion was asked for, and that is still there."""
+    """Return the status of a resource that still exists after its deletion was requested."""
     message = "its deletion was asked for: it takes no part any more, and goes when its finalizers are done"
     findings = [
         Finding(ConditionType.READY, False, Reason.DELETING, message),
         Finding(ConditionType.RECONCILING, True, Reason.DELETING, message),
         Finding(ConditionType.STALLED, False, Reason.SETTLED),
-        *not_served(status, Reason.DELETING, message),
+        *_not_served(status, Reason.DELETING, message),
     ]
-    return overruled(unserved(status), findings, before, generation, now)
+    return overruled(_unserved(status), findings, before, generation, now)
+
+
+def _unserved(status: Status) -> Status:
+    """Return the status without replicas, versions, placements and addresses."""
+    retained = {field: getattr(status, field) for field in _RETAINED if field in type(status).model_fields}
+    if isinstance(status, InferenceModelStatus):
+        retained["engines"] = tuple(engine.model_copy(update={"serving": False}) for engine in status.engines)
+    return type(status)().model_copy(update=retained)
+
+
+def _not_served(status: Status, reason: Reason, message: str) -> list[Finding]:
+    """Return the conditions that are False while nothing is served, of those that the kind of resource has."""
+    if isinstance(status, ServingPoolStatus):
+        return [Finding(ConditionType.PLACED, False, reason, f"it runs no server: {message}")]
+    return [Finding(part, False, reason, f"no server of its pool serves it: {message}") for part in _PARTS]
 
 
 def _reason(resource: Resource, problem: Problem) -> Reason:
@@ -75,40 +97,3 @@ def _reason(resource: Resource, problem: Problem) -> Reason:
     if isinstance(resource, Ensemble) and problem.path.startswith(("spec.steps", "spec.inputs", "spec.outputs")):
         return Reason.INVALID_GRAPH
     return Reason.INVALID_SPEC
-
-
-_PARTS = (ConditionType.PLACED, ConditionType.LOADED, ConditionType.AVAILABLE)
-
-
-def unserved(status: Status) -> Status:
-    """Return the status without what a resource has while it is served."""
-    if isinstance(status, ServingPoolStatus):
-        return ServingPoolStatus(
-            observed_generation=status.observed_generation,
-            conditions=status.conditions,
-            selector=status.selector,
-            cordoned_gpus=status.cordoned_gpus,
-        )
-    if isinstance(status, EnsembleStatus):
-        return EnsembleStatus(
-            observed_generation=status.observed_generation,
-            conditions=status.conditions,
-            selector=status.selector,
-            scaling=status.scaling,
-        )
-    return InferenceModelStatus(
-        observed_generation=status.observed_generation,
-        conditions=status.conditions,
-        selector=status.selector,
-        footprint=status.footprint,
-        engines=tuple(engine.model_copy(update={"serving": False}) for engine in status.engines),
-        remaining_engines=status.remaining_engines,
-        scaling=status.scaling,
-    )
-
-
-def not_served(status: Status, reason: Reason, message: str) -> list[Finding]:
-    """Return the findings that go with it, of the parts that the kind of resource has."""
-    if isinstance(status, ServingPoolStatus):
-        return [Finding(ConditionType.PLACED, False, reason, f"it runs no server: {message}")]
-    return [Finding(part, False, reason, f"no server of its pool serves it: {message}") for part in _PARTS]
