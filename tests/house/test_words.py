@@ -3,13 +3,10 @@
 import pytest
 from tests.house.words import ROOT, files, uses
 
-# Where retired words still stand. Nothing is added here.
-PENDING = ("tests/operator/simulation",)
 CHECKED = [
     path
     for folder in ("benchmarks", "docs", "e2e", "examples", "operator", "runtime", "tests", "README.md")
     for path in files(ROOT / folder)
-    if not any(path.is_relative_to(ROOT / pending) for pending in PENDING)
 ]
 
 

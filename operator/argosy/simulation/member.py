@@ -1,4 +1,4 @@
-"""One model in the simulated fleet: its replicas come, take requests, drain and go."""
+"""One model in the simulated fleet: its replicas start, serve, drain and end."""
 
 from dataclasses import dataclass, field
 
@@ -17,10 +17,9 @@ from argosy.simulation.traces import Floats, Trace
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A model and its requests. `budget_s`: how long a request may take (to its first
-    token, where an engine generates). `startup_s`: from asking for a replica until
-    it takes requests; `in_place_s`: until other instances or another window take effect. A replica holds `gpus` (0 to
-    1 is a share of one).
+    """A model and its requests. `budget_s`: how long a request may take (to its first token, if an engine generates).
+    `startup_s`: from the request of a replica until it is ready; `in_place_s`: until other instances or another window
+    take effect. A replica uses `gpus` (0 to 1 is a share of one).
     """
 
     name: str
@@ -35,7 +34,7 @@ class Workload:
 
 @dataclass(slots=True)
 class Replica:
-    """A server with the seconds of the trace at which it was asked for, becomes ready, and was told to drain."""
+    """A server with the seconds of the trace at which it was requested, becomes ready, and began to drain."""
 
     name: str
     server: Server
@@ -45,14 +44,14 @@ class Replica:
 
     @property
     def gone_s(self) -> float:
-        """When its GPUs are free, once nothing waits there."""
+        """When its GPUs are free, once no request waits there."""
         return max(self.drained_s, self.server.idle_from)
 
 
 @dataclass(slots=True)
 class Member:
-    """The state of one workload at `now`. Replicas are routed to in turn, but for those of `ejection`; without any,
-    requests are held.
+    """The state of one workload at `now`. Requests go to replicas in turn, except for those of `ejection`; they are
+    queued while there are none.
     """
 
     workload: Workload
@@ -74,17 +73,17 @@ class Member:
 
     @property
     def replicas(self) -> int:
-        """Those that hold GPUs."""
+        """The replicas that use GPUs."""
         return len(self.ready) + len(self.starting) + len(self.draining)
 
     @property
     def next_arrival(self) -> float | None:
-        """When the next request comes that no server was told of."""
+        """When the next request arrives."""
         arrivals = self.workload.trace.arrivals
         return float(arrivals[self._arrived]) if self._arrived < len(arrivals) else None
 
     def begin(self) -> None:
-        """With the replicas that it starts with, ready."""
+        """Start with the first replicas ready."""
         self.ready = [self._replica(0.0) for _ in range(self.allocation.replicas)]
 
     def _replica(self, startup_s: float) -> Replica:
@@ -101,7 +100,7 @@ class Member:
         return EngineServer(curve, ones if prompts is None else prompts, ones if outputs is None else outputs, from_s)
 
     def advance(self, until: float) -> Sample:
-        """Let requests come and servers work up to then."""
+        """Let requests arrive and servers work until a second of the trace, and return the sample of that time."""
         trace, begun = self.workload.trace.arrivals, self.now
         last = int(np.searchsorted(trace, until, side="right"))
         came = trace[self._arrived : last]
@@ -112,7 +111,7 @@ class Member:
             replica.server.advance(until)
         sample = self._sampled(begun, until, came, working)
         self.latencies.append(sample.first if isinstance(self.workload.curve, EngineCurve) else sample.latency)
-        self._let_go()
+        self._free_drained()
         return sample
 
     def _route(self, came: list[float]) -> None:
@@ -148,8 +147,8 @@ class Member:
             replica.server.served = Served()
         return sample
 
-    def _let_go(self) -> None:
-        """GPUs of servers that have nothing left to do."""
+    def _free_drained(self) -> None:
+        """Free the GPUs of draining servers that have no requests left."""
         for replica in [
             replica for replica in self.draining if not replica.server.queued and replica.gone_s <= self.now
         ]:
@@ -157,7 +156,7 @@ class Member:
             self.gpu_s += replica.gone_s - replica.requested_s
 
     def become_ready(self, replica: Replica) -> None:
-        """Let a replica take requests from now on, those first that were held."""
+        """Route requests to a replica from now on, queued ones first."""
         if replica not in self.starting:
             return
         self.starting.remove(replica)
@@ -167,7 +166,9 @@ class Member:
         self.queued_requests = []
 
     def scale(self, desired: Allocation, reason: str) -> list[Replica]:
-        """Make it so; returns the replicas that begin to start. The newest go first, those that still start before."""
+        """Set the allocation, and return the replicas that begin to start. Starting replicas are removed first,
+        then the newest.
+        """
         if desired != self.allocation:
             self.changes.append(Change(self.now, self.allocation, desired, reason))
         self.allocation = desired
@@ -178,17 +179,17 @@ class Member:
         for _ in range(surplus):
             self.draining.append(self.ready.pop())
             self.draining[-1].drained_s = self.now
-        born = [self._replica(self.workload.startup_s) for _ in range(-surplus)]
-        self.starting += born
-        return born
+        started = [self._replica(self.workload.startup_s) for _ in range(-surplus)]
+        self.starting += started
+        return started
 
     def change_in_place(self, allocation: Allocation) -> None:
-        """Instances and batching of the servers that run."""
+        """Set the instances and the batching of the servers that run."""
         for replica in self.ready:
             replica.server.change(allocation, self.now)
 
     def end(self) -> float:
-        """Let everything that came be answered, with what is ready or would be; the seconds that GPUs were held."""
+        """Let ready or starting replicas answer all requests, and return the seconds that GPUs were in use."""
         waits_until = self.now
         holding = [*self.ready, *self.starting, *self.draining]
         gpu_s = self.gpu_s + sum(waits_until - replica.requested_s for replica in holding)

@@ -1,4 +1,4 @@
-"""What came of a trace."""
+"""The outcome of a simulation."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from argosy.simulation.traces import Floats
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """When what was asked for became what, and why."""
+    """A change of a member's allocation: when, from what to what, and why."""
 
     at: float
     before: Allocation
@@ -20,9 +20,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timeline:
-    """How it went, a row for each look at the member: seconds of the trace; replicas asked for and ready, instances on
-    a replica, requests that wait, arrivals per second, and the 99th percentile of the latency since the row before
-    (NaN where nothing was answered).
+    """A row for each decision on a member: seconds of the trace; replicas desired and ready, instances of a replica,
+    queued requests, arrivals per second, and the 99th percentile of the latency since the row before (NaN if no request
+    was answered).
     """
 
     at: Floats
@@ -36,8 +36,8 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What came of one member. `violating`: the requests that took longer than the budget, answered or not; `gpu_s`:
-    the seconds that its replicas had GPUs, starting and draining among them. `reason`: its autoscaler's last sentence.
+    """The outcome of one member. `violating`: the requests that took longer than the budget, answered or not; `gpu_s`:
+    the seconds that its replicas had GPUs, starting and draining ones included. `reason`: its autoscaler's last.
     """
 
     name: str
@@ -60,5 +60,5 @@ class Outcome:
         return self.gpu_s / 3600
 
     def percentile(self, percent: float) -> float:
-        """Of the latency, in seconds; NaN without requests."""
+        """Return a percentile of the latency, in seconds; NaN without requests."""
         return float(np.percentile(self.latency, percent)) if len(self.latency) else float("nan")

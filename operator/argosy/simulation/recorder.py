@@ -1,4 +1,4 @@
-"""What a member's servers measured, piece by piece of the trace, and the signals that a scrape would have shown."""
+"""Samples of a member's servers over time, and the signals that a scrape would return."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -12,21 +12,21 @@ from argosy.simulation.servers.served import Served
 from argosy.simulation.traces import Floats
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
-"""What the trace's second 0 is called where a date is asked for."""
+"""The date of the trace's second 0."""
 _MEMORY_S = 900.0
 
 
 def date(seconds: float) -> datetime:
-    """Return a moment of the trace."""
+    """Return the date of a second of the trace."""
     return BEGINNING + timedelta(seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """A piece of the trace, from the one before it until `at`: what arrived, was answered (`latency` and `queue` of
-    these requests), had its first token (after `first` seconds) and was executed: `executions` are those that ended,
-    and `executed_s` their seconds; `busy_s` is what passed of any. `inside` is the integral over time of the requests
-    in the system; the rest is as it was at its end.
+    """An interval of the trace, from the sample before it until `at`: requests that arrived, that were answered (with
+    their `latency` and `queue`), and that had their first token (after `first` seconds). `executions` ended in it, of
+    `executed_s` seconds; `busy_s`: seconds of the interval spent executing. `inside`: the integral over time of the
+    requests in the system. The other values are those at its end.
     """
 
     at: float
@@ -51,8 +51,8 @@ class Sample:
 
 
 class Recorder:
-    """The samples of one member, the newest fifteen minutes of them. `max_running`: the sequences that one engine
-    generates at once, 0 without engines.
+    """The samples of one member of the last fifteen minutes. `max_running`: the sequences that one engine generates at
+    once, 0 without engines.
     """
 
     def __init__(self, max_batch: int, max_running: int = 0) -> None:
@@ -64,7 +64,7 @@ class Recorder:
         self._inside = 0
 
     def add(self, begun: float, at: float, arrivals: Floats, work: list[Served], state: "State") -> Sample:
-        """Return what came in, and what servers did, between the two moments."""
+        """Add and return the sample of an interval, from the requests that arrived and the work of the servers."""
         begun_work = [(sample.arrived, sample.started, sample.ended) for sample in work]
         (arrived, started, ended), self._flying = _over(self._flying, begun_work, at)
         (prompted, first), self._prompted = _over(
@@ -93,25 +93,25 @@ class Recorder:
         return [sample for sample in self._samples if until - seconds < sample.at <= until + 1e-9]
 
     def concurrency(self, until: float, seconds: float) -> float | None:
-        """Return requests in the system, waiting or executed, on average; None where nothing was sampled."""
+        """Return requests in the system, waiting or executing, on average; None without samples."""
         values = self.window(until, seconds)
         over = sum(sample.seconds for sample in values)
         return sum(sample.inside for sample in values) / over if over else None
 
     def rate(self, until: float, seconds: float) -> float | None:
-        """Arrivals per second; None where nothing was sampled."""
+        """Return arrivals per second; None without samples."""
         values = self.window(until, seconds)
         over = sum(sample.seconds for sample in values)
         return sum(sample.arrivals for sample in values) / over if over else None
 
     def busy(self, until: float, seconds: float) -> float | None:
-        """Share of the instances' time; None where there was none."""
+        """Return the share of the instances' time spent executing; None without instances."""
         values = self.window(until, seconds)
         over = sum(sample.instance_s for sample in values)
         return min(1.0, sum(sample.busy_s for sample in values) / over) if over else None
 
     def signals(self, until: float, seconds: float) -> Signals | None:
-        """As `argosy.autoscaling.metrics` would make them of scrapes; None where nothing was sampled yet."""
+        """Return signals as `argosy.autoscaling.metrics` makes them from scrapes; None without samples."""
         values = self.window(until, seconds)
         over = sum(sample.seconds for sample in values)
         if not over:
@@ -184,7 +184,7 @@ class State:
 
 
 def _over(recent: Floats, begun: Iterable[tuple[list[float], ...]], at: float) -> tuple[Floats, Floats]:
-    """Of what was begun before or since, what was over by now, and what waits for its time. The last row tells it."""
+    """Return the columns that ended by `at`, and the others. The last row has the time of their end."""
     every = np.concatenate([recent, *(np.array(sample) for sample in begun)], axis=1)
     over = every[-1] <= at
     return every[:, over], every[:, ~over]

@@ -1,6 +1,4 @@
-"""A fleet and its requests from the first second to the last, by events: looks at a member, replicas that become ready,
-changes that take effect in place.
-"""
+"""A simulation of a fleet by discrete events: decisions on a member, replicas that become ready, changes in place."""
 
 import heapq
 from collections.abc import Callable, Sequence
@@ -23,22 +21,20 @@ _Action = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What members share: so many `gpus` (None: any number). `metrics_delay_s`: how late what is measured is known."""
+    """What members share: `gpus` (None: any number). `metrics_delay_s`: the age of measurements when they are used."""
 
     gpus: float | None = None
     metrics_delay_s: float = 1.0
 
 
 def simulate(members: Sequence[tuple[Workload, Autoscaling]], fleet: Fleet = Fleet()) -> tuple[Outcome, ...]:
-    """Return what comes of each workload under its autoscaler; where GPUs are short, the earlier in the order
-    has them.
-    """
+    """Return the outcome of each workload under its autoscaler. If GPUs are short, earlier members get them."""
     return _Simulation(members, fleet).run()
 
 
 @dataclass(slots=True)
-class _Looked:
-    """A member with who decides for it, and the rows of its timeline."""
+class _Scaled:
+    """A member with its autoscaler, and the rows of its timeline."""
 
     member: Member
     autoscaler: Autoscaler
@@ -52,47 +48,47 @@ class _Simulation:
         self._order = count()
         self._now = 0.0
         self._all = [
-            _Looked(Member(workload, workload.start, _recorder(workload)), autoscaling())
+            _Scaled(Member(workload, workload.start, _recorder(workload)), autoscaling())
             for workload, autoscaling in members
         ]
 
     def run(self) -> tuple[Outcome, ...]:
-        for looked in self._all:
-            looked.member.begin()
-            self._tick(looked, looked.autoscaler.interval_s)
-            self._await_request(looked)
-        end = max(looked.member.workload.trace.seconds for looked in self._all)
+        for scaled in self._all:
+            scaled.member.begin()
+            self._tick(scaled, scaled.autoscaler.interval_s)
+            self._await_request(scaled)
+        end = max(scaled.member.workload.trace.seconds for scaled in self._all)
         while self._events and self._events[0][0] <= end:
             self._now, _, action = heapq.heappop(self._events)
             action()
-        return tuple(self._outcome(looked, end) for looked in self._all)
+        return tuple(self._outcome(scaled, end) for scaled in self._all)
 
     def _at(self, when: float, action: _Action) -> None:
         heapq.heappush(self._events, (when, next(self._order), action))
 
-    def _tick(self, looked: _Looked, when: float) -> None:
-        """Schedule the next measurement, and the look at it once it is known."""
-        self._at(when - self._fleet.metrics_delay_s, partial(looked.member.advance, when - self._fleet.metrics_delay_s))
-        self._at(when, partial(self._ticked, looked, when))
+    def _tick(self, scaled: _Scaled, when: float) -> None:
+        """Schedule the next measurement, and the decision that is made once it is available."""
+        self._at(when - self._fleet.metrics_delay_s, partial(scaled.member.advance, when - self._fleet.metrics_delay_s))
+        self._at(when, partial(self._ticked, scaled, when))
 
-    def _ticked(self, looked: _Looked, when: float) -> None:
-        self._look(looked, when)
-        self._tick(looked, when + looked.autoscaler.interval_s)
+    def _ticked(self, scaled: _Scaled, when: float) -> None:
+        self._decide(scaled, when)
+        self._tick(scaled, when + scaled.autoscaler.interval_s)
 
-    def _await_request(self, looked: _Looked) -> None:
-        """Where there is no replica, the next request is told of at once, if the autoscaler listens."""
-        member = looked.member
+    def _await_request(self, scaled: _Scaled) -> None:
+        """Schedule a decision at the next request if there is no replica and the autoscaler is woken by requests."""
+        member = scaled.member
         coming = member.next_arrival
-        if looked.autoscaler.wakes and not member.ready and not member.starting and coming is not None:
-            self._at(coming, partial(self._wake, looked, coming))
+        if scaled.autoscaler.wakes and not member.ready and not member.starting and coming is not None:
+            self._at(coming, partial(self._wake, scaled, coming))
 
-    def _wake(self, looked: _Looked, now: float) -> None:
-        member = looked.member
+    def _wake(self, scaled: _Scaled, now: float) -> None:
+        member = scaled.member
         if not member.ready and not member.starting and now >= member.now:
-            self._look(looked, now)
+            self._decide(scaled, now)
 
-    def _look(self, looked: _Looked, now: float) -> None:
-        member, autoscaler = looked.member, looked.autoscaler
+    def _decide(self, scaled: _Scaled, now: float) -> None:
+        member, autoscaler = scaled.member, scaled.autoscaler
         member.advance(now)
         seen = Seen(
             now,
@@ -103,31 +99,31 @@ class _Simulation:
             len(member.queued_requests),
             self._spare_capacity(member),
         )
-        self._apply(looked, autoscaler.decide(seen))
-        since = looked.rows[-1][0] if looked.rows else 0.0
+        self._apply(scaled, autoscaler.decide(seen))
+        since = scaled.rows[-1][0] if scaled.rows else 0.0
         if now > since:
-            looked.rows.append(_row(member, since))
+            scaled.rows.append(_row(member, since))
 
     def _spare_capacity(self, member: Member) -> SpareCapacity:
         if self._fleet.gpus is None:
             return SpareCapacity()
-        used = sum(looked.member.replicas * looked.member.workload.gpus for looked in self._all)
+        used = sum(scaled.member.replicas * scaled.member.workload.gpus for scaled in self._all)
         free = int((self._fleet.gpus - used) / member.workload.gpus + 1e-9)
         missing = "" if free > 0 else f"all {self._fleet.gpus:g} GPUs of the fleet are held"
         return SpareCapacity(replicas=max(0, free), missing=missing)
 
-    def _apply(self, looked: _Looked, desired: Allocation) -> None:
-        member, ejection = looked.member, looked.autoscaler.ejection
+    def _apply(self, scaled: _Scaled, desired: Allocation) -> None:
+        member, ejection = scaled.member, scaled.autoscaler.ejection
         if ejection != member.ejection:
             self._at(member.now + member.workload.in_place_s, partial(self._eject, member, ejection))
         if desired == member.allocation:
             return
         before = member.allocation
-        for replica in member.scale(desired, looked.autoscaler.reason):
+        for replica in member.scale(desired, scaled.autoscaler.reason):
             self._at(replica.ready_s, partial(self._ready, member, replica))
         if structs.replace(before, replicas=0) != structs.replace(desired, replicas=0):
             self._at(member.now + member.workload.in_place_s, partial(self._in_place, member, desired))
-        self._await_request(looked)
+        self._await_request(scaled)
 
     def _ready(self, member: Member, replica: Replica) -> None:
         if replica in member.starting:
@@ -142,15 +138,15 @@ class _Simulation:
         member.advance(self._now)
         member.ejection = ejection
 
-    def _outcome(self, looked: _Looked, end: float) -> Outcome:
-        member = looked.member
+    def _outcome(self, scaled: _Scaled, end: float) -> Outcome:
+        member = scaled.member
         member.advance(end)
         gpu_s = member.end()
         workload, latency = member.workload, np.concatenate(member.latencies)
         requests = len(workload.trace.arrivals)
         overdue = int((latency > workload.budget_s).sum()) + requests - len(latency)
-        timeline = Timeline(*np.array(looked.rows or np.zeros((0, 7))).T)
-        reason = looked.autoscaler.reason
+        timeline = Timeline(*np.array(scaled.rows or np.zeros((0, 7))).T)
+        reason = scaled.autoscaler.reason
         return Outcome(workload.name, requests, overdue, latency, gpu_s, tuple(member.changes), timeline, reason)
 
 
@@ -160,12 +156,12 @@ def _recorder(workload: Workload) -> Recorder:
 
 
 def _row(member: Member, since: float) -> tuple[float, ...]:
-    """Of the timeline, for what was measured after `since`."""
+    """Return a row of the timeline, of what was measured after `since`."""
     samples = member.recorder.window(member.now, member.now - since)
-    latency = np.concatenate([looked.latency for looked in samples])
+    latency = np.concatenate([sample.latency for sample in samples])
     p99 = float(np.percentile(latency, 99)) if len(latency) else float("nan")
-    seconds = sum(looked.seconds for looked in samples)
-    rate = sum(looked.arrivals for looked in samples) / seconds if seconds else 0.0
+    seconds = sum(sample.seconds for sample in samples)
+    rate = sum(sample.arrivals for sample in samples) / seconds if seconds else 0.0
     allocation = member.allocation
     ready, pending = len(member.ready), samples[-1].pending
     return (member.now, allocation.replicas, ready, allocation.instances, pending, rate, p99)

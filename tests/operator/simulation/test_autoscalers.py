@@ -39,7 +39,7 @@ def test_hpa_within_its_tolerance_does_nothing(busy, replicas):
     assert Hpa().decide(seen(15, 4, busy=busy)).replicas == replicas
 
 
-def test_hpa_goes_down_only_as_far_as_all_of_its_window_asked():
+def test_hpa_goes_down_only_as_far_as_all_of_its_window_requested():
     hpa = Hpa()
     assert [hpa.decide(seen(at, 8, busy=busy)).replicas for at, busy in [(0, 0.8), (15, 0.1), (290, 0.4)]] == [8, 8, 8]
     assert hpa.decide(seen(330, 8, busy=0.1)).replicas == 4
@@ -58,13 +58,13 @@ def test_hpa_counts_pods_that_are_not_ready_as_idle_when_it_goes_up():
     assert Hpa(HpaSettings(target=0.5)).decide(seen(0, 3, ready=2, busy=0.9)).replicas == 4
 
 
-def test_nobody_goes_beyond_the_room():
+def test_no_autoscaler_exceeds_the_spare_capacity():
     spare = SpareCapacity(replicas=1)
     assert Hpa().decide(seen(0, 2, spare=spare, busy=1.0)).replicas == 3
     assert Kpa(KpaSettings(concurrency=1)).decide(seen(0, 2, spare=spare, concurrency=90)).replicas == 3
 
 
-def test_keda_wakes_at_once_where_requests_are_held_and_sleeps_after_its_cooldown():
+def test_keda_scales_up_from_zero_at_once_and_down_to_zero_after_its_cooldown():
     keda = Keda()
     assert keda.decide(seen(0, 0, concurrency=0.0)).replicas == 0
     assert keda.decide(seen(3, 0, queued_requests=1, concurrency=1.0)).replicas == 1
@@ -73,7 +73,7 @@ def test_keda_wakes_at_once_where_requests_are_held_and_sleeps_after_its_cooldow
     assert keda.decide(seen(360, 1, concurrency=0.0)).replicas == 0
 
 
-def test_keda_divides_the_whole_metric_by_the_threshold():
+def test_keda_divides_the_total_by_the_threshold():
     settings = KedaSettings(HpaSettings(metric=HpaMetric.RATE, target=10, external=True))
     assert Keda(settings).decide(seen(30, 2, ready=1, rate=45)).replicas == 5
 

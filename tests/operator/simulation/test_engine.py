@@ -10,14 +10,14 @@ from argosy.simulation.servers.engine import EngineCurve, EngineServer
 
 def engine(curve, requests, until=1000.0, cuts=()):
     arrivals = [at for at, _, _ in requests]
-    prompts, outputs = (np.array([each[place] for each in requests], dtype=float) for place in (1, 2))
+    prompts, outputs = (np.array([request[column] for request in requests], dtype=float) for column in (1, 2))
     server = EngineServer(curve, prompts, outputs, 0.0)
-    told = 0
+    offered = 0
     for cut in [*sorted(cuts), until]:
         count = sum(at <= cut for at in arrivals)
-        server.offer(arrivals[told:count], range(told, count))
+        server.offer(arrivals[offered:count], range(offered, count))
         server.advance(cut)
-        told = count
+        offered = count
     return server
 
 
@@ -47,14 +47,14 @@ def test_two_share_the_steps_and_a_third_waits_for_its_turn():
     requests=st.lists(st.tuples(st.floats(0, 20), st.integers(0, 50), st.integers(1, 30)), min_size=1, max_size=25),
     cuts=st.lists(st.floats(0, 40), max_size=6),
 )
-def test_looking_at_it_in_between_changes_nothing(requests, cuts):
+def test_advancing_in_steps_changes_nothing(requests, cuts):
     curve, requests = EngineCurve((0.05, 0.08, 0.1), 0.002), sorted(requests)
-    whole, pieces = engine(curve, requests), engine(curve, requests, cuts=cuts)
-    assert sorted(whole.served.ended) == pytest.approx(sorted(pieces.served.ended))
-    assert len(whole.served.ended) == len(requests)
-    assert whole.served.tokens == pytest.approx(sum(tokens for _, _, tokens in requests))
-    assert whole.served.between_s == pytest.approx(pieces.served.between_s)
-    assert all(begun >= came for came, begun in zip(whole.served.arrived, whole.served.started, strict=True))
+    once, pieces = engine(curve, requests), engine(curve, requests, cuts=cuts)
+    assert sorted(once.served.ended) == pytest.approx(sorted(pieces.served.ended))
+    assert len(once.served.ended) == len(requests)
+    assert once.served.tokens == pytest.approx(sum(tokens for _, _, tokens in requests))
+    assert once.served.between_s == pytest.approx(pieces.served.between_s)
+    assert all(begun >= came for came, begun in zip(once.served.arrived, once.served.started, strict=True))
 
 
 @pytest.mark.parametrize(("field", "value"), [("step_s", ()), ("step_s", (-1.0,)), ("prompt_token_s", -1.0)])

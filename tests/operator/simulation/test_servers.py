@@ -1,4 +1,4 @@
-"""A batching server: when batches are formed, who shares the device, and what changes in place."""
+"""A batching server: when batches are formed, what shares the device, and what changes in place."""
 
 import pytest
 from hypothesis import given
@@ -37,7 +37,7 @@ def test_a_window_is_waited_for_until_the_batch_is_full():
     assert full.served.started == [0.2] * 3
 
 
-def test_a_lower_largest_batch_takes_effect_in_place():
+def test_a_lower_largest_batch_needs_no_restart():
     server = BatchingServer(steady([1.0] * 4), Allocation(), 0.0, seed=1)
     server.change(Allocation(max_batch=2), 0.0)
     server.offer([0.0] * 4, range(4))
@@ -74,23 +74,23 @@ def test_what_starts_later_is_not_done_yet():
     instances=st.integers(1, 3),
     window=st.sampled_from([None, 0.2, 1.0]),
 )
-def test_looking_at_it_in_between_changes_nothing(gaps, cuts, instances, window):
+def test_advancing_in_steps_changes_nothing(gaps, cuts, instances, window):
     arrivals, at = [], 0.0
     for gap in gaps:
         at += gap
         arrivals.append(at)
     curve, allocation = affine(0.3, 0.2, 4, (1.0, 1.5)), Allocation(1, instances, window)
-    whole = served(arrivals, curve, allocation)
+    once = served(arrivals, curve, allocation)
     pieces = BatchingServer(curve, allocation, 0.0, seed=1)
-    given_until = 0
+    offered = 0
     for cut in [*sorted(cuts), 1000.0]:
-        told = sum(each <= cut for each in arrivals)
-        pieces.offer(arrivals[given_until:told], range(given_until, told))
+        count = sum(arrival <= cut for arrival in arrivals)
+        pieces.offer(arrivals[offered:count], range(offered, count))
         pieces.advance(cut)
-        given_until = told
-    assert pieces.served == whole.served
-    assert whole.served.arrived == arrivals
-    assert all(begun >= came for came, begun in zip(arrivals, whole.served.started, strict=True))
+        offered = count
+    assert pieces.served == once.served
+    assert once.served.arrived == arrivals
+    assert all(begun >= came for came, begun in zip(arrivals, once.served.started, strict=True))
 
 
 def test_a_curve_is_straight_between_what_was_measured():

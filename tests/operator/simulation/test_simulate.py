@@ -1,4 +1,4 @@
-"""Whole runs: every request is answered once, GPUs are counted while they are held, room is shared."""
+"""Full runs: every request is answered once, GPUs are counted while they are in use, and are shared."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def test_two_replicas_for_an_hour_are_two_gpu_hours():
     assert len(outcome.latency) == outcome.requests
 
 
-def test_a_replica_holds_its_gpu_from_when_it_is_asked_for_until_it_is_drained():
+def test_a_replica_has_its_gpu_from_its_request_until_it_is_drained():
     outcome = one(
         traces.constant(1, 600), lambda: Scripted((0, Allocation(1)), (100, Allocation(2)), (400, Allocation(1)))
     )
@@ -60,28 +60,28 @@ def test_a_replica_that_is_ejected_is_sent_nothing_while_there_is_another():
         interval_s, ejection = 1.0, Ejection(("1",))
 
     trace = traces.constant(30, 600)
-    alone, beside, both = (
-        one(trace, who, start=Allocation(count))
-        for who, count in (
+    alone, ejected, both = (
+        one(trace, autoscaling, start=Allocation(count))
+        for autoscaling, count in (
             (Fixed, 1),
             (lambda: Ejecting((0, TWO)), 2),
             (Fixed, 2),
         )
     )
-    assert beside.violating > 0.9 * alone.violating > 0
+    assert ejected.violating > 0.9 * alone.violating > 0
     assert both.violating == 0
 
 
-def test_who_is_alone_is_sent_everything():
+def test_the_only_replica_gets_all_requests():
     class Ejecting(Scripted):
         interval_s, ejection = 1.0, Ejection(("1",))
 
     trace = traces.constant(10, 600)
-    found = one(trace, lambda: Ejecting((0, Allocation(1))), start=Allocation(1))
-    assert (len(found.latency), found.violating) == (len(trace.arrivals), 0)
+    outcome = one(trace, lambda: Ejecting((0, Allocation(1))), start=Allocation(1))
+    assert (len(outcome.latency), outcome.violating) == (len(trace.arrivals), 0)
 
 
-def test_requests_without_a_replica_are_held_and_wake_who_listens():
+def test_requests_without_a_replica_wait_and_wake_the_autoscaler():
     trace = traces.Trace("late", 600.0, np.array([300.0, 301.0]))
     outcome = one(trace, lambda: Kpa(KpaSettings(concurrency=4)), Allocation(0))
     assert outcome.changes[0].at == 300.0
@@ -89,7 +89,7 @@ def test_requests_without_a_replica_are_held_and_wake_who_listens():
     assert outcome.violating == 2
 
 
-def test_too_few_replicas_are_late_even_where_the_trace_ends_first():
+def test_too_few_replicas_violate_the_budget_though_the_trace_ends_first():
     outcome = one(traces.constant(100, 300), start=Allocation(1))
     assert len(outcome.latency) == outcome.requests
     assert outcome.violations > 0.9
@@ -105,7 +105,7 @@ def test_the_earlier_member_has_the_last_gpu():
     assert first.violations < second.violations
 
 
-def test_instances_in_place_help_a_second_later():
+def test_an_added_instance_helps_a_second_later():
     curve = replace(CURVE, slowdown=(1.0, 1.0))
     slow = Workload("m", traces.constant(30, 300), curve, 1.0, Allocation(1, 1))
     (alone,) = simulate([(slow, Fixed)])
@@ -126,7 +126,7 @@ def test_the_same_seed_is_the_same_run():
     steps=st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3)), min_size=1, max_size=6),
 )
 def test_no_request_is_lost_or_answered_twice(seed, rate, steps):
-    script = [(60 * place, Allocation(*step)) for place, step in enumerate([*steps, (1, 1)])]
+    script = [(60 * minute, Allocation(*step)) for minute, step in enumerate([*steps, (1, 1)])]
     outcome = one(traces.constant(rate, 60 * len(script), seed), lambda: Scripted(*script), startup_s=15)
     assert len(outcome.latency) == outcome.requests
     assert (outcome.latency > 0).all()
@@ -147,7 +147,7 @@ def test_what_is_measured_is_what_happened():
     assert both.busy == pytest.approx(11 / 20)
 
 
-def test_a_first_token_is_told_when_it_comes_and_not_when_its_request_is_answered():
+def test_a_first_token_counts_before_its_request_is_answered():
     recorder = Recorder(0, max_running=4)
     work = Served([1.0], [1.0], [25.0], [25.0], [24.0], prompted=[1.0], first=[3.0], tokens=5.0, between_s=0.5)
     recorder.add(0.0, 10.0, np.array([1.0]), [work], State(0.0, 0, 1, 1, 1, 0))
@@ -155,7 +155,7 @@ def test_a_first_token_is_told_when_it_comes_and_not_when_its_request_is_answere
     assert (signals.first_token.mean, signals.completions, signals.latency.mean) == (2.0, 0.0, None)
 
 
-def test_traces_are_drawn_alike_each_time():
+def test_traces_are_reproducible():
     for made in (traces.diurnal(20), traces.flash_crowd(5), traces.bursts(20), traces.ramp(20)):
         assert (np.diff(made.arrivals) >= 0).all()
         assert 0 <= made.arrivals[0] <= made.arrivals[-1] <= made.seconds

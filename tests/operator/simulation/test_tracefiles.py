@@ -1,4 +1,4 @@
-"""Traces from CSV texts, and what is said of those that are none."""
+"""Traces from CSV texts, and the errors of invalid ones."""
 
 import numpy as np
 import pytest
@@ -16,9 +16,9 @@ o,a,f2,timer,2,0,0
 
 
 def test_requests_by_model_begin_with_the_first_of_all():
-    found = read_trace("time,model\n12.5,b\n10,a\n11,a\n", "t.csv")
-    assert {model: trace.arrivals.tolist() for model, trace in found.items()} == {"b": [2.5], "a": [0.0, 1.0]}
-    assert {trace.seconds for trace in found.values()} == {2.5}
+    by_model = read_trace("time,model\n12.5,b\n10,a\n11,a\n", "t.csv")
+    assert {model: trace.arrivals.tolist() for model, trace in by_model.items()} == {"b": [2.5], "a": [0.0, 1.0]}
+    assert {trace.seconds for trace in by_model.values()} == {2.5}
 
 
 def test_azures_llm_trace_has_tokens():
