@@ -17,8 +17,9 @@ from argosy.api.status import ServingPoolStatus, Status
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
-from argosy.autoscaling.pool.grants import Grant, grants, hopes
-from argosy.autoscaling.pool.scaled_resources import allocations, policies, scaled_resources
+from argosy.autoscaling.pool.allocations import allocations, scaled_resources
+from argosy.autoscaling.pool.grants import Grant, grants, unmet
+from argosy.autoscaling.pool.policies import policies
 from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.builds.engines import EngineFacts
 from argosy.planning.builds.pool import PoolEngines, defer_unbuilt, pool_engines
@@ -146,7 +147,7 @@ def conclude(decided: DecidedRound) -> Outcome:
         valid={resource.identity: resource for resource in decided.accepted.valid},
         wake=min((wake for wake in wakes if wake is not None), default=None),
         builds=decided.builds,
-        grants=grants(decided.ranked, _hoped(decided), decided.members),
+        grants=grants(decided.ranked, _larger(decided), decided.members),
         allocations=decided.allocations,
         cordons=decided.cordons,
     )
@@ -237,8 +238,8 @@ def _reserved(snapshot: FleetSnapshot, plan: FleetPlan) -> set[Device]:
     return devices([*planned, *snapshot.servers]) | snapshot.claimed
 
 
-def _hoped(decided: DecidedRound) -> RankedPlan | None:
-    """Return the plan with all desired replicas of what lacked GPUs; None where nothing did."""
+def _larger(decided: DecidedRound) -> RankedPlan | None:
+    """Return the plan with more replicas of the groups that lacked GPUs; None if there are none."""
     snapshot, ranked = decided.snapshot, decided.ranked
-    replicas = hopes(ranked, snapshot.decisions, decided.members, decided.policies)
+    replicas = unmet(ranked, snapshot.decisions, decided.members, decided.policies)
     return pack_by_priority(ranked.with_more(replicas), snapshot.claimed) if replicas else None

@@ -1,7 +1,7 @@
 """The scaling rounds of all pools, for every shell: a pool's signals become decisions, apart from its reconciles.
 
-A reconcile takes the decisions as facts, and tells afterwards what became of them. It is asked for only where something
-material was decided, so what is measured costs no planning.
+A reconcile takes the decisions as facts, and its outcome is what the next rounds start from. One is requested only when
+something material was decided, so that measurements cost no planning.
 """
 
 import asyncio
@@ -13,15 +13,12 @@ from datetime import UTC, datetime
 from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
-from argosy.autoscaling.bottlenecks.diagnose import Memory as BottleneckMemory
 from argosy.autoscaling.decision import Decision
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import PoolSignals
-from argosy.autoscaling.pool.inputs import PoolInputs, PoolMemory
-from argosy.autoscaling.pool.pool_round import decide_pool
-from argosy.autoscaling.pool.restored import restored
-from argosy.autoscaling.pool.scaled_resources import policies
-from argosy.autoscaling.pool.served import served
+from argosy.autoscaling.pool.memory import PoolMemory, restored
+from argosy.autoscaling.pool.policies import policies
+from argosy.autoscaling.pool.pool_round import PoolInputs, decide_pool
 from argosy.reconcile import Outcome
 from argosy.status.findings import bottleneck
 
@@ -33,8 +30,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Requests that wait for what has no replica, by resource name; `error`: why nothing would keep them, in words;
-    empty where something does.
+    """The requests that wait for members without replicas, by resource name. `error`: why no activator queues such
+    requests; empty if one does.
     """
 
     queued: Mapping[str, int] = field(default_factory=dict)
@@ -43,9 +40,8 @@ class Holding:
 
 @dataclass(slots=True)
 class _Pool:
-    """One pool: what is decided from, what is remembered, and for whom that was begun.
-
-    `inputs`: None until it was reconciled; `resources`: what its policies are of.
+    """One pool. `inputs`: None until it was reconciled; `resources`: those that its policies are from; `begun`: the
+    members whose memory was restored, by identity.
     """
 
     inputs: PoolInputs | None = None
@@ -57,14 +53,14 @@ class _Pool:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a reconcile is to act upon, by identity."""
+    """The decisions that a reconcile acts upon, and the bottlenecks that it reports, by identity."""
 
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     bottlenecks: Mapping[str, BottleneckReport] = field(default_factory=dict)
 
 
 class Scaling:
-    """`holding` tells who waits for a pool, `changed` is told of a pool whose reconcile is due."""
+    """Decides on pools. `holding` returns the requests that wait for one, `changed` requests its reconcile."""
 
     def __init__(
         self,
@@ -76,15 +72,14 @@ class Scaling:
         self._pools: dict[PoolKey, _Pool] = {}
 
     def measured(self, key: PoolKey, signals: PoolSignals) -> None:
-        """Decide on what was measured of a pool, or on that it could not be."""
+        """Decide on the signals of a pool, which may say that nothing could be measured."""
         pool = self._pools.get(key)
         if pool is not None and self._decide(pool, replace(signals, queued=self._holding(key).queued)):
             self._changed(key)
 
     async def heard(self, key: PoolKey, signals: PoolSignals) -> None:
-        """`measured` on a thread of its own: of a thousand models a decision takes a while.
-
-        What was decided otherwise meanwhile counts, and the next measurement is soon there.
+        """Decide like `measured`, on a thread of its own, since a thousand models take a while. The result is dropped
+        if the pool was decided on otherwise in the meantime: the next measurement comes soon.
         """
         pool = self._pools.get(key)
         if pool is None or pool.inputs is None:
@@ -102,16 +97,16 @@ class Scaling:
                 self._changed(key)
 
     def before(self, key: PoolKey, members: Iterable[Member]) -> Decided:
-        """Return what a reconcile that begins now is to act upon. `members`: the pool's, with their statuses."""
+        """Return what a reconcile that begins now acts upon. `members`: the pool's, with their statuses."""
         pool = self._pools.setdefault(key, _Pool())
         self._begin(pool, members)
         queued = self._holding(key).queued
-        if queued != pool.signals.queued:  # who waits is not kept waiting for the next measurement
+        if queued != pool.signals.queued:  # requests do not wait for the next measurement
             self._decide(pool, replace(pool.signals, queued=queued))
         return Decided(pool.memory.decisions, pool.memory.reported_bottlenecks)
 
     def after(self, key: PoolKey, outcome: Outcome) -> None:
-        """Take what a reconcile decided: what the next scaling rounds start from."""
+        """Store the outcome of a reconcile, from which the next scaling rounds start."""
         pool = self._pools.setdefault(key, _Pool())
         members = [member for member in outcome.valid.values() if isinstance(member, InferenceModel | Ensemble)]
         holding, pool.resources = self._holding(key), tuple(outcome.valid.values())
@@ -120,15 +115,15 @@ class Scaling:
             policies=policies(pool.resources, self._clock()),
             allocations=outcome.allocations,
             grants=outcome.grants,
-            served=served(members, outcome.statuses, outcome.grants),
+            statuses=outcome.statuses,
             servers=outcome.servers(key),
-            unheld=holding.error,
+            activator_error=holding.error,
         )
         if holding.queued != pool.signals.queued and self._decide(pool, replace(pool.signals, queued=holding.queued)):
             self._changed(key)
 
     def estimated(self) -> list[tuple[Member, Memory]]:
-        """Return each model and ensemble that scales with what is known of it. It may be asked on another thread."""
+        """Return each model and ensemble that scales with its memory. Other threads may call this."""
         pools = [(pool.inputs.members, pool.memory) for pool in list(self._pools.values()) if pool.inputs is not None]
         return [member for members, memory in pools for member in memory.estimated(members)]
 
@@ -137,7 +132,7 @@ class Scaling:
         self._pools.pop(key, None)
 
     def _decide(self, pool: _Pool, signals: PoolSignals) -> bool:
-        """Decide again, once there is something to decide on. Whether anything material came of it."""
+        """Decide again, if the pool was reconciled before. Return whether anything material changed."""
         if pool.inputs is None:
             return False
         pool.signals = signals
@@ -146,49 +141,35 @@ class Scaling:
         return _differ(before, pool.memory)
 
     def _inputs(self, pool: _Pool, inputs: PoolInputs) -> PoolInputs:
-        """With the policies of this moment, where schedules make them."""
+        """Return the inputs with the policies of this moment, which differ if there are schedules."""
         if any(_has_schedules(member) for member in inputs.members):
             return replace(inputs, policies=policies(pool.resources, self._clock()))
         return inputs
 
     def _begin(self, pool: _Pool, members: Iterable[Member]) -> None:
-        """Recall what statuses tell of what another process knew, once for each member."""
-        new = {member.identity: member for member in members if member.identity not in pool.begun}
+        """Restore what the statuses of new members have of another process, once for each. An ensemble's models are
+        restored as its stages, too.
+        """
+        new: dict[str, Member] = {member.identity: member for member in members if member.identity not in pool.begun}
         if not new:
             return
         pool.begun |= new.keys()
-        now, memory = self._clock(), pool.memory
-        memories: dict[str, Memory] = {
-            name: restored(member.status.scaling) for name, member in new.items() if member.status is not None
+        now, before = self._clock(), pool.memory
+        statuses = {name: member.status for name, member in new.items() if member.status is not None}
+        memories = {name: restored(status.scaling) for name, status in statuses.items()}
+        stages = {new[name].name: memory for name, memory in memories.items() if isinstance(new[name], InferenceModel)}
+        own = {
+            name: MemberMemory(memory, stages if isinstance(new[name], Ensemble) else {})
+            for name, memory in memories.items()
         }
+        bottlenecks = {name: bottleneck.restored(status.bottleneck, now) for name, status in statuses.items()}
         pool.memory = replace(
-            memory,
-            members={**memory.members, **_members(new.values(), memories)},
-            bottlenecks={
-                **memory.bottlenecks,
-                **{
-                    name: _restored_bottleneck(member, now) for name, member in new.items() if member.status is not None
-                },
-            },
+            before, members={**before.members, **own}, bottlenecks={**before.bottlenecks, **bottlenecks}
         )
 
 
-def _members(members: Iterable[Member], memories: Mapping[str, Memory]) -> dict[str, MemberMemory]:
-    """Return the `memories` of members, by identity: of ensembles with that of all models, which may be theirs."""
-    restorable = [member for member in members if member.identity in memories]
-    models = {member.name: memories[member.identity] for member in restorable if isinstance(member, InferenceModel)}
-    return {
-        member.identity: MemberMemory(memories[member.identity], models if isinstance(member, Ensemble) else {})
-        for member in restorable
-    }
-
-
-def _restored_bottleneck(member: Member, now: datetime) -> BottleneckMemory:
-    return bottleneck.restored(member.status.bottleneck if member.status is not None else None, now)
-
-
 def _differ(before: PoolMemory, after: PoolMemory) -> bool:
-    """Whether a reconcile would do something about it, or a status say it."""
+    """Return whether decisions or statuses differ, so that a reconcile is due."""
     return after.reports != before.reports or after.reported_bottlenecks != before.reported_bottlenecks
 
 

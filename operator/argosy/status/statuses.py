@@ -5,7 +5,7 @@ from datetime import datetime
 
 from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
 from argosy.api.status import ServingPoolStatus, Status
-from argosy.autoscaling.pool.from_spec import may_be_zero
+from argosy.autoscaling.pool.policies import may_be_zero
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Refusal
 from argosy.planning.migration.pool_migration import PoolMigration

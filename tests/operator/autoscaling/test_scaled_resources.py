@@ -7,7 +7,7 @@ from tests.operator.planning.declared import model
 
 from argosy.api import InferenceModel
 from argosy.autoscaling.decision import Allocation
-from argosy.autoscaling.pool.scaled_resources import scaled_resource
+from argosy.autoscaling.pool.allocations import scaled_resource
 
 
 def spec_of(allocation: Allocation, **spec: Any) -> Any:

@@ -10,7 +10,7 @@ from tests.operator.autoscaling.loads import POLICY, Member, measured
 from argosy.autoscaling.decision import NO_EJECTION, Allocation, Decision, Ejection
 from argosy.autoscaling.metrics.signals import ServerQueue, Signals
 from argosy.autoscaling.policy import Targets
-from argosy.autoscaling.pool.reported import reported
+from argosy.autoscaling.pool.memory import report
 
 RATE = 300.0
 
@@ -73,8 +73,8 @@ def test_without_signals_no_server_is_ejected() -> None:
 def test_it_is_worth_a_reconcile() -> None:
     member = served()
     calm, hot = step(member, 0, 0, 0), step(member, 80, 0, 0)
-    before = reported(None, calm, member.now)
-    assert reported(before, hot, member.now).decision == hot
+    before = report(None, calm, member.now)
+    assert report(before, hot, member.now).decision == hot
 
 
 def test_a_queue_that_gets_no_more_asks_for_no_replicas() -> None:

@@ -11,10 +11,10 @@ from argosy.api.status import InferenceModelStatus, VersionState, VersionStatus
 from argosy.autoscaling.decision import Allocation, Decision, SpareCapacity
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.policy import Served
-from argosy.autoscaling.pool.from_spec import policy_of
-from argosy.autoscaling.pool.grants import Grant
-from argosy.autoscaling.pool.restored import allocation_of, restored
-from argosy.autoscaling.pool.served import served
+from argosy.autoscaling.pool.allocations import restored_allocation
+from argosy.autoscaling.pool.grants import Grant, served
+from argosy.autoscaling.pool.memory import restored
+from argosy.autoscaling.pool.policies import policy_of
 from argosy.status.findings.scaling import ScaledMember, scaling_status
 
 GIB = 1 << 30
@@ -140,7 +140,7 @@ def test_a_restart_forgets_neither_the_limit_nor_what_it_is_of() -> None:
     status = scaling_status(ScaledMember(declaration, before.allocation, before), 1)
     assert status.out_of_memory is not None
     assert (status.out_of_memory.versions, status.out_of_memory.max_instances) == ((1,), 1)
-    again = of(FIRST, allocation_of(status, BOUNDS), restored(status))
+    again = of(FIRST, restored_allocation(status, BOUNDS), restored(status))
     after = again.under(130, 300)
     assert (after.allocation.max_batch, after.allocation.instances) == (1, 1)
     assert then(again, replace(FIRST, versions=(2,))).allocation.max_batch is None
@@ -159,7 +159,6 @@ def test_the_loaded_versions_and_the_plans_gpus_are_what_is_served() -> None:
         VersionStatus(version=1, state=VersionState.SERVING, available_replicas=1),
     )
     status = InferenceModelStatus(versions=versions)
-    grants = {declaration.identity: Grant(1, 1, SpareCapacity(), 40 * GIB)}
-    assert served([declaration], {declaration.identity: status}, grants) == {declaration.identity: FIRST}
     assert isinstance(declaration, InferenceModel)
+    assert served(declaration, status, Grant(1, 1, SpareCapacity(), 40 * GIB)) == FIRST
     assert policy_of(declaration, START).served == Served()

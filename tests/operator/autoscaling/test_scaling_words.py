@@ -15,10 +15,9 @@ from argosy.api.crd.schema import structural_schema
 from argosy.autoscaling.decision import Allocation, SpareCapacity
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.policy import Bounds, Pace, Policy, Targets
-from argosy.autoscaling.pool.from_spec import policy_of
-from argosy.autoscaling.pool.inputs import PoolInputs, PoolMemory
-from argosy.autoscaling.pool.pool_round import decide_pool
-from argosy.autoscaling.pool.scaled_resources import policies
+from argosy.autoscaling.pool.memory import PoolMemory
+from argosy.autoscaling.pool.policies import policies, policy_of
+from argosy.autoscaling.pool.pool_round import PoolInputs, decide_pool
 
 FULL = SpareCapacity(replicas=0, missing="m needs 1 GPU; none is free. Add 1 GPU.")
 OFFICE = {"name": "office", "minReplicas": 3, "maxReplicas": 4}
@@ -46,10 +45,11 @@ def test_a_sentence_ends_once_whatever_is_missing_ends_with() -> None:
 
 
 def test_what_is_missing_in_addition_stands_before_its_end() -> None:
-    declaration = declared.model("m", maxReplicas=4, minReplicas=0)
+    query = {"name": "jobs", "query": "jobs", "target": 10}
+    declaration = declared.model("m", maxReplicas=4, minReplicas=0, scaling={"targets": {"queries": [query]}})
     assert isinstance(declaration, InferenceModel)
-    one = {declaration.identity: Allocation()}
-    inputs = PoolInputs((declaration,), policies([declared.pool(), declaration], START), one, unheld="no Pod is ready.")
+    policy, one = policies([declared.pool(), declaration], START), {declaration.identity: Allocation()}
+    inputs = PoolInputs((declaration,), policy, one, activator_error="no Pod is ready.")
     signals = PoolSignals({"m": measured(1, Allocation(), START)}, query_errors={("m", "jobs"): "it is empty."})
     (report,) = decide_pool(inputs, signals, PoolMemory(), START).reports.values()
     assert report.decision.message.endswith("cannot be used: it is empty; it does not go to zero: no Pod is ready.")

@@ -11,7 +11,7 @@ from tests.operator.controller.test_reconciler import KEY, NOW, observed, rounds
 
 from argosy.api import InferenceModel
 from argosy.api.documents import parse_body
-from argosy.autoscaling.pool.from_spec import may_be_zero
+from argosy.autoscaling.pool.policies import may_be_zero
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView

@@ -10,7 +10,7 @@ from tests.operator.planning.declared import ensemble, gpu_node, model, pool
 from argosy.api import InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
-from argosy.autoscaling.pool.scaled_resources import scaled_resource
+from argosy.autoscaling.pool.allocations import scaled_resource
 from argosy.planning.demand.footprint import DocumentSize
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Gpu, Node

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.autoscaling.metrics.signals import GpuSignals, PoolSignals, Signals
+from argosy.autoscaling.policy import Bounds
 from argosy.planning.facts import CurrentServer
 
 Member = InferenceModel | Ensemble
@@ -19,6 +20,17 @@ class Lever(StrEnum):
     INSTANCES = "instances"
     REPLICAS = "replicas"
     BATCH = "batch"
+
+
+def levers_of(bounds: Bounds) -> frozenset[Lever]:
+    """Return what bounds let Argosy change."""
+    levers = {
+        Lever.WINDOW: bounds.max_window_s is not None,
+        Lever.INSTANCES: bounds.max_instances > bounds.min_instances,
+        Lever.REPLICAS: bounds.max_replicas > bounds.min_replicas,
+        Lever.BATCH: bounds.smaller_batches and bounds.max_batch > 1,
+    }
+    return frozenset(lever for lever, is_free in levers.items() if is_free)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""A whole pool's round: policies of what specs say, room, decisions of every member, and the forms that follow."""
+"""A pool's members: policies from specs, grants of the last plan, rounds of decisions, allocations in specs."""

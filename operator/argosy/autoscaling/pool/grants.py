@@ -1,26 +1,30 @@
-"""What there is to be had for a member beyond what it has, as the last plan shows it."""
+"""Grants: what the last plan placed of each member, and the spare capacity that is left."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
-from msgspec import structs
-
+from argosy.api import InferenceModel
 from argosy.api.conditions import Reason
+from argosy.api.status import InferenceModelStatus
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Decision, SpareCapacity
-from argosy.autoscaling.policy import Policy
-from argosy.autoscaling.pool.devices import Devices, replicas_of
+from argosy.autoscaling.policy import Policy, Served
 from argosy.planning.demand.members import Members
-from argosy.planning.facts import Demand, Group, PoolFacts
+from argosy.planning.facts import Demand, Footprint, Gpu, PoolFacts
+from argosy.planning.packing.capacity import FULL_COMPUTE, FreeCapacity, usable_memory
 from argosy.planning.packing.priorities import GroupKey, RankedPlan
 from argosy.planning.plan import PoolPlan
+
+_Model = tuple[PoolKey, str]
+"""A model, by its pool and its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the last plan gave a member: `placed` replicas of the `requested`, and the room for more.
+    """The replicas that were `requested` of the last plan, those that it `placed`, and the `spare` capacity.
 
-    `gpu_memory`: bytes of the smallest GPU that it is on, 0 on none.
+    `gpu_memory`: bytes of the smallest GPU that the member is on; 0 if it is on none.
     """
 
     requested: int
@@ -29,90 +33,115 @@ class Grant:
     gpu_memory: int = 0
 
 
-def hopes(
+_UNPLANNED = Grant(0, 0, SpareCapacity())
+
+
+def unmet(
     ranked: RankedPlan,
     decisions: Mapping[str, Decision],
     members: Mapping[PoolKey, Members],
     policies: Mapping[str, Policy],
 ) -> dict[GroupKey, int]:
-    """Return how many replicas are wanted of each group that lacked the room for them, or made room for another.
-    `decisions` and `policies` are by identity.
+    """Return the replicas that each group desires whose decisions were limited by capacity; 0 for a group that has only
+    a shortfall. `decisions` and `policies` are by identity.
     """
-    models: dict[tuple[PoolKey, str], int] = {}
-    for key, members_of_pool in members.items():
-        for member in (*members_of_pool.models.values(), *members_of_pool.ensembles.values()):
+    desired = dict.fromkeys(ranked.shortfalls, 0)
+    for facts in ranked.facts:
+        pool = members[facts.pool]
+        groups = {demand.model: (facts.pool, group.name) for group in facts.groups for demand in group.demands}
+        for member in (*pool.models.values(), *pool.ensembles.values()):
             decision, policy = decisions.get(member.identity), policies.get(member.identity)
-            if decision is None or policy is None or decision.reason is not Reason.LIMITED_BY_CAPACITY:
-                continue
-            replicas = min(decision.desired, policy.bounds.max_replicas)
-            for model in members_of_pool.runs.get(member.name, (member.name,)):
-                models[key, model] = max(replicas, models.get((key, model), 0))
-    desired = {
-        (facts.pool, group.name): _desired(facts.pool, group, models)
-        for facts in ranked.facts
-        for group in facts.groups
-    }
-    return {key: replicas for key, replicas in desired.items() if replicas or key in ranked.shortfalls}
+            if decision is not None and policy is not None and decision.reason is Reason.LIMITED_BY_CAPACITY:
+                replicas = min(decision.desired, policy.bounds.max_replicas)
+                models = pool.runs.get(member.name, (member.name,))
+                for key in {groups[model] for model in models if model in groups}:
+                    desired[key] = max(replicas, desired.get(key, 0))
+    return desired
 
 
-def _desired(pool: PoolKey, group: Group, models: Mapping[tuple[PoolKey, str], int]) -> int:
-    return max((models.get((pool, demand.model), 0) for demand in group.demands), default=0)
-
-
-def grants(ranked: RankedPlan, hoped: RankedPlan | None, members: Mapping[PoolKey, Members]) -> dict[str, Grant]:
-    """Return what the plan gave each model and ensemble, by identity; `members` are by the pool's key. `hoped`: the
-    plan with all that is wanted of what is short, where there is something.
+def grants(ranked: RankedPlan, larger: RankedPlan | None, members: Mapping[PoolKey, Members]) -> dict[str, Grant]:
+    """Return the grant of each model and ensemble, by identity; `members` are by the pool's key. `larger`: the plan in
+    which the `unmet` groups requested more; None if there are none. An ensemble has the spare capacity of its models.
     """
+    of_models = _of_models(ranked, larger or ranked)
     granted: dict[str, Grant] = {}
-    facts = {facts.pool: facts for facts in ranked.facts}
-    hopeful = {plan.pool: plan for plan in hoped.plan.pools} if hoped else {}
-    for plan in ranked.plan.pools:
-        view = _View(facts[plan.pool], Devices.of(facts[plan.pool], plan), _lacks(ranked, plan))
-        if hoped is not None:
-            better = hopeful[plan.pool]
-            view = replace(view, hopes=_lacks(hoped, better), hoped=replicas_of(better))
-        granted |= view.grants(members[plan.pool])
+    for key, pool in members.items():
+        for member in (*pool.models.values(), *pool.ensembles.values()):
+            models = pool.runs.get(member.name, (member.name,))
+            own = [of_models.get((key, model), _UNPLANNED) for model in models] or [_UNPLANNED]
+            placed = min(grant.placed for grant in own)
+            granted[member.identity] = replace(own[0], requested=member.spec.fewest_replicas, placed=placed)
     return granted
 
 
-def _lacks(ranked: RankedPlan, plan: PoolPlan) -> dict[str, str]:
-    """By group, what its next replica lacks."""
-    missing = {unplaced.group: unplaced.message for unplaced in plan.unplaced}
-    return missing | {
-        group: shortfall.message for (pool, group), shortfall in ranked.shortfalls.items() if pool == plan.pool
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """One pool's plan, with what groups lack in it, and in the hoped one, which has so many replicas of each model."""
-
-    facts: PoolFacts
-    devices: Devices
-    lacks: Mapping[str, str]
-    hopes: Mapping[str, str] = field(default_factory=dict)
-    hoped: Mapping[str, int] = field(default_factory=dict)
-
-    def grants(self, members: Members) -> dict[str, Grant]:
-        granted: dict[str, Grant] = {}
-        spares: dict[str, SpareCapacity] = {}
-        for group in self.facts.groups:
+def _of_models(ranked: RankedPlan, larger: RankedPlan) -> dict[_Model, Grant]:
+    """Return the grant of each model that was planned."""
+    placed, more, missing = _placed(ranked), _placed(larger), _missing(ranked) | _missing(larger)
+    plans = {plan.pool: plan for plan in ranked.plan.pools}
+    granted: dict[_Model, Grant] = {}
+    for facts in ranked.facts:
+        gpus = _gpus(facts, plans[facts.pool])
+        for group in facts.groups:
+            lacking = missing.get((facts.pool, group.name), "")
             for demand in group.demands:
-                spare = spares[demand.model] = self._spare_capacity(group.name, demand)
-                model, memory = members.models[demand.model], self.devices.smallest(demand.model)
-                granted[model.identity] = Grant(model.spec.fewest_replicas, self._placed(demand.model), spare, memory)
-        for name, ensemble in members.ensembles.items():
-            runs = [model for model in members.runs[name] if model in spares]
-            placed = min((self._placed(model) for model in members.runs[name]), default=0)
-            spare = structs.replace(spares[runs[0]], instances=None) if runs else SpareCapacity()
-            granted[ensemble.identity] = Grant(ensemble.spec.fewest_replicas, placed, spare)
-        return granted
+                key, own = (facts.pool, demand.model), gpus.get(demand.model, ())
+                replicas = max(0, more[key] - placed[key]) if lacking else None
+                spare = SpareCapacity(_instances(demand, own), replicas, lacking)
+                smallest = min((gpu.memory for gpu, _ in own), default=0)
+                granted[key] = Grant(demand.replicas, placed[key], spare, smallest)
+    return granted
 
-    def _spare_capacity(self, group: str, demand: Demand) -> SpareCapacity:
-        """Return the spare capacity; the plan with more says what is missing also where one made way for another."""
-        instances, missing = self.devices.instances(demand), self.hopes.get(group) or self.lacks.get(group, "")
-        more = max(0, self.hoped.get(demand.model, 0) - self._placed(demand.model))
-        return SpareCapacity(instances, more, missing) if missing else SpareCapacity(instances)
 
-    def _placed(self, model: str) -> int:
-        return self.devices.replicas.get(model, 0)
+def _missing(ranked: RankedPlan) -> dict[GroupKey, str]:
+    """Return what the next replica of each group lacks. A larger plan says so also of a group that gave way."""
+    unplaced = {(plan.pool, group.group): group.message for plan in ranked.plan.pools for group in plan.unplaced}
+    return unplaced | {key: shortfall.message for key, shortfall in ranked.shortfalls.items()}
+
+
+def _placed(ranked: RankedPlan) -> Counter[_Model]:
+    """Return the number of placed replicas of each model."""
+    servers = ((plan.pool, server) for plan in ranked.plan.pools for server in plan.servers)
+    return Counter((pool, placement.model) for pool, server in servers for placement in server.placements)
+
+
+def _gpus(facts: PoolFacts, plan: PoolPlan) -> dict[str, list[tuple[Gpu, FreeCapacity]]]:
+    """Return the GPUs of each model, with what the plan leaves free on each. GPUs of unknown size are left out."""
+    gpus = {(node.name, gpu.index): gpu for node in facts.nodes for gpu in node.gpus}
+    on_gpus = [
+        ((server.node, index), placement)
+        for server in plan.servers
+        for placement in server.placements
+        for index in placement.gpus
+        if (server.node, index) in gpus
+    ]
+    free = {key: FreeCapacity(usable_memory(gpus[key], facts.headroom), FULL_COMPUTE) for key, _ in on_gpus}
+    for key, placement in on_gpus:
+        free[key] = free[key].less(Footprint(placement.memory, placement.compute))
+    by_model: dict[str, list[tuple[Gpu, FreeCapacity]]] = {}
+    for key, placement in on_gpus:
+        by_model.setdefault(placement.model, []).append((gpus[key], free[key]))
+    return by_model
+
+
+def _instances(demand: Demand, gpus: Iterable[tuple[Gpu, FreeCapacity]]) -> int | None:
+    """Return how many more instances fit on each GPU of a model; None if that is unknown."""
+    need = demand.footprint
+    memory, compute = need.memory // demand.instances, need.compute // demand.instances
+    fits = [free.memory // memory for _, free in gpus if memory]
+    fits += [free.compute // compute for _, free in gpus if compute]
+    return max(0, min(fits)) if fits and not need.exclusive else None
+
+
+def served(model: InferenceModel, status: object, grant: Grant | None = None, failing: tuple[int, ...] = ()) -> Served:
+    """Return what memory has to suffice for: the versions that servers have loaded, by the model's status, its declared
+    footprint, and its smallest GPU. `failing`: the versions that ran out of memory.
+    """
+    versions = status.versions if isinstance(status, InferenceModelStatus) else ()
+    declared = model.spec.footprint
+    footprint = declared.model_dump(mode="json", by_alias=True, exclude_none=True) if declared is not None else {}
+    return Served(
+        versions=tuple(sorted(version.version for version in versions if version.available_replicas)),
+        footprint=", ".join(f"{field} {value}" for field, value in footprint.items()) or "not declared",
+        gpu_memory=grant.gpu_memory if grant is not None else 0,
+        failing=failing,
+    )

@@ -1,194 +1,163 @@
 """One round of a pool: its signals become decisions on each member that scales, and a diagnosis of each bottleneck."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypeVar
 
 from msgspec import structs
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.conditions import Reason
 from argosy.autoscaling.bottlenecks import diagnose as diagnosis
-from argosy.autoscaling.bottlenecks.subjects import Lever, subjects
-from argosy.autoscaling.decide import NO_QUERIES, NO_STAGES, MemberDecision, decide
+from argosy.autoscaling.bottlenecks.subjects import levers_of, subjects
+from argosy.autoscaling.decide import MemberDecision, decide
 from argosy.autoscaling.decision import Allocation, Decision, SpareCapacity
 from argosy.autoscaling.explain import joined
 from argosy.autoscaling.memory import MemberMemory
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.policy import Policy
-from argosy.autoscaling.pool.from_spec import Member, scales
-from argosy.autoscaling.pool.inputs import PoolInputs, PoolMemory
-from argosy.autoscaling.pool.reported import reported
-from argosy.autoscaling.pool.scaled_resources import scaled_resource
-from argosy.autoscaling.stage import ANYWHERE, Stage
+from argosy.autoscaling.pool.allocations import scaled_resource
+from argosy.autoscaling.pool.grants import Grant, served
+from argosy.autoscaling.pool.memory import PoolMemory, report
+from argosy.autoscaling.pool.policies import Member
+from argosy.autoscaling.stage import Stage
 from argosy.planning.demand.grouping import runs_of
+from argosy.planning.facts import CurrentServer
 
-Value = TypeVar("Value")
+_NO_POLICY, _UNDIAGNOSED = Policy(), diagnosis.Memory()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolInputs:
+    """What a pool's decisions are made from, in addition to its signals. The mappings are by identity.
+
+    `members`: its models and ensembles as declared, with their `statuses`; `policies` of those that scale, their
+    `allocations` as they were planned, and the `grants` of that plan; `servers`: those of the plan. `activator_error`:
+    why requests for a member without replicas would not be queued, so that none is scaled to zero; empty if they would.
+    """
+
+    members: tuple[Member, ...] = ()
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    allocations: Mapping[str, Allocation] = field(default_factory=dict)
+    grants: Mapping[str, Grant] = field(default_factory=dict)
+    statuses: Mapping[str, object] = field(default_factory=dict)
+    servers: tuple[CurrentServer, ...] = ()
+    activator_error: str = "nothing holds requests here"
 
 
 def decide_pool(inputs: PoolInputs, signals: PoolSignals, memory: PoolMemory, now: datetime) -> PoolMemory:
-    """Return all decisions of one pool, and what is known after them. A decision of which nothing material changed is
-    reported as it was. What is no longer there is forgotten.
+    """Return the decisions on a pool's members as they are to be reported, with the memory of the next round. That of
+    members which no longer exist is dropped.
     """
-    pool_round = _Round(inputs, signals, _by_member(signals.queries), _by_member(signals.query_errors), memory, now)
-    members, decisions = pool_round.decided()
-    reports = {name: reported(memory.reports.get(name), decision, now) for name, decision in decisions.items()}
-    return PoolMemory(members, pool_round.diagnosed(decisions), reports)
-
-
-def _by_member(values: Mapping[tuple[str, str], Value]) -> dict[str, dict[str, Value]]:
-    """Return them by resource name, then by the query's own."""
-    grouped: dict[str, dict[str, Value]] = {}
-    for (member, query), value in values.items():
-        grouped.setdefault(member, {})[query] = value
-    return grouped
+    pool_round = _Round(inputs, signals, memory, now)
+    members, decisions = pool_round.decide()
+    reports = {name: report(memory.reports.get(name), decision, now) for name, decision in decisions.items()}
+    return PoolMemory(members, pool_round.diagnose(decisions), reports)
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """`queries` and `errors` are the signals' own, by resource name."""
-
     inputs: PoolInputs
     signals: PoolSignals
-    queries: Mapping[str, Mapping[str, float]]
-    errors: Mapping[str, Mapping[str, str]]
     memory: PoolMemory
     now: datetime
 
-    def decided(self) -> tuple[dict[str, MemberMemory], dict[str, Decision]]:
-        """Return what is known of members, and the decisions, by identity."""
-        members: dict[str, MemberMemory] = {}
+    def decide(self) -> tuple[dict[str, MemberMemory], dict[str, Decision]]:
+        """Return the memory of each member that was decided on by itself, and all decisions, by identity. The models of
+        an ensemble are decided with it; if several ensembles run a model, the largest allocation counts.
+        """
+        memories: dict[str, MemberMemory] = {}
         decisions: dict[str, Decision] = {}
-        for ensemble, models in self._ensembles():
-            name = ensemble.identity
-            stages = {model.name: self._stage(model) for model in models}
-            queued = sum(self.signals.queued.get(member.name, 0) for member in (ensemble, *models))
-            decision, members[name] = self._decide(ensemble, self.inputs.policies[name], stages, queued)
-            followers: dict[str, Decision] = {
-                model.identity: decision.stages[model.name]
-                for model in models
-                if model.identity in self.inputs.policies
-            }
-            decisions |= _larger(decisions, {name: decision.own, **followers})
-        for member in self.inputs.members:
-            policy = self.inputs.policies.get(member.identity)
-            if policy is not None and member.identity not in decisions:
-                queued = self.signals.queued.get(member.name, 0)
-                decision, members[member.identity] = self._decide(member, policy, NO_STAGES, queued)
-                decisions[member.identity] = decision.own
-        return members, {name: self._explained(name, decision) for name, decision in decisions.items()}
+        for member, models in self._scaled():
+            if member.identity not in decisions:
+                decision, memories[member.identity] = self._decide(member, models)
+                stages = {model.identity: decision.stages[model.name] for model in models}
+                for name, new in ({member.identity: decision.own} | stages).items():
+                    if name in self.inputs.policies:
+                        decisions[name] = max(decisions.get(name, new), new, key=_size)
+        return memories, {name: self._explained(name, decision) for name, decision in decisions.items()}
 
-    def _ensembles(self) -> Iterator[tuple[Ensemble, tuple[InferenceModel, ...]]]:
-        """Yield the ensembles that scale, with their models."""
+    def _scaled(self) -> Iterator[tuple[Member, list[InferenceModel]]]:
+        """Yield the members that scale, ensembles first, each ensemble with its models."""
         models = {member.name: member for member in self.inputs.members if isinstance(member, InferenceModel)}
-        ensembles = [member for member in self.inputs.members if isinstance(member, Ensemble)]
-        runs = runs_of(ensembles)
-        for ensemble in sorted(ensembles, key=lambda member: member.name):
-            names = runs[ensemble.name]
-            if scales(ensemble) and ensemble.identity in self.inputs.policies and models.keys() >= set(names):
-                yield ensemble, tuple(models[name] for name in names)
+        runs = runs_of(member for member in self.inputs.members if isinstance(member, Ensemble))
+        for member in sorted(self.inputs.members, key=lambda member: (isinstance(member, InferenceModel), member.name)):
+            if member.identity in self.inputs.policies:
+                yield member, [models[name] for name in runs.get(member.name, ()) if name in models]
 
-    def _decide(
-        self, member: Member, policy: Policy, stages: Mapping[str, Stage], queued: int
-    ) -> tuple[MemberDecision, MemberMemory]:
+    def _decide(self, member: Member, models: list[InferenceModel]) -> tuple[MemberDecision, MemberMemory]:
+        policy, signals = self._policy(member), self.signals
+        named = [(query.name, signals.queries.get((member.name, query.name))) for query in policy.targets.queries]
         return decide(
-            self._of_served(member, self._bounded(member, policy)),
+            policy,
             self._allocation(member.identity),
-            self.signals.members.get(member.name),
+            signals.members.get(member.name),
             self._spare_capacity(member.identity),
             self.memory.members.get(member.identity, MemberMemory()),
             self.now,
-            stages=stages,
-            queries=self.queries.get(member.name, NO_QUERIES),
-            queued=queued,
+            stages={model.name: self._stage(model) for model in models},
+            queries={name: value for name, value in named if value is not None},
+            queued=sum(signals.queued.get(queue.name, 0) for queue in (member, *models)),
         )
 
     def _stage(self, model: InferenceModel) -> Stage:
-        policy = self._of_served(model, self.inputs.policies.get(model.identity) or Policy())
         signals = self.signals.members.get(model.name)
-        return Stage(policy, self._allocation(model.identity), signals, self._spare_capacity(model.identity))
+        return Stage(
+            self._policy(model), self._allocation(model.identity), signals, self._spare_capacity(model.identity)
+        )
 
-    def _bounded(self, member: Member, policy: Policy) -> Policy:
-        """Return the policy with a replica that stays where nothing would keep its requests."""
-        bounds = policy.bounds
-        if not self.inputs.unheld or not self._allocation(member.identity).replicas or not bounds.max_replicas:
+    def _policy(self, member: Member) -> Policy:
+        """Return the policy with what servers have loaded of a model, and with one replica that stays if no activator
+        would queue requests.
+        """
+        name, inputs = member.identity, self.inputs
+        policy = inputs.policies.get(name, _NO_POLICY)
+        bounds, replicas = policy.bounds, self._allocation(name).replicas
+        if inputs.activator_error and replicas and bounds.max_replicas and not bounds.min_replicas:
+            policy = replace(policy, bounds=replace(bounds, min_replicas=1, min_by=""))
+        if isinstance(member, Ensemble):
             return policy
-        if bounds.min_replicas:
-            return policy
-        return replace(policy, bounds=replace(bounds, min_replicas=1, min_by=""))
-
-    def _of_served(self, member: Member, policy: Policy) -> Policy:
-        """Return the policy with what servers have loaded of the member."""
-        served, signals = self.inputs.served.get(member.identity), self.signals.members.get(member.name)
-        if served is None:
-            return policy
-        return replace(policy, served=replace(served, failing=signals.failing if signals is not None else ()))
+        signals = self.signals.members.get(member.name)
+        failing = signals.failing if signals is not None else ()
+        return replace(policy, served=served(member, inputs.statuses.get(name), inputs.grants.get(name), failing))
 
     def _allocation(self, name: str) -> Allocation:
-        """Return what it has: what was decided last, without the replicas that the plan did not place."""
-        report = self.memory.reports.get(name)
-        declared = self.inputs.allocations.get(name, Allocation())
-        allocation = report.decision.allocation if report is not None else declared
-        grant = self.inputs.grants.get(name)
+        """Return the allocation as last decided, without the replicas that the plan did not place."""
+        last, grant = self.memory.reports.get(name), self.inputs.grants.get(name)
+        allocation = last.decision.allocation if last else self.inputs.allocations.get(name, Allocation())
         if grant is None or not grant.spare.missing or allocation.replicas != grant.requested:
             return allocation
         return structs.replace(allocation, replicas=min(allocation.replicas, grant.placed))
 
     def _spare_capacity(self, name: str) -> SpareCapacity:
-        """Return what is left of what the last plan had beyond what it placed."""
+        """Return the spare capacity of the last plan, less the replicas that were decided on since."""
         grant = self.inputs.grants.get(name)
         if grant is None or grant.spare.replicas is None:
-            return grant.spare if grant is not None else ANYWHERE
+            return grant.spare if grant is not None else SpareCapacity()
         taken = max(0, self._allocation(name).replicas - grant.placed)
         return structs.replace(grant.spare, replicas=max(0, grant.spare.replicas - taken))
 
     def _explained(self, name: str, decision: Decision) -> Decision:
-        """Return the decision whose sentence also says what could not be had."""
-        own = self.errors.get(name.rpartition("/")[2], {})
-        errors = [f"query {query} cannot be used: {why}" for query, why in sorted(own.items())]
-        if decision.reason is Reason.NO_SIGNALS and self.signals.error:
-            errors.insert(0, self.signals.error)
-        policy = self.inputs.policies.get(name)
-        may_be_zero = policy is not None and not policy.bounds.min_replicas
-        if may_be_zero and decision.allocation.replicas == 1 and self.inputs.unheld:
-            errors.append(f"it does not go to zero: {self.inputs.unheld}")
-        return structs.replace(decision, message=joined(decision.message, *errors)) if errors else decision
+        """Return the decision with all errors of its inputs in its sentence."""
+        policy, resource = self.inputs.policies[name], name.rpartition("/")[2]
+        errors = [self.signals.error] if decision.reason is Reason.NO_SIGNALS else []
+        for query in policy.targets.queries:
+            error = self.signals.query_errors.get((resource, query.name), "")
+            errors.append(f"query {query.name} cannot be used: {error}" if error else "")
+        if self.inputs.activator_error and not policy.bounds.min_replicas and decision.allocation.replicas == 1:
+            errors.append(f"it does not go to zero: {self.inputs.activator_error}")
+        return structs.replace(decision, message=joined(decision.message, *errors))
 
-    def diagnosed(self, decisions: Mapping[str, Decision]) -> dict[str, diagnosis.Memory]:
-        """Return what is known of the bottleneck of each member."""
+    def diagnose(self, decisions: Mapping[str, Decision]) -> dict[str, diagnosis.Memory]:
+        """Return the memory of each member's bottleneck, by identity."""
+        members, policies, memories = self.inputs.members, self.inputs.policies, self.memory.bottlenecks
         allocations = {name: decision.allocation for name, decision in decisions.items()}
-        served = [scaled_resource(member, allocations.get(member.identity), 0) for member in self.inputs.members]
-        levers = {member.name: _levers(self.inputs.policies.get(member.identity)) for member in self.inputs.members}
-        measured = subjects(served, self.signals, self.inputs.servers, levers)
-        return {
-            member.identity: diagnosis.diagnose(
-                measured.get(member.name),
-                self.memory.bottlenecks.get(member.identity, diagnosis.Memory()),
-                self.now,
-            )
-            for member in self.inputs.members
-        }
+        scaled = [scaled_resource(member, allocations.get(member.identity)) for member in members]
+        levers = {member.name: levers_of(policies.get(member.identity, _NO_POLICY).bounds) for member in members}
+        measured = subjects(scaled, self.signals, self.inputs.servers, levers)
+        named = [(member.identity, measured.get(member.name)) for member in members]
+        return {name: diagnosis.diagnose(own, memories.get(name, _UNDIAGNOSED), self.now) for name, own in named}
 
 
-def _larger(decided_before: Mapping[str, Decision], new: Mapping[str, Decision]) -> dict[str, Decision]:
-    """Return, of two decisions on a model that several ensembles run, the one that gives it more."""
-
-    def size(decision: Decision) -> tuple[int, int]:
-        return decision.allocation.instances, decision.allocation.replicas
-
-    return {name: max(decided_before.get(name, decision), decision, key=size) for name, decision in new.items()}
-
-
-def _levers(policy: Policy | None) -> frozenset[Lever]:
-    """Return what is decided of a member by itself."""
-    if policy is None:
-        return frozenset()
-    bounds = policy.bounds
-    levers = {
-        Lever.WINDOW: bounds.max_window_s is not None,
-        Lever.INSTANCES: bounds.max_instances > bounds.min_instances,
-        Lever.REPLICAS: bounds.max_replicas > bounds.min_replicas,
-        Lever.BATCH: bounds.smaller_batches and bounds.max_batch > 1,
-    }
-    return frozenset(lever for lever, ours in levers.items() if ours)
+def _size(decision: Decision) -> tuple[int, int]:
+    return decision.allocation.instances, decision.allocation.replicas

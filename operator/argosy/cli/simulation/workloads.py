@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from argosy.api import InferenceModel
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
-from argosy.autoscaling.pool.from_spec import policy_of
+from argosy.autoscaling.pool.policies import policy_of
 from argosy.cli.simulation.curves import Curve
 from argosy.simulation.autoscalers.autoscaler import Autoscaling
 from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings

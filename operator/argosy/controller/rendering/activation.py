@@ -11,7 +11,7 @@ from argosy.api import Resource, ServingPool
 from argosy.api.conditions import ConditionType
 from argosy.api.model.scaling.scaling import HOLD_MS
 from argosy.api.status import Status
-from argosy.autoscaling.pool.from_spec import Member, may_be_zero
+from argosy.autoscaling.pool.policies import Member, may_be_zero
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.render.repositories import RenderedServer

@@ -1,0 +1,77 @@
+"""Allocations filled into the specs of models and ensembles, where these leave them to Argosy."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from argosy.api import InferenceModel, Resource, ServingPool
+from argosy.api.model.batching import Batching
+from argosy.api.status import ScalingStatus
+from argosy.autoscaling.decision import Allocation, Decision
+from argosy.autoscaling.policy import Bounds, Policy
+from argosy.autoscaling.pool.policies import Member
+
+_US = 1e6
+
+
+def allocations(
+    policies: Mapping[str, Policy], decisions: Mapping[str, Decision], statuses: Mapping[str, ScalingStatus]
+) -> dict[str, Allocation]:
+    """Return the allocation of each member that scales, by identity: as decided, or else as its status has it."""
+    return {
+        name: decisions[name].allocation.within(policy.bounds)
+        if name in decisions
+        else restored_allocation(statuses.get(name), policy.bounds)
+        for name, policy in policies.items()
+    }
+
+
+def restored_allocation(status: ScalingStatus | None, bounds: Bounds) -> Allocation:
+    """Return the allocation that a status has, within the bounds; their minimum without a status."""
+    if status is None:
+        return Allocation(bounds.min_replicas, bounds.min_instances).within(bounds)
+    delay = status.max_queue_delay_microseconds
+    window_s = None if delay is None else delay / _US
+    return Allocation(status.replicas, status.instances, window_s, status.max_batch_size).within(bounds)
+
+
+def scaled_resources(
+    resources: Iterable[Resource], policies: Mapping[str, Policy], allocations: Mapping[str, Allocation]
+) -> Iterator[Resource]:
+    """Yield the resources with their allocations; both mappings are by identity."""
+    for resource in resources:
+        if isinstance(resource, ServingPool):
+            yield resource
+        else:
+            policy = policies.get(resource.identity)
+            fewest = policy.bounds.min_replicas if policy else 0
+            yield scaled_resource(resource, allocations.get(resource.identity), fewest)
+
+
+def scaled_resource(member: Member, allocation: Allocation | None, fewest: int = 0) -> Member:
+    """Return the member with the replicas, instances, window and batch size of its allocation, except for those that
+    its spec sets. It has to have `fewest` replicas, and one if it serves; without an allocation, all that it requests.
+    """
+    spec = member.spec
+    changes: dict[str, object] = {"min_replicas": spec.fewest_replicas}
+    if spec.replicas is None and allocation is not None:
+        needed = min(max(fewest, 1), allocation.replicas)
+        changes = {"replicas": allocation.replicas, "min_replicas": needed}
+    if isinstance(member, InferenceModel) and allocation is not None:
+        if member.spec.instances is None and not member.spec.instance_groups and allocation.instances > 1:
+            changes["instances"] = allocation.instances
+        if member.spec.batching is not None:
+            changes["batching"] = _batching(member.spec.batching, allocation)
+    changes = {name: value for name, value in changes.items() if getattr(spec, name) != value}
+    return member.model_copy(update={"spec": spec.model_copy(update=changes)}) if changes else member
+
+
+def _batching(batching: Batching, allocation: Allocation) -> Batching:
+    """Return the batching with the window and the largest batch of the allocation. The size of requests that clients
+    may send stays.
+    """
+    changes: dict[str, object] = {}
+    if allocation.window_s is not None:
+        changes["max_queue_delay_microseconds"] = round(allocation.window_s * _US)
+    if (most := allocation.max_batch) is not None:
+        smaller = [size for size in batching.preferred_batch_sizes if size < most]
+        changes["preferred_batch_sizes"] = type(batching.preferred_batch_sizes)((*smaller, most))
+    return batching.model_copy(update=changes) if changes else batching
