@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.operator.controller.standin import StandIn, kubeconfig, standing_in, status, until
+from tests.operator.controller.standin import StandIn, kubeconfig, standing_in, status
+from tests.waiting import until
 
 from argosy.cluster.cache.watches import reflector as module
 from argosy.cluster.cache.watches.reflectors import Reflectors

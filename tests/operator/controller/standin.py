@@ -5,7 +5,7 @@ import itertools
 import json
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -132,13 +132,6 @@ class StandIn:
                     return stream
         finally:
             self._watches[plural].remove(mine)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition is true, at most 20 s."""
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)  # what is waited for has no event
 
 
 def status(code: int, message: str) -> web.Response:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.operator.controller.bodies import model, pool
-from tests.operator.controller.standin import StandIn, kubeconfig, standing_in, status, until
+from tests.operator.controller.standin import StandIn, kubeconfig, standing_in, status
+from tests.waiting import until
 
 from argosy.api.values.identity import Identity
 from argosy.cluster.client.connection import Connection

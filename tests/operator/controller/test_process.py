@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from tests.operator.controller.bodies import model, pool
-from tests.operator.controller.standin import StandIn, kubeconfig, operator, standing_in, status, until
+from tests.operator.controller.standin import StandIn, kubeconfig, operator, standing_in, status
+from tests.waiting import until
 
 from argosy.cluster.client import connection as connecting
 from argosy.cluster.client.connection import Connection

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.operator.controller.fakes import FakeMeter
+from tests.waiting import until
 
 from argosy.cluster.client.errors import UnreachableError
 from argosy.controller import workqueue as module
@@ -36,13 +37,6 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
     monkeypatch.setattr(module, "RETRY_FIRST_S", 0.01)
     monkeypatch.setattr(module, "SETTLE_S", 0.01)
     return Counting()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that comes soon."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)  # what is waited for has no event
 
 
 async def running(counting: Counting, resync_s: float = 3600.0) -> tuple[Workqueue, asyncio.Task[None]]:

@@ -14,7 +14,8 @@ import pytest
 from e2e.cluster.plane.certificates import Authority
 from e2e.cluster.state import free_ports
 from tests.operator.controller.bodies import model, pool
-from tests.operator.controller.standin import StandIn, kubeconfig, standing_in, until
+from tests.operator.controller.standin import StandIn, kubeconfig, standing_in
+from tests.waiting import until
 
 from argosy.cluster.client.connection import Connection
 from argosy.handlers import admission, resources
