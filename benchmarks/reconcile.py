@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +39,7 @@ from e2e.cluster.client import custom
 from e2e.cluster.standins.fake import FakeKubelets, fake_nodes
 from e2e.cluster.standins.gpus import Gpus
 from e2e.cluster.state import free_ports
+from e2e.cluster.waiting import wait_for
 from e2e.parts.agents import FakeAgents
 from kubernetes import watch
 
@@ -173,12 +174,12 @@ class Bench:
 
     def wait_ready(self, count: int) -> None:
         """Wait until there are so many models, all Ready at their newest spec."""
-        until(lambda: self.operator.alive() and self._seen.ready() == count, f"{count} models Ready")
+        wait_for(f"{count} models Ready", lambda: self.operator.alive() and self._seen.ready() == count, WAIT_S)
 
     def delete_all(self) -> None:
         """Delete every model, and wait until the pool is empty."""
         self._api.delete_collection_namespaced_custom_object(GROUP, VERSION, "default", MODELS)
-        until(lambda: self._seen.count() == 0, "no model left")
+        wait_for("no model left", lambda: self._seen.count() == 0, WAIT_S)
 
     def _create(self, plural: str, body: dict[str, Any]) -> None:
         self._api.create_namespaced_custom_object(GROUP, VERSION, "default", plural, body)
@@ -238,15 +239,6 @@ class Heard:
     def at(self, name: str, version: int) -> float:
         """Return the time at which this version reached an agent."""
         return self._times[name, version]
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition. Raises TimeoutError."""
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not after {WAIT_S:.0f} s")
-        time.sleep(0.25)
 
 
 def _is_ready(body: dict[str, Any]) -> bool:
