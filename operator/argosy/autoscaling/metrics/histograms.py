@@ -18,10 +18,6 @@ class Histogram:
     counts: tuple[float, ...]
     total_s: float = 0.0
 
-    def empty(self) -> "Histogram":
-        """Return a histogram of no durations with the same bounds."""
-        return Histogram(self.bounds, (0.0,) * len(self.bounds))
-
     def __sub__(self, before: "Histogram") -> "Histogram":
         """Return what was added since `before`: everything if it restarted since, or has other bounds now."""
         if self.bounds != before.bounds or any(map(lt, self.counts, before.counts)):
@@ -39,16 +35,19 @@ class Histogram:
         counts = dict(zip(self.bounds, self.counts, strict=True))
         return Histogram(bounds, tuple(counts[bound] for bound in bounds), self.total_s)
 
-    def quantile(self, share: float) -> float:
+    def quantile(self, share: float) -> float | None:
         """Return the seconds that this share (above 0, up to 1) of the durations did not exceed. There is at least one.
 
-        Interpolates within a bucket, as Prometheus's `histogram_quantile` does, up to the last finite bound.
+        Interpolates within a bucket, as Prometheus's `histogram_quantile` does, up to the last finite bound. None if
+        there is no such bound.
         """
         rank = share * self.counts[-1]
         index = bisect_left(self.counts, rank)
         low, below = (self.bounds[index - 1], self.counts[index - 1]) if index else (0.0, 0.0)
         high = self.bounds[index]
-        return low if high == inf else low + (high - low) * (rank - below) / (self.counts[index] - below)
+        if high == inf:
+            return low if index else None
+        return low + (high - low) * (rank - below) / (self.counts[index] - below)
 
     def distribution(self) -> Distribution:
         """Return the mean and the percentiles."""

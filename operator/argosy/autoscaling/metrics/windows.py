@@ -6,7 +6,7 @@ metric that is missing at either end is NaN.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf, nan
 
@@ -62,13 +62,13 @@ class ServerWindow:
         """The newest reading."""
         return self.readings[-1]
 
-    def after(self, reading: Exposed, window_s: float = WINDOW_S) -> "ServerWindow":
+    def after(self, reading: Exposed) -> "ServerWindow":
         """Add a reading. An older one is left out; before or after a gap it begins a new window."""
         if not self.readings or abs(reading.at - self.latest.at) > GAP_S:
             return ServerWindow((reading,))
         if reading.at <= self.latest.at:
             return self
-        oldest = max((i for i, old in enumerate(self.readings) if old.at <= reading.at - window_s), default=0)
+        oldest = max((i for i, old in enumerate(self.readings) if old.at <= reading.at - WINDOW_S), default=0)
         return ServerWindow((*self.readings[oldest:], _shared(reading, self.latest)))
 
     def is_fresh(self, clock: float) -> bool:
@@ -77,13 +77,10 @@ class ServerWindow:
 
 
 def _shared(reading: Exposed, before: Exposed) -> Exposed:
-    """Return the reading with the earlier one's series of models that did not change, which cost no memory then."""
+    """Return the reading with the earlier one's series of models that did not change, which then cost no memory."""
     old = before.models
-    return Exposed(
-        reading.at,
-        {key: old[key] if old.get(key) == series else series for key, series in reading.models.items()},
-        reading.gpus,
-    )
+    models = {key: old[key] if old.get(key) == series else series for key, series in reading.models.items()}
+    return replace(reading, models=models)
 
 
 def increase(readings: Sequence[Exposed], key: ModelKey) -> ModelSeries:
@@ -94,7 +91,7 @@ def increase(readings: Sequence[Exposed], key: ModelKey) -> ModelSeries:
     return ModelSeries(
         {source: sum(step.values.get(source, 0.0) for step in steps) for source in latest.values},
         {
-            name: sum((step.histograms[name] for step in steps if name in step.histograms), histogram.empty())
+            name: sum((step.histograms[name] for step in steps if name in step.histograms), histogram - histogram)
             for name, histogram in latest.histograms.items()
         },
         readings[-1].at - readings[0].at,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.autoscaling.metrics.histograms import Histogram
+from argosy.autoscaling.metrics.histograms import SHARES, Histogram
 from argosy.autoscaling.metrics.names import Counter, Failure, Gauge, HistogramName
 from argosy.autoscaling.metrics.pool_signals import pool_signals
 from argosy.autoscaling.metrics.signals import UNMEASURED, PoolSignals, ServerQueue, Signals
@@ -217,7 +217,7 @@ def test_resets_never_make_a_rate_negative_or_more_than_what_came(amounts: list[
         if data.draw(st.booleans()):
             count = 0
         count, came = count + amount, came + amount
-        window = window.after(reading(at, success=count), window_s=len(amounts))
+        window = window.after(reading(at, success=count))
     completions = of(window).completions
     assert completions is not None
     assert 0 <= completions * len(amounts) <= came + 1e-6
@@ -238,6 +238,7 @@ def test_a_percentile_lies_in_the_bucket_of_the_true_one(values: list[float], sh
     true = sorted(values)[min(rank, len(values)) - 1]
     above = next(bound for bound in BOUNDS if true <= bound)
     below = max((bound for bound in BOUNDS if bound < true), default=0.0)
+    assert result is not None
     assert below - 1e-9 <= result <= (1.0 if above == inf else above) + 1e-9
 
 
@@ -252,12 +253,18 @@ def test_several_servers_are_as_one_that_had_all_of_it(one: list[float], other: 
 @given(durations)
 def test_percentiles_rise(values: list[float]) -> None:
     result = histogram(values).distribution()
-    item = [result.p50, result.p90, result.p95, result.p99, result.p999]
-    assert item == sorted(item)
+    percentiles = [share for name in SHARES if (share := result.percentile(name)) is not None]
+    assert len(percentiles) == len(SHARES)
+    assert percentiles == sorted(percentiles)
 
 
 def test_of_nothing_there_is_no_percentile() -> None:
     assert Histogram(BOUNDS, (0.0,) * 5).distribution().p99 is None
+
+
+def test_without_a_common_bound_there_is_no_percentile() -> None:
+    result = (histogram([0.2, 0.4], (0.1, inf)) + histogram([0.6], (0.5, inf))).distribution()
+    assert (result.mean, result.p99) == (pytest.approx(0.4), None)
 
 
 def test_the_newest_arrivals_are_apart_from_the_full_window() -> None:
