@@ -1,16 +1,26 @@
-"""A decision in one sentence, with its numbers."""
+"""Words of a decision: numbers with their units, and one sentence of what becomes of a member and why."""
 
 from collections.abc import Collection
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.decision import Allocation
-from argosy.autoscaling.load import seconds
 from argosy.planning.amounts import quantity
 
 
+def seconds(value: float) -> str:
+    """Return a duration in words: `85 ms`, `1.2 s`."""
+    return f"{value * 1000:.3g} ms" if value < 1 else f"{value:.3g} s"
+
+
+def clock(now: datetime, seconds: float) -> str:
+    """Return the time of day in so many seconds."""
+    return f"{now + timedelta(seconds=seconds):%H:%M:%S}"
+
+
 def change(before: Allocation, after: Allocation) -> str:
-    """`from 2 to 3 replicas and from 1 to 2 instances`; nothing where both are alike."""
+    """Return `from 2 to 3 replicas and from 1 to 2 instances`; nothing where both are alike."""
     parts = []
     if before.replicas != after.replicas:
         parts.append(f"from {before.replicas} to {quantity(after.replicas, 'replica')}")
@@ -57,7 +67,7 @@ def joined(*clauses: str) -> str:
 
 
 def bound(field: str, replicas: int) -> str:
-    """`maxReplicas is 3`, for a field of the spec."""
+    """Return `maxReplicas is 3`, for a field of the spec."""
     return f"{field.removeprefix('spec.')} is {replicas}"
 
 

@@ -6,15 +6,14 @@ stretch has a mean and a confidence interval; the stretch ends before the interv
 better, and one that jumps is followed within a reading or two.
 """
 
-from itertools import pairwise
-from math import inf, sqrt
+from itertools import accumulate, pairwise
+from math import hypot, inf, sqrt
 
 from msgspec import Struct
 
 from argosy.autoscaling.settings import CONFIDENCE, GROWTH_S, MEMORY_S, MOST_GROWTH
 
-_RISES = 3
-_FEW = 1e-9
+_RISES, _FEW = 3, 1e-9
 
 Readings = tuple[tuple[float, float], ...]
 """(requests, seconds), the newest first."""
@@ -32,7 +31,9 @@ class Forecast(Struct, frozen=True):
         """Return the forecast once another rate was measured over so many seconds."""
         if seconds <= 0:
             return self
-        readings = _recent(((rate * seconds, seconds), *self.readings))
+        readings = ((rate * seconds, seconds), *self.readings)
+        newer_s = accumulate((lasted for _, lasted in readings), initial=0.0)
+        readings = tuple(reading for reading, newer in zip(readings, newer_s, strict=False) if newer < MEMORY_S)
         excess = _excess(readings)
         level, error = _level(readings, excess)
         return Forecast(readings, level, error, _growth(readings, excess))
@@ -42,28 +43,17 @@ class Forecast(Struct, frozen=True):
         return self.level + min(self.growth * (ahead_s + GROWTH_S / 2), MOST_GROWTH * self.level)
 
 
-def _recent(readings: Readings) -> Readings:
-    seconds = 0.0
-    for index, (_, lasted) in enumerate(readings):
-        seconds += lasted
-        if seconds >= MEMORY_S:
-            return readings[: index + 1]
-    return readings
-
-
 def _excess(readings: Readings) -> float:
     """Return how many times more the readings vary than independent arrivals do, at least 1.
 
     By the differences of neighbours, of which a slope is a small part; a step counts as no more than chance may bring.
     """
-    total, pairs = 0.0, 0
+    squares = []
     for (count, seconds), (before, lasted) in pairwise(readings):
-        if (both := count + before) > _FEW:
-            difference = count / seconds - before / lasted
-            variance = both / (seconds + lasted) * (1 / seconds + 1 / lasted)
-            total += min(difference * difference / variance, CONFIDENCE * CONFIDENCE)
-            pairs += 1
-    return max(1.0, total / pairs) if pairs else 1.0
+        if count + before > _FEW:
+            error = sqrt((count + before) / (seconds + lasted) * (1 / seconds + 1 / lasted))
+            squares.append(min(abs(count / seconds - before / lasted) / error, CONFIDENCE) ** 2)
+    return max(1.0, sum(squares) / len(squares)) if squares else 1.0
 
 
 def _error(rate: float, seconds: float, excess: float) -> float:
@@ -86,25 +76,14 @@ def _level(readings: Readings, excess: float) -> tuple[float, float]:
 
 def _growth(readings: Readings, excess: float) -> float:
     """Return how much the rate grows each second; 0 unless three rises in a row are certain: a step makes two."""
-    means = _means(readings)
-    if len(means) <= _RISES:
-        return 0.0
-    for newer, older in pairwise(means):
-        chance = sqrt(_error(newer, GROWTH_S, excess) ** 2 + _error(older, GROWTH_S, excess) ** 2)
-        if newer - older <= CONFIDENCE * chance:
-            return 0.0
-    return (means[0] - means[-1]) / (_RISES * GROWTH_S)
-
-
-def _means(readings: Readings) -> list[float]:
-    """Return the rates of stretches one after the other, the newest first; fewer while less is known."""
-    means: list[float] = []
-    count = seconds = 0.0
+    means, count, seconds = [], 0.0, 0.0
     for came, lasted in readings:
         count, seconds = count + came, seconds + lasted
         if seconds >= GROWTH_S:
             means.append(count / seconds)
             count = seconds = 0.0
-            if len(means) > _RISES:
-                break
-    return means
+    for newer, older in pairwise(means[: _RISES + 1]):
+        chance = hypot(_error(newer, GROWTH_S, excess), _error(older, GROWTH_S, excess))
+        if newer - older <= CONFIDENCE * chance:
+            return 0.0
+    return (means[0] - means[_RISES]) / (_RISES * GROWTH_S) if len(means) > _RISES else 0.0

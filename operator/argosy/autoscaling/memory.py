@@ -1,42 +1,55 @@
 """What has to be known of earlier decisions: all but the last change is estimated again within a window."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 from msgspec import Struct, structs
 
-from argosy.autoscaling.capacity.engine import EngineUse
-from argosy.autoscaling.capacity.service import Experience, Service
+from argosy.autoscaling.capacity.engine import Engine, EngineUse
+from argosy.autoscaling.capacity.service import Batches, Experience, Service
 from argosy.autoscaling.decision import NO_EJECTION, Change, Ejection, Lowering
 from argosy.autoscaling.forecast import Forecast
+from argosy.autoscaling.settings import SAME
 
-_NO_EXPERIENCE, _NO_FORECAST = Experience(), Forecast()
+NEVER = datetime.min.replace(tzinfo=UTC)
+"""The time of what did not happen."""
 
 
 class Measured(Struct, frozen=True):
-    """When signals were measured: the newest `at`, and `since` when without a gap. `is_new`: whether the last decision
-    had not seen them before. `active_at`: when there was last a request; `queued_at`: when more waited than may;
-    `unserved`: requests that waited where nothing serves the member.
+    """When signals were measured: the newest `at`, and `since` when without a gap (None: there is one now). `is_new`:
+    whether the last decision had not seen them before. `active_at`: when there was last a request; `queued_at`: when
+    more waited than may; `unserved`: requests that waited where nothing serves the member.
     """
 
-    at: datetime | None = None
+    at: datetime = NEVER
     since: datetime | None = None
     is_new: bool = False
-    active_at: datetime | None = None
-    queued_at: datetime | None = None
+    active_at: datetime = NEVER
+    queued_at: datetime = NEVER
     unserved: int = 0
 
 
 class Estimates(Struct, frozen=True):
-    """What is known of service: times by batch (`experience`), the `service` in use that follows from them, the use of
-    an `engine` that batches by itself, and the mean `rows` of a request, of so many `answered`.
+    """What is known of service: times by batch (`experience`), the `service` that follows from them, the use of an
+    `engine` that batches by itself, and the `engine_model` that follows; the mean `rows` of a request, of so many
+    `answered`. `service` and `engine_model` stay until others are really others, so that nothing changes for noise.
     """
 
-    experience: Experience = _NO_EXPERIENCE
+    experience: Experience = Experience()
     service: Service | None = None
     engine: EngineUse | None = None
+    engine_model: Engine | None = None
     rows: float = 1.0
     answered: float = 0.0
+
+    def after(self, new: Batches) -> "Estimates":
+        """Return the estimates with more batches, or an engine's steps."""
+        engine, used, experience = self.engine, self.engine_model, self.experience.after(new)
+        service = experience.service(self.service, engine.prompt_s if engine is not None else 0.0)
+        model = engine.engine(service) if engine is not None else None
+        if model is not None and used is not None and abs(model.most / used.most - 1) <= SAME:
+            model = used
+        return structs.replace(self, experience=experience, service=service, engine_model=model)
 
 
 class Recommendation(Struct, frozen=True):
@@ -47,9 +60,6 @@ class Recommendation(Struct, frozen=True):
     rate: float
 
 
-_UNMEASURED, _NO_ESTIMATES = Measured(), Estimates()
-
-
 class Memory(Struct, frozen=True):
     """What is known of one model or ensemble.
 
@@ -58,41 +68,35 @@ class Memory(Struct, frozen=True):
     `lowered_at`: when that last changed.
     """
 
-    at: datetime | None = None
-    measured: Measured = _UNMEASURED
-    forecast: Forecast = _NO_FORECAST
-    estimates: Estimates = _NO_ESTIMATES
+    at: datetime = NEVER
+    measured: Measured = Measured()
+    forecast: Forecast = Forecast()
+    estimates: Estimates = Estimates()
     recommendations: tuple[Recommendation, ...] = ()
     expected: float | None = None
     holds: float | None = None
     change: Change | None = None
     lowering: Lowering | None = None
-    lowered_at: datetime | None = None
+    lowered_at: datetime = NEVER
     ejection: Ejection = NO_EJECTION
 
     @staticmethod
     def restored(change: Change | None, lowering: Lowering | None = None) -> "Memory":
         """Return the memory after a restart, from what the status says."""
-        return Memory(change=change, lowering=lowering, lowered_at=lowering.at if lowering is not None else None)
-
-    @property
-    def most_instances(self) -> int | None:
-        """The most on each device that memory allows, as was found when it ran out; None for any number."""
-        return self.lowering.most_instances if self.lowering is not None else None
+        return Memory(change=change, lowering=lowering, lowered_at=NEVER if lowering is None else lowering.at)
 
     def until(self, now: datetime) -> "Memory":
-        """Return it without times that are still to come, where a clock was set back."""
-        if self.at is None or self.at <= now:
+        """Return it without times that are still to come: where a clock was set back, the window begins again."""
+        if self.at <= now:
             return self
-        times = {name: _past(getattr(self.measured, name), now) for name in ("at", "since", "active_at", "queued_at")}
+        change = None if self.change is None else structs.replace(self.change, at=min(self.change.at, now))
         return structs.replace(
-            self,
-            at=now,
-            measured=structs.replace(self.measured, **times),
-            recommendations=tuple(structs.replace(past, at=min(past.at, now)) for past in self.recommendations),
-            change=None if self.change is None else structs.replace(self.change, at=min(self.change.at, now)),
-            lowered_at=_past(self.lowered_at, now),
+            self, at=now, measured=Measured(), recommendations=(), change=change, lowered_at=min(self.lowered_at, now)
         )
+
+    def since_change_s(self, now: datetime) -> float:
+        """Return the seconds since the newest change; so many since the year 1 where there was none."""
+        return (now - (self.change.at if self.change is not None else NEVER)).total_seconds()
 
 
 class MemberMemory(Struct, frozen=True):
@@ -100,7 +104,3 @@ class MemberMemory(Struct, frozen=True):
 
     own: Memory = Memory()
     stages: Mapping[str, Memory] = {}
-
-
-def _past(at: datetime | None, now: datetime) -> datetime | None:
-    return None if at is None else min(at, now)

@@ -25,18 +25,12 @@ ROW_SHARE = 0.05
 """The share of a one-row execution that its row costs, before batches of several sizes were measured."""
 SAME = 0.1
 """The share by which an estimate may differ and still count as the same, so that nothing changes for noise."""
-CHANGED = 0.5
-"""The share by which an execution differs from others of its size if the model or the device is another."""
-CHANGES = 8
-"""Measurements in a row that differ so much before what was known is forgotten."""
 PLANNED_OVERDUE = 0.03
 """Of the requests that a percentile lets be late, the share that is planned for: the rest is for what no plan knows."""
 WORTH = 1.25
 """How many times as much a dearer setting of a replica must hold to be of use."""
-PROMPTS = 0.3
-"""The share of an engine's time that prompts may take whatever the target: below it hardly one waits for another."""
-ENGINE_S = 60.0
-"""Seconds over which an engine's use is averaged."""
+SLOTS_S = 1800.0
+"""Seconds after which the most sequences that ran at once in an engine count for a third."""
 STEP_WEIGHT = 0.1
 """How much a step of an engine counts as evidence, compared to an execution: many follow each other in a second."""
 LEAST_CACHE = 0.05

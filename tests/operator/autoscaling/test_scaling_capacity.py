@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.autoscaling.capacity.options import Limits, options, planned
+from argosy.autoscaling.capacity.options import limits_of, options, planned
 from argosy.autoscaling.capacity.queueing import Replica
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.metrics.histograms import SHARES
@@ -71,28 +71,27 @@ def test_every_option_has_more_capacity_than_a_cheaper_one(
     window: float | None,
     batch: int,
 ) -> None:
-    limits = Limits(
-        tuple(sorted((name, limit * service.fixed) for name, limit in latency.items())),
-        tuple(sorted((name, limit * service.fixed) for name, limit in waiting.items())),
-        queue_share,
-        0.85,
+    targets = Targets(
+        {name: limit * service.fixed for name, limit in latency.items()},
+        {name: limit * service.fixed for name, limit in waiting.items()},
+        queue_share=queue_share,
     )
+    limits = limits_of(targets, service)
     longest = None if window is None else window * service.fixed
     bounds = Bounds(max_instances=instances, max_window_s=longest, max_batch=batch)
-    result = options(service, limits, bounds, instances, batch)
+    result = options(service, limits, 0.85, bounds, instances, batch)
     assert all(more.rate > WORTH * less.rate for less, more in pairwise(result))
     assert [(option.instances, option.window_s or 0.0) for option in result] == sorted(
         (option.instances, option.window_s or 0.0) for option in result
     )
     for option in result:
         replica = Replica(service, option.instances, 1, batch, option.window_s or 0.0)
-        assert option.rate <= limits.busy * replica.most * (1 + 1e-9)
-        for name, limit in limits.latency:
-            assert option.rate == 0 or replica.latency(option.rate, planned(name)) <= limit
+        assert option.rate <= 0.85 * replica.most * (1 + 1e-9)
+        for share, limit, is_waiting in limits:
+            assert option.rate == 0 or replica.latency(option.rate, share, waiting=is_waiting) <= limit
 
 
 def test_a_target_below_the_models_own_time_limits_nothing() -> None:
     service = Service(0.1, 0.01)
-    from_targets = Limits.of(Targets({"p99": 0.05, "p50": 0.5}), service)
-    assert from_targets.latency == (("p50", 0.5),)
+    assert limits_of(Targets({"p99": 0.05, "p50": 0.5}), service) == ((planned("p50"), 0.5, False),)
     assert planned("p99") == pytest.approx(0.9997)

@@ -5,99 +5,99 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 from tests.operator.autoscaling.loads import POLICY, START, Member
 
 from argosy.autoscaling.capacity.engine import Engine, EngineUse, engine_use
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.load import Load, load_of
-from argosy.autoscaling.memory import Memory
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.policy import Bounds, Policy, Targets
-from argosy.autoscaling.recommend import Recommended, recommended
+from argosy.autoscaling.recommend import Need, recommended
+from argosy.autoscaling.stage import Stage
 
-ENGINE = Engine(Service(0.02, 0.0035), 16.0, 200.0)
+STEP = Service(0.02, 0.0035)
 
 
-@given(st.floats(0.0, 20.0), st.floats(0.0, 20.0))
-def test_faster_arrivals_mean_more_sequences_and_longer_waits(one: float, other: float) -> None:
-    low, high = sorted((one, other))
-    assert ENGINE.running(low) <= ENGINE.running(high)
-    assert ENGINE.wait(low, 0.99) <= ENGINE.wait(high, 0.99)
+def engine_of(slots: float, tokens: float, prompt_s: float = 0.0) -> Engine:
+    engine = EngineUse(slots, tokens, 500.0, prompt_s, 500.0).engine(STEP)
+    assert engine is not None
+    return engine
+
+
+ENGINE = engine_of(16.0, 200.0)
+
+
+def test_a_full_engine_executes_a_request_in_every_slot() -> None:
+    assert ENGINE.most == pytest.approx(16 / (200 * STEP.seconds(16)))
+    assert engine_of(1.0, 10.0, 0.5).most == pytest.approx(1 / (10 * STEP.seconds(1) + 0.5))
+
+
+@given(st.floats(0.0, 20.0), st.floats(0.0, 20.0), st.sampled_from((0.0, 0.05, 2.0)))
+def test_faster_arrivals_mean_longer_waits(one: float, other: float, prompt_s: float) -> None:
+    engine, (low, high) = engine_of(16.0, 200.0, prompt_s), sorted((one, other))
+    assert engine.first_token(low, 0.99) <= engine.first_token(high, 0.99)
 
 
 @given(st.floats(0.1, 60.0), st.floats(0.3, 1.0))
 def test_a_rate_within_the_limits_is_within_them(longest: float, busy: float) -> None:
     rate = ENGINE.within(busy, ((0.99, longest),))
-    assert rate <= ENGINE.most
-    assert ENGINE.running(rate) <= busy * ENGINE.slots * (1 + 1e-6)
-    assert ENGINE.wait(rate, 0.99) <= longest
+    assert rate <= busy * ENGINE.most
+    assert ENGINE.first_token(rate, 0.99) <= longest
 
 
 @given(st.floats(0.05, 2.0), st.floats(0.01, 20.0), st.floats(1.0, 1.3))
 def test_prompts_that_arrive_faster_wait_longer(prompt_s: float, longest: float, more: float) -> None:
-    engine = structs.replace(ENGINE, prompt_s=prompt_s, tokens=30.0)
+    engine = engine_of(16.0, 30.0, prompt_s)
     rate = engine.within(0.9, ((0.99, longest),))
     assert rate * prompt_s < 1
-    assert rate * prompt_s <= 0.3 * (1 + 1e-6) or engine.prefill(rate, 0.99) <= longest
-    assert rate <= engine.within(0.9, ((0.99, more * longest),)) * (1 + 1e-6)
-    assert engine.prefill(rate, 0.99) <= engine.prefill(more * rate, 0.99)
+    assert not rate or engine.first_token(rate, 0.99) <= longest
+    assert rate <= engine.within(0.9, ((0.99, more * longest),)) * (1 + 1e-3)
+
+
+def used(**changed: float | Distribution) -> tuple[EngineUse, Signals]:
+    """Return the use of an engine that answers half a request of 40 tokens a second, in one of sixteen slots."""
+    signals = replace(
+        Signals(START, 30.0, servers=1, completions=0.5, tokens=20.0, engine_running=1.0, engine_waiting=0.0,
+                kv_cache=1 / 16), **changed,
+    )  # fmt: skip
+    use = EngineUse()
+    for _ in range(40):
+        use = use.after(signals, 5.0, queued=False)
+    return use, signals
 
 
 def test_an_engines_slots_tokens_and_steps_are_estimated() -> None:
     """A token sees as many other sequences as run on average, where they are independent."""
-    truth, running = Service(0.02, 0.0035), 6.0
-    step = truth.seconds(1 + running)
-    signals = Signals(
-        START, 30.0, servers=2, completions=2 * running / step / 200, tokens=2 * running / step, busy=1.0,
-        engine_running=2 * running, engine_waiting=0.0, kv_cache=running / 16,
+    running, step = 6.0, STEP.seconds(7.0)
+    use, signals = used(
+        servers=2, completions=2 * running / step / 200, tokens=2 * running / step, engine_running=2 * running,
+        kv_cache=running / 16,
     )  # fmt: skip
-    use = engine_use(signals)
-    assert use is not None
-    for _ in range(40):
-        use = use.after(signals, 5.0, queued=False)
-    assert use is not None
-    batches = use.batches(30.0, 5.0)
+    batches = use.batches(signals, 5.0)
     assert batches is not None
     assert (batches.rows, batches.seconds) == (pytest.approx(1 + running), pytest.approx(step))
-    engine = use.engine(truth)
-    assert engine is not None
-    assert (engine.slots, engine.tokens) == (pytest.approx(16.0), pytest.approx(200.0))
-
-
-def measured_engine(**changed: float | Distribution) -> Signals:
-    """Return signals of an engine with half a request a second, of 40 tokens, and one of its sixteen slots in use."""
-    return replace(
-        Signals(START, 30.0, servers=1, completions=0.5, tokens=20.0, engine_running=1.0, engine_waiting=0.0,
-                kv_cache=1 / 16), **changed,
-    )  # fmt: skip
-
-
-def used(**changed: float | Distribution) -> EngineUse:
-    """Return the use of such an engine, after a while."""
-    signals = measured_engine(**changed)
-    use = engine_use(signals)
-    assert use is not None
-    for _ in range(40):
-        use = use.after(signals, 5.0, queued=False)
-    assert use is not None
-    return use
+    assert (use.slots, use.tokens) == (pytest.approx(16.0), pytest.approx(200.0))
 
 
 def test_the_time_between_tokens_is_more_exact_than_a_gauge() -> None:
-    gauge, exact = used(engine_running=3.0), used(engine_running=3.0, between_tokens=Distribution(0.05))
-    assert gauge.running == pytest.approx(3.0)
-    assert exact.running == pytest.approx(0.05 * 20)
-    batches = exact.batches(30.0, 5.0)
-    assert batches is not None
-    assert batches.seconds == pytest.approx(0.05)
+    for between_tokens, running in ((Distribution(), 3.0), (Distribution(0.05), 0.05 * 20)):
+        use, signals = used(engine_running=3.0, between_tokens=between_tokens)
+        batches = use.batches(signals, 5.0)
+        assert batches is not None
+        assert (batches.rows, batches.seconds) == (pytest.approx(1 + running), pytest.approx(running / 20))
+
+
+def test_an_engine_has_no_steps_before_it_answered_some_requests() -> None:
+    use, signals = used()
+    assert EngineUse().after(signals, 5.0, queued=False).batches(signals, 5.0) is None
+    assert use.batches(signals, 5.0) is not None
 
 
 def test_what_prompts_take_limits_an_engine_that_was_never_full() -> None:
     """Half a request a second waits 1 s for its first token: its prompt takes 0.76 s, so fewer than 1.3/s are held."""
-    truth = Service(0.049, 0.0001)
-    blind, seen = used().engine(truth), used(first_token=Distribution(1.0)).engine(truth)
+    steps = Service(0.049, 0.0001)
+    blind, seen = used()[0].engine(steps), used(first_token=Distribution(1.0))[0].engine(steps)
     assert blind is not None
     assert seen is not None
     assert blind.most > 5
@@ -106,20 +106,16 @@ def test_what_prompts_take_limits_an_engine_that_was_never_full() -> None:
 
 def test_while_requests_wait_for_slots_prompts_take_all_the_time() -> None:
     """Until there are times to the first token: then only these count."""
-    waiting = {"first_token": Distribution(30.0), "engine_waiting": 5.0}
-    full = used(**waiting)
+    full, waiting = used(first_token=Distribution(30.0), engine_waiting=5.0)
     assert full.prompt_s == pytest.approx(1 / 0.5)
-    measured = full.after(measured_engine(first_token=Distribution(1.0)), 5.0, queued=False)
-    assert measured is not None
+    measured = full.after(replace(waiting, first_token=Distribution(1.0), engine_waiting=0.0), 5.0, queued=False)
     assert measured.prompt_s == pytest.approx(0.764, abs=0.001)
-    again = measured.after(measured_engine(**waiting), 5.0, queued=False)
-    assert again is not None
-    assert again.prompt_s == measured.prompt_s
+    assert measured.after(waiting, 5.0, queued=False).prompt_s == measured.prompt_s
+    assert measured.after(replace(waiting, engine_waiting=0.0), 5.0, queued=True).prompt_s == measured.prompt_s
 
 
 def test_prompts_that_take_nothing_limit_nothing() -> None:
-    use = used(first_token=Distribution(0.04), between_tokens=Distribution(0.05))
-    engine = use.engine(Service(0.049, 0.0001))
+    engine = used(first_token=Distribution(0.04), between_tokens=Distribution(0.05))[0].engine(Service(0.049, 0.0001))
     assert engine is not None
     assert (engine.prompt_s, engine.most) == (0.0, pytest.approx(8, rel=0.1))
 
@@ -129,7 +125,7 @@ def test_requests_that_wait_need_as_much_cache_as_those_that_run(waiting: float,
     """One round asks for at most four times what there is, of nine tenths each."""
     signals = Signals(START, 30.0, servers=1, engine_running=16.0, engine_waiting=waiting, kv_cache=1.0)
     result = recommendation(Policy(Bounds(max_replicas=20)), Allocation(), signals)
-    assert (result.need.metric, result.up) == ("KV cache", needed)
+    assert (result.metric, result.up) == ("KV cache", needed)
 
 
 @pytest.mark.parametrize(("came", "replicas", "needed"), [(0.6, 1, 1), (1.5, 1, 3), (1.5, 4, 3)])
@@ -141,14 +137,14 @@ def test_a_filling_cache_is_extrapolated_to_a_replicas_readiness(came: float, re
                       engine_waiting=0.0, kv_cache=0.6)  # fmt: skip
     policy = Policy(Bounds(max_replicas=20), startup_s=30)
     result = recommendation(policy, Allocation(replicas), signals)
-    assert (result.need.metric, result.up) == ("KV cache", needed)
+    assert (result.metric, result.up) == ("KV cache", needed)
     assert recommendation(policy, Allocation(replicas), replace(signals, growth=0.0)).up == 1
-    assert ("30 more before another replica is ready" in result.need.because) is (came > 1)
+    assert ("30 more before another replica is ready" in result.because) is (came > 1)
 
 
-def recommendation(policy: Policy, allocation: Allocation, signals: Signals) -> Recommended:
+def recommendation(policy: Policy, allocation: Allocation, signals: Signals) -> Need:
     """Return the recommendation for an engine with these signals alone."""
-    result = recommended(policy, allocation, signals, Memory(), Load(), (), {}, START)
+    result = recommended(Stage(policy, allocation, signals, now=START), Load(), ())
     assert result is not None
     return result
 
@@ -159,24 +155,24 @@ def test_a_queue_that_will_stay_needs_replicas_unless_slots_are_free(running: fl
     for _ in range(12):
         member.step(generating(member, 0.4, 0.5))
     signals = replace(generating(member, 0.4, 0.5), arrivals=1.0, growth=0.6, engine_running=running)
-    assert (load_of(member.policy, signals, member.memory.own, 0).waiting > 0) is more
+    assert (load_of(Stage(member.policy, Allocation(), signals, memory=member.memory.own)).waiting > 0) is more
 
 
 def test_an_engine_without_metrics_has_no_model() -> None:
     signals = Signals(START, 30.0, servers=1, completions=1.0)
-    assert engine_use(signals) is None
+    assert engine_use(signals, 5.0, queued=False) is None
     silent = replace(signals, engine_running=0.0, tokens=0.0, kv_cache=0.0)
-    use = engine_use(silent)
+    use = engine_use(silent, 5.0, queued=False)
     assert use is not None
-    use = use.after(silent, 60.0, queued=False)
-    assert (use.batches(30.0, 5.0), use.engine(Service(0.1, 0.0))) == (None, None)
+    assert (use.batches(silent, 5.0), use.engine(Service(0.1, 0.0))) == (None, None)
 
 
 def generating(member: Member, rate: float, p99: float, mean: float = 0.05) -> Signals:
     """Return signals of engines that answer so many requests a second, in all."""
     servers = member.allocation.replicas
-    running = ENGINE.running(rate / servers)
-    between = ENGINE.service.seconds(1 + running)
+    steps = 200 * rate / servers
+    running = steps * STEP.seconds(1) / (1 - steps * STEP.per_row)
+    between = STEP.seconds(1 + running)
     return Signals(
         member.now, 30.0, servers=servers, arrivals=rate, tokens=200 * rate, completions=rate, busy=1.0,
         engine_running=running * servers, engine_waiting=0.0, kv_cache=running / 16, pending=0.0,
@@ -190,7 +186,7 @@ def test_a_first_token_within_its_prompts_own_time_asks_for_nothing() -> None:
     for _ in range(120):
         decision = member.step(generating(member, 0.4, 0.5))
     assert decision.allocation.replicas == 1
-    assert "; p99 40 ms is out of reach, a prompt alone takes 49.5 ms" in decision.message
+    assert "; p99 40 ms is out of reach, a prompt alone takes 49." in decision.message
     assert decision.limited_by == "spec.slo.timeToFirstToken.p99"
 
 

@@ -8,7 +8,7 @@ from math import ceil, log2
 
 from msgspec import Struct, structs
 
-from argosy.autoscaling.settings import CHANGED, CHANGES, EVIDENCE, ROW_SHARE, SAME, WEIGHT
+from argosy.autoscaling.settings import EVIDENCE, ROW_SHARE, SAME, WEIGHT
 
 _CONTENTIONS = tuple(step / 20 for step in range(21))
 
@@ -23,13 +23,6 @@ class Service(Struct, frozen=True):
     def seconds(self, rows: float, busy: float = 1.0) -> float:
         """Return the seconds of one execution."""
         return (self.fixed + self.per_row * rows) * (1 + self.contention * max(0.0, busy - 1))
-
-    def is_near(self, other: "Service", rows: float, busy: float) -> bool:
-        """Return whether both say the same of one row alone, and of a full batch with all instances busy."""
-        return all(
-            abs(self.seconds(*point) - other.seconds(*point)) <= SAME * other.seconds(*point)
-            for point in ((1.0, 1.0), (rows, busy))
-        )
 
 
 class Batches(Struct, frozen=True):
@@ -69,51 +62,42 @@ class Batches(Struct, frozen=True):
         seconds = max(SAME * self.seconds, self.seconds - self.prompts * prompt_s)
         return structs.replace(self, seconds=seconds) if self.prompts else self
 
+    def error(self, service: Service) -> float:
+        """Return the share by which they took longer or shorter than `service` says."""
+        return abs(service.seconds(self.rows, self.busy) / self.seconds - 1)
+
 
 class Experience(Struct, frozen=True):
-    """Batches by kind, so that an idle hour does not wipe out what a busy one showed. `changes`: so many of the latest
-    measurements differed too much from others of their kind.
-    """
+    """Batches by kind, the newest last, so that an idle hour does not wipe out what a busy one showed."""
 
     batches: tuple[Batches, ...] = ()
-    changes: int = 0
 
     @property
     def busiest(self) -> int:
         """The most instances of a device that were measured at work together, on average, rounded up."""
         return ceil(max((batches.busy for batches in self.batches), default=1.0) - 0.05)
 
-    def after(self, new: Batches, prompt_s: float = 0.0) -> "Experience":
-        """Return the experience with more batches; a prompt of an engine takes `prompt_s`."""
+    def after(self, new: Batches) -> "Experience":
+        """Return the experience with more batches."""
         if new.executions <= 0 or new.rows <= 0 or new.seconds <= 0:
             return self
-        new = structs.replace(new, executions=min(new.executions, EVIDENCE))
         before = next((batches for batches in self.batches if batches.kind == new.kind), None)
-        if before is None:
-            return Experience((*self.batches, new))
-        if abs(new.without(prompt_s).seconds / before.without(prompt_s).seconds - 1) > CHANGED:
-            if self.changes >= CHANGES:
-                return Experience((new,))
-            return structs.replace(self, changes=self.changes + 1)
-        return Experience((*(batches for batches in self.batches if batches is not before), before.mixed(new)))
+        others = tuple(batches for batches in self.batches if batches is not before)
+        new = structs.replace(new, executions=min(new.executions, EVIDENCE))
+        return Experience((*others, new if before is None else before.mixed(new)))
 
-    def explains(self, new: Batches, service: Service | None, prompt_s: float = 0.0) -> bool:
-        """Return whether these are of a known kind and take nearly as long as `service` says, so that no fit is due."""
-        if service is None or all(batches.kind != new.kind for batches in self.batches):
-            return False
-        return abs(new.without(prompt_s).seconds / service.seconds(new.rows, new.busy) - 1) <= SAME / 3
-
-    def service(self, prompt_s: float = 0.0) -> Service | None:
-        """Return what fits best, without prompts, each of which takes so long; None before anything was measured.
+    def service(self, used: Service | None = None, prompt_s: float = 0.0) -> Service | None:
+        """Return what fits best, without prompts, each of which takes so long; None before anything was measured. The
+        one that is used stays as long as it is right for the newest batches.
 
         Instances are taken to gain nothing until several were measured at work.
         """
-        if not self.batches:
-            return None
         batches = tuple(kind.without(prompt_s) for kind in self.batches)
-        if self.busiest <= 1:
-            return _fitted(batches, 1.0)
-        return min((_fitted(batches, contention) for contention in _CONTENTIONS), key=lambda fit: _wrong(batches, fit))
+        if not batches or (used is not None and batches[-1].error(used) <= SAME):
+            return used
+        contentions = _CONTENTIONS if self.busiest > 1 else (1.0,)
+        fits = (_fitted(batches, contention) for contention in contentions)
+        return min(fits, key=lambda fit: sum(kind.weight * kind.error(fit) ** 2 for kind in batches))
 
 
 def _fitted(batches: tuple[Batches, ...], contention: float) -> Service:
@@ -125,11 +109,6 @@ def _fitted(batches: tuple[Batches, ...], contention: float) -> Service:
     varied = sum(kind.weight * (kind.rows - rows) ** 2 for kind in batches) / count
     together = sum(kind.weight * (kind.rows - rows) * (took - seconds) for kind, took in alone) / count
     prior = (ROW_SHARE * rows) ** 2
-    usual = seconds * ROW_SHARE / (ROW_SHARE * rows + 1 - 0.05)
+    usual = seconds * ROW_SHARE / (ROW_SHARE * rows + 1 - ROW_SHARE)
     per_row = min(max(0.0, (together + prior * usual) / (varied + prior)), seconds / rows)
     return Service(seconds - per_row * rows, per_row, contention)
-
-
-def _wrong(batches: tuple[Batches, ...], service: Service) -> float:
-    """Return the sum of squares of the shares by which the fit is wrong."""
-    return sum(kind.weight * (service.seconds(kind.rows, kind.busy) / kind.seconds - 1) ** 2 for kind in batches)

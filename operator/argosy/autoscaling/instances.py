@@ -1,0 +1,54 @@
+"""What replicas are set to in place: instances and the batching window, which cost no GPU. Up to what holds the load at
+once, on the replicas that take requests now; down to what holds the largest load of the window. One instance more than
+was ever measured at work is tried at a time: what it holds counts once it is measured.
+"""
+
+from msgspec import structs
+
+from argosy.autoscaling.capacity.options import Option
+from argosy.autoscaling.decision import Allocation
+from argosy.autoscaling.load import Load
+from argosy.autoscaling.stage import Stage
+
+
+def setting(stage: Stage, load: Load, options: tuple[Option, ...], replicas: int, *, down: bool) -> Allocation:
+    """Return the stage's allocation with so many replicas. `down`: whether less of an instance is allowed. The stage's
+    memory has what is recommended now.
+    """
+    allocation = stage.allocation
+    if not options or stage.signals is None or not replicas:
+        return structs.replace(allocation, replicas=replicas)
+    serving = max(1, min(stage.signals.servers or replicas, allocation.replicas, replicas))
+    largest = max(load.rate, *(past.rate for past in stage.memory.recommendations))
+    enough = max(_first(options, load.rate / serving), _first(options, largest / replicas))
+    settings = [(option.instances, option.window_s) for option in options]
+    present = (allocation.instances, allocation.window_s)
+    here = settings.index(present) if present in settings else None
+    option = options[enough]
+    if load.rate > serving * options[-1].rate and (untried := _untried(stage, options[-1])) is not None:
+        option = untried
+    elif (here is None and (not down or _is_on_trial(stage))) or (here is not None and here > enough and not down):
+        return structs.replace(allocation, replicas=replicas)
+    return structs.replace(allocation, replicas=replicas, instances=option.instances, window_s=option.window_s)
+
+
+def _is_on_trial(stage: Stage) -> bool:
+    """Return whether it has more instances than were ever measured at work, and not for a whole window yet."""
+    memory = stage.memory
+    if memory.estimates.engine is not None or stage.allocation.instances <= memory.estimates.experience.busiest:
+        return False
+    return memory.since_change_s(memory.measured.at) <= stage.policy.pace.stabilization_s
+
+
+def _untried(stage: Stage, best: Option) -> Option | None:
+    """Return one instance more than was ever measured at work, as long as the last one was worth it."""
+    estimates = stage.memory.estimates
+    measured = estimates.experience.busiest
+    if estimates.engine is not None or best.instances < measured or stage.allocation.instances > measured:
+        return None
+    return Option(measured + 1, best.window_s, best.rate) if measured < stage.most_instances else None
+
+
+def _first(options: tuple[Option, ...], rate: float) -> int:
+    """Return the index of the cheapest option that holds the rate, or of the best."""
+    return next((index for index, option in enumerate(options) if option.rate >= rate), len(options) - 1)
