@@ -200,7 +200,7 @@ class Build:
         try:
             return self._context.store.lookup(key)
         except BrokenArtifactError as broken:
-            self._course.update(line=f"the store's engine is broken, and is built anew: {broken}"[:300])
+            self._course.update(line=f"the store's engine is broken, and is built again: {broken}"[:300])
             self._context.store.remove(key, broken.attempt or None)
             return None
 

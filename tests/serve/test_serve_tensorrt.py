@@ -96,7 +96,7 @@ def test_a_plan_for_another_gpu_or_release_says_what_to_do(write: Any, start: An
     process.wait_until(lambda: b"other" in serving.ask("/v2/repository/index", b"{}")[1], serving.log)
     process.wait_until(lambda: serving.text.count("unable to load plan file") >= 2, serving.log)
     reasons = {entry["name"]: entry["reason"] for entry in json.loads(serving.ask("/v2/repository/index", b"{}")[1])}
-    assert "was built by TensorRT 10.13.3.9 and this server has 11.4.0.106: build it anew" in reasons["old"]
+    assert "was built by TensorRT 10.13.3.9 and this server has 11.4.0.106: build it again" in reasons["old"]
     assert "expecting compute 9.0 got compute 8.6" in reasons["other"]
     assert "give each its own plan by cc_model_filenames" in reasons["other"]
 

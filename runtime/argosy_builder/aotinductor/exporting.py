@@ -58,7 +58,7 @@ def loaded(path: Path) -> ExportedProgram:
         raise BuildError(
             BuildFailure.MODEL_INVALID,
             f"spec.storageUri: {path.name} is no exported program that torch {torch.__version__} reads: "
-            f"{first_line(error)}; save it anew with torch.export.save",
+            f"{first_line(error)}; save it again with torch.export.save",
         ) from error
 
 

@@ -107,7 +107,7 @@ FAILURES: list[tuple[str, str, BuildFailure, str]] = [
         BuildFailure.BUILDER_MISSING,
         "lacks a part of TensorRT-LLM",
     ),
-    ("quantize_and_export", "something nobody knows", BuildFailure.BUILD_FAILED, "something nobody knows"),
+    ("quantize_and_export", "something unheard of", BuildFailure.BUILD_FAILED, "something unheard of"),
 ]
 
 

@@ -99,7 +99,7 @@ CASES: dict[str, tuple[Resource, ...]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_rendered_is_no_larger_than_foretold_and_not_much_smaller(name: str) -> None:
+def test_rendered_documents_are_about_as_large_as_predicted(name: str) -> None:
     resources = CASES[name]
     runtime = {"name": "triton"} if name == SPANS else {}
     outcome = planned([gpu_node("a", 4, nvlink=(frozenset(range(4)),))], *resources, runtime=runtime)

@@ -37,7 +37,7 @@ __all__ = ["backend", "gpu", "load", "trt"]
         (lambda: b"PK not a plan", "Magic tag does not match); 'model.plan' is no TensorRT plan: build one"),
         (
             lambda: plan(doubling(2), "10.13.3.9", **WIDE),
-            "; 'model.plan' was built by TensorRT 10.13.3.9 and this server has 10.16.1.11: build it anew",
+            "; 'model.plan' was built by TensorRT 10.13.3.9 and this server has 10.16.1.11: build it again",
         ),
         (
             lambda: plan(doubling(2), compute_capability="8.6", **WIDE),

@@ -61,7 +61,7 @@ def parse_placement(server: str, text: str) -> CurrentServer:
         placed = {str(model): _indexes(gpus) for model, gpus in read["placed"].items()}
         return CurrentServer(server, _name(read["node"]), _indexes(read["gpus"]), placed)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        way_out = "remove the annotation, and the server is placed anew"
+        way_out = "remove the annotation, and the server is placed again"
         raise ValueError(f"{PLACEMENT_ANNOTATION} of {server} is no placement ({error!r}); {way_out}") from error
 
 

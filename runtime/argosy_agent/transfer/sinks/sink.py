@@ -110,7 +110,7 @@ def refused_here(uri: str, error: OSError, done: str) -> StorageError:
 def full_advice(uri: str) -> str:
     """Return what to do where no more goes in."""
     what = {"pvc": "the claim", "file": "the disk", "": "the disk"}.get(urlsplit(uri).scheme, "the bucket's quota")
-    return f"make {what} of {FIELD} larger, or remove engines that nobody uses: argosy engines gc"
+    return f"make {what} of {FIELD} larger, or remove engines that no model uses: argosy engines gc"
 
 
 def _allow(uri: str) -> str:

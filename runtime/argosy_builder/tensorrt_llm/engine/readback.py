@@ -173,10 +173,10 @@ def _config(folder: Path) -> Mapping[str, Any]:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BuildError(
-            BuildFailure.ENGINE_DIFFERS, f"the engine's config.json cannot be read: {error}; build it anew"
+            BuildFailure.ENGINE_DIFFERS, f"the engine's config.json cannot be read: {error}; build it again"
         ) from error
     if not isinstance(config, dict):
-        raise BuildError(BuildFailure.ENGINE_DIFFERS, "the engine's config.json is no JSON object; build it anew")
+        raise BuildError(BuildFailure.ENGINE_DIFFERS, "the engine's config.json is no JSON object; build it again")
     return config
 
 

@@ -93,7 +93,7 @@ def _way_out(path: Path, content: bytes, reason: str) -> str:
     built, here = built_by(content), library.version()
     if built is not None and built != here[: len(built)]:
         return (
-            f"; '{path.name}' was built by TensorRT {_text(built)} and this server has {_text(here)}: build it anew "
+            f"; '{path.name}' was built by TensorRT {_text(built)} and this server has {_text(here)}: build it again "
             "with this version, or with VERSION_COMPATIBLE and serve it with the parameter VERSION_COMPATIBLE: true"
         )
     if "incompatible device" in reason or "compute" in reason:

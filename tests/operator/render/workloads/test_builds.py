@@ -10,8 +10,8 @@ from e2e.cluster import Cluster as ControlPlane
 from tests.operator.render.workloads.activators import pool
 from tests.operator.render.workloads.build_cases import BUILD_CASES, BUILD_DATA, read_build_case
 from tests.operator.render.workloads.cases import IMAGES, as_text
+from tests.operator.render.workloads.dry_run import changes_by_server
 from tests.operator.render.workloads.restricted import broken
-from tests.operator.render.workloads.test_accepted import differences
 
 from argosy.api.pool.builds import Builds
 from argosy.api.pool.podtemplate import PodTemplate
@@ -24,7 +24,6 @@ from argosy.render.workloads import (
     Images,
     build_rights,
     job_hash,
-    object_identity,
     parse_build_placement,
 )
 from argosy.render.workloads.builds.pod import build_pod
@@ -52,12 +51,7 @@ def test_an_api_server_takes_every_object_and_gives_it_back(control_plane: Contr
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": case.pool.namespace}}
     control_plane.apply(json.dumps(namespace))
     objects = case.objects(replace(case.cluster, ends_jobs=False, judges_failures=False))
-    words = ("apply", "--server-side", "--field-manager=argosy", "--dry-run=server", "-o", "json", "-f", "-")
-    answer = json.loads(control_plane.kubectl(*words, stdin=as_text(objects), timeout_s=120))
-    result = {object_identity(item): item for item in answer["items"]}
-    assert set(result) == {object_identity(item) for item in objects}
-    for item in objects:
-        assert differences(item, result[object_identity(item)], object_identity(item)) == []
+    assert changes_by_server(control_plane, objects) == []
 
 
 @pytest.mark.parametrize("name", BUILD_CASES)

@@ -66,7 +66,7 @@ def test_what_was_decided_can_be_read_back(name: str) -> None:
      '{"node": 1, "gpus": [], "placed": {}}'],
 )  # fmt: skip
 def test_a_placement_edited_by_hand_is_named_with_its_server(text: str) -> None:
-    with pytest.raises(ValueError, match=r"argosy\.dev/placement of pool-0 .* is placed anew"):
+    with pytest.raises(ValueError, match=r"argosy\.dev/placement of pool-0 .* is placed again"):
         parse_placement("pool-0", text)
 
 
