@@ -73,7 +73,7 @@ def test_its_flags_are_such_as_it_takes_and_name_its_own_configmaps() -> None:
 
 
 @pytest.mark.parametrize(("timeouts_s", "exit_s"), [((), 300), ((60, 299), 300), ((301,), 600), ((10, 3600), 3600)])
-def test_an_activator_may_end_as_late_as_its_longest_timeout(timeouts_s: tuple[float, ...], exit_s: int) -> None:
+def test_an_activator_has_as_long_to_end_as_its_longest_timeout(timeouts_s: tuple[float, ...], exit_s: int) -> None:
     result = template(*timeouts_s)["spec"]
     flags = parse([item.replace("$(POD_UID)", "uid") for item in result["containers"][0]["args"]])
     assert flags.exit_s == exit_s
