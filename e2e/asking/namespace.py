@@ -1,4 +1,4 @@
-"""A namespace that a file of tests has for itself, and what the tests ask of it."""
+"""The namespace of a file of tests, and reads of its objects."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -14,11 +14,11 @@ OWN = ("deployments", "jobs", "configmaps", "services", "serviceaccounts", "role
 MANAGED = "app.kubernetes.io/managed-by=argosy"
 PATIENCE_S = 120.0
 LOOK_S = 0.4
-"""Between two looks, each of which takes something of what the others on this machine could use."""
+"""Seconds between two polls, which take time of the processes on this machine."""
 
 
 class Namespace:
-    """`namespace("get", "pods")` is kubectl in it."""
+    """A namespace of the cluster. `namespace("delete", "pod", "x")` runs kubectl there; reads are by HTTP."""
 
     def __init__(self, access: Access, name: str) -> None:
         self.access, self.name = access, name
@@ -57,7 +57,7 @@ class Namespace:
 
     def names(self) -> list[str]:
         """Return every resource of Argosy's, as `kind/name`."""
-        return self("get", ",".join(KINDS), "-o", "name").split()
+        return self._listed(",".join(KINDS))
 
     def status(self, resource: str) -> Any:
         """Return a resource's status; empty before there is one."""
@@ -69,7 +69,7 @@ class Namespace:
         return next((condition for condition in conditions if condition["type"] == type_), {})
 
     def says(self, resource: str, type_: str, status: str, reason: str, timeout_s: float = PATIENCE_S) -> str:
-        """Wait until a condition is so for that reason. Its message."""
+        """Wait until a condition has that status and reason, and return its message."""
 
         def so() -> bool:
             condition = self.condition(resource, type_)
@@ -79,7 +79,7 @@ class Namespace:
         return str(self.condition(resource, type_).get("message", ""))
 
     def until(self, what: str, condition: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
-        """Wait for something; AssertionError that tells how things stand where it does not come."""
+        """Wait for a condition. Raises AssertionError with a description of the namespace after the timeout."""
         if not poll(condition, timeout_s, LOOK_S):
             raise AssertionError(f"{what}: not within {timeout_s:.0f} s\n{self.story()}")
 
@@ -93,9 +93,11 @@ class Namespace:
         return {pod["metadata"]["uid"] for pod in self.server_pods(pool)}
 
     def own(self) -> list[str]:
-        """Return everything in it that the operator made, and the Pods of it."""
-        made = self("get", ",".join(OWN), "-l", MANAGED, "-o", "name").split()
-        return sorted(made)
+        """Return the objects that the operator made, and their Pods, as `kind/name`."""
+        return self._listed(",".join(OWN), "-l", MANAGED)
+
+    def _listed(self, *words: str) -> list[str]:
+        return sorted(f"{body['kind'].lower()}/{body['metadata']['name']}" for body in self.read(*words)["items"])
 
     def versions(self, kinds: Iterable[str] = (*KINDS, *OWN)) -> dict[str, str]:
         """Return the resourceVersion of every object of these kinds."""
