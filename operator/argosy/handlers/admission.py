@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Where reviews are answered: an address, and the folder of the certificate and its key.
+    """The admission server's address, and the folder of its certificate and key.
 
     The files are read again every minute, so a renewed certificate needs no restart.
     """

@@ -1,4 +1,4 @@
-"""kopf's handlers for the three kinds: the API server asks for a verdict on each spec before it stores it.
+"""kopf's handlers for the three kinds: the API server has each spec validated before it stores it.
 
 The handlers are coroutines, though they wait for nothing: kopf runs plain functions in threads.
 """

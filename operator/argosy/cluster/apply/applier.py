@@ -1,4 +1,4 @@
-"""Applies a pool's desired objects: those that differ are applied, those that are no longer desired are deleted.
+"""The applier of a pool's objects: those that differ are applied, those that are no longer desired are deleted.
 
 Nothing is sent for an object that is still as it was applied, also by an earlier process of the operator. Objects that
 are not Argosy's are left alone.
@@ -167,7 +167,7 @@ class Applier:
                 self._cache.pod_patched(answer)
             if settled and not pod.settled:
                 patch = settled_patch(pod.uid, timestamp(datetime.now(UTC)))
-                answer = await self._connection.merge_lists(kinds.POD.status, key, patch, manager=ROUTES_MANAGER)
+                answer = await self._connection.strategic_merge(kinds.POD.status, key, patch, manager=ROUTES_MANAGER)
                 self._cache.pod_patched(answer)
         except ApiError as error:
             if not _is_another(error):

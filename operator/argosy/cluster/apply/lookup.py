@@ -1,4 +1,4 @@
-"""Reads live objects from the API server: watches cover only those with our label, and the cache has only parts."""
+"""Reads of live objects: watches cover only those with Argosy's label, and caches have only parts of them."""
 
 import asyncio
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Decides from `metadata.managedFields` whether another apply would change an object. Pure.
+"""The check by `metadata.managedFields` whether another apply would change an object. Pure.
 
 Server-side apply records which fields a manager last applied; a field that another manager changed since is no longer
 among them. So an apply changes nothing where the recorded fields are exactly the desired ones, with the desired values.

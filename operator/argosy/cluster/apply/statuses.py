@@ -1,4 +1,4 @@
-"""Renders and writes resources' statuses."""
+"""Rendering and writing of resources' statuses."""
 
 from typing import Any
 

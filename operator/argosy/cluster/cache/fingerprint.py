@@ -1,4 +1,4 @@
-"""Detects changes of live objects since they were applied, without storing them. Pure.
+"""Fingerprints, by which changes of applied objects are detected without storing them. Pure.
 
 A live object has more fields than were applied: defaults, and additions by controllers and users. So of the applied
 object only the shape is stored (which fields it has), and of the live one the digest of those fields. An object is

@@ -67,7 +67,7 @@ class Connection:
         *,
         on_request: OnRequest = lambda *_: None,
     ) -> "AsyncIterator[Connection]":
-        """Connect by a kubeconfig, or as the Pod's service account; see `access.configured`.
+        """Connect by a kubeconfig, or as the Pod's service account, as `access.configured` selects.
 
         `on_request` receives each request. Raises CredentialsError; an unreachable API server raises with the first
         request.
@@ -191,7 +191,7 @@ class Connection:
         """Change an object by a JSON merge patch."""
         return await self._patch(kind, key, body, manager, MERGE_PATCH)
 
-    async def merge_lists(self, kind: Kind, key: Key, body: Body, *, manager: str) -> dict[str, Any]:
+    async def strategic_merge(self, kind: Kind, key: Key, body: Body, *, manager: str) -> dict[str, Any]:
         """Change an object by a strategic merge patch, which merges lists by their keys."""
         return await self._patch(kind, key, body, manager, STRATEGIC_PATCH)
 

@@ -1,4 +1,4 @@
-"""Reads a watch's response line by line.
+"""The events of a watch, read line by line.
 
 The kubernetes package's own Watch creates a client with its own TLS context for each watch (tens of milliseconds),
 requests no bookmarks, and cannot read a line of more than 4 MiB.

@@ -1,4 +1,4 @@
-"""Acquires, renews and releases the Lease by the rules in `lease`.
+"""The elector: acquires, renews and releases the Lease by the rules in `lease`.
 
 The kubernetes package's `aio.leaderelection` never releases the Lease, so that the next replica waits for its full
 duration; it polls instead of watching; and its renewals queue behind other requests.

@@ -1,4 +1,4 @@
-"""Posts Kubernetes Events of changes that users should notice, on the resource concerned."""
+"""Kubernetes Events of changes that users should notice, on the resource concerned."""
 
 import hashlib
 import logging

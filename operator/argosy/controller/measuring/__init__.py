@@ -1,1 +1,1 @@
-"""Reads the metrics of every pool every few seconds."""
+"""Readings of every pool's metrics, every few seconds."""

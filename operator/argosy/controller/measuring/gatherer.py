@@ -1,4 +1,4 @@
-"""Reads the metrics of every pool every few seconds, one task for each pool."""
+"""The gatherer: reads every pool's metrics every few seconds, in one task for each pool."""
 
 import asyncio
 import logging
