@@ -84,7 +84,7 @@ class PoolProgress:
 
     def unplaced_of(self, name: str) -> tuple[Unplaced, ...]:
         """Return the replicas of a model, or of the models that an ensemble runs, that fit nowhere."""
-        models = self.members.runs.get(name, (name,))
+        models = self.members.models_of(name)
         replicas = (replica for model in models for replica in self.unplaced.get(model, ()))
         return tuple({id(replica): replica for replica in replicas}.values())
 

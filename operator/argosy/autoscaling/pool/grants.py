@@ -53,8 +53,7 @@ def unmet(
             decision, policy = decisions.get(member.identity), policies.get(member.identity)
             if decision is not None and policy is not None and decision.reason is Reason.LIMITED_BY_CAPACITY:
                 replicas = min(decision.desired, policy.bounds.max_replicas)
-                models = pool.runs.get(member.name, (member.name,))
-                for key in {groups[model] for model in models if model in groups}:
+                for key in {groups[model] for model in pool.models_of(member.name) if model in groups}:
                     desired[key] = max(replicas, desired.get(key, 0))
     return desired
 
@@ -67,8 +66,7 @@ def grants(ranked: RankedPlan, larger: RankedPlan | None, members: Mapping[PoolK
     granted: dict[str, Grant] = {}
     for key, pool in members.items():
         for member in (*pool.models.values(), *pool.ensembles.values()):
-            models = pool.runs.get(member.name, (member.name,))
-            own = [of_models.get((key, model), _UNPLANNED) for model in models] or [_UNPLANNED]
+            own = [of_models.get((key, model), _UNPLANNED) for model in pool.models_of(member.name)] or [_UNPLANNED]
             placed = min(grant.placed for grant in own)
             granted[member.identity] = replace(own[0], requested=member.spec.fewest_replicas, placed=placed)
     return granted

@@ -50,8 +50,7 @@ def _stages(ensembles: Sequence[Ensemble]) -> set[tuple[PoolKey, str]]:
 def scales(member: Member) -> bool:
     """Return whether measurements may change anything of a member other than taking its last replica while idle."""
     spec = member.spec
-    is_requested = spec.slo is not None or spec.scaling is not None
-    return is_requested or (spec.replicas is None and spec.most_replicas > spec.fewest_replicas)
+    return spec.slo is not None or spec.scaling is not None or spec.most_replicas > spec.fewest_replicas
 
 
 def may_be_zero(member: Member) -> bool:
@@ -64,8 +63,8 @@ def policy_of(member: Member, now: datetime, *, windows: bool = True, in_ensembl
     """Return the policy of a valid member. `now` has a time zone, for schedules. `windows`: whether its servers change
     a batching window without loading the model again; `in_ensemble`: whether an ensemble that scales runs it.
     """
-    slo, scaling = member.spec.slo or Slo(), member.spec.scaling or Scaling()
-    bounds = _replicas(member, now)
+    scaling, bounds = member.spec.scaling or Scaling(), _replicas(member, now)
+    targets = _targets(member.spec.slo or Slo(), scaling)
     if isinstance(member, InferenceModel):
         fewest, most = _instances(member, in_ensemble or scales(member))
         bounds = replace(
@@ -73,11 +72,11 @@ def policy_of(member: Member, now: datetime, *, windows: bool = True, in_ensembl
             min_instances=fewest,
             max_instances=most,
             devices=_devices(member),
-            max_window_s=_longest_window(member) if windows else None,
+            max_window_s=_longest_window(member, targets) if windows else None,
             max_batch=member.spec.batch_size or 0,
             smaller_batches=member.spec.batching is not None,
         )
-    return Policy(bounds, _targets(slo, scaling), _pace(scaling))
+    return Policy(bounds, targets, _pace(scaling))
 
 
 def _replicas(member: Member, now: datetime) -> Bounds:
@@ -113,15 +112,14 @@ def _devices(model: InferenceModel) -> int:
     return max(1, sum(group.count for group in groups) // max(1, per_gpu(groups, model.spec.gpus or 1)))
 
 
-def _longest_window(model: InferenceModel) -> float | None:
+def _longest_window(model: InferenceModel, targets: Targets) -> float | None:
     """Return the longest batching window that Argosy may set, in seconds; None if the spec sets it."""
     spec = model.spec
     if spec.batching is None or spec.batching.max_queue_delay_microseconds:
         return None
     if spec.scaling is not None and spec.scaling.max_queue_delay is not None:
         return spec.scaling.max_queue_delay / _MS or None
-    latencies = _seconds(spec.slo.latency).values() if spec.slo is not None else ()
-    return min(latencies) / WINDOW_SHARE if latencies else None
+    return min(targets.latency.values()) / WINDOW_SHARE if targets.latency else None
 
 
 def _targets(slo: Slo, scaling: Scaling) -> Targets:

@@ -66,6 +66,10 @@ class Members:
             scaled=frozenset(member.name for member in mine if member.identity in scaled),
         )
 
+    def models_of(self, name: str) -> tuple[str, ...]:
+        """Return the models that a member runs: itself, or those of an ensemble."""
+        return self.runs.get(name, (name,))
+
     def sources(self, placement: Placement, node: str) -> dict[int, VersionSource]:
         """Return where a placed model's declared versions come from on the node."""
         engines = self.engines.on(placement.model, node, on_gpu=bool(placement.gpus))

@@ -59,7 +59,7 @@ def _dependences(
     """
     edges = {binding: tuple(sorted(awaited)) for binding, awaited in sorted(deferred.items())}
     for server, name in sorted(binding for binding, drain in drains.items() if drain is Drain.NOT_YET):
-        models = state.members.runs.get(name, (name,))
+        models = state.members.models_of(name)
         new = [(planned, model) for planned in state.bindings.servers.get(name, ()) for model in models]
         edges[server, name] = tuple(sorted({binding for waiting in new for binding in blockers.get(waiting, ())}))
     return edges
