@@ -1,4 +1,4 @@
-"""How long a model takes on its device: what was measured, as a curve."""
+"""The measured time of a model's executions on its device, as a curve."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class ServiceCurve:
         return len(self.seconds)
 
     def slower(self, executing: int) -> float:
-        """Return how many times longer an execution takes where so many run on the device, itself among them."""
+        """Return how many times longer an execution takes if this many run on the device, itself included."""
         if executing <= len(self.slowdown):
             return self.slowdown[executing - 1]
         return self.slowdown[-1] * executing / len(self.slowdown)

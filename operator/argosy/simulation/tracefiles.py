@@ -21,7 +21,7 @@ NO_CHOICE: Mapping[str, str] = MappingProxyType({})
 
 
 class TraceError(ValueError):
-    """The text is no trace; the message names the line and the way out."""
+    """The text is not a trace; the message names the line and what to do."""
 
 
 def read_trace(text: str, name: str) -> dict[str, Trace]:
@@ -80,8 +80,8 @@ def _trace(name: str, rows: Sequence[tuple[float, float, float]], first: float, 
 
 
 def invocations(text: str, name: str, chosen: Mapping[str, str] = NO_CHOICE, times: int = 1, seed: int = 7) -> Trace:
-    """Azure Functions' counts by the minute as arrivals, drawn within each minute, `times` as many. Of functions where
-    each chosen column, as `Trigger`, begins with its text. Raises TraceError.
+    """Return arrivals drawn within each minute from Azure Functions' counts, `times` as many. Only functions
+    count whose columns, such as `Trigger`, begin with the chosen texts. Raises TraceError.
     """
     counts: Floats | None = None
     for number, line in enumerate(csv.DictReader(StringIO(text)), 2):

@@ -36,7 +36,7 @@ def constant(rate: float, seconds: int, seed: int = 1) -> Trace:
 
 
 def diurnal(peak: float, seconds: int = 14400, seed: int = 2) -> Trace:
-    """Return a day, pressed together: a night of a tenth of the peak, two humps, and slow noise of a tenth."""
+    """Return a day in `seconds`: a night with a tenth of the peak, two humps, and slow noise of a tenth."""
     random = np.random.default_rng(seed)
     hour = np.arange(seconds) / seconds * 24
     morning, evening = np.exp(-(((hour - 11) / 3.2) ** 2)), np.exp(-(((hour - 19.5) / 2.4) ** 2))
@@ -46,9 +46,7 @@ def diurnal(peak: float, seconds: int = 14400, seed: int = 2) -> Trace:
 
 
 def flash_crowd(base: float, times: float = 10.0, seconds: int = 7200, seed: int = 3) -> Trace:
-    """Return a steady load that becomes `times` as much within a minute, twice, stays for ten minutes, and
-    ebbs away.
-    """
+    """Return a steady load that twice grows to `times` as much within a minute, stays for ten minutes, and fades."""
     at = np.arange(seconds, dtype=np.float64)
     extra = np.zeros(seconds)
     for begins in (seconds * 0.2, seconds * 0.6):
@@ -59,7 +57,7 @@ def flash_crowd(base: float, times: float = 10.0, seconds: int = 7200, seed: int
 
 
 def bursts(peak: float, seconds: int = 7200, seed: int = 4) -> Trace:
-    """On and off: minutes at the peak, then minutes of nothing, each of a random length."""
+    """Return minutes at the peak that alternate with minutes without requests, of random lengths."""
     random = np.random.default_rng(seed)
     rates = np.zeros(seconds)
     at = 60.0
@@ -71,6 +69,6 @@ def bursts(peak: float, seconds: int = 7200, seed: int = 4) -> Trace:
 
 
 def ramp(peak: float, seconds: int = 7200, seed: int = 5) -> Trace:
-    """From a twentieth of the peak slowly up to it, a while there, and down again."""
+    """Return a slow rise from a twentieth of the peak to it, a plateau, and a fall."""
     share = np.interp(np.arange(seconds) / seconds, [0, 0.6, 0.75, 1], [0.05, 1, 1, 0.05])
     return drawn("ramp", peak * share, seed)

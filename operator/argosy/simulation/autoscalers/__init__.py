@@ -1,1 +1,1 @@
-"""Who decides: the operator's own functions, and what others do, written from their documentation, to compare with."""
+"""Autoscalers: the operator's own functions, and others to compare with, written from their documentation."""

@@ -1,4 +1,4 @@
-"""What the simulator asks of any autoscaler."""
+"""The interface of autoscalers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,15 +28,15 @@ class Seen:
     spare: SpareCapacity
 
     def within_spare_capacity(self, replicas: int) -> Allocation:
-        """So many replicas, or as many as there is room for."""
+        """Return the allocation with these replicas, or with as many as the spare capacity allows."""
         if self.spare.replicas is not None:
             replicas = min(replicas, max(self.allocation.replicas, self.allocation.replicas + self.spare.replicas))
         return structs.replace(self.allocation, replicas=replicas)
 
 
 class Autoscaler(Protocol):
-    """Asked every `interval_s`, and at once for a request that comes where there is no replica, if `wakes`. `ejection`:
-    the replicas that are to be sent nothing, by `ServerQueue.server`.
+    """Decides every `interval_s` seconds, and, if `wakes`, at once when a request arrives and there is no replica.
+    `ejection`: the replicas that get no requests, by `ServerQueue.server`.
     """
 
     interval_s: float
@@ -45,15 +45,15 @@ class Autoscaler(Protocol):
     ejection: Ejection
 
     def decide(self, seen: Seen) -> Allocation:
-        """Return what is to be; `reason` says why afterwards."""
+        """Return the new allocation, and set `reason`."""
 
 
 Autoscaling = Callable[[], Autoscaler]
-"""A new autoscaler that remembers nothing."""
+"""Creates an autoscaler without state."""
 
 
 class Fixed:
-    """Keeps what there is."""
+    """Changes nothing."""
 
     interval_s = 60.0
     wakes = False
@@ -61,5 +61,5 @@ class Fixed:
     ejection = NO_EJECTION
 
     def decide(self, seen: Seen) -> Allocation:
-        """As it is."""
+        """Return the present allocation."""
         return seen.allocation

@@ -57,7 +57,7 @@ class Hpa:
         self._changes: deque[tuple[float, int]] = deque()
 
     def decide(self, seen: Seen) -> Allocation:
-        """Replicas alone are its business."""
+        """Return the allocation with other replicas."""
         current = seen.allocation.replicas
         total = self.total(seen)
         if total is None or not current or not seen.ready:
@@ -70,7 +70,7 @@ class Hpa:
         return seen.within_spare_capacity(desired)
 
     def total(self, seen: Seen) -> float | None:
-        """Return its metric, of all Pods together."""
+        """Return the metric of all Pods together."""
         recorder, window = seen.recorder, self._settings.window_s
         if self._settings.metric is HpaMetric.BUSY:
             busy = recorder.busy(seen.measured, window)
@@ -90,11 +90,13 @@ class Hpa:
         return current if abs(ratio - 1) <= settings.tolerance else ceil(ratio * ready - 1e-9)
 
     def _with_unready(self, ratio: float, current: int) -> int:
-        """Pods that are not ready count as idle where the others ask for more; that does not turn the direction."""
+        """Return the desired replicas. Pods that are not ready count as idle when scaling up, but never scale
+        it down.
+        """
         return current if ratio <= 1 + self._settings.tolerance else ceil(ratio * current - 1e-9)
 
     def _stabilized(self, now: float, current: int, recommended: int) -> int:
-        """Never above the least of the up window, never below the most of the down window."""
+        """Return the replicas, at most the least of the up window and at least the most of the down window."""
         settings = self._settings
         recent = max(settings.up_stabilization_s, settings.down_stabilization_s)
         self._recommended.append((now, recommended))

@@ -41,7 +41,7 @@ class Keda:
         self._active = False
 
     def decide(self, seen: Seen) -> Allocation:
-        """At zero a request or the next poll wakes it; above, the HPA decides."""
+        """Return one replica for a request or an active trigger at zero, else what the HPA decides."""
         self._poll(seen)
         replicas = seen.allocation.replicas
         if not replicas:

@@ -29,7 +29,7 @@ class KpaSettings:
 
 
 class Kpa:
-    """Follows the stable window; in panic the short one, upwards alone, until a stable window went by without."""
+    """Follows the stable window; in panic the short one, only upwards, until a stable window without panic."""
 
     wakes = True
     ejection = NO_EJECTION
@@ -44,7 +44,7 @@ class Kpa:
         self._desired: deque[tuple[float, int]] = deque()
 
     def decide(self, seen: Seen) -> Allocation:
-        """Replicas alone are its business."""
+        """Return the allocation with other replicas."""
         settings = self._settings
         stable = seen.recorder.concurrency(seen.measured, settings.stable_s)
         panic = seen.recorder.concurrency(seen.measured, settings.stable_s * settings.panic_share)
@@ -72,14 +72,14 @@ class Kpa:
         return self._panic_most
 
     def _delayed(self, now: float, desired: int) -> int:
-        """With a scale-down delay, the most that was wanted within it."""
+        """Return the most replicas that were desired within the scale-down delay."""
         self._desired.append((now, desired))
         while self._desired[0][0] < now - self._settings.down_delay_s:
             self._desired.popleft()
         return max(count for _, count in self._desired)
 
     def _to_zero(self, seen: Seen, stable: float, desired: int) -> int:
-        """To none only after a stable window without a request, and the grace period after it."""
+        """Return the replicas; none only after a stable window without requests and the grace period."""
         if stable > 0 or desired > 0:
             self._idle_at = None
             return max(1, desired)

@@ -1,4 +1,4 @@
-"""Argosy's own decisions, by the very functions that the operator calls."""
+"""Argosy's own decisions, by the functions that the operator calls."""
 
 from argosy.autoscaling.decide import decide
 from argosy.autoscaling.decision import NO_EJECTION, Allocation
@@ -8,9 +8,9 @@ from argosy.simulation.autoscalers.autoscaler import Seen
 from argosy.simulation.recorder import date
 
 INTERVAL_S = 5.0
-"""How often the operator looks at a pool."""
+"""Seconds between two decisions of the operator."""
 WINDOW_S = 30.0
-"""What signals are measured over."""
+"""Seconds that signals are measured over."""
 
 
 class Own:
@@ -25,7 +25,7 @@ class Own:
         self.reason = ""
 
     def decide(self, seen: Seen) -> Allocation:
-        """Replicas, instances and batching."""
+        """Return the replicas, instances and batching that are decided."""
         signals = seen.recorder.signals(seen.measured, self._window_s) if seen.ready else None
         decision, self._memory = decide(
             self._policy,

@@ -35,11 +35,11 @@ class BatchingServer:
         self.served = Served()
 
     def offer(self, arrivals: list[float], numbers: range) -> None:
-        """Queue requests by when they arrive; which they are makes no difference here."""
+        """Queue requests by their times of arrival; their numbers are not used."""
         self._queue += arrivals
 
     def change(self, allocation: Allocation, now: float) -> None:
-        """In place: instances that go finish what they execute."""
+        """Set the allocation in place; removed instances finish their executions."""
         self._free.sort()
         del self._free[allocation.instances :]
         self._free += [max(now, self._from)] * (allocation.instances - len(self._free))
@@ -55,12 +55,12 @@ class BatchingServer:
 
     @property
     def queued(self) -> int:
-        """Requests that wait."""
+        """Queued requests."""
         return len(self._queue) - self._head
 
     @property
     def running(self) -> int:
-        """What was started is told at once."""
+        """No request is inside an engine."""
         return 0
 
     @property

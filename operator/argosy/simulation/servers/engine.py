@@ -26,7 +26,7 @@ class EngineCurve:
 
     @property
     def max_running(self) -> int:
-        """The most sequences at once."""
+        """The most sequences that run at once."""
         return len(self.step_s)
 
     def throughput(self, prompt: float, output: float) -> float:
@@ -48,33 +48,33 @@ class EngineServer:
         self.served = Served()
 
     def offer(self, arrivals: list[float], numbers: range) -> None:
-        """Queue requests by when they arrive, and their places in the trace, which has their sizes."""
+        """Queue requests by their times of arrival; `numbers` are their indexes in the trace, which has their sizes."""
         self._waiting += zip(arrivals, numbers, strict=True)
 
     def change(self, allocation: Allocation, now: float) -> None:
         """Change nothing: an engine has one instance and batches by itself."""
 
     def unfinished(self, until: float) -> float:
-        """Return nothing more: its work is counted as time passes."""
+        """Return 0: the work is counted as time passes."""
         return 0.0
 
     @property
     def queued(self) -> int:
-        """Requests that wait for the engine, or are in it."""
+        """Requests that wait for the engine or are in it."""
         return len(self._waiting) - self._head + len(self._running)
 
     @property
     def running(self) -> int:
-        """Requests that are generated."""
+        """Requests that the engine generates."""
         return len(self._running)
 
     @property
     def idle_from(self) -> float:
-        """When it last did something."""
+        """When the last step ended."""
         return self._clock
 
     def advance(self, until: float) -> None:
-        """Admit, generate, end, one event after another."""
+        """Admit, generate and end sequences, one event after another."""
         while self._clock <= until:
             arrives = self._waiting[self._head][0] if self._head < len(self._waiting) else inf
             has_slot = len(self._running) < self._curve.max_running
@@ -103,7 +103,7 @@ class EngineServer:
         heappush(self._running, (ends, arrived, started))
 
     def _generate(self, event: float, until: float) -> None:
-        """Up to the event, or to the end of the sequence that ends before it."""
+        """Generate until the event, or until the first sequence ends before it."""
         step = self._curve.step_s[len(self._running) - 1]
         ends = self._clock + (self._running[0][0] - self._steps) * step
         at = min(ends, max(event, self._clock))

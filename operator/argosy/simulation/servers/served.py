@@ -1,4 +1,4 @@
-"""What a server did since it was last asked, and what any kind of server can be asked."""
+"""The work of a server since the last sample, and the interface of all kinds of servers."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -33,24 +33,24 @@ class Server(Protocol):
     served: Served
 
     def offer(self, arrivals: list[float], numbers: range) -> None:
-        """Queue requests by when they arrive; `numbers` are their places in the trace."""
+        """Queue requests by their times of arrival; `numbers` are their indexes in the trace."""
 
     def advance(self, until: float) -> None:
-        """Start everything that starts up to then."""
+        """Start all executions that start until a second of the trace."""
 
     def change(self, allocation: Allocation, now: float) -> None:
-        """Other instances, another window or another largest batch, from now on."""
+        """Set the instances, the window and the largest batch from now on."""
 
     def unfinished(self, until: float) -> float:
         """Return seconds of instances' time that executions begun by then take beyond it."""
 
     @property
     def queued(self) -> int:
-        """Requests that wait, and those in an engine."""
+        """Queued requests, and those in an engine."""
 
     @property
     def running(self) -> int:
-        """Of them, those that an engine generates."""
+        """Those of the queued requests that an engine generates."""
 
     @property
     def idle_from(self) -> float:
