@@ -26,7 +26,7 @@ def lowered(stage: Stage) -> tuple[Stage, str]:
         return stage, ""
     lowering = memory.lowering
     if lowering is None and stage.allocation.max_batch is not None:  # by a status that does not say for what
-        lowering = Lowering(stage.now, _failed(served), "memory ran out before")
+        lowering = Lowering(stage.now, _failed(served, signals), "memory ran out before")
         stage = structs.replace(stage, memory=structs.replace(memory, lowering=lowering))
     if lowering is not None and (other := _other(lowering.served, served)):
         allocation = structs.replace(stage.allocation, max_batch=None)
@@ -60,7 +60,7 @@ def _smaller(stage: Stage, signals: Signals) -> tuple[Stage, str]:
         allocation = structs.replace(allocation, instances=most_instances)
     else:
         why = f"{_even(failed, single, instances)}: nothing smaller is left"
-    lowering = Lowering(stage.now, _failed(stage.policy.served), why, most_instances)
+    lowering = Lowering(stage.now, _failed(stage.policy.served, signals), why, most_instances)
     return _with(structs.replace(stage, allocation=allocation), lowering), why
 
 
@@ -70,9 +70,9 @@ def _even(failed: str, *least: str) -> str:
     return f"{failed} with {parts}" if parts else failed
 
 
-def _failed(served: Served) -> Served:
-    """Return what is served with the versions that failed, or all where they cannot be told apart."""
-    return replace(served, versions=served.failing or served.versions, failing=())
+def _failed(served: Served, signals: Signals) -> Served:
+    """Return what is served with the versions that failed, or all versions if those are unknown."""
+    return replace(served, versions=signals.failing or served.versions)
 
 
 def _other(failed: Served, served: Served) -> str:

@@ -73,15 +73,13 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What memory is short or enough for: the `versions` that servers have loaded, the `footprint` that is declared, in
-    the API's words, and `gpu_memory`, bytes of the smallest GPU that it sits on; empty and 0 where that is not known.
-    `failing`: of the versions those that ran out of memory of late, where they can be told apart.
+    """What memory has to suffice for: the `versions` that servers have loaded, the declared `footprint` in the API's
+    words, and `gpu_memory`, bytes of the smallest GPU that the model is on; empty and 0 if unknown.
     """
 
     versions: tuple[int, ...] = ()
     footprint: str = ""
     gpu_memory: int = 0
-    failing: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

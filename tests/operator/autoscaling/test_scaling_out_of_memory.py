@@ -28,10 +28,10 @@ def of(what: Served, allocation: Allocation | None = None, memory: Memory | None
     return Member(policy, allocation or Allocation(instances=2), memory=MemberMemory(memory or Memory()))
 
 
-def failing(what: Served = FIRST) -> Member:
+def failing(what: Served = FIRST, versions: tuple[int, ...] = ()) -> Member:
     """Return a member that ran out of memory once, so that its batches were halved."""
     member = of(what)
-    member.under(10, 5, out_of_memory=0.2)
+    member.under(10, 5, out_of_memory=0.2, failing=versions)
     assert member.allocation.max_batch == 4
     return member
 
@@ -79,7 +79,7 @@ def test_while_the_same_may_fail_again_it_stays(what: Served) -> None:
 
 
 def test_of_two_versions_the_one_that_failed_decides() -> None:
-    member = failing(replace(FIRST, versions=(1, 2), failing=(1,)))
+    member = failing(replace(FIRST, versions=(1, 2)), versions=(1,))
     assert then(member, replace(FIRST, versions=(2,))).allocation.max_batch is None
 
 

@@ -130,9 +130,9 @@ def _instances(demand: Demand, gpus: Iterable[tuple[Gpu, FreeCapacity]]) -> int 
     return max(0, min(fits)) if fits and not need.exclusive else None
 
 
-def served(model: InferenceModel, status: object, grant: Grant | None = None, failing: tuple[int, ...] = ()) -> Served:
+def served(model: InferenceModel, status: object, grant: Grant | None = None) -> Served:
     """Return what memory has to suffice for: the versions that servers have loaded, by the model's status, its declared
-    footprint, and its smallest GPU. `failing`: the versions that ran out of memory.
+    footprint, and its smallest GPU.
     """
     versions = status.versions if isinstance(status, InferenceModelStatus) else ()
     declared = model.spec.footprint
@@ -141,5 +141,4 @@ def served(model: InferenceModel, status: object, grant: Grant | None = None, fa
         versions=tuple(sorted(version.version for version in versions if version.available_replicas)),
         footprint=", ".join(f"{field} {value}" for field, value in footprint.items()) or "not declared",
         gpu_memory=grant.gpu_memory if grant is not None else 0,
-        failing=failing,
     )

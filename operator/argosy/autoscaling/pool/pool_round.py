@@ -117,9 +117,7 @@ class _Round:
             policy = replace(policy, bounds=replace(bounds, min_replicas=1, min_by=""))
         if isinstance(member, Ensemble):
             return policy
-        signals = self.signals.members.get(member.name)
-        failing = signals.failing if signals is not None else ()
-        return replace(policy, served=served(member, inputs.statuses.get(name), inputs.grants.get(name), failing))
+        return replace(policy, served=served(member, inputs.statuses.get(name), inputs.grants.get(name)))
 
     def _allocation(self, name: str) -> Allocation:
         """Return the allocation as last decided, without the replicas that the plan did not place."""
