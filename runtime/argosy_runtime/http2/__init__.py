@@ -12,7 +12,7 @@ from .headers import PreparedResponse, RequestHead
 from .hpack.encoder import encode
 from .keepalive import KeepAliveRules
 from .protocol import Http2Protocol
-from .stream import Receiver, Stream
+from .streams.stream import Receiver, Stream
 
 __all__ = [
     "Application",

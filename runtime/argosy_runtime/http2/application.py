@@ -7,7 +7,7 @@ request      ──(every time)──▶ Route.open(stream) ──▶ Receiver �
 from typing import Protocol
 
 from .headers import RequestHead
-from .stream import Receiver, Stream
+from .streams.stream import Receiver, Stream
 
 
 class Route(Protocol):

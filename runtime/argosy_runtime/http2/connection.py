@@ -16,13 +16,13 @@ from .control import HANDLERS, greeting
 from .errors import ErrorCode, MalformedError, PeerError, protocol_error
 from .header_blocks import HeaderBlocks, Opening
 from .headers import check_trailers
-from .inbound import Inbound
 from .keepalive import KeepAliveRules
-from .output import Output
 from .reader import FrameReader
-from .shutdown import Shutdown
-from .stream import Stream
-from .streams import Streams
+from .streams.inbound import Inbound
+from .streams.output import Output
+from .streams.shutdown import Shutdown
+from .streams.stream import Stream
+from .streams.table import Streams
 
 _log: Final = logging.getLogger("argosy.http2")
 

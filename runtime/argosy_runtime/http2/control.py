@@ -6,7 +6,7 @@ from typing import Final
 from . import frames
 from .conduct import Limits
 from .errors import ErrorCode, flow_control_error, frame_size_error, protocol_error
-from .streams import Streams
+from .streams.table import Streams
 
 Handler = Callable[[Streams, int, int, bytes], None]
 """Of the connection's streams, the frame's flags, its stream and its payload. Raises PeerError."""

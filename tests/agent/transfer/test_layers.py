@@ -8,7 +8,7 @@ import pytest
 
 from argosy_agent.transfer.budget import Budget
 from argosy_agent.transfer.errors import StorageError
-from argosy_agent.transfer.stores.layers import lay
+from argosy_agent.transfer.stores.oci.layers import lay
 
 Entry = tuple[str, bytes, bytes | str]
 FILE, FOLDER, SYMLINK, HARD = tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE

@@ -43,7 +43,7 @@ def _hub(uri: str, roots: Roots, settings: Settings) -> Source:
 
 
 def _registry(uri: str, roots: Roots, settings: Settings) -> Source:
-    from .registry import RegistrySource
+    from .oci.registry import RegistrySource
 
     return RegistrySource(uri, settings.folder)
 

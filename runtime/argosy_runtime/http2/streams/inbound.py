@@ -1,10 +1,10 @@
 """The bodies of a connection's requests: how much may come, and what waits while too many answers wait to be read."""
 
 from argosy_runtime.fifo_cache import FifoCache
+from argosy_runtime.http2 import frames
+from argosy_runtime.http2.conduct import Limits
+from argosy_runtime.http2.errors import ErrorCode, PeerError, flow_control_error
 
-from . import frames
-from .conduct import Limits
-from .errors import ErrorCode, PeerError, flow_control_error
 from .output import Output
 
 

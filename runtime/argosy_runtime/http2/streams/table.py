@@ -4,8 +4,9 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from . import frames
-from .errors import ErrorCode, protocol_error
+from argosy_runtime.http2 import frames
+from argosy_runtime.http2.errors import ErrorCode, protocol_error
+
 from .inbound import Inbound
 from .output import Output
 from .shutdown import Shutdown

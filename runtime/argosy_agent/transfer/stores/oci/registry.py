@@ -16,12 +16,12 @@ from typing import Any
 from argosy_agent.transfer.budget import Budget
 from argosy_agent.transfer.errors import DigestMismatchError, StorageError, UnauthorizedError
 from argosy_agent.transfer.localfiles import digest_of_file
+from argosy_agent.transfer.stores.answers import nothing_there
+from argosy_agent.transfer.stores.ranged import RangedClient
+from argosy_agent.transfer.stores.source import Source, StoredFile, safe_name
 
-from .answers import nothing_there
 from .layers import lay
 from .logins import Login
-from .ranged import RangedClient
-from .source import Source, StoredFile, safe_name
 
 URI = re.compile(r"oci://(?P<host>[^/]+)/(?P<path>[^:@]+)(:(?P<tag>[^@]+))?(@(?P<digest>sha256:[0-9a-f]{64}))?")
 OCI = "application/vnd.oci.image"

@@ -5,9 +5,8 @@ import tarfile
 from pathlib import Path, PurePosixPath
 
 from argosy_agent.transfer.budget import Budget
+from argosy_agent.transfer.stores.source import safe_name
 from argosy_common.tarballs import extract, opened
-
-from .source import safe_name
 
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"

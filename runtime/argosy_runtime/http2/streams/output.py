@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from . import frames
-from .conduct import Conduct
+from argosy_runtime.http2 import frames
+from argosy_runtime.http2.conduct import Conduct
 
 Piece = bytes | memoryview
 

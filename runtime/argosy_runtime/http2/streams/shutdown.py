@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from . import frames
-from .errors import ErrorCode
+from argosy_runtime.http2 import frames
+from argosy_runtime.http2.errors import ErrorCode
+
 from .output import Output
 
 _DRAIN_PING: Final = b"draining"

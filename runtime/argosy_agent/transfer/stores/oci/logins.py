@@ -12,8 +12,7 @@ from typing import Any
 import httpx
 
 from argosy_agent.transfer.errors import StorageError
-
-from .answers import answered, unreached
+from argosy_agent.transfer.stores.answers import answered, unreached
 
 CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 HUB = "registry-1.docker.io"

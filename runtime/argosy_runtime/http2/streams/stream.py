@@ -4,9 +4,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from . import frames
-from .errors import ErrorCode
-from .headers import PreparedResponse
+from argosy_runtime.http2 import frames
+from argosy_runtime.http2.errors import ErrorCode
+from argosy_runtime.http2.headers import PreparedResponse
+
 from .output import Output, Piece
 
 # Parts of larger bodies are sent as they are instead of being copied into one.
