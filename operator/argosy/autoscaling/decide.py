@@ -86,10 +86,10 @@ def decide(
     limiting, need = _most(parts)
     parts = {name: _recorded(part, need, parts[limiting]) if not name else _recorded(part, part.need, part)
              for name, part in parts.items()}  # fmt: skip
-    result, because, need = _replicas(parts, limiting, need)
+    result, need = _replicas(parts, need)
     down = need is not None and _may_shrink(parts[""].stage, result, need)
     own_part = structs.replace(parts.pop(""), need=need)
-    decision, own_memory = _decided(own_part, result, because, down=down, eject=need is not None and not stages)
+    decision, own_memory = _decided(own_part, result, down=down, eject=need is not None and not stages)
     decisions = {name: _of_stage(part, result.replicas, down=down) for name, part in parts.items()}
     return (
         MemberDecision(decision, {name: stage for name, (stage, _) in decisions.items()}, limiting),
@@ -134,7 +134,10 @@ def _part(stage: Stage, *, is_model: bool = True) -> _Part:
     if is_model:
         stage, why = lowered(stage)
     load, options = load_of(stage), options_of(stage)
-    return _Part(stage, before, why, load, options, recommended(stage, load, options))
+    need = recommended(stage, load, options)
+    if need is not None and why:
+        need = structs.replace(need, because=f"{why}; {need.because}")
+    return _Part(stage, before, why, load, options, need)
 
 
 def _most(parts: Mapping[str, _Part]) -> tuple[str, Need | None]:
@@ -146,7 +149,8 @@ def _most(parts: Mapping[str, _Part]) -> tuple[str, Need | None]:
     down = max(need.down for need in needs.values())
     if any(part.stage.signals is None for part in parts.values()):
         down = max(down, parts[""].stage.allocation.replicas)
-    return limiting, structs.replace(needs[limiting], down=down)
+    because = f"{limiting}: {needs[limiting].because}" if limiting else needs[limiting].because
+    return limiting, structs.replace(needs[limiting], down=down, because=because)
 
 
 def _recorded(part: _Part, need: Need | None, limiting: _Part) -> _Part:
@@ -159,23 +163,22 @@ def _recorded(part: _Part, need: Need | None, limiting: _Part) -> _Part:
     return structs.replace(part, stage=structs.replace(part.stage, memory=memory))
 
 
-def _replicas(parts: Mapping[str, _Part], limiting: str, need: Need | None) -> tuple[Stabilized, str, Need | None]:
-    """Return the replicas that there are to be, why, and the need that decided, if any did."""
+def _replicas(parts: Mapping[str, _Part], need: Need | None) -> tuple[Stabilized, Need | None]:
+    """Return the replicas that there are to be, and the need that decided, if any did."""
     own = parts[""]
     result = from_or_to_zero(own.stage, own.before.replicas, need.up if need is not None else 0)
     if result is not None:
-        return structs.replace(result, why=""), result.why, None
+        return result, None
     if need is None:
         lowerings = "; ".join(part.lowered for part in parts.values() if part.lowered)
-        return *_undecided(own, own.stage.allocation.replicas, lowerings), None
-    because = f"{limiting}: {need.because}" if limiting else "; ".join(filter(None, (own.lowered, need.because)))
-    return stabilized(own.stage, need), because, need
+        return _undecided(own.stage, own.stage.allocation.replicas, lowerings), None
+    return stabilized(own.stage, need), need
 
 
-def _undecided(part: _Part, replicas: int, lowered: str) -> tuple[Stabilized, str]:
+def _undecided(stage: Stage, replicas: int, lowered: str) -> Stabilized:
     """Return that the replicas stay, and why nothing asks for any."""
     reason = Reason.STEADY if lowered else Reason.NO_SIGNALS
-    return Stabilized(replicas, replicas, reason), lowered or part.stage.error or _NOTHING_MEASURED
+    return Stabilized(replicas, replicas, reason, why=lowered or stage.error or _NOTHING_MEASURED)
 
 
 def _may_shrink(stage: Stage, result: Stabilized, need: Need) -> bool:
@@ -187,24 +190,20 @@ def _may_shrink(stage: Stage, result: Stabilized, need: Need) -> bool:
 
 def _of_stage(part: _Part, replicas: int, *, down: bool) -> tuple[Decision, Memory]:
     """Return a stage's decision, once the ensemble's replicas are known."""
-    if part.need is None:
-        result, because = _undecided(part, replicas, part.lowered)
-    else:
-        result = Stabilized(replicas, part.need.up)
-        because = "; ".join(filter(None, (part.lowered, part.need.because)))
-    return _decided(part, result, because, down=down and part.stage.memory.measured.is_new)
+    need = part.need
+    result = _undecided(part.stage, replicas, part.lowered) if need is None else Stabilized(replicas, need.up)
+    return _decided(part, result, down=down and part.stage.memory.measured.is_new)
 
 
-def _decided(
-    part: _Part, result: Stabilized, because: str, *, down: bool, eject: bool = False
-) -> tuple[Decision, Memory]:
+def _decided(part: _Part, result: Stabilized, *, down: bool, eject: bool = False) -> tuple[Decision, Memory]:
     """Return the decision; a change is kept as the newest. `eject`: whether servers with long queues are left out."""
     stage, need, before = part.stage, part.need, part.before
     after = setting(stage, part.load, part.options if need is not None else (), result.replicas, down=down)
     after = before if after == before else after
     ejection = ejection_of(stage) if eject else NO_EJECTION
     servers = [queue.server for queue in stage.signals.queues] if stage.signals is not None else []
-    message = joined(sentence(before, after, because, result.why), withheld(ejection.among(servers)))
+    because, limit = (need.because, result.why) if need is not None else (result.why, "")
+    message = joined(sentence(before, after, because, limit), withheld(ejection.among(servers)))
     reason, estimates = _reason(stage.policy, before, after, result), stage.memory.estimates
     change = stage.memory.change if after == before else Change(stage.now, before, after, reason, message)
     decision = Decision(

@@ -8,7 +8,7 @@ from argosy.autoscaling.capacity.options import Option, limits_of, options
 from argosy.autoscaling.estimate import overdue
 from argosy.autoscaling.metrics.histograms import SHARES
 from argosy.autoscaling.metrics.signals import Signals
-from argosy.autoscaling.settings import CONFIDENCE, DRAIN_S
+from argosy.autoscaling.settings import CONFIDENCE, DRAIN_S, SAME
 from argosy.autoscaling.stage import Stage
 
 
@@ -71,7 +71,8 @@ def options_of(stage: Stage) -> tuple[Option, ...]:
     if engine is not None:
         first_token = sorted(targets.first_token.items())
         limits = tuple((SHARES[name], limit) for name, limit in first_token if limit > engine.prompt_s)
-        rate = engine.within(targets.busy_high, limits)
+        rate, before = engine.within(targets.busy_high, limits), stage.memory.holds or 0.0
+        rate = before if abs(rate - before) <= SAME * before else rate
         return (Option(stage.allocation.instances, stage.allocation.window_s, rate),)
     measured = min(stage.most_instances, max(bounds.min_instances, estimates.experience.busiest))
     for reachable in (limits_of(targets, estimates.service), ()):

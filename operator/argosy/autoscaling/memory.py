@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 
 from msgspec import Struct, structs
 
-from argosy.autoscaling.capacity.engine import Engine, EngineUse
+from argosy.autoscaling.capacity.engine import EngineUse
 from argosy.autoscaling.capacity.service import Batches, Experience, Service
 from argosy.autoscaling.decision import NO_EJECTION, Change, Ejection, Lowering
 from argosy.autoscaling.forecast import Forecast
-from argosy.autoscaling.settings import SAME
 
 NEVER = datetime.min.replace(tzinfo=UTC)
 """The time of what did not happen."""
@@ -31,25 +30,20 @@ class Measured(Struct, frozen=True):
 
 class Estimates(Struct, frozen=True):
     """What is known of service: times by batch (`experience`), the `service` that follows from them, the use of an
-    `engine` that batches by itself, and the `engine_model` that follows; the mean `rows` of a request, of so many
-    `answered`. `service` and `engine_model` stay until others are really others, so that nothing changes for noise.
+    `engine` that batches by itself, and the mean `rows` of a request, of so many `answered`.
     """
 
     experience: Experience = Experience()
     service: Service | None = None
     engine: EngineUse | None = None
-    engine_model: Engine | None = None
     rows: float = 1.0
     answered: float = 0.0
 
     def after(self, new: Batches) -> "Estimates":
         """Return the estimates with more batches, or an engine's steps."""
-        engine, used, experience = self.engine, self.engine_model, self.experience.after(new)
-        service = experience.service(self.service, engine.prompt_s if engine is not None else 0.0)
-        model = engine.engine(service) if engine is not None else None
-        if model is not None and used is not None and abs(model.most / used.most - 1) <= SAME:
-            model = used
-        return structs.replace(self, experience=experience, service=service, engine_model=model)
+        experience = self.experience.after(new)
+        service = experience.service(self.service, self.engine.prompt_s if self.engine is not None else 0.0)
+        return structs.replace(self, experience=experience, service=service)
 
 
 class Recommendation(Struct, frozen=True):

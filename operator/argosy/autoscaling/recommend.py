@@ -129,13 +129,12 @@ def _kv_cache(stage: Stage, signals: Signals) -> Iterator[Need]:
         f"the KV cache is {100 * signals.kv_cache:.0f} % full (limit {100 * MOST_CACHE:.0f} %) and "
         f"{signals.engine_waiting:.4g} requests wait in the engine"
     )
-    if more:
-        because += f", {more:.3g} more before another replica is ready"
+    because += f", {more:.3g} more before another replica is ready" if more else ""
     waiting = (signals.engine_waiting + more) / signals.engine_running if signals.engine_running else 0.0
-    of_servers = min(replicas, max(1, signals.servers)) * signals.kv_cache
-    need = _per_replica("KV cache", of_servers * min(1 + waiting, MOST_FACTOR), MOST_CACHE, because)
-    most = need.up if signals.engine_waiting + more else replicas
-    yield structs.replace(need, up=min(need.up, most), down=max(min(need.down, most), min(need.up, most)))
+    in_use = min(replicas, max(1, signals.servers)) * signals.kv_cache * min(1 + waiting, MOST_FACTOR)
+    need = _per_replica("KV cache", in_use, MOST_CACHE, because)
+    up = need.up if signals.engine_waiting + more else min(need.up, replicas)
+    yield structs.replace(need, up=up, down=max(up, min(need.down, replicas)))
 
 
 def _durations(

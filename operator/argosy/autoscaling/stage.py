@@ -37,7 +37,8 @@ class Stage(Struct, frozen=True):
     @property
     def engine(self) -> Engine | None:
         """The engine that batches by itself, once enough is known of it."""
-        return self.memory.estimates.engine_model
+        estimates = self.memory.estimates
+        return estimates.engine.engine(estimates.service) if estimates.engine is not None else None
 
     @property
     def largest_batch(self) -> int:

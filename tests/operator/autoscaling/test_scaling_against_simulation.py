@@ -9,6 +9,7 @@ from argosy.autoscaling.capacity.queueing import Replica
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Bounds, Policy, Targets
+from argosy.autoscaling.stage import Stage
 from argosy.simulation.autoscalers.own import Own
 from argosy.simulation.member import Workload
 from argosy.simulation.servers.batching import BatchingServer
@@ -59,7 +60,7 @@ def estimated_share(prompt: float, output: float, load: float, seed: int) -> flo
     own = Own(policy)
     trace = Trace("t", 3600.0, arrivals, prompts, outputs)
     simulate([(Workload("m", trace, CURVE, 20.0, Allocation(replicas)), lambda: own)])
-    engine = own._memory.own.estimates.engine_model
+    engine = Stage(policy, Allocation(), None, memory=own._memory.own).engine
     assert engine is not None
     return engine.most / most
 

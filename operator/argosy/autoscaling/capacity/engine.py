@@ -14,6 +14,9 @@ from argosy.autoscaling.capacity.service import Batches, Service
 from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.settings import EVIDENCE, LEAST_CACHE, SLOTS_S, STEP_WEIGHT, WEIGHT
 
+_MOST_PROMPTS = 0.9
+"""The share of its time that an engine may spend on prompts for the queue of these to be known."""
+
 
 class Engine(Struct, frozen=True):
     """An engine as a `replica` that executes each request in a slot, after its prompt, which takes `prompt_s`."""
@@ -84,15 +87,17 @@ class EngineUse(Struct, frozen=True):
         """Return the steps as executions whose rows are sequences: a token finds its own, and those of independent
         requests. None before enough requests were answered.
 
-        Of `r` sequences each prompt keeps `r - 1` waiting: a token waits for `λ·(r - 1)/g` prompts, with `g` tokens and
-        `λ` prompts a second.
+        Of `r` sequences each prompt keeps `r - 1` waiting, and those whose prompts it waited for itself (M/D/1): with
+        `q` of these a token waits for `λ·(r - 1 + q)/g` prompts, with `g` tokens and `λ` prompts a second.
         """
         running, busy = _running(signals), _busy(signals)
         if not running or not signals.tokens or not busy or self.requests < WEIGHT:
             return None
-        seconds, prompts = running * signals.servers / signals.tokens, (signals.completions or 0.0) / signals.tokens
+        seconds, completions = running * signals.servers / signals.tokens, signals.completions or 0.0
+        load = min(_MOST_PROMPTS, completions / signals.servers * self.prompt_s)
         rows = min(1.0 + running, self.slots) if self.slots else 1.0 + running
-        return Batches(rows, 1.0, seconds, busy * elapsed_s / seconds * STEP_WEIGHT, prompts * (rows - 1))
+        prompts = completions / signals.tokens * (rows - 1 + load * load / (2 * (1 - load)))
+        return Batches(rows, 1.0, seconds, busy * elapsed_s / seconds * STEP_WEIGHT, prompts)
 
     def engine(self, service: Service | None) -> Engine | None:
         """Return the engine, from which follows what it holds; None as long as too little is known."""
