@@ -104,7 +104,8 @@ def has_stood(stage: Stage, signals: Signals) -> bool:
 
 def _estimates(stage: Stage, signals: Signals, elapsed_s: float) -> Estimates:
     """Return service times, the rows of a request, and how an engine is used."""
-    estimates, policy, measured = stage.memory.estimates, stage.policy, stage.memory.measured
+    policy, measured = stage.policy, stage.memory.measured
+    estimates = stage.memory.estimates.of(policy.served.versions)
     queued = (stage.now - measured.queued_at).total_seconds() <= signals.window_s
     engine = estimates.engine
     engine = (engine_use if engine is None else engine.after)(signals, elapsed_s, queued=queued)

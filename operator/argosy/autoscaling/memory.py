@@ -30,7 +30,8 @@ class Measured(Struct, frozen=True):
 
 class Estimates(Struct, frozen=True):
     """What is known of service: times by batch (`experience`), the `service` that follows from them, the use of an
-    `engine` that batches by itself, and the mean `rows` of a request, of so many `answered`.
+    `engine` that batches by itself, and the mean `rows` of a request, of so many `answered`. `versions`: those that
+    were loaded when the first of it was measured.
     """
 
     experience: Experience = Experience()
@@ -38,6 +39,13 @@ class Estimates(Struct, frozen=True):
     engine: EngineUse | None = None
     rows: float = 1.0
     answered: float = 0.0
+    versions: tuple[int, ...] = ()
+
+    def of(self, versions: tuple[int, ...]) -> "Estimates":
+        """Return the estimates for the versions that are loaded now: none once all of them are others."""
+        if self.versions and versions and not set(self.versions) & set(versions):
+            return Estimates(versions=versions)
+        return self if self.versions else structs.replace(self, versions=versions)
 
     def after(self, new: Batches) -> "Estimates":
         """Return the estimates with more batches, or an engine's steps."""

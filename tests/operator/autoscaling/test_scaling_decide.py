@@ -10,7 +10,7 @@ from argosy.api.conditions import Reason
 from argosy.autoscaling.decision import Allocation, SpareCapacity
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import Distribution
-from argosy.autoscaling.policy import Pace, QueryTarget, Targets
+from argosy.autoscaling.policy import Pace, QueryTarget, Served, Targets
 
 
 def bounded(**bounds: object) -> Member:
@@ -217,3 +217,19 @@ def test_an_unexplained_latency_adds_replicas_step_by_step() -> None:
     assert before[:9] == [3] * 9
     assert before[9:18] == [9] * 9
     assert before[18] == 20
+
+
+def test_another_version_is_measured_from_the_beginning() -> None:
+    member = Member(replace(POLICY, served=Served((1,))))
+    for rate in (20, 120, 180):
+        member.under(rate, 300)
+    faster = member.memory.own.estimates.service
+    member.policy = replace(member.policy, served=Served((1, 2)))
+    member.under(20, 60)
+    assert member.memory.own.estimates.service == faster
+    member.policy = replace(member.policy, served=Served((2,)))
+    for _ in range(6):
+        member.step(measured(20, member.allocation, member.now, fixed=0.08, per_row=0.04))
+    service = member.memory.own.estimates.service
+    assert service is not None
+    assert service.seconds(1.0) == pytest.approx(0.12, rel=0.15)
