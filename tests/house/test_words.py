@@ -1,4 +1,4 @@
-"""One word has one meaning: what docs/glossary.md retired stands in no name, docstring, comment or page."""
+"""One word has one meaning: no name, docstring, comment or page has a word that tests/house/words.py retires."""
 
 import pytest
 from tests.house.words import ROOT, files, uses
