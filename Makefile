@@ -84,7 +84,7 @@ test:
 suite:
 	ARGOSY_FORM=$$($(BIN)/python hatch_build.py form) $(BIN)/python -m pytest --numprocesses=$(WORKERS)
 
-# Its lines come all at once: those of the suite, beside which it runs, tell how far it is.
+# Its output is printed at the end, because it runs in parallel with the suite, whose lines show the progress.
 pure:
 	@$(BIN)/python hatch_build.py pure
 	@PYTHONPATH=$(CURDIR)/build/pure ARGOSY_FORM=pure $(BIN)/python -m pytest --numprocesses=1 $(COMPILED_PATH) \

@@ -85,7 +85,7 @@ def test_its_first_requests_wake_it_and_are_answered(namespace: Namespace, clien
     with asking(namespace, client) as requests:
         assert client.version(OTHER) == [1]
         assert [request.result() for request in requests] == [[1], [1]]
-    namespace.until("nobody waits", lambda: queued(namespace) == 0)
+    namespace.until("no request waits", lambda: queued(namespace) == 0)
     namespace.until("the server alone", lambda: not any("activator" in address for address in addresses(namespace)))
     assert client.version(MODEL) == [1]
     newest = namespace.status(MODEL)["scaling"]["history"][0]
@@ -96,9 +96,9 @@ def test_its_first_requests_wake_it_and_are_answered(namespace: Namespace, clien
 def test_down_to_zero_and_back_without_a_failed_request(namespace: Namespace, client: Client, storage: str) -> None:
     with client.load(MODEL) as load:
         namespace.apply(sleeper(storage, replicas=0))
-        namespace.until("somebody waits", lambda: queued(namespace) > 0)
+        namespace.until("requests wait", lambda: queued(namespace) > 0)
         namespace.apply(sleeper(storage, replicas=1))
-        namespace.until("nobody waits", lambda: queued(namespace) == 0)
+        namespace.until("no request waits", lambda: queued(namespace) == 0)
     assert load.failed == []
     assert load.answers() == [[[1]]]
 

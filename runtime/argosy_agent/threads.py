@@ -31,7 +31,7 @@ class Worker:
             if error is not None:
                 future.set_exception(error)
             else:
-                future.set_result(result)  # type: ignore[arg-type]
+                future.set_result(result)  # type: ignore[arg-type]  # None only where `Result` has it
 
         def run() -> None:
             result: Result | None = None

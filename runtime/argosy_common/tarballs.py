@@ -46,7 +46,7 @@ class _Member(tarfile.TarInfo):
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in _HEADERS and self.size > _LONGEST_HEADER:
             raise tarfile.ExtractError(f"a header of {self.size} bytes, of at most {_LONGEST_HEADER}")
-        return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
+        return super()._proc_member(archive)  # type: ignore[misc,no-any-return]  # typeshed has no private methods
 
 
 class _Archive(tarfile.TarFile):

@@ -104,7 +104,7 @@ class InferRequest:
         model_name: str,
         inputs: dict[str, Tensor] | None,
         model_version: str = "",
-        id: str = "",  # noqa: A002
+        id: str = "",  # noqa: A002  # the protocol's name for it
         requested_outputs: tuple[str, ...] = (),
         parameters: dict[str, Parameter] | None = None,
         sequence_id: int | str = 0,
@@ -192,7 +192,7 @@ class InferResponse:
         self,
         model_name: str = "",
         model_version: str = "",
-        id: str = "",  # noqa: A002
+        id: str = "",  # noqa: A002  # the protocol's name for it
         outputs: list[Tensor] | None = None,
         parameters: dict[str, Parameter] | None = None,
         error: ServingError | None = None,

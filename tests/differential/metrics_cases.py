@@ -5,7 +5,7 @@ import time
 import urllib.request
 
 from tests.differential.http_calls import send
-from tests.differential.statistics_cases import CASES, StatisticsCase
+from tests.differential.statistics_cases import CASES, StatisticsCase, settled
 from tests.peers.server import Server
 
 COUNTS = (
@@ -48,21 +48,11 @@ def moved(server: Server, case: StatisticsCase, expected: dict[str, int] | None 
         send(server.http, call)
     end = time.monotonic() + PATIENCE_S
     while True:
-        after = _settled(server, case.models)
+        after = settled(lambda: _counts(server, case.models))
         changes = {series: count - before.get(series, 0) for series, count in sorted(after.items())}
         moves = {series: change for series, change in changes.items() if change}
         if expected in (None, moves) or time.monotonic() > end:
             return moves
-
-
-def _settled(server: Server, models: tuple[str, ...]) -> dict[str, int]:
-    previous = _counts(server, models)
-    while True:
-        time.sleep(0.05)
-        current = _counts(server, models)
-        if current == previous:
-            return current
-        previous = current
 
 
 def _counts(server: Server, models: tuple[str, ...]) -> dict[str, int]:

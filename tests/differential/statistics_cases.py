@@ -1,11 +1,13 @@
 """Changes of a model's counts by requests: counts, not durations."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tests.differential.cases.http_infer import floats, pair
 from tests.differential.http_calls import Call, get, infer, post, send, tensor
+from tests.waiting import wait
 
 
 @dataclass(frozen=True)
@@ -47,20 +49,22 @@ def moved(address: str, case: StatisticsCase) -> dict[str, int]:
     before = _counts(address, case.models)
     for call in case.calls:
         send(address, call)
-    after = _settled(address, case.models)
+    after = settled(lambda: _counts(address, case.models))
     changes = {path: count - before.get(path, 0) for path, count in after.items()}
     return {path: change for path, change in sorted(changes.items()) if change}
 
 
-def _settled(address: str, models: tuple[str, ...]) -> dict[str, int]:
+def settled(read: Callable[[], dict[str, int]]) -> dict[str, int]:
     """Return the counts once two readings agree: a response may leave before it is counted."""
-    previous = _counts(address, models)
-    while True:
+    readings = [read()]
+
+    def agree() -> bool:
         time.sleep(0.05)
-        current = _counts(address, models)
-        if current == previous:
-            return current
-        previous = current
+        readings.append(read())
+        return readings[-1] == readings[-2]
+
+    wait(agree, pause_s=0.0)
+    return readings[-1]
 
 
 def _counts(address: str, models: tuple[str, ...]) -> dict[str, int]:

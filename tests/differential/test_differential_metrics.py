@@ -1,12 +1,11 @@
 """Triton's metrics are there by its names, kinds and labels, and its counts move with the same requests."""
 
-import time
-
 import pytest
 from tests.differential import metrics_cases
 from tests.differential.metrics_cases import CASES, NOT_THERE, StatisticsCase, moved
 from tests.differential.oracle import recorded
 from tests.peers.server import Server
+from tests.waiting import wait
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
@@ -17,9 +16,7 @@ def test_counts_move_as_recorded(server: Server, case: StatisticsCase) -> None:
 
 def test_tritons_metrics_are_there_with_their_kinds_and_labels(server: Server) -> None:
     expected = {name: family for name, family in recorded("metrics")["families"].items() if name not in NOT_THERE}
-    while True:
-        families = metrics_cases.families(server)
-        if expected.keys() <= families.keys():
-            break
-        time.sleep(0.1)  # how busy the processors are is told from the second reading on
+    # The processors' utilization is reported from the second reading on.
+    wait(lambda: expected.keys() <= metrics_cases.families(server).keys(), pause_s=0.1)
+    families = metrics_cases.families(server)
     assert {name: families[name] for name in expected} == expected

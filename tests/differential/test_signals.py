@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import httpx
 from tests.peers.server import Server
+from tests.waiting import PATIENCE_S
 
 from argosy.api.values.identity import PoolKey
 from argosy.signals.scraping import Scraper
@@ -29,12 +30,13 @@ async def test_a_servers_own_metrics_are_signals(server: Server) -> None:
     try:
         assert (await scraper.read(pool, datetime.now(UTC))).error == ""
         await asyncio.to_thread(_ask, server)
-        while True:  # Triton's own server renews its numbers every two seconds
-            clock[0] += 1
-            signals = (await scraper.read(pool, datetime.now(UTC))).members["scaler"]
-            if round((signals.completions or 0.0) * signals.window_s) == REQUESTS:
-                break
-            await asyncio.sleep(0.2)
+        async with asyncio.timeout(PATIENCE_S):
+            while True:  # Triton's own server renews its numbers every two seconds
+                clock[0] += 1
+                signals = (await scraper.read(pool, datetime.now(UTC))).members["scaler"]
+                if round((signals.completions or 0.0) * signals.window_s) == REQUESTS:
+                    break
+                await asyncio.sleep(0.2)
     finally:
         await scraper.close()
     assert signals.arrivals == signals.completions

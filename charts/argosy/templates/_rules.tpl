@@ -16,8 +16,8 @@
 - apiGroups: [""]
   resources: [services, serviceaccounts]
   verbs: [get, list, watch, create, patch, delete]
-# The agents' roles give rights to configmaps, `update` among them. Nobody can give what he lacks, so the operator has
-# them too; it needs neither `escalate` nor `bind`.
+# The agents' roles give rights to configmaps, `update` among them. Kubernetes lets a subject grant only the rights that
+# it has, so the operator has them too; it needs neither `escalate` nor `bind`.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, list, watch, create, patch, update, delete]

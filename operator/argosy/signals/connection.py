@@ -117,7 +117,8 @@ def _reason(response: requests.Response) -> str:
 
 def _deepest(error: BaseException) -> str:
     """Return the system's own error, such as `Connection refused`; the outer errors have the query's whole URL."""
-    reason, cause = "", error
-    while (cause := cause.__cause__ or cause.__context__) is not None:  # type: ignore[assignment]
+    reason, outer = "", error
+    while (cause := outer.__cause__ or outer.__context__) is not None:
         reason = getattr(cause, "strerror", None) or reason
+        outer = cause
     return shortened(reason or str(error), _LONGEST_REASON)

@@ -106,7 +106,7 @@ class Artifacts:
         flow = self._flow(_untold)
         for name in (MANIFEST, owner):
             if name:
-                flow.persist(lambda name=name: self._sink.remove(f"{path}/{name}"))  # type: ignore[misc]
+                flow.persist(partial(self._sink.remove, f"{path}/{name}"))
 
     def _write(self, path: str, files: list[LocalFile], manifest: Manifest, progress: Progress) -> Manifest:
         """Write the files, and return the manifest with what stands there now."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from argosy_agent.contract.builddocuments import parse_request, request_text, text_of, to_accuracy
@@ -38,7 +39,12 @@ LEASE_RENEWED_S, LEASE_S = 300.0, 1800.0
 PHASE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
-def open_store(uri: str, settings: Settings, pvc_root: Path, retry: Retry = Retry()) -> "EngineStore":  # noqa: B008
+def open_store(
+    uri: str,
+    settings: Settings,
+    pvc_root: Path,
+    retry: Retry = Retry(),  # noqa: B008  # frozen
+) -> "EngineStore":
     """Return the store at `uri` (spec.storage.engineCache.storageUri). Raises StorageError where none can be there."""
     return EngineStore(uri, sink_of(uri, settings, pvc_root), settings, pvc_root, retry)
 
@@ -274,7 +280,7 @@ class EngineStore:
     def _texts(self, prefix: str) -> Iterator[tuple[str, str]]:
         for file in self._flow().persist(lambda: self._sink.files(prefix)):
             name = f"{prefix}/{file.name}"
-            body = self._flow().persist(lambda name=name: self._sink.read(name))  # type: ignore[misc]
+            body = self._flow().persist(partial(self._sink.read, name))
             if body is not None:
                 yield name, body.decode(errors="replace")
 

@@ -165,7 +165,8 @@ def input_tensors(program: ExportedProgram) -> list[torch.Tensor]:
     values = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
     if not all(isinstance(value, torch.Tensor) for value in values):
         raise BuildError(
-            BuildFailure.UNSUPPORTED_MODEL, "the program takes numbers beside tensors; export it with tensors alone"
+            BuildFailure.UNSUPPORTED_MODEL,
+            "the program takes numbers in addition to tensors; export it with tensors alone",
         )
     return values
 

@@ -1,4 +1,4 @@
-"""A PyTorch file that answers, for the gate: opened by the backend that serves it."""
+"""Runs a PyTorch file for the accuracy check, opened by the backend that serves it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ from .files import model_file
 
 
 class TorchRunner:
-    """See `Runner`."""
+    """Runs the model of a request through the PyTorch backend, on the device of the request's architecture."""
 
     def __init__(self, folder: Path, request: BuildRequest) -> None:
         path = model_file(folder, request.filename)

@@ -58,7 +58,7 @@ def check_data(model: onnx.ModelProto, path: Path) -> None:
         info = ExternalDataInfo(tensor)
         data = path.parent / info.location
         if not data.is_file():
-            raise _invalid(path, f"keeps its weights in {info.location}, which is not there; put it beside the model")
+            raise _invalid(path, f"keeps its weights in {info.location}, which is not there; put it next to the model")
         if data.stat().st_size < (info.offset or 0) + (info.length or 0):
             raise _invalid(path, f"keeps its weights in {info.location}, which is cut off")
 

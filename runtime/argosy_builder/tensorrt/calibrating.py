@@ -51,8 +51,8 @@ def calibrator(kind: str, batches: Batches) -> Any:
     """Return TensorRT's calibrator of that kind on these batches."""
     base: Any = getattr(trt, CLASSES[kind])
 
-    class Calibrator(base):  # type: ignore[misc]
-        """See TensorRT's class of that name. What is raised here TensorRT only prints, so it is kept."""
+    class Calibrator(base):  # type: ignore[misc]  # a class of TensorRT, which has no types
+        """Feeds the batches to TensorRT, which only prints exceptions: the last is stored in `error`."""
 
         def __init__(self) -> None:
             base.__init__(self)

@@ -41,7 +41,7 @@ class Course:
         return min((done + within) / steps, 1.0)
 
 
-class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
+class Monitor(trt.IProgressMonitor):  # type: ignore[misc]  # TensorRT has no types
     """Tells `progress` of percents that only grow. Called by TensorRT, from several threads."""
 
     def __init__(self, progress: Callable[[int, str], None]) -> None:

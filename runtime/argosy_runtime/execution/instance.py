@@ -36,8 +36,8 @@ class Run:
 
     __slots__ = ("_open", "busy", "count", "freed", "id", "instance", "listener")
 
-    def __init__(self, id: int, instance: "Instance", listener: RunListener, count: int) -> None:  # noqa: A002
-        self.id = id
+    def __init__(self, run_id: int, instance: "Instance", listener: RunListener, count: int) -> None:
+        self.id = run_id
         self.instance = instance
         self.listener = listener
         self.count = count

@@ -171,7 +171,7 @@ RULES = (
     Rule(
         BottleneckKind.SATURATED_GPU,
         (over(m.GPU, 0.9), over(m.ARRIVALS, 0.0)),
-        "larger batches, or more replicas of {model} (now {replicas}): what comes beside it will wait",
+        "larger batches, or more replicas of {model} (now {replicas}): whatever is placed on the same GPU will wait",
         Lever.REPLICAS,
     ),
     Rule(

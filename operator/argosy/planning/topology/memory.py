@@ -14,7 +14,7 @@ from argosy_agent.contract.builds import ModelShape
 PLAIN_BITS = 16
 """Bits of an activation, and of a weight that is not quantized."""
 SCALE_BITS = 16 / 128
-"""What a weight of 4 bits takes besides: AWQ has a scale of 16 bits for a group of 128."""
+"""Additional memory of a weight of 4 bits: AWQ has a scale of 16 bits for a group of 128."""
 CONTEXT = 1 << 30
 """Bytes of a GPU that CUDA's context, the libraries' kernels and workspaces, and NCCL's buffers take."""
 TOKENS_A_STEP = 8192

@@ -26,7 +26,7 @@ CERTIFICATE = re.compile(r"certificate verify failed(: [\w ]*\w)?|InvalidCertifi
 """How Python's and Rust's TLS say that they do not trust a server."""
 TRUST = (
     f"if its authority is your own, put the authority's certificate into {SECRET} as the key ca.crt, and "
-    "SSL_CERT_FILE=/secrets/storage/ca.crt beside it"
+    "the key SSL_CERT_FILE with the value /secrets/storage/ca.crt next to it"
 )
 MISSING = "correct spec.storageUri, or put the files there"
 

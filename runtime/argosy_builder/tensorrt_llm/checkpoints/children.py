@@ -33,7 +33,7 @@ def convert(
 ) -> None:
     """Split a checkpoint into ranks, with weights rounded where `algorithm` says so (W8A16, W4A16).
 
-    `mapping` are the arguments of `Mapping` but the rank's; `arguments` those of `from_hugging_face` besides.
+    `mapping` are the arguments of `Mapping` but the rank's; `arguments` the further ones of `from_hugging_face`.
     """
     from tensorrt_llm import AutoModelForCausalLM, Mapping
     from tensorrt_llm.models.modeling_utils import QuantConfig

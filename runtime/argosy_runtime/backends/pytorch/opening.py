@@ -213,7 +213,7 @@ def module_class(config: ModelConfig, path: Path) -> Callable[[], torch.nn.Modul
         names = ", ".join(sorted(value.__name__ for value in classes)) or "none"
         raise invalid(
             f"model '{config.name}': '{path}' must define exactly one subclass of torch.nn.Module, found {names}; "
-            "import the others from a module beside it"
+            "import the others from a module next to it"
         )
     return classes[0]
 

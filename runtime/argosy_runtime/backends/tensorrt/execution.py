@@ -40,7 +40,7 @@ class OutputBinding:
     host: Array | None = None
 
 
-class OutputAllocator(trt.IOutputAllocator):  # type: ignore[misc]
+class OutputAllocator(trt.IOutputAllocator):  # type: ignore[misc]  # TensorRT has no types
     """One output of a context whose shape depends on the data: TensorRT requests a block for each run.
 
     TensorRT does not own it, so it must live as long as the context.

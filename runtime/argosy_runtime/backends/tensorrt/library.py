@@ -33,7 +33,7 @@ _plugins = threading.Lock()
 _with_plugins: list[object] = []
 
 
-class Logger(trt.ILogger):  # type: ignore[misc]
+class Logger(trt.ILogger):  # type: ignore[misc]  # TensorRT has no types
     """TensorRT's logger: TensorRT hardly ever raises, and its log alone has the reason of a failed call."""
 
     def __init__(self, host: Host | None = None) -> None:
