@@ -14,16 +14,16 @@ from types import MappingProxyType
 from msgspec import Struct, structs
 
 from argosy.api.conditions import Reason
+from argosy.autoscaling.adjustments.ejection import ejection_of
+from argosy.autoscaling.adjustments.instances import setting
+from argosy.autoscaling.adjustments.out_of_memory import lowered
 from argosy.autoscaling.capacity.options import Option
 from argosy.autoscaling.decision import NO_EJECTION, Allocation, Change, Decision, SpareCapacity
-from argosy.autoscaling.ejection import ejection_of
 from argosy.autoscaling.estimate import observed
 from argosy.autoscaling.explain import joined, sentence, service_times, withheld
-from argosy.autoscaling.instances import setting
 from argosy.autoscaling.load import Load, load_of, options_of
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import Signals
-from argosy.autoscaling.out_of_memory import lowered
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.recommend import Need, ceiling, recommended
 from argosy.autoscaling.stabilize import Stabilized, from_or_to_zero, recorded, stabilized, unseen_s

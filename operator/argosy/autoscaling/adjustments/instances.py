@@ -1,6 +1,6 @@
-"""What replicas are set to in place: instances and the batching window, which cost no GPU. Up to what holds the load at
-once, on the replicas that take requests now; down to what holds the largest load of the window. One instance more than
-was ever measured at work is tried at a time: what it holds counts once it is measured.
+"""Instances and the batching window, which cost no GPU and are changed in place. They rise at once, to what the load
+needs on the replicas that take requests now, and fall to what the largest load of the window needs. One instance
+more than were ever measured at work is tried at a time: its capacity counts once it is measured.
 """
 
 from msgspec import structs

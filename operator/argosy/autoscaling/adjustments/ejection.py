@@ -1,5 +1,5 @@
-"""Which servers are sent nothing for a while: those whose queue alone is longer than targets allow, while others have
-room. Envoy calls it ejection.
+"""Ejection, as in Envoy: a server whose queue alone is longer than targets allow gets no requests for a while, as long
+as others have capacity.
 
 A load balancer sends every server as many requests as any other. So a queue that grew before new replicas were ready
 stays where it is, gets its share of new requests and delays them, too, however many replicas there are by then.
