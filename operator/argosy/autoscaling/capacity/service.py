@@ -93,7 +93,7 @@ class Experience(Struct, frozen=True):
         Instances are taken to gain nothing until several were measured at work.
         """
         batches = tuple(kind.without(prompt_s) for kind in self.batches)
-        if not batches or (used is not None and batches[-1].error(used) <= SAME):
+        if not batches or (used is not None and batches[-1].error(used) <= SAME / 3):
             return used
         contentions = _CONTENTIONS if self.busiest > 1 else (1.0,)
         fits = (_fitted(batches, contention) for contention in contentions)
