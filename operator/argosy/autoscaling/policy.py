@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+_LEAST_SHARE = 0.001
+"""The least share that a specification can name, but for 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -54,6 +57,11 @@ class Targets:
     busy_low: float = 0.7
     busy_high: float = 0.85
     queries: tuple[QueryTarget, ...] = ()
+
+    @property
+    def margin(self) -> float:
+        """The factor on what was measured when replicas are removed, so that the others are busy for `busy_low`."""
+        return self.busy_high / max(self.busy_low, _LEAST_SHARE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from argosy.autoscaling.explain import seconds
 from argosy.autoscaling.load import Load, to_come
 from argosy.autoscaling.metrics.histograms import SHARES
 from argosy.autoscaling.metrics.signals import Distribution, Signals
-from argosy.autoscaling.settings import CONFIDENCE, MARGIN, MOST_CACHE, MOST_FACTOR
+from argosy.autoscaling.settings import CONFIDENCE, MOST_CACHE, MOST_FACTOR
 from argosy.autoscaling.stage import Stage
 from argosy.planning.amounts import quantity
 
@@ -79,13 +79,14 @@ def _needs(stage: Stage, signals: Signals, load: Load, options: tuple[Option, ..
     elif not signals.execution and signals.tokens is None and signals.busy is not None and signals.servers:
         high = stage.policy.targets.busy_high
         because = f"instances are busy for {signals.busy:.0%} of the time, limit {high:.0%}"
-        need = _per_replica("busy", signals.servers * signals.busy, high, because)
+        need = _per_replica(stage, "busy", signals.servers * signals.busy, high, because)
         yield structs.replace(need, observed=signals.busy)
 
 
-def _per_replica(metric: str, total: float, target: float, because: str) -> Need:
+def _per_replica(stage: Stage, metric: str, total: float, target: float, because: str) -> Need:
     """Return the need that each replica has at most `target` of `total`."""
-    return Need(metric, total, target, ceiling(total / target), MARGIN * total / target, because)
+    down = stage.policy.targets.margin * total / target
+    return Need(metric, total, target, ceiling(total / target), down, because)
 
 
 def _totals(stage: Stage, signals: Signals) -> Iterator[Need]:
@@ -94,16 +95,16 @@ def _totals(stage: Stage, signals: Signals) -> Iterator[Need]:
     if targets.concurrency is not None and signals.pending is not None and signals.running is not None:
         total = signals.pending + signals.running
         because = f"{total:.4g} requests wait or run, target {targets.concurrency:.4g} {per_replica}"
-        yield _per_replica("concurrency", total, targets.concurrency, because)
+        yield _per_replica(stage, "concurrency", total, targets.concurrency, because)
     if targets.tokens is not None and signals.tokens is not None:
         because = f"{signals.tokens:.4g} tokens/s, target {targets.tokens:.4g} {per_replica}"
-        yield _per_replica("tokens", signals.tokens, targets.tokens, because)
+        yield _per_replica(stage, "tokens", signals.tokens, targets.tokens, because)
     for query in targets.queries:
         value = stage.queries.get(query.name)
         if value is not None and 0 <= value < inf:
             total = value if query.is_average else value * stage.allocation.replicas
             because = f"query {query.name} is {value:.4g}, target {query.target:.4g}"
-            yield _per_replica(f"query {query.name}", total, query.target, because)
+            yield _per_replica(stage, f"query {query.name}", total, query.target, because)
 
 
 def _errors(stage: Stage, signals: Signals) -> Iterator[Need]:
@@ -132,7 +133,7 @@ def _kv_cache(stage: Stage, signals: Signals) -> Iterator[Need]:
     because += f", {more:.3g} more before another replica is ready" if more else ""
     waiting = (signals.engine_waiting + more) / signals.engine_running if signals.engine_running else 0.0
     in_use = min(replicas, max(1, signals.servers)) * signals.kv_cache * min(1 + waiting, MOST_FACTOR)
-    need = _per_replica("KV cache", in_use, MOST_CACHE, because)
+    need = _per_replica(stage, "KV cache", in_use, MOST_CACHE, because)
     up = need.up if signals.engine_waiting + more else min(need.up, replicas)
     yield structs.replace(need, up=up, down=max(up, min(need.down, replicas)))
 
@@ -160,10 +161,10 @@ def _rate(stage: Stage, signals: Signals, load: Load, best: Option) -> Need:
     """Return what comes over what one replica holds: more replicas once it is certain that these do not hold it, and
     then, as before fewer are enough, so many as certainly do.
     """
-    replicas, high = stage.allocation.replicas, stage.policy.targets.busy_high
+    replicas, high, margin = stage.allocation.replicas, stage.policy.targets.busy_high, stage.policy.targets.margin
     least, most = (load.rate - load.error) / best.rate, (load.rate + CONFIDENCE * load.error) / best.rate
     up = ceiling(most) if least > replicas else min(replicas, ceiling(most))
-    need = Need("busy", load.rate / best.rate * high, high, up, max(most, MARGIN * load.rate / best.rate), "")
+    need = Need("busy", load.rate / best.rate * high, high, up, max(most, margin * load.rate / best.rate), "")
     need, limit = _strictest(stage, signals, need)
     because = (
         f"{stage.memory.forecast.level:.3g} requests/s come, {load.rate / load.rows:.3g}/s are to be expected, and a "

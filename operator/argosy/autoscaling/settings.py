@@ -37,8 +37,6 @@ LEAST_CACHE = 0.05
 """The share of the KV cache in use from which on it tells how many sequences fit."""
 
 # Recommendation.
-MARGIN = 1.15
-"""Replicas go down only to what would hold so many times what a target counts."""
 DRAIN_S = 5.0
 """Seconds in which a queue that is too long is to be worked off."""
 MOST_CACHE = 0.9

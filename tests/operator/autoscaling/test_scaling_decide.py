@@ -40,6 +40,14 @@ def test_scaling_down_waits_for_a_full_stabilization_window() -> None:
     assert member.allocation.replicas == 1
 
 
+@pytest.mark.parametrize(("busy_low", "replicas"), [(0.0, 5), (0.2, 5), (0.7, 4), (0.8, 3)])
+def test_the_lower_busy_share_is_a_margin_on_the_way_down(busy_low: float, replicas: int) -> None:
+    targets = Targets(concurrency=10.0, busy_low=busy_low)
+    member = Member(replace(POLICY, targets=targets), allocation=Allocation(replicas=5))
+    member.under(10, 600, pending=0.0, running=28.0, execution=None)
+    assert member.allocation.replicas == replicas
+
+
 def test_instances_replace_replicas_once_they_are_measured() -> None:
     """They are tried next to the replicas that are needed meanwhile, and cost no GPU."""
     member = bounded(max_instances=4)

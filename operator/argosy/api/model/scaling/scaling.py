@@ -45,7 +45,8 @@ class BusyRange(ApiModel):
 
     min: Share = Field(
         default=BUSY_MIN,
-        description='Below this share some are removed, if latencies allow it. Default: "70%".',
+        description="Replicas are removed only if the others are then busy for at most this share. The margin between "
+        'adding and removing, max divided by min, is that of all targets for each replica. Default: "70%".',
         json_schema_extra={"default": "70%"},
     )
     max: Share = Field(
