@@ -137,3 +137,14 @@ def test_a_schedule_with_a_higher_minimum_is_named() -> None:
     )
     decision = Member(by_day, Allocation(3)).under(1, 400)
     assert decision.message.endswith("; scaling.schedules[0].minReplicas is 3.")
+
+
+@pytest.mark.parametrize(
+    ("busy", "low", "margin"),
+    [({}, 0.7, 85 / 70), ({"max": "60%"}, 0.6 * 70 / 85, 85 / 70), ({"max": "60%", "min": "50%"}, 0.5, 1.2)],
+)
+def test_the_lower_busy_share_follows_the_upper_one(busy: dict[str, str], low: float, margin: float) -> None:
+    declaration = declared.model("m", scaling={"targets": {"busy": busy}})
+    assert isinstance(declaration, InferenceModel)
+    targets = policy_of(declaration, START).targets
+    assert (targets.busy_low, targets.margin) == (pytest.approx(low), pytest.approx(margin))

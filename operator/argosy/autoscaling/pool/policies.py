@@ -132,7 +132,7 @@ def _targets(slo: Slo, scaling: Scaling) -> Targets:
         queue_share=None if targets.queue_share is None else targets.queue_share / _THOUSANDTHS,
         concurrency=targets.concurrency,
         tokens=targets.tokens_per_second,
-        busy_low=targets.busy.min / _THOUSANDTHS,
+        busy_low=targets.busy.lower / _THOUSANDTHS,
         busy_high=targets.busy.max / _THOUSANDTHS,
         queries=tuple(QueryTarget(query.name, query.target, query.type is average) for query in targets.queries),
     )

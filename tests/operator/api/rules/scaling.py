@@ -17,7 +17,8 @@ REPLICAS: list[Case] = [
 SCALING: list[Case] = [
     ({"scaling.targets.queueShare": "120%"}, "spec.scaling.targets.queueShare", "is more than"),
     ({"scaling.targets.concurrency": 0}, "spec.scaling.targets.concurrency", "more than 0"),
-    ({"scaling.targets.busy": {"max": "50%"}}, "spec.scaling.targets.busy.max", "no more than min 70%"),
+    ({"scaling.targets.busy.max": "50%"}, "spec.scaling.targets.busy.max", "no more than min 60%"),
+    ({"scaling.targets.busy": {"max": "0%"}}, "spec.scaling.targets.busy.max", "is 0%; raise it"),
     ({"scaling.targets.queries.0.query": 'up{v="$(version)"}'}, "spec.scaling.targets.queries[0].query", "known: $("),
     ({"scaling.targets.queries.0.target": -1}, "spec.scaling.targets.queries[0].target", "more than 0"),
     (

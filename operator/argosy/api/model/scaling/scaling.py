@@ -33,7 +33,9 @@ class Scaled(Protocol):
 
 
 def _a_range(busy: "BusyRange") -> Iterator[Fault]:
-    if busy.max <= busy.min:
+    if not busy.max:
+        yield Fault("is 0%; raise it", ("max",))
+    elif busy.min is not None and busy.max <= busy.min:
         yield Fault(
             f"is {format_percent(busy.max)}, no more than min {format_percent(busy.min)}; raise it or lower min",
             ("max",),
@@ -43,11 +45,11 @@ def _a_range(busy: "BusyRange") -> Iterator[Fault]:
 class BusyRange(ApiModel):
     """The share of their time that instances spend executing: above it some are added, below it some are removed."""
 
-    min: Share = Field(
-        default=BUSY_MIN,
+    min: Share | None = Field(
+        default=None,
         description="Replicas are removed only if the others are then busy for at most this share. The margin between "
-        'adding and removing, max divided by min, is that of all targets for each replica. Default: "70%".',
-        json_schema_extra={"default": "70%"},
+        "adding and removing, max divided by min, is that of all targets for each replica. Default: 70/85 of max, "
+        f"which is {format_percent(BUSY_MIN)} for the default max.",
     )
     max: Share = Field(
         default=BUSY_MAX,
@@ -56,6 +58,11 @@ class BusyRange(ApiModel):
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (Rule(("min", "max"), _a_range),)
+
+    @property
+    def lower(self) -> float:
+        """`min`, or its default for this `max`, in thousandths."""
+        return self.max * BUSY_MIN / BUSY_MAX if self.min is None else self.min
 
 
 class QueryTargetType(StrEnum):
@@ -131,8 +138,7 @@ class ScaleDown(ApiModel):
     cooldown: Duration = Field(default=0, description=_COOLDOWN.format(way="down"), json_schema_extra={"default": "0s"})
     stabilization_window: Duration | None = Field(
         default=None,
-        description="The time over which all measurements must allow it, such as 5m. Default: 5m, and 1m for a "
-        "load that is not expected to return.",
+        description="The time over which all measurements must allow it, such as 5m. Default: 5m.",
     )
 
 
@@ -144,7 +150,7 @@ class Scaling(ApiModel):
     )
     scale_up: ScaleUp = Field(default_factory=ScaleUp, description="How fast replicas are added. Default: at once.")
     scale_down: ScaleDown = Field(
-        default_factory=ScaleDown, description="How fast replicas are removed. Default: after one to five minutes."
+        default_factory=ScaleDown, description="How fast replicas are removed. Default: after 5m."
     )
     idle_timeout: PositiveDuration = Field(
         default=IDLE_MS,
