@@ -124,3 +124,26 @@ def test_bad_options_are_refused_in_words(files, option, value, says):
     result = run(files, option, value)
     assert result.exit_code == 1
     assert says in result.stderr
+
+
+QUERY = "{name: jobs, query: jobs, target: 1}"
+NIGHT = "{name: night, minReplicas: 5}"
+IGNORED = f"{{targets: {{tokensPerSecond: 9, queries: [{QUERY}]}}, holdTimeout: 1m, schedules: [{NIGHT}]}}"
+
+
+def test_fields_that_are_not_simulated_are_reported(files):
+    slo = "slo: {latency: {p99: 500ms}, errorRate: 1%, timeToFirstToken: {p99: 1s}}"
+    file = files / "ignored.yaml"
+    file.write_text(MANIFEST.replace("slo: {latency: {p99: 500ms}}", f"{slo}\n  scaling: {IGNORED}"))
+    result = run(files, "-o", "json", f=file)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == (
+        "InferenceModel embed: not simulated: spec.slo.errorRate, spec.slo.timeToFirstToken, "
+        "spec.scaling.targets.tokensPerSecond, spec.scaling.targets.queries, spec.scaling.holdTimeout, "
+        "spec.scaling.schedules\n"
+    )
+    assert json.loads(result.stdout) == json.loads(run(files, "-o", "json").stdout)
+
+
+def test_nothing_is_reported_of_a_manifest_whose_fields_are_simulated(files):
+    assert run(files).stderr == ""

@@ -66,6 +66,9 @@ def simulate(
     models, more = _read(filename, trace, service, startup)
     if problems + more:
         refuse(problems + more)
+    for model in models:
+        if model.ignored:
+            typer.echo(f"InferenceModel {model.workload.name}: not simulated: {', '.join(model.ignored)}", err=True)
     outcomes = {scaler: run(_members(models, scaler), Fleet(gpus)) for scaler in (OURS, *others)}
     if plot is not None:
         picture.draw(plot, outcomes, [model.workload.budget_s for model in models])

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from argosy.api import InferenceModel
+from argosy.api.model.scaling.scaling import ModelScaling
+from argosy.api.model.scaling.slo import Slo
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.policies import policy_of
@@ -23,10 +25,11 @@ OTHERS = ("hpa", "keda", "kpa")
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """A model in the simulation."""
+    """A model in the simulation. `ignored`: the fields that its manifest sets and that are not simulated."""
 
     workload: Workload
     policy: Policy
+    ignored: tuple[str, ...] = ()
 
     def autoscaling(self, other: str) -> Autoscaling:
         """Return Argosy's own autoscaler for "argosy", or another by name, with its target after an equals sign."""
@@ -89,7 +92,7 @@ def _no_model(name: str, models: Sequence[str]) -> str:
 
 def _simulated(model: InferenceModel, trace: Trace, curve: Curve, startup_s: float) -> Simulated | str:
     """Return the model's workload and policy, or why it has none."""
-    policy = policy_of(model, BEGINNING)
+    policy = policy_of(_without_ignored(model), BEGINNING)
     budgets = policy.targets.first_token if isinstance(curve, EngineCurve) else policy.targets.latency
     name = model.metadata.name
     if not budgets:
@@ -99,4 +102,29 @@ def _simulated(model: InferenceModel, trace: Trace, curve: Curve, startup_s: flo
     start = Allocation(policy.bounds.min_replicas, policy.bounds.min_instances)
     gpus = float(model.spec.gpus or 1)
     workload = Workload(name, trace, curve, budget, start, startup_s=startup_s, gpus=gpus)
-    return Simulated(workload, policy)
+    return Simulated(workload, policy, _ignored(model, curve))
+
+
+def _without_ignored(model: InferenceModel) -> InferenceModel:
+    """Return the model without what would decide with values that no simulation has: queries, and the time of day."""
+    scaling = model.spec.scaling
+    if scaling is None:
+        return model
+    targets = scaling.targets.model_copy(update={"queries": ()})
+    scaling = scaling.model_copy(update={"targets": targets, "schedules": ()})
+    return model.model_copy(update={"spec": model.spec.model_copy(update={"scaling": scaling})})
+
+
+def _ignored(model: InferenceModel, curve: Curve) -> tuple[str, ...]:
+    """Return the paths of the fields that the manifest sets and that are not simulated."""
+    slo, scaling = model.spec.slo or Slo(), model.spec.scaling or ModelScaling()
+    generates = isinstance(curve, EngineCurve)
+    is_set = {
+        "spec.slo.errorRate": slo.error_rate is not None,
+        "spec.slo.timeToFirstToken": slo.time_to_first_token is not None and not generates,
+        "spec.scaling.targets.tokensPerSecond": scaling.targets.tokens_per_second is not None and not generates,
+        "spec.scaling.targets.queries": bool(scaling.targets.queries),
+        "spec.scaling.holdTimeout": "hold_timeout" in scaling.model_fields_set,
+        "spec.scaling.schedules": bool(scaling.schedules),
+    }
+    return tuple(field for field, ignored in is_set.items() if ignored)
