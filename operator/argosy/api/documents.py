@@ -53,7 +53,7 @@ def _bodies(value: Any, label: str) -> Iterator[tuple[str, Any]]:
     elif str(value.get("kind", "")).endswith("List") and isinstance(value.get("items"), list):
         for index, item in enumerate(value["items"]):
             yield from _bodies(item, f"{label} items[{index}]")
-    elif value.get("kind") in KINDS or str(value.get("apiVersion", GROUP)).partition("/")[0] == GROUP:
+    elif str(value.get("kind")) in KINDS or str(value.get("apiVersion", GROUP)).partition("/")[0] == GROUP:
         yield label, value
 
 

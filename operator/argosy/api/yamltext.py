@@ -42,6 +42,12 @@ class _Loader(yaml.SafeLoader):
             mapping[key] = self.construct_object(value_node, deep=True)
         return mapping
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        """Return the integer. Raises ValueError if it has more digits than Python prints, in whatever base it is."""
+        value: int = super().construct_yaml_int(node)
+        str(value)
+        return value
+
     def _note_repeated(self, node: yaml.MappingNode) -> None:
         """Record keys that occur twice. Keys of a merge (`<<`) may occur again."""
         seen: set[str] = set()
@@ -61,6 +67,7 @@ def _key(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 _Loader.yaml_implicit_resolvers = {
     letter: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -98,5 +105,7 @@ def _documents(text: str) -> Iterator[Document]:
                 yield Document(value, tuple(loader.repeated))
     except ValueError as error:  # a scalar that is not of the type it looks like
         raise YamlTextError(loader.line + 1, f"not YAML: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError):  # nor of the type of its tag, as `!!bool x`
+        raise YamlTextError(loader.line + 1, "not YAML: a scalar is not of the type that its tag names") from None
     finally:
         loader.dispose()

@@ -29,6 +29,9 @@ SLACK_S = 2.0
 PODS_AT_ONCE = 10
 """An answer has all samples of these Pods, and a question is part of a URL, which may not become long."""
 
+_YEAR_10000 = 253_402_300_800.0
+"""The first second since 1970 that is no date."""
+
 QueryKey = tuple[str, str]
 
 
@@ -154,7 +157,7 @@ def _why_nothing(ask: Ask, namespace: str) -> str:
         newest = only_value(ask(newest_query(namespace)))
     except AnswerError:
         newest = 0.0
-    if newest:
+    if 0 < newest < _YEAR_10000:
         return f"{missing}; the newest of the namespace is of {datetime.fromtimestamp(newest, UTC):%H:%M:%S} UTC"
     try:
         models = int(only_value(ask(ANY_QUERY)))

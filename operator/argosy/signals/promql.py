@@ -54,15 +54,33 @@ def readings(answer: Sequence[Mapping[str, Any]]) -> dict[str, list[Exposed]]:
     scraped: dict[str, dict[tuple[str, ...], dict[float, list[Sample]]]] = {}
     try:
         for series in answer:
-            labels, values = series["metric"], series["values"]
+            labels, values = _labels(series["metric"]), series["values"]
             target = tuple(labels.get(label, "") for label in _TARGET_LABELS)
             scrapes = scraped.setdefault(labels["pod"], {}).setdefault(target, {})
             name = labels["__name__"]
             for at, value in values:
-                scrapes.setdefault(float(at), []).append(Sample(name, labels, float(value)))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+                scrapes.setdefault(_finite(at), []).append(Sample(name, labels, float(value)))
+            if not values:
+                raise ValueError("a series without samples")
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise AnswerError(f"what it answers is no range of samples ({type(error).__name__}: {error})") from error
     return {pod: [exposed(of, at) for at, of in sorted(_fullest(targets).items())] for pod, targets in scraped.items()}
+
+
+def _labels(metric: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the labels of a series. Raises ValueError if a value is no text."""
+    for label, value in metric.items():
+        if not isinstance(value, str):
+            raise ValueError(f"label {label} is {value!r}")
+    return metric
+
+
+def _finite(at: Any) -> float:
+    """Return the time of a sample. Raises ValueError if it is none."""
+    seconds = float(at)
+    if not isfinite(seconds):
+        raise ValueError(f"a sample's time is {seconds}")
+    return seconds
 
 
 def _fullest(targets: Mapping[tuple[str, ...], dict[float, list[Sample]]]) -> dict[float, list[Sample]]:
@@ -74,7 +92,7 @@ def only_value(answer: Any) -> float:
     try:
         values = [answer] if _is_pair(answer) else [element["value"] for element in answer]
         numbers = [float(value) for _, value in values]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise AnswerError("it answers no number; ask for a scalar or an instant vector") from error
     if not numbers:
         raise AnswerError("nothing has such a metric now: the answer is empty")

@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, isnan, nan
+from math import inf, nan
 from operator import le, lt
-from sys import float_info
 
 from argosy.autoscaling.metrics.histograms import Histogram
 from argosy.autoscaling.metrics.names import LATENCY_SUMMARY, QUEUE_SUMMARY, Counter, Failure, Gauge, HistogramName
@@ -29,6 +28,10 @@ _GPU = "nv_gpu_utilization", "nv_gpu_memory_used_bytes", "nv_gpu_memory_total_by
 _RATIOS = frozenset((_GPU[0], *Gauge.KV_CACHE.value))
 _HIGHEST = (*_RATIOS, *Gauge.MAX_BATCH.value, LATENCY_SUMMARY, QUEUE_SUMMARY)
 """How sources begin of whose values the highest counts where there are several, as of engines; others are added."""
+_MOST = 1e30
+"""More than anything counts: what is computed of such values stays finite."""
+_MOST_DIGITS = 18
+"""Digits of a version, which is an integer of 64 bits."""
 _SECONDS = {"_us": 1e-6, "_ms": 1e-3}
 """Units that names end with."""
 BUCKETS = frozenset(f"{source}_bucket" for histogram in HistogramName for source in histogram.value)
@@ -111,13 +114,14 @@ def _owner(labels: Mapping[str, str]) -> ModelKey | str | None:
     """Return the model and its version, or else the GPU's UUID."""
     model, version = labels.get("model") or labels.get("model_name", ""), labels.get("version", "1")
     if model:
-        return (model, int(version)) if version.isdecimal() else None
+        is_version = version.isdecimal() and len(version) <= _MOST_DIGITS
+        return (model, int(version)) if is_version else None
     return labels.get("gpu_uuid")
 
 
 def _joined(source: str, values: list[float]) -> float:
     """Return the sum of the values or the highest, in seconds where it is a duration; NaN if one is impossible."""
-    most = 1.0 if source in _RATIOS else float_info.max
+    most = 1.0 if source in _RATIOS else _MOST
     if not all(0 <= value <= most for value in values):
         return nan
     return _unit(source) * (max(values) if source.startswith(_HIGHEST) else sum(values))
@@ -142,10 +146,11 @@ def _histogram(buckets: Mapping[float, float], total_s: float) -> Histogram:
 
 
 def _is_possible(histogram: Histogram) -> bool:
-    """Return whether bounds and counts rise, the last bound is infinite, and no number is negative or NaN."""
+    """Return whether bounds and counts rise, the last bound is infinite, and no number is negative, NaN or huge."""
     bounds, counts = histogram.bounds, histogram.counts
     rising = all(map(lt, bounds, bounds[1:])) and all(map(le, counts, counts[1:]))
-    return rising and bounds[-1] == inf and counts[0] >= 0 and counts[-1] < inf and not isnan(histogram.total_s)
+    positive = bounds[0] >= 0 and counts[0] >= 0
+    return rising and positive and bounds[-1] == inf and counts[-1] <= _MOST and histogram.total_s < inf
 
 
 @lru_cache(maxsize=64)

@@ -53,6 +53,26 @@ def test_any_body_is_read_or_reported(body: Any) -> None:
     assert problems
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: [InferenceModel]",
+        "kind: {Ensemble: 1}",
+        "kind: 0x" + "f" * 5000,
+        "kind: Ensemble\na: !!bool x",
+        "kind: Ensemble\na: !!int ''",
+        "kind: Ensemble\na: !!float ''",
+        "kind: Ensemble\na: !!timestamp x",
+        "kind: Ensemble\na: !!float " + ":".join("1" * 400),
+        'kind: Ensemble\na: "\\UFFFFFFFF"',
+    ],
+)
+def test_a_text_with_a_kind_or_a_value_of_another_type_is_reported(text: str) -> None:
+    resources, problems = parse_documents(f"apiVersion: argosy.dev/v1alpha1\n{text}", "f")
+    assert resources == []
+    assert problems
+
+
 @examples(200)
 @given(st.text(alphabet=st.sampled_from("a:-[]{}&*!#|>\"'\n 01.%@?,"), max_size=40))
 def test_any_text_is_read_or_reported(text: str) -> None:

@@ -48,7 +48,21 @@ def test_of_two_ports_of_a_pod_the_one_with_more_is_the_servers() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [[{"metric": {}, "values": []}], [{"metric": {"pod": "a"}}], ["x"], [None], [series("a", [(1.0, "x")])]]
+    "answer",
+    [
+        [{"metric": {}, "values": []}],
+        [{"metric": {"pod": "a"}}],
+        ["x"],
+        [None],
+        [series("a", [(1.0, "x")])],
+        [series("a", [])],
+        [series("a", [(1.0, "1")]) | {"values": {}}],
+        [{"metric": {**series("a", [])["metric"], "version": 1}, "values": [[1.0, "1"]]}],
+        [{"metric": {**series("a", [])["metric"], "pod": 1}, "values": [[1.0, "1"]]}],
+        [series("a", [(1.0, 10**400)])],  # type: ignore[list-item]
+        [series("a", [(10**400, "1")])],
+        [series("a", [(float("nan"), "1")])],
+    ],
 )
 def test_an_answer_of_another_shape_is_refused(answer: list[Any]) -> None:
     with pytest.raises(AnswerError):
@@ -68,6 +82,7 @@ def test_one_value_is_taken_of_a_scalar_and_of_a_vector() -> None:
         ([{"value": [1, "NaN"]}], "is nan"),
         ([1, "+Inf"], "is inf"),
         ([{"values": [[1, "1"]]}], "no number"),
+        ([1, 10**400], "no number"),
     ],
 )
 def test_any_other_answer_says_what_it_is(answer: Any, says: str) -> None:

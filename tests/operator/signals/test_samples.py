@@ -103,7 +103,12 @@ def test_gpus_are_read_where_it_can_be_so(
     assert result.gpus == (GpuSignals(*registered, 100),)
 
 
-@pytest.mark.parametrize("version", ["x", "-1", ""])
+@pytest.mark.parametrize("bound", ["x", "-5", "nan"])
+def test_a_histogram_with_a_bound_that_is_no_duration_is_left_out(bound: str) -> None:
+    assert read((HISTOGRAM % 5).replace('le="0.1"', f'le="{bound}"')).models["m", 1].histograms == {}
+
+
+@pytest.mark.parametrize("version", ["x", "-1", "", "9" * 5000])
 def test_a_version_that_is_none_is_passed_over(version: str) -> None:
     assert read(f'nv_inference_request_success{{model="m",version="{version}"}} 1').models == {}
 

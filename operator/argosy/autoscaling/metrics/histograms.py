@@ -47,7 +47,8 @@ class Histogram:
         high = self.bounds[index]
         if high == inf:
             return low if index else None
-        return low + (high - low) * (rank - below) / (self.counts[index] - below)
+        inside = self.counts[index] - below
+        return low + (high - low) * (rank - below) / inside if inside > 0 else low  # so few that the rank is 0
 
     def distribution(self) -> Distribution:
         """Return the mean and the percentiles."""

@@ -274,3 +274,8 @@ def test_the_newest_arrivals_are_apart_from_the_full_window() -> None:
     assert result.recent_s == 5
     assert result.arrivals is not None
     assert result.arrivals < 10
+
+
+def test_of_the_least_there_is_a_percentile() -> None:
+    distribution = Histogram((0.1, 1.0, inf), (0.0, 0.0, 5e-324), 0.0).distribution()
+    assert (distribution.p50, distribution.p999) == (0.0, 1.0)
