@@ -21,8 +21,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from argosy.cli.simulation.traces import read_traces
 from argosy.simulation.autoscalers.own import Own
-from argosy.simulation.tracefiles import read_trace
 
 from .cases import CURVES, JUDGE, TUNE, Case, case_of, cases, constant
 from .comparing import OURS, Point, points, run, summary
@@ -34,9 +34,16 @@ SETTLED_S = 1200.0
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run and print."""
-    options = _parser().parse_args(argv)
-    chosen = _of_files(options.trace, options.model) if options.trace else cases(options.half)
-    chosen = {name: draws for name, draws in chosen.items() if not options.traces or name in options.traces}
+    parser = _parser()
+    options = parser.parse_args(argv)
+    every, errors = _of_files(options.trace, options.model) if options.trace else (cases(options.half), [])
+    if not errors:
+        errors = [
+            f"there is no trace {name}; there are {', '.join(every)}" for name in options.traces if name not in every
+        ]
+    if errors:
+        parser.error("\n".join(errors))
+    chosen = {name: draws for name, draws in every.items() if not options.traces or name in options.traces}
     with ProcessPoolExecutor(options.workers) as pool:
         results = dict(zip(chosen, pool.map(points, chosen.values()), strict=True))
         result = summary(results)
@@ -52,9 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _of_files(files: Sequence[Path], model: str) -> dict[str, tuple[Case, ...]]:
-    traces = [trace for file in files for trace in read_trace(file.read_text(), file.stem).values()]
-    return {trace.name: (case_of(trace, model),) for trace in traces}
+def _of_files(files: Sequence[Path], model: str) -> tuple[dict[str, tuple[Case, ...]], list[str]]:
+    """Return a case of each trace by the trace's name, and the errors of the files."""
+    traces, errors = read_traces(files)
+    return {trace.name: (case_of(trace, model),) for trace in traces.values()}, errors
 
 
 def _settled_changes(case: Case) -> int:
@@ -73,6 +81,12 @@ def _table(results: Mapping[str, Mapping[str, Point]]) -> Table:
     return table
 
 
+def _workers(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a whole number above 0; found {text!r}")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__)
     parser.add_argument("traces", nargs="*", help="Of these traces alone.")
@@ -82,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     models: dict[str, Any] = json.loads(CURVES.read_text())["models"]
     parser.add_argument("--model", choices=tuple(models), default="embed", help="What serves it. Default: embed.")
     parser.add_argument("--json", action="store_true", help="Print JSON.")
-    parser.add_argument("--workers", type=int, default=2, help="Processes. Default: 2.")
+    parser.add_argument("--workers", type=_workers, default=2, help="Processes. Default: 2.")
     return parser
 
 

@@ -183,7 +183,8 @@ def _generated(trace: Trace, startup_s: float) -> Case:
 def busiest_minute(trace: Trace) -> float:
     """Return requests a second in one of the busiest minutes: one in a hundred has more."""
     counts = np.bincount((trace.arrivals // 60).astype(int))
-    return float(np.percentile(counts, 99)) / 60
+    # Of a trace that is idle for nearly all the time, the 99th percentile is 0.
+    return float(np.percentile(counts, 99) or counts.max()) / 60
 
 
 def batch_curve(model: str, rate: float, most_rows: int = 8) -> ServiceCurve:

@@ -195,9 +195,9 @@ class Member:
         gpu_s = self.gpu_s + sum(waits_until - replica.requested_s for replica in holding)
         if self.queued_requests and not self.ready and self.starting:
             self.become_ready(self.starting[0])
-        last = max([waits_until, *(replica.server.idle_from for replica in self.ready + self.draining)])
+        last, step = max([waits_until, *(replica.server.idle_from for replica in self.ready + self.draining)]), 600.0
         while any(replica.server.queued for replica in self.ready + self.draining):
-            last += 600.0
+            last, step = last + step, 2 * step
             self.advance(last)
         self.advance(last + 600.0)
         return gpu_s * self.workload.gpus

@@ -9,7 +9,9 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from io import StringIO
+from itertools import zip_longest
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +19,12 @@ from argosy.simulation.traces import Floats, Trace
 
 _NAMES = {"timestamp": "time", "contexttokens": "prompt", "generatedtokens": "output"}
 _MINUTE = 60.0
+_MAX_DAYS = 31
+_MAX_S = _MAX_DAYS * 86400.0
+"""The longest trace: decisions are made every few seconds of it, so that a simulation of a month takes minutes."""
+_TOO_LONG = f"a trace may be {_MAX_S:,.0f} s long ({_MAX_DAYS} days)"
+_MAX_REQUESTS = 20_000_000
+"""The most requests that counts may stand for: each is simulated."""
 NO_CHOICE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -24,10 +32,18 @@ class TraceError(ValueError):
     """The text is not a trace; the message names the line and what to do."""
 
 
+class _Request(NamedTuple):
+    time: float
+    prompt: float
+    output: float
+    line: int
+
+
 def read_trace(text: str, name: str) -> dict[str, Trace]:
-    """Return the requests of a CSV text by model; "" is the model of lines that name none. Raises TraceError."""
-    lines = csv.reader(StringIO(text))
-    header = [_NAMES.get(item.strip().lower(), item.strip().lower()) for item in next(lines, [])]
+    """Return the requests of a CSV text by model; the model is "" if no line names one. Raises TraceError."""
+    lines = _lines(text, name)
+    _, columns = next(lines, (1, []))
+    header = [_NAMES.get(item.strip().lower(), item.strip().lower()) for item in columns]
     if "hashfunction" in header:
         return {"": invocations(text, name)}
     if "time" not in header:
@@ -35,28 +51,38 @@ def read_trace(text: str, name: str) -> dict[str, Trace]:
             f"{name}: line 1: the columns need a time (in seconds, or as 2023-11-16 18:17:03), and may have model, "
             f"prompt and output; found {', '.join(header) or 'nothing'}"
         )
-    rows: dict[str, list[tuple[float, float, float]]] = {}
-    for number, line in enumerate(lines, 2):
-        if line:
-            where = f"{name}: line {number}"
-            model, row = _request(dict(zip(header, line, strict=False)), where)
-            rows.setdefault(model, []).append(row)
-    if not rows:
+    requests: dict[str, list[_Request]] = {}
+    for number, line in lines:
+        model, request = _request(dict(zip(header, line, strict=False)), name, number)
+        requests.setdefault(model, []).append(request)
+    if not requests:
         raise TraceError(f"{name}: holds no request; write one a line, such as 0.5 under time")
-    first = min(row[0] for item in rows.values() for row in item)
-    last = max(row[0] for item in rows.values() for row in item)
-    return {model: _trace(model or name, item, first, last) for model, item in rows.items()}
+    if "" in requests and len(requests) > 1:
+        raise TraceError(f"{name}: line {requests[''][0].line}: names no model, as other lines do; name one on each")
+    begins, seconds = _span(requests, name)
+    return {model: _trace(model or name, item, begins, seconds) for model, item in requests.items()}
 
 
-def _request(line: Mapping[str, str], where: str) -> tuple[str, tuple[float, float, float]]:
-    sizes = [_number(line[item], where, item) if line.get(item) else 1.0 for item in ("prompt", "output")]
-    return line.get("model", "").strip(), (_seconds(line.get("time", ""), where), sizes[0], sizes[1])
+def _lines(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each line that is not empty, with its number. Raises TraceError."""
+    reader = csv.reader(StringIO(text))
+    try:
+        for line in reader:
+            if line:
+                yield reader.line_num, line
+    except csv.Error as error:
+        raise TraceError(f"{name}: line {reader.line_num}: is no line of a CSV: {error}") from None
+
+
+def _request(line: Mapping[str, str], name: str, number: int) -> tuple[str, _Request]:
+    where = f"{name}: line {number}"
+    prompt, output = (_number(line[item], where, item) if line.get(item) else 1.0 for item in ("prompt", "output"))
+    return line.get("model", "").strip(), _Request(_seconds(line.get("time", ""), where), prompt, output, number)
 
 
 def _seconds(text: str, where: str) -> float:
     try:
-        # Azure's have seven digits after the second, where Python reads six.
-        date = datetime.fromisoformat(text.strip()[:26]) if "-" in text.strip()[1:] and ":" in text else None
+        date = datetime.fromisoformat(text.strip()) if "-" in text.strip()[1:] and ":" in text else None
     except ValueError as error:
         raise TraceError(f"{where}: time {text!r} is no date: {error}") from None
     if date is None:
@@ -74,31 +100,55 @@ def _number(text: str, where: str, column: str) -> float:
     return value
 
 
-def _trace(name: str, rows: Sequence[tuple[float, float, float]], first: float, last: float) -> Trace:
-    times, prompts, outputs = np.array(sorted(rows)).T
-    return Trace(name, max(1.0, last - first), times - first, prompts, outputs)
+def _span(requests: Mapping[str, Sequence[_Request]], name: str) -> tuple[float, float]:
+    """Return the time of the first request, and the seconds from it to the last one. Raises TraceError."""
+    first = min(request for item in requests.values() for request in item)
+    last = max(request for item in requests.values() for request in item)
+    seconds = last.time - first.time
+    if seconds > _MAX_S:
+        raise TraceError(
+            f"{name}: line {last.line}: time is {seconds:,.0f} s after the first, which line {first.line} has; "
+            f"{_TOO_LONG}. Is time in seconds?"
+        )
+    return first.time, max(1.0, seconds)
+
+
+def _trace(name: str, requests: Sequence[_Request], begins: float, seconds: float) -> Trace:
+    times, prompts, outputs, _ = np.array(sorted(requests)).T
+    return Trace(name, seconds, times - begins, prompts, outputs)
 
 
 def invocations(text: str, name: str, chosen: Mapping[str, str] = NO_CHOICE, times: int = 1, seed: int = 7) -> Trace:
     """Return arrivals drawn within each minute from Azure Functions' counts, `times` as many. Only functions
     count whose columns, such as `Trigger`, begin with the chosen texts. Raises TraceError.
     """
+    lines = _lines(text, name)
+    _, header = next(lines, (1, []))
     counts: Floats | None = None
-    for number, line in enumerate(csv.DictReader(StringIO(text)), 2):
-        if not all((line.get(column) or "").startswith(text) for column, text in chosen.items()):
-            continue
-        row = np.array(list(_minutes(line, f"{name}: line {number}")))
-        if counts is not None and len(row) != len(counts):
-            raise TraceError(f"{name}: line {number}: has {len(row)} minutes, those before have {len(counts)}")
-        counts = row if counts is None else counts + row
+    for number, values in lines:
+        line = dict(zip_longest(header, values, fillvalue=""))
+        if all(line.get(column, "").startswith(text) for column, text in chosen.items()):
+            row = np.array(list(_minutes(line, f"{name}: line {number}")))
+            counts = row if counts is None else counts + row
+            _check_size(counts * times, f"{name}: line {number}")
     if counts is None or not len(counts):
         raise TraceError(f"{name}: holds no function with minutes as its columns")
     random = np.random.default_rng(seed)
     begins = np.repeat(np.arange(len(counts)) * _MINUTE, times * counts.astype(int))
+    if not len(begins):
+        raise TraceError(f"{name}: holds no request: the counts of all minutes are 0")
     return Trace(name, len(counts) * _MINUTE, np.sort(begins + random.random(len(begins)) * _MINUTE))
 
 
-def _minutes(line: Mapping[str, str | None], where: str) -> Iterator[float]:
+def _minutes(line: Mapping[str, str], where: str) -> Iterator[float]:
     for column, value in line.items():
-        if column and column.isdigit():
-            yield _number(value or "", where, f"minute {column}")
+        if column.isdigit():
+            yield _number(value, where, f"minute {column}")
+
+
+def _check_size(counts: Floats, where: str) -> None:
+    requests, seconds = float(counts.sum()), len(counts) * _MINUTE
+    if requests > _MAX_REQUESTS:
+        raise TraceError(f"{where}: with it there are {requests:,.0f} requests; a trace may have {_MAX_REQUESTS:,}")
+    if seconds > _MAX_S:
+        raise TraceError(f"{where}: its {len(counts):,} minutes are {seconds:,.0f} s; {_TOO_LONG}")

@@ -91,6 +91,12 @@ def test_it_is_drawn(files, name, begins):
             "the trace has requests for other, which is no InferenceModel here; there are embed",
         ),
         ("t", "when\n1\n", "line 1: the columns need a time"),
+        ("t", "time\n1\n9e14\n", "line 3: time is 899,999,999,999,999 s after the first"),
+        ("t", f"time\n{'1' * 131073}\n", "line 2: is no line of a CSV"),
+        ("t", "HashFunction,1\nf,0\n", "holds no request: the counts of all minutes are 0"),
+        ("s", "embed: {seconds: {.inf: 1}}\n", "embed: 'inf' is no number"),
+        ("s", "embed: {seconds: {1: .inf}}\n", "embed: inf is no number"),
+        ("s", "embed: {seconds: {1000000000: 1}}\n", "a curve goes up to 65536 rows; found 1000000000"),
         ("s", "other: {seconds: {1: 1}}\n", "--service: has no entry for embed"),
         ("s", "embed: {seconds: {1: -1}}\n", "embed: seconds must be one positive number"),
         ("s", "embed: {seconds: {1: slow}}\n", "embed: could not convert string to float: 'slow'"),
@@ -108,6 +114,27 @@ def test_bad_input_is_refused_in_words(files, broken, text, says):
     result = run(files, **{broken: file})
     assert result.exit_code == 1
     assert says in " ".join(result.stderr.split())
+
+
+def test_a_trace_may_begin_with_a_byte_order_mark(files):
+    trace = files / "embed.csv"
+    trace.write_bytes(b"\xef\xbb\xbf" + trace.read_bytes())
+    assert run(files).exit_code == 0
+
+
+def test_two_traces_of_one_model_are_refused(files):
+    other = files / "curves" / "embed.csv"
+    other.write_text("time\n1\n")
+    result = run(files, "-t", other)
+    assert result.exit_code == 1
+    says = f"{other}: has requests for embed, as {files / 'embed.csv'} has; put them into one file"
+    assert says in " ".join(result.stderr.split())
+
+
+def test_a_backlog_of_any_length_is_answered(files):
+    (files / "curves" / "service.yaml").write_text("embed: {seconds: {1: 1.0e+11}}\n")
+    ours = json.loads(run(files, "-o", "json").stdout)["argosy"]["embed"]
+    assert ours["late"] == ours["requests"]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,13 @@ def test_azures_llm_trace_has_tokens():
     assert (trace.prompts.tolist(), trace.outputs.tolist()) == ([4808, 3180], [10, 8])
 
 
+@pytest.mark.parametrize("zone", ["+02:00", "Z", ""])
+def test_a_date_has_its_zone_after_seven_digits(zone):
+    offset = 2.0 if zone == "+02:00" else 0.0
+    trace = read_trace(f"time\n2023-11-16 18:00:00.1234567{zone}\n2023-11-16 18:00:00.123456+00:00\n", "t.csv")[""]
+    assert trace.arrivals == pytest.approx([0.0, 3600 * offset])
+
+
 def test_azures_functions_are_drawn_within_their_minutes():
     trace = read_trace(AZURE_FUNCTIONS, "inv.csv")[""]
     assert (len(trace.arrivals), trace.seconds) == (6, 180.0)
@@ -47,6 +54,20 @@ def test_azures_functions_are_drawn_within_their_minutes():
         ("time,prompt\n1,many\n", "line 2: prompt must be a number"),
         ("HashFunction,Trigger,1\nf,http,x\n", "line 2: minute 1 must be a number"),
         ("HashFunction,Trigger\nf,http\n", "no function with minutes"),
+        ("HashFunction,Trigger,1,2\n\nf,http,1\n", "line 3: minute 2 must be a number"),
+        ("HashFunction,Trigger,1,2\nf,http,0,0\n", "holds no request: the counts of all minutes are 0"),
+        (
+            "HashFunction,1\nf,7\ng,9e14\n",
+            r"line 3: with it there are 900,000,000,000,007 requests; .* have 20,000,000",
+        ),
+        (
+            f"HashFunction,{','.join(map(str, range(44641)))}\nf{',1' * 44641}\n",
+            "line 2: its 44,641 minutes are 2,678,460 s",
+        ),
+        ("time\n1\n9e14\n5\n", r"line 3: time is 899,999,999,999,999 s after .* line 2 has; .* 2,678,400 s long"),
+        ("time\n2023-11-16 18:00:00\n5\n", "line 2: time is 1,700,157,595 s after the first, which line 3 has"),
+        (f"time\n1\n{'1' * 131073}\n", r"line 3: is no line of a CSV: field larger than field limit \(131072\)"),
+        ("time,model\n1,a\n2,\n", "line 3: names no model, as other lines do"),
     ],
 )
 def test_what_is_no_trace_is_refused_by_its_line(text, says):

@@ -1,6 +1,7 @@
 """Service curves from a file: how long models take, which `argosy simulate` cannot know by itself."""
 
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ _SYNTAX = (
     "write seconds: {1: 0.012, 8: 0.05} for executions by their rows, or stepSeconds: {1: 0.02, 16: 0.03} for an "
     "engine's steps by its sequences"
 )
+_MAX_ROWS = 65536
 _FIELDS = frozenset({"seconds", "slowdown", "variation", "stepSeconds", "promptTokenSeconds"})
 
 
@@ -54,10 +56,17 @@ def _curve(fields: Any, where: str) -> Curve:
 def _points(value: Any) -> list[tuple[int, float]]:
     if not isinstance(value, Mapping):
         raise ValueError(_SYNTAX)
-    return [(int(_number(rows)), _number(seconds)) for rows, seconds in value.items()]
+    points = [(int(_number(rows)), _number(seconds)) for rows, seconds in value.items()]
+    most = max((rows for rows, _ in points), default=0)
+    if most > _MAX_ROWS:
+        raise ValueError(f"a curve goes up to {_MAX_ROWS} rows; found {most}")
+    return points
 
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"{value!r} is no number")
-    return float(value)
+    number = float(value)
+    if not isfinite(number):
+        raise ValueError(f"{value!r} is no number")
+    return number

@@ -1,6 +1,5 @@
 """`argosy simulate`: try a scaling policy on a trace of requests before it serves real ones."""
 
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,15 +10,14 @@ from argosy.api import InferenceModel
 from argosy.api.values.quantity import parse_duration
 from argosy.cli.simulation import documents, picture, tables
 from argosy.cli.simulation.curves import Curve, CurvesError, read_curves
+from argosy.cli.simulation.traces import read_traces
 from argosy.cli.simulation.workloads import Simulated, other_error, simulated_models
 from argosy.cli.terminal import Filenames, console, print_document, refuse
-from argosy.local.manifests.reading import read_manifests, unreadable
+from argosy.local.manifests.reading import read_manifests
 from argosy.simulation.autoscalers.autoscaler import Autoscaling
 from argosy.simulation.member import Workload
 from argosy.simulation.simulate import Fleet
 from argosy.simulation.simulate import simulate as run
-from argosy.simulation.tracefiles import TraceError, read_trace
-from argosy.simulation.traces import Trace
 
 _PIPE_WIDTH = 140
 OURS = "argosy"
@@ -95,27 +93,9 @@ def _read(filenames: list[Path], files: list[Path], service: Path, startup: str)
         problems.append(f"--service {error}")
     except ValueError as error:
         problems.append(f"--startup: {error}")
-    traces, unread = _traces(files)
+    traces, unread = read_traces(files)
     problems += unread
     if problems:
         return [], problems
     models = [resource for resource in manifests.resources if isinstance(resource, InferenceModel)]
     return simulated_models(models, traces, curves, startup_s)
-
-
-def _traces(files: list[Path]) -> tuple[dict[str, Trace], list[str]]:
-    """Return traces by model, and errors. Of several files, one without a column `model` is named after its model."""
-    traces: dict[str, Trace] = {}
-    problems = []
-    for file in files:
-        try:
-            for model, trace in read_trace(file.read_text(), str(file)).items():
-                name = model or (file.stem if len(files) > 1 else "")
-                if name in traces:
-                    problems.append(f"{file}: has requests for {name or 'no model'}, as a file before it has")
-                traces[name] = replace(trace, name=name or file.stem)
-        except (OSError, UnicodeDecodeError) as error:
-            problems.append(f"{file}: {unreadable(error)}")
-        except TraceError as error:
-            problems.append(str(error))
-    return traces, problems
