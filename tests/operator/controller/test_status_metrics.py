@@ -1,5 +1,6 @@
 """What statuses say of scaling, as Prometheus reads it."""
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.operator.planning.declared import ensemble, model, pool
 
@@ -63,8 +64,9 @@ def test_replicas_instances_and_what_decided_are_identified_by_resource() -> Non
     assert result[of("argosy_scaling_target", metric="latency p99")] == 0.2
 
 
-def test_a_time_that_is_none_and_what_is_unknown_are_left_out() -> None:
-    names = {name for name, _ in exported(bert(scaling=ScalingStatus(last_scale_time="yesterday")), model("new"))}
+@pytest.mark.parametrize("time", ["yesterday", "2026-11-22T12:00:00"])
+def test_an_invalid_time_and_what_is_unknown_are_left_out(time: str) -> None:
+    names = {name for name, _ in exported(bert(scaling=ScalingStatus(last_scale_time=time)), model("new"))}
     assert "argosy_scaling_replicas" in names
     assert not names & {"argosy_scaling_last_change_timestamp_seconds", "argosy_scaling_observed", "argosy_bottleneck"}
 

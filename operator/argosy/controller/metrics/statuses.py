@@ -1,7 +1,6 @@
 """Metrics of the scaling in statuses, made at each scrape, so that deleted resources have none. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
 from typing import TypeVar
 
 from prometheus_client.core import GaugeMetricFamily
@@ -9,6 +8,7 @@ from prometheus_client.registry import Collector
 
 from argosy.api import ConditionType, Ensemble, InferenceModel, Reason
 from argosy.api.status import ScalingStatus
+from argosy.api.values.times import parse_time
 
 Member = InferenceModel | Ensemble
 
@@ -130,8 +130,6 @@ def labels_of(member: Member) -> list[str]:
 
 
 def _seconds(time: str | None) -> float | None:
-    """Return a status's time; None where it is invalid, as written by another release."""
-    try:
-        return None if time is None else datetime.fromisoformat(time).timestamp()
-    except ValueError:
-        return None
+    """Return a status's time in seconds; None where it is invalid, as written by another release."""
+    at = parse_time(time or "")
+    return None if at is None else at.timestamp()
