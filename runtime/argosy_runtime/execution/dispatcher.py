@@ -206,8 +206,9 @@ class Dispatcher:
         now = self._clock.now()
         if self._group.on_trial:
             self._group.answered(number, responses)
-        if (error := responses[0].error) is not None:
-            self._group.failed(number, error)
+        for response in responses:
+            if response.error is not None:
+                self._group.failed(number, response.error)
         self._freed(number, now)
         if self._scheduler.pending:
             self._advance(now)
@@ -346,6 +347,9 @@ class _Running:
 
     def answered(self, responses: list[InferResponse], times: ExecutionTimes) -> None:
         self._dispatcher.answered(self._number, self._batch, responses, times)
+
+    def failed(self, error: ServingError) -> None:
+        self._dispatcher.group.failed(self._number, error)
 
     def free(self) -> None:
         self._dispatcher.free(self._number)

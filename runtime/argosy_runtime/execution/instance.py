@@ -15,11 +15,15 @@ class RunListener(Protocol):
     """Listener to one batch. Called on the event loop only.
 
     Either `answered` alone, or `free` and `done` once each, in this order, with responses before, between and
-    (where a model answers later) after them.
+    (where a model answers later) after them. Errors that come with the end of the execution are passed to `failed`
+    before `free`.
     """
 
     def answered(self, responses: list[InferResponse], times: ExecutionTimes) -> None:
         """Take the final responses to all requests of the batch, in order; the instance is free."""
+
+    def failed(self, error: ServingError) -> None:
+        """Note an error of the execution or of a response, which follows. After a device error no batch may follow."""
 
     def free(self) -> None:
         """Note that the instance can take another batch; answers to this one may follow."""
@@ -146,22 +150,13 @@ class Instance(ABC):
         if run is None:
             return
         if run.freed or run._open is not None or len(responses) != run.count:
-            self._free(run_id)
-            for index, response in enumerate(responses):
-                self._respond(run_id, index, response)
-            self._done(run_id, times, None)
+            self._done(run_id, times, None, list(enumerate(responses)))
             return
         del self._runs[run_id]
         run.busy, run.freed = False, True
         run.listener.answered(responses, times)
         if self._idle is not None:
             self._note_idle()
-
-    def _free(self, run_id: int) -> None:
-        """Note that the model can take another batch; called before the answers to this one, if they come together."""
-        run = self._runs.get(run_id)
-        if run is not None:
-            run.free()
 
     def _respond(self, run_id: int, index: int, response: InferResponse) -> None:
         run = self._runs.get(run_id)
@@ -172,13 +167,28 @@ class Instance(ABC):
         run.listener.respond(index, response)
         self._forget_if_over(run)
 
-    def _done(self, run_id: int, times: ExecutionTimes | None, error: ServingError | None) -> None:
+    def _done(
+        self,
+        run_id: int,
+        times: ExecutionTimes | None,
+        error: ServingError | None,
+        responses: Sequence[tuple[int, InferResponse]] = (),
+    ) -> None:
+        """End the execution with its last responses, by request, and the error of the requests without one.
+
+        The next batch goes to the instance before these are delivered, unless there is a device error among them.
+        """
         run = self._runs.get(run_id)
         if run is None:
             return
+        for reason in (*[response.error for _, response in responses], error):
+            if reason is not None:
+                run.listener.failed(reason)
+        run.free()
+        for index, response in responses:
+            self._respond(run_id, index, response)
         if error is None and times is not None and run.open:
             error = internal(f"model instance '{self.name}' did not answer every request of its batch")
-        run.free()
         if error is not None:
             self._fail(run, error)
         run.busy = False

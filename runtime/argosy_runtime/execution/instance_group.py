@@ -132,7 +132,7 @@ class InstanceGroup:
             slot.row = 0
 
     def failed(self, number: int, error: ServingError) -> None:
-        """Note an error that an instance has answered with. After a device error the instance is replaced.
+        """Note an error of an instance's batch. After a device error the instance is replaced.
 
         It takes no more batches from now on, and ends once the answers are delivered.
         """
@@ -145,10 +145,14 @@ class InstanceGroup:
 
     @property
     def caution(self) -> str:
-        """Reason why the ready instances may not last, "" where one of them has answered or no crash loop is known."""
-        if not self.on_trial or len(self.on_trial) < len(self._ready):
+        """Reason why the ready instances may not last, "" where one of them has answered or no crash loop is known.
+
+        Without ready ones, those that end because of a device error stand for them until they have ended.
+        """
+        present = self._ready or self._broken
+        if not present or not present.keys() <= self.on_trial.keys():
             return ""
-        least = min([slot.row for slot in self.on_trial.values()])
+        least = min([self.on_trial[number].row for number in present])
         return on_trial(least) if least >= LOOP_AFTER else ""
 
     async def start(self, warm_up: WarmUp) -> None:

@@ -220,10 +220,7 @@ class ThreadInstance(Instance):
         ):
             self._answered(run.number, [response for _, response in deferred], times)
         else:
-            self._free(run.number)
-            for index, response in deferred:
-                self._respond(run.number, index, response)
-            self._done(run.number, times, error)
+            self._done(run.number, times, error, deferred)
         self._forget_run(run.number)
 
     def post_response(self, number: int, index: int, response: InferResponse) -> None:

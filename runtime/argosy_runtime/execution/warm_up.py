@@ -73,6 +73,9 @@ class _WarmUpBatch:
             self.respond(index, response)
         self.done(times)
 
+    def failed(self, error: ServingError) -> None:
+        self._error = self._error or error
+
     def free(self) -> None:
         """Do nothing: the next warm-up batch waits for the answers."""
 

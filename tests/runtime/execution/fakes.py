@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 import numpy as np
+import pytest
 
 from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ServingError, internal, unavailable
@@ -93,6 +94,8 @@ class FakeInstance(Instance):
         self.stopped = False
         self.refuses = False
         """The next batch cannot be handed over."""
+        self.broken = False
+        """Whether it has met an error of its device."""
         self.dies_at_once = True
         """Whether it has ended as soon as it is given up."""
 
@@ -121,7 +124,9 @@ class FakeInstance(Instance):
         if self.refuses:
             self.refuses = False
             raise TypeError("no such thing")
-        assert not self.dead, "nothing goes to an instance that is no more"
+        if self.dead or self.broken:
+            # No assertion: the dispatcher takes any Exception for a request that cannot be sent.
+            pytest.fail("a batch goes to an instance that has ended or met a device error")
         self.batches.append((run, requests))
 
     def ids(self) -> list[list[str]]:
@@ -133,12 +138,17 @@ class FakeInstance(Instance):
         run, requests = self.batches.pop(0)
         wrong = [*errors, *[None] * len(requests)]
         responses = [answer(request, error) for request, error in zip(requests, wrong, strict=False)]
+        self._meet(*errors)
         self._answered(run.id, responses, TIMES)
 
     def fail(self, error: ServingError) -> None:
         """Fail the oldest batch."""
         run, _ = self.batches.pop(0)
+        self._meet(error)
         self._done(run.id, None, error)
+
+    def _meet(self, *errors: ServingError | None) -> None:
+        self.broken |= not self.on_cpu and any(error is not None and error.device_error != "" for error in errors)
 
     def respond(self, index: int = 0, final: bool = True) -> None:
         """Send a response to one request of the oldest batch."""

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.runtime.execution.fakes import SECOND, settle
+from tests.runtime.execution.fakes import SECOND, ask, settle
 from tests.runtime.execution.test_dispatcher import Bench
 
 from argosy_common import device_errors
@@ -100,6 +100,81 @@ async def test_no_request_goes_to_an_instance_that_has_met_a_device_error(bench)
     bench.made[-1].finish()
     assert waiting.over
     assert not waiting.error
+
+
+@pytest.mark.parametrize("answered", [False, True])
+async def test_no_request_goes_to_an_instance_whose_batch_fails_by_a_device_error(answered):
+    bench = await Bench(decoupled=answered).start()
+    bench.ask("poison")
+    waiting = bench.ask("waits")
+    if answered:
+        bench.made[0].respond()
+    bench.made[0].fail(internal("RuntimeError", device_error=BROKEN))
+    await settle()
+    assert bench.made[0].dead
+    await come_back(bench, 1)
+    bench.made[-1].finish()
+    assert waiting.over
+    assert not waiting.error
+
+
+@pytest.mark.parametrize("responded", [False, True])
+async def test_a_device_error_of_any_request_of_a_batch_replaces_the_instance(responded):
+    bench = await Bench(delay_ns=1000).start()
+    clients = [bench.ask("fine"), bench.ask("poison")]
+    await bench.clock.pass_time(1000)
+    waiting = bench.ask("waits")
+    if responded:
+        bench.made[0].respond()
+    bench.made[0].finish(None, internal("RuntimeError", device_error=BROKEN))
+    await settle()
+    assert [bool(client.error) for client in clients] == [False, True]
+    assert bench.made[0].dead
+    await come_back(bench, 1)
+    await bench.clock.pass_time(1000)
+    bench.made[-1].finish()
+    assert not waiting.error
+
+
+async def test_a_warm_up_that_meets_a_device_error_after_its_answers_fails():
+    bench = Bench(decoupled=True)
+    starting = asyncio.create_task(bench.dispatcher.start([[ask("warm")]]))
+    await settle()
+    bench.made[0].load()
+    await settle()
+    bench.made[0].respond()
+    bench.made[0].fail(internal("RuntimeError", device_error=BROKEN))
+    with pytest.raises(ServingError, match="RuntimeError"):
+        await starting
+
+
+async def on_trial(bench: Bench) -> None:
+    """Let the last instance start again after a crash loop."""
+    for row in (1, 2, 3):
+        bench.made[-1].die()
+        await settle()
+        await come_back(bench, row)
+
+
+async def test_an_instance_that_ends_by_a_device_error_leaves_one_that_has_answered():
+    bench = await Bench(2, merge=False).start()
+    await on_trial(bench)
+    bench.ask("fine")
+    bench.ask("poison")
+    bench.made[-1].dies_at_once = False
+    bench.made[-1].finish(internal("RuntimeError", device_error=BROKEN))
+    assert not bench.dispatcher.caution
+
+
+async def test_a_last_instance_that_ends_by_a_device_error_is_on_trial_until_then(bench):
+    await on_trial(bench)
+    bench.ask("poison")
+    bench.made[-1].dies_at_once = False
+    bench.made[-1].finish(internal("RuntimeError", device_error=BROKEN))
+    assert matches(bench.dispatcher.caution)
+    bench.made[-1].die()
+    assert matches(bench.dispatcher.problem)
+    assert not bench.dispatcher.caution
 
 
 async def test_a_group_stops_while_an_instance_with_a_device_error_ends(bench):

@@ -23,6 +23,9 @@ POLICIES = st.builds(
     delay_on_timeout=st.booleans(),
 )
 
+ERRORS = [None, "", "CUDA error"]
+"""Device errors of a batch's responses; None for a response without any error."""
+
 
 class DispatcherMachine(RuleBasedStateMachine):
     """Clients, instances and the clock do what they like."""
@@ -92,16 +95,18 @@ class DispatcherMachine(RuleBasedStateMachine):
         self._run(getattr(client.submission, what))
 
     @precondition(lambda self: self._at_work())
-    @rule(data=st.data(), error=st.booleans())
-    def finish(self, data: st.DataObject, error: bool) -> None:
+    @rule(data=st.data(), errors=st.lists(st.sampled_from(ERRORS), max_size=3))
+    def finish(self, data: st.DataObject, errors: list[str | None]) -> None:
         instance = data.draw(st.sampled_from(self._at_work()))
-        self._run(lambda: instance.finish(internal("x") if error else None))
+        _, requests = instance.batches[0]
+        made = [None if error is None else internal("x", device_error=error) for error in errors]
+        self._run(lambda: instance.finish(*made[: len(requests)]))
 
     @precondition(lambda self: self._at_work())
-    @rule(data=st.data())
-    def fail(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), device_error=st.sampled_from(["", "CUDA error"]))
+    def fail(self, data: st.DataObject, device_error: str) -> None:
         instance = data.draw(st.sampled_from(self._at_work()))
-        self._run(lambda: instance.fail(internal("failed")))
+        self._run(lambda: instance.fail(internal("failed", device_error=device_error)))
 
     @precondition(lambda self: self._at_work())
     @rule(data=st.data(), final=st.booleans())

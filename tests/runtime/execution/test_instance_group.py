@@ -211,6 +211,9 @@ class Heard:
     def answered(self, *_: object) -> None:
         self.events.append("answered")
 
+    def failed(self, error: ServingError) -> None:
+        """Do nothing."""
+
     def free(self) -> None:
         """Do nothing."""
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import psutil
 import pytest
@@ -112,6 +112,32 @@ async def test_an_instance_with_a_device_error_is_reloaded(repository, serve, is
         await infer(plane, ask("m", -1))
     await until(lambda: log.read_text() == "loaded loaded ")
     assert await value(plane, "m", 6) == 6
+    assert "met an error of its device" in caplog.text
+
+
+@pytest.mark.parametrize("isolation", ["process", "thread"])
+@pytest.mark.parametrize("answered", [False, True])
+async def test_a_request_that_waits_runs_after_the_reload(repository, serve, gate, isolation, answered, caplog):
+    execute = f"""
+    {TORCH}
+    if x[0, 0] < 0:
+        if {answered}:
+            response = pb_utils.InferenceResponse([pb_utils.Tensor("Y", y)])
+            request.get_response_sender().send(response, flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        {gate.code}
+        raise accelerator_error(words)
+    """
+    repository.add("m", execute=execute, config=placed("KIND_MODEL", isolation))
+    plane = await serve()
+    await plane.load("m", None, {})
+    poison = asyncio.create_task(infer(plane, ask("m", -1)))
+    await gate.reached()
+    waiting = asyncio.create_task(value(plane, "m", 6))
+    await asyncio.sleep(0.05)
+    gate.open()
+    with nullcontext() if answered else pytest.raises(ServingError, match="illegal memory access"):
+        await poison
+    assert await waiting == 6
     assert "met an error of its device" in caplog.text
 
 

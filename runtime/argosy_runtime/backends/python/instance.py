@@ -88,6 +88,9 @@ class PythonInstance:
             problem = self._failure(error)
             for received in batch:
                 self._channel_of(received).fail(problem)
+            if problem.device_error:
+                # The server must learn of it, though every request may have had its last response before.
+                raise problem from error
             answered = True
         if not answered:
             return None

@@ -194,13 +194,12 @@ class ProcessInstance(Instance):
                 responses.append(response)
         if state == ANSWERED and in_order and error is None:
             self._answered(run_id, responses, times)
-            return
-        if state != GOES_ON:
-            self._free(run_id)
-        for index, response in zip(indexes, responses, strict=True):
-            self._respond(run_id, index, response)
-        if state != GOES_ON:
-            self._done(run_id, times if state == ANSWERED else None, error)
+        elif state != GOES_ON:
+            by_request = list(zip(indexes, responses, strict=True))
+            self._done(run_id, times if state == ANSWERED else None, error, by_request)
+        else:
+            for index, response in zip(indexes, responses, strict=True):
+                self._respond(run_id, index, response)
 
     def _receive_message(self, frame: Frame) -> None:
         message = read_from_process(frame)
