@@ -22,7 +22,7 @@ UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15} | 
 
 @dataclass(frozen=True, slots=True)
 class ConfigMaps:
-    """The ConfigMap that says what is desired and the one that gets the state; `credentials` is a folder."""
+    """The ConfigMaps of the desired repository and of the state. `credentials` is a folder."""
 
     desired: ConfigMapName
     state: ConfigMapName

@@ -45,8 +45,8 @@ def _silent(percent: int, line: str) -> None:
 class BuildJob:
     """One engine to build: the request, and the folders with its files.
 
-    `calibration` is None where the request names no data. `shared` is a folder of all builds of one compiler for one
-    architecture: a build finds there what the one before left. None where nothing is shared.
+    `calibration`: None if the request has no data. `shared`: a folder that successive builds of one compiler and
+    architecture share; None if there is none.
     """
 
     request: BuildRequest

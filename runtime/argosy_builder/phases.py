@@ -37,7 +37,7 @@ class Phases:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Lock the folder: another build of the same engine waits for this one, and finds what it leaves."""
+        """Lock the folder: another build of the same engine waits, and then uses the results of this one."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._folder.with_suffix(".lock").open("w") as lock:
             try:

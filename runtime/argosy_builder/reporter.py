@@ -22,9 +22,9 @@ JOIN_S = 30.0
 
 
 class Reporter:
-    """Writes on a thread of its own, so that a place that hangs holds up no build.
+    """Writes reports in a thread of its own, so that a target that hangs does not delay the build.
 
-    `write` takes a report's text and raises PublishError. What cannot be written is said once in the log.
+    `write` takes a report's text and raises PublishError. A failure is logged once.
     """
 
     def __init__(self, write: Callable[[str], None], every_s: float = EVERY_S) -> None:

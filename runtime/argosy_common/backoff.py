@@ -8,7 +8,7 @@ _DOUBLINGS = 30
 
 
 def backoff_s(failures: int, first_s: float, most_s: float) -> float:
-    """Return the pause after so many failures in a row: `first_s`, doubled each time, at most `most_s` seconds."""
+    """Return the pause after consecutive failures: `first_s`, doubled each time, at most `most_s` seconds."""
     return min(first_s * 2.0 ** min(failures - 1, _DOUBLINGS), most_s)
 
 

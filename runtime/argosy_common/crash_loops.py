@@ -14,12 +14,12 @@ _SIGN = "crash loop: "
 
 
 def pause_s(row: int) -> float:
-    """Return the seconds before an instance starts again that ended so many times in a row."""
+    """Return the pause in seconds before an instance restarts, after `row` consecutive ends."""
     return backoff_s(row, FIRST_PAUSE_S, LAST_PAUSE_S)
 
 
 def resting(row: int, last: str) -> str:
-    """Return the reason while an instance rests that ended so many times in a row, the last time with these words."""
+    """Return the message of an instance that waits for its restart, after `row` ends, the last for `last`."""
     return f"{_SIGN}{last}; {_row(row)}, and the pause before the next start is {pause_s(row):g} s"
 
 

@@ -47,7 +47,7 @@ class IdleWait:
         self._end = now + period.limit_s
 
     def reached(self, requests: int, now: float) -> bool:
-        """Return whether the wait is over, with so many requests by now."""
+        """Return whether the wait is over. `requests`: the number counted so far."""
         if requests != self._requests:
             self._requests, self._last_request_at = requests, now
         silent_s = now - self._last_request_at

@@ -118,7 +118,7 @@ class Activator:
             self._go_by(activation)
 
     def _follow_parts(self, count: int) -> None:
-        """Follow so many parts; the first one is always followed."""
+        """Follow `count` parts; the first part is always followed."""
         for number in [part for part in self._following if part >= count]:
             self._following.pop(number).cancel()
         for number in range(count):

@@ -1,10 +1,10 @@
-"""The model cache: complete, verified copies of what storageUris mean, in one folder of bounded size.
+"""The model cache: complete, verified copies of the files behind storageUris, in one folder of bounded size.
 
-A copy has a key: of the URI, its digest or else the model's version, and the credentials; for `file:` and `pvc:` of the
-URI, its digest and the names, sizes and times below it, so a folder that changes becomes another copy and what is
-served keeps its own. A copy is written next to the cache's folders (`partials`) and renamed when it is complete and its
-digest is right; a copy is never changed. So the files of a URI without digest, an S3 prefix or a tag, are fetched once
-for each version: a changed model gets a new version, or a digest.
+The key of a copy is made of the URI, its digest or else the model's version, and the credentials. For `file:` and
+`pvc:` it is made of the URI, its digest and the names, sizes and times of the files, so a changed folder gets a new
+copy and served models keep theirs. A copy is written next to the cache's folders (`partials`), renamed once it is
+complete and its digest matches, and never changed afterwards. So a URI without a digest, such as an S3 prefix or a tag,
+is fetched once per version: a changed model needs a new version, or a digest.
 
-`storage` fetches into it, `entries` keeps it within its bound by `lru`, and several agents may share it (`owners`).
+`storage` fetches files, `entries` evicts the least recently used copies, and several agents may share it (`owners`).
 """

@@ -48,7 +48,7 @@ class Owner:
         return f"{self.host}_{self.namespace}_{self.pid}_{self.began}_{self.instance}"
 
     def ended(self, seen_from: "Owner") -> bool:
-        """Return whether its process is certainly gone, as `seen_from` can tell."""
+        """Return whether its process has certainly ended, as seen from `seen_from`."""
         if (self.host, self.namespace) != (seen_from.host, seen_from.namespace) or not self.namespace:
             return False
         try:

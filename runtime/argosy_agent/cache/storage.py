@@ -46,12 +46,12 @@ WAIT_S = 0.2
 class Storage:
     """Copies of model files in one cache folder. Its methods block, and any thread may call them.
 
-    `size_limit` bounds the cache, in bytes; without it nothing is evicted until the disk is full. `pvc_root` is
-    where claims are mounted, by name; a `file:` URI may name what lies beneath one of `folders`; `secrets` holds the
-    files of the pool's storage Secret, `named_secrets` those of models' own, by name; `identity` tells the pool's
-    credentials from those of other pools that share the cache; `part` is how many bytes are read at once in place of
-    what suits each kind of storage; `lasting`: what came in vain is left alone for a while by later processes, too, by
-    the time `now` gives, in seconds since 1970.
+    `size_limit` bounds the cache, in bytes; without it nothing is evicted until the disk is full. `pvc_root`: the
+    folder where claims are mounted, by name; `folders`: those that a `file:` URI may point into; `secrets`: the folder
+    of the pool's storage Secret; `named_secrets`: those of models' own Secrets, by name; `identity` distinguishes the
+    pool's credentials from those of other pools that share the cache; `part`: the bytes per read, instead of the
+    default of each kind of storage; `lasting`: later processes also wait before they retry a failed fetch, by the time
+    that `now` returns, in seconds since 1970.
     """
 
     def __init__(
@@ -277,7 +277,7 @@ def _is_local(uri: str) -> bool:
 
 
 def _verify(folder: Path, source: Source, wish: _Wish) -> None:
-    """Raise DigestMismatchError where the files are not those that were declared."""
+    """Raise DigestMismatchError if the files do not match the declared digest."""
     if wish.digest in ("", source.digest):
         return
     digest = digest_of(folder)

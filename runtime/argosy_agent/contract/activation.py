@@ -61,7 +61,7 @@ class Activation:
 
 @dataclass(frozen=True, slots=True)
 class ActivationPart:
-    """The members of one part, which is the `number`th, from 0, of so many."""
+    """The members of one of `parts` parts. `number` is its index, from 0."""
 
     members: tuple[ActivatedMember, ...] = ()
     number: int = 0
@@ -70,8 +70,8 @@ class ActivationPart:
 
 @dataclass(frozen=True, slots=True)
 class QueuedRequests:
-    """The report of an activator's Pod, of this UID: by resource name the requests that wait now, and those that were
-    refused a moment ago because its queue was full.
+    """The report of an activator's Pod, with its UID. By resource name: the queued requests, and those that were
+    recently rejected because the queue was full.
     """
 
     pod: str

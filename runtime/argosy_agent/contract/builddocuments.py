@@ -143,7 +143,7 @@ def _optional(fields: Fields, key: str, read: Callable[[Fields], _Value]) -> _Va
 
 
 def text_of(value: Mapping[str, Any]) -> str:
-    """Return what `asdict` made, as JSON that is indented for people; what is empty is left out."""
+    """Return the result of `asdict` as indented JSON without empty values."""
     return json.dumps(_set(value), indent=1, ensure_ascii=False) + "\n"
 
 

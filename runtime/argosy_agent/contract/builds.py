@@ -89,11 +89,11 @@ class Gate:
 class BuildRequest:
     """One engine for one architecture.
 
-    `architecture` is a GPU's compute capability, as `9.0`, or a CPU's name, as `amd64`. `compiler` tells compilers
-    apart before one runs: the image. `store` is the URI below which engines are kept. `filename` is what a lone file of
-    the model is called. `precision` is empty for that of the files. `tensor` times `pipeline` GPUs run one copy.
-    `batch_sizes` are those to be fast at, besides `max_batch_size`. `skip` says why nothing is compared, where
-    something should be.
+    `architecture`: a GPU's compute capability, such as `9.0`, or a CPU's name, such as `amd64`. `compiler`: the image,
+    which identifies the compiler before it runs. `store`: the URI of the engine cache. `filename`: the name of the
+    model's file if it has only one. `precision`: empty for that of the files. One replica runs on `tensor` times
+    `pipeline` GPUs. `batch_sizes`: those to optimize for, in addition to `max_batch_size`. `skip`: the reason why a
+    required comparison is left out.
     """
 
     builder: str
@@ -151,10 +151,10 @@ class AccuracyReport:
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """A transformer's sizes, as its `config.json` gives them; 0 where a model has none of it.
+    """A transformer's sizes from its `config.json`; 0 if the model has no such part.
 
-    `parameters` counts all weights, `embedding_parameters` those of them in the embeddings and the output layer, which
-    stay at 16 bits when the others are quantized; `weight_bytes` is what the engine's take. 0 where that is not known.
+    `parameters`: the number of weights; `embedding_parameters`: those in the embeddings and the output layer, which
+    stay at 16 bits when the others are quantized; `weight_bytes`: the size of the engine's weights. 0 if unknown.
     """
 
     layers: int

@@ -35,15 +35,15 @@ class ConfigMapName:
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """What an agent says of its server.
+    """An agent's report of its server.
 
-    `pod`: the UID of its Pod. `live`: the server answers. `settled`: since this Pod began, every model that it should
-    have was ready or had failed once; never taken back. `models`: every version it has or should have. `applied`:
-    what the server last loaded. `desired`: the `fingerprint` of the repository text that is worked on, empty before
-    there is one. `problem`: why a newer text is not, or another fault that concerns no one model. `written_at`: when
-    this was written, in seconds of Unix time by the agent's clock, 0 where that is not said: each write says another
-    time, also where nothing else is new, so that a reader sees whether the agent lives. `left_out`: of so many further
-    models nothing is said here, for the document is full; what is so of them is not known by it.
+    `pod`: the UID of its Pod. `live`: the server answers. `settled`: since this Pod started, every desired model was
+    ready or failed once; it never becomes false again. `models`: every version that the server has or should have.
+    `applied`: the models that it last loaded. `desired`: the `fingerprint` of the repository text that is being
+    applied, empty before there is one. `problem`: the reason why a newer text is not applied, or another error that
+    does not belong to one model. `written_at`: the time of writing in Unix seconds by the agent's clock, 0 if unknown;
+    it changes with each write, so that a reader sees whether the agent is alive. `left_out`: the number of models that
+    did not fit into the document; their states are unknown.
     """
 
     pod: str = ""

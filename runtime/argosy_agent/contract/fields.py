@@ -116,7 +116,7 @@ def number(value: str | int, path: str) -> int:
 
 
 def check_unique(names: Iterable[str], path: str) -> None:
-    """Check that no name comes twice. Raises DocumentError, which names those that do."""
+    """Check that names are unique. Raises DocumentError with the duplicates."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise DocumentError(f"{path}: {_listed(twice)} stands there more than once")

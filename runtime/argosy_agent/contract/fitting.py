@@ -1,8 +1,8 @@
-"""A state as a text that fits into its ConfigMap, whatever is to be said. Pure.
+"""A state as a text that fits into its ConfigMap. Pure.
 
-Where all of it fits, all is said. Where it does not, reasons are cut first, to one length that is as long as may be;
-then digests go of what has a reason. What a plan places fits then (`sizes`). Of more than that whole models are left
-out, and how many is said: nothing is known of them by the reader, which is not that they are not there.
+A state that is too large is shortened: reasons are cut first, all to the same length; then the digests of models with a
+reason are left out. The models that a plan places fit after that (`sizes`). With more models, some are left out
+completely and counted: a reader must treat their states as unknown, not as absent.
 """
 
 from dataclasses import replace

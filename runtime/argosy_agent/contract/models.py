@@ -70,9 +70,9 @@ class LoadedModel:
 class VersionSource:
     """The source of one version's files. An ensemble's version has no files: `uri` is empty.
 
-    `filename` is the name of a lone file in the version's folder; empty keeps its own name. `memory` is what the
-    version takes of each of its GPUs in bytes, 0 where that is not known; `exclusive`: no other model may be there.
-    `secret` is the Secret with the credentials for the files; empty: the pool's.
+    `filename`: the name of a single file in the version's folder; empty keeps its own name. `memory`: bytes on each of
+    its GPUs, 0 if unknown; `exclusive`: it shares them with no other model. `secret`: the Secret with the credentials
+    for the files; empty: the pool's.
     """
 
     uri: str = ""
@@ -136,7 +136,7 @@ class RenderedModel:
 
 @dataclass(frozen=True, slots=True)
 class RenderedRepository:
-    """All that one server serves, models before the ensembles that use them, each by name."""
+    """The models and ensembles of one server: models before the ensembles that use them, by name."""
 
     server: str
     models: tuple[RenderedModel, ...] = ()

@@ -1,8 +1,7 @@
 """The sizes of a server's documents: the most bytes that each of its models takes of them. Pure.
 
-A ConfigMap holds 1 MiB. Of a server's two the state is the larger one: it has what the other one has, and what became
-of it. So a bound on each model's part of the state, held against one limit before the model is placed, keeps both small
-enough, and neither has to be spread over several objects.
+A ConfigMap holds at most 1 MiB. Of a server's two ConfigMaps the state is the larger: it contains the desired models
+and their states. So packing bounds the sum of its models' parts of the state, and both fit into one object each.
 """
 
 import json
@@ -64,10 +63,10 @@ def entry_bytes(
     gpus: int = 0,
     more_versions: int = 0,
 ) -> int:
-    """Return the most that a model or an ensemble takes of any document of its server.
+    """Return the most bytes that a model or an ensemble takes of any document of its server.
 
-    `name` and `resource` as in `RenderedModel`, `config` in bytes as `config_bytes` gives them, `gpus` the number of
-    GPUs that it sits on. `more_versions`: so many may come or stay next to `versions`, each as large as the largest.
+    `name` and `resource` as in `RenderedModel`; `config`: bytes, from `config_bytes`; `gpus`: the number of its GPUs.
+    `more_versions`: the number of versions that may be loaded in addition to `versions`, each as large as the largest.
     """
     declared = text_bytes(resource or name)
     sizes = [_version(number, source, declared) for number, source in versions.items()]

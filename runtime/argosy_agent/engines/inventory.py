@@ -63,9 +63,7 @@ class StoredEngine:
 
 
 def differences(manifest: Manifest, stored: Iterable[Stored]) -> Iterable[str]:
-    """Yield how what is there differs from what a manifest names, in words, by names and sizes. `stored` are the files
-    of the manifest's own folder.
-    """
+    """Yield the differences between the `stored` files and a manifest, by names and sizes, in words."""
     named: Mapping[str, EngineFile] = {file.name: file for file in manifest.files}
     there = {file.name: file for file in stored}
     for name in sorted(named.keys() - there.keys()):

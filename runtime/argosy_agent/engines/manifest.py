@@ -1,4 +1,4 @@
-"""An artifact's manifest: what the engine is, and which files it consists of. Pure."""
+"""An artifact's manifest: the description of the engine, and its files. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -22,7 +22,7 @@ class NewerFormatError(DocumentError):
 class EngineFile:
     """One file: its path below the engine's folder, its bytes, its SHA-256 in hexadecimal digits.
 
-    `mark` is what its store said of it when it was written, and changes with its content.
+    `mark`: a value from its store when it was written, which changes with the content.
     """
 
     name: str
@@ -33,10 +33,10 @@ class EngineFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An engine that is kept, or one that is to be, which has no `attempt`, `digest`, `files` and `uri` yet.
+    """A published engine, or one before publishing, without `attempt`, `digest`, `files` and `uri`.
 
-    `digest` is the one that agents check when they fetch `uri`, the folder of the files. `compiler` is the name and
-    version of what compiled, `created` RFC 3339, `accuracy` what the gate measured before the engine was published.
+    `digest`: checked by agents that fetch `uri`, the folder of the files. `compiler`: its name and version; `created`:
+    RFC 3339; `accuracy`: measured by the gate before the engine was published.
     """
 
     key: str
@@ -69,7 +69,7 @@ def manifest_of(
     accuracy: AccuracyReport | None = None,
     shape: ModelShape | None = None,
 ) -> Manifest:
-    """Return what is known of an engine before it is published. No credentials of a URI stand in it."""
+    """Return the manifest of an engine before it is published. It contains no credentials."""
     return Manifest(
         key=key,
         builder=request.builder,

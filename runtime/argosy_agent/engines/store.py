@@ -45,7 +45,7 @@ def open_store(
     pvc_root: Path,
     retry: Retry = Retry(),  # noqa: B008  # frozen
 ) -> "EngineStore":
-    """Return the store at `uri` (spec.storage.engineCache.storageUri). Raises StorageError where none can be there."""
+    """Return the store at `uri` (spec.storage.engineCache.storageUri). Raises StorageError for an unsuitable URI."""
     return EngineStore(uri, sink_of(uri, settings, pvc_root), settings, pvc_root, retry)
 
 
@@ -220,10 +220,7 @@ class EngineStore:
     def collect(
         self, is_used: Callable[[StoredEngine], bool] | None, before: float, *, remove: bool = True
     ) -> Iterator[StoredEngine | Half]:
-        """Remove the garbage of each key, and yield what is removed.
-
-        Without `remove` nothing is removed.
-        """
+        """Remove the garbage of each key, and yield it. Without `remove` it is only yielded."""
         for key in self.keys():
             removable = garbage((self.inspect(key),), is_used, before, time.time() - LEASE_S)
             for engine in removable.engines:

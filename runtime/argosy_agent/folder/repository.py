@@ -1,10 +1,10 @@
-"""A server's repository on disk, changed under a server that reads it.
+"""A server's repository on disk, changed while the server reads it.
 
-A change is staged in a side folder, moved in, and then accepted or reverted, so the folder always holds what is served
-or what is being loaded. Versions that stay are not touched at all: a server that compares times sees no change.
+A change is staged in a side folder, moved in, and then accepted or reverted, so the folder always contains the served
+files or those being loaded. Unchanged versions are not touched: a server that compares times sees no change.
 
-    <server>/repository/<model>/    what the server reads
-    <server>/applied/<model>.json   what it last loaded from there
+    <server>/repository/<model>/    read by the server
+    <server>/applied/<model>.json   record of the last load
     <server>/staging/, replaced/    only during a change
 """
 
@@ -40,9 +40,9 @@ class RepositoryFolder:
             shutil.rmtree(server / left, ignore_errors=True)
 
     def applied(self) -> dict[str, Target]:
-        """Return what was last loaded, by model.
+        """Return the record of the last load of each model.
 
-        A change that was cut short has no keys, and one whose record cannot be read has no record: both are made again.
+        An interrupted change has no keys, and an unreadable record counts as missing: both are applied again.
         """
         records = (_read(path) for path in sorted((self._server / "applied").glob("*.json")))
         return {target.model.name: target for target in records if target is not None}
@@ -52,7 +52,7 @@ class RepositoryFolder:
         return {path.name for path in self.root.iterdir() if path.is_dir()}
 
     def standing(self, target: Target, before: Target | None) -> dict[int, Path]:
-        """Return the folders of a target's versions that hold what they should, since `before` was loaded."""
+        """Return the folders of a target's versions that are still valid since `before` was loaded."""
         if before is None:
             return {}
         entries = {version: self.root / target.model.name / str(version) for version in target.model.versions}

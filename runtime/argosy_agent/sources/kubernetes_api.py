@@ -28,7 +28,7 @@ KEEPALIVE = [
 
 
 class ApiServerError(Exception):
-    """The API server did not do what it was asked, or was not reached; the message says why and what to do."""
+    """The API server refused a request or could not be reached. The message has the reason and what to do."""
 
 
 class ApiServer:

@@ -1,9 +1,8 @@
 """Reconciles one server's models with the desired repository, over its public control protocol.
 
-It receives the full desired repository again and again (`aim`), and starts what is missing (`converge`): fetch the
-files, put them next to those that are served, load, and drop the old ones when the server has loaded the new. The
-server swaps in the background, so requests never notice. A change that fails is reverted, reported with its reason, and
-tried again later; it delays nothing else.
+It receives the full desired repository repeatedly (`aim`), and starts missing changes (`converge`): fetch the files,
+put them next to the served ones, load, and remove the old ones once the server has loaded the new ones. Requests are
+served throughout. A failed change is reverted, reported with its reason, and retried later; it does not delay others.
 """
 
 import asyncio
@@ -78,9 +77,9 @@ class Agent:
         return any(not self.ledger.has_failed(name) for name in self._tasks)
 
     async def observe(self) -> bool:
-        """Read what the server has loaded, and return whether it answered; if not, nothing counts as loaded.
+        """Read the loaded models, and return whether the server answered. Without an answer nothing counts as loaded.
 
-        A server that is only slow keeps what it had: taking its models for lost would take its requests away, too.
+        A slow server keeps its last state, since reporting its models as lost would also remove its requests.
         """
         try:
             await self._observation.look()
@@ -100,9 +99,9 @@ class Agent:
         self.ledger.lost()
 
     async def aim(self, desired: RenderedRepository) -> None:
-        """Take note of what is desired in the ledger; nothing is started yet.
+        """Record the desired repository in the ledger, without starting any change.
 
-        A storage that does not answer is not waited for: what is known of its files stands.
+        It does not wait for storage that does not answer: the last known state of its files stays.
         """
         await self._keys.look(desired)
         targets = {model.name: target for model in desired.models if (target := self._target(model)) is not None}
@@ -119,7 +118,7 @@ class Agent:
             self._start(name, self._drop(name))
 
     async def stop(self) -> None:
-        """Cancel what is under way, and wait until it has been reverted."""
+        """Cancel running changes, and wait until they are reverted."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

@@ -14,7 +14,7 @@ ASK_TIMEOUT_S = 10.0
 
 
 class ControlError(Exception):
-    """The server did not do what it was asked."""
+    """The server refused or failed a control request."""
 
 
 class RefusedError(ControlError):

@@ -96,7 +96,7 @@ class Ledger:
         self._index.clear()
 
     def ready(self) -> list[tuple[str, int]]:
-        """Return every version that the server said is ready, by its model's name."""
+        """Return every version that the server reported ready, by its model's name."""
         return [key for key, loaded in self._index.items() if loaded.state is LoadState.READY]
 
     def desire(self, desired: RenderedRepository, targets: dict[str, Target]) -> None:
@@ -185,8 +185,8 @@ class Ledger:
     def due(self, name: str, now: float) -> Target | None:
         """Return the target of a model that is to be loaded now.
 
-        A target that served and got lost goes first: it is in the folder, while the desired one may not be available.
-        Once it fails it goes last, for it may be what the other mends.
+        A target that served before and is no longer loaded has precedence: its files are in the folder, while those of
+        the desired one may be unavailable. After it fails it comes last, since the desired one may fix the failure.
         """
         target = self.targets.get(name)
         if name in self.doing or name in self._unsettled:

@@ -141,9 +141,9 @@ class Loading:
         return load_failure(words, self._folder.root / target.model.name, uris, self._folder.log)
 
     async def _restore(self, before: Target) -> None:
-        """Load what was served before again after a refused load, where the server dropped it.
+        """Load the former version again after a refused load, if the server has unloaded it.
 
-        Most servers go on serving what they had.
+        Most servers keep serving the former version.
         """
         name = before.model.name
         with suppress(ControlError):

@@ -20,7 +20,7 @@ DRAIN_FIRST_S, DRAIN_MOST_S = 0.1, 2.0
 
 
 class Observation:
-    """Looks at one server, and writes what it says into the ledger. `clock` is steady, in seconds, as is `sleep`.
+    """Polls one server, and records its answers in the ledger. `clock` is steady, in seconds, as is `sleep`.
 
     It lives on one event loop.
     """

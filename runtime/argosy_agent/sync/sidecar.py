@@ -1,4 +1,4 @@
-"""The loop of an agent: read what is desired and what the server has, take one step, publish the state."""
+"""The loop of an agent: read the desired and the loaded models, take one step, publish the state."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ class Record:
 
 
 def read_record(folder: Path, pod: str) -> Record:
-    """Return what is recorded of this Pod; of another, or unreadable, it is nothing."""
+    """Return the record of this Pod; an empty one if it is of another Pod, or unreadable."""
     value = read_json(folder / FILE)
     if value is None or value.get("pod") != pod:
         return Record(pod)

@@ -1,6 +1,6 @@
-"""Files from where they are stored to a folder of this disk: in parts, resumed, checked, unpacked; and the way back.
+"""Transfers files from storage to a local folder (in parts, resumed, verified, unpacked), and back.
 
-`stores/`: one module a kind of storage. `download` brings what a store lists, by `journal` and `spans` from where an
-earlier try ended; `flow` counts, tries again and stops; `archives` unpacks. `sinks/`: places that can be
-written to. Nothing here knows what a model is.
+`stores/`: one module for each kind of storage. `download` fetches the files that a store lists, and resumes an earlier
+attempt by `journal` and `spans`; `flow` counts, retries and stops; `archives` unpacks. `sinks/`: targets that files are
+written to. Nothing here depends on models.
 """

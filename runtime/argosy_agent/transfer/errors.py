@@ -1,14 +1,14 @@
 """Errors of storage.
 
 StorageError
-├── UnusableError         the files came whole and are of no use: the same would come again
-│   └── DigestMismatchError   they are not those that were declared
-├── TooLargeError         there is no room for what comes or is unpacked; another try would fetch it all again
-├── FullError             the place to write to takes no more
+├── UnusableError         the files are complete and cannot be used; a retry would fetch the same
+│   └── DigestMismatchError   they do not match the declared digest
+├── TooLargeError         the download or the unpacked files do not fit; a retry would fetch everything again
+├── FullError             the target has no free space
 ├── StorageStoppedError   `Storage.stop` was called
-├── UnauthorizedError     the server wants other credentials, or newer ones
-├── TransientError        another try may bring it: a cut connection, an overloaded server
-└── ChangedError          the source is not any more what its listing said
+├── UnauthorizedError     the server requires other or newer credentials
+├── TransientError        a retry may succeed: a cut connection, an overloaded server
+└── ChangedError          the source has changed since it was listed
 """
 
 import errno
@@ -26,7 +26,7 @@ class UnusableError(StorageError):
 
 
 class DigestMismatchError(UnusableError):
-    """The files are not those that were declared; the message names both digests."""
+    """The files do not match the declared digest. The message has both digests."""
 
 
 class TooLargeError(StorageError):

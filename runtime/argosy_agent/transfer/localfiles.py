@@ -1,4 +1,4 @@
-"""Files of this machine: what a `file:` URI means, and what a digest is of."""
+"""Local files: resolution of `file:` URIs, and digests."""
 
 import hashlib
 import stat

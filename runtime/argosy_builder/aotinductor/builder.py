@@ -83,7 +83,7 @@ class AotInductorBuilder:
         )
 
     def shape(self, job: BuildJob) -> ModelShape | None:
-        """Return None, as a program does not tell."""
+        """Return None, since a program does not contain the shape."""
         return None
 
     @contextmanager

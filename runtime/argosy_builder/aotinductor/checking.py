@@ -16,10 +16,10 @@ from .exporting import PROGRAM, example, input_tensors, loaded
 
 
 def check_package(package: str, exported: str, max_batch_size: int, autocast: str, device: str, simdlen: int) -> None:
-    """Raise BuildError (ENGINE_DIFFERS) where the package does not answer as the program does, or computes otherwise.
+    """Raise BuildError (ENGINE_DIFFERS) if the package's code lacks the requested precision or SIMD width, or if the
+    form of its outputs differs from the program's.
 
-    It is asked with a batch of one and with the largest. What counts is the form of the answers: what they are worth
-    is the gate's to say.
+    Both run a batch of one and the largest batch. Types and shapes are compared; the accuracy gate compares values.
     """
     path = Path(package)
     differences = [*_of_code(path, autocast, simdlen)]

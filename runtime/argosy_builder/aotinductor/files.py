@@ -11,7 +11,7 @@ PACKAGE = "model.pt2"
 
 
 def output_name(filename: str) -> str:
-    """Return what the package is called: as the server looks for it."""
+    """Return the file name of the package, which the server expects."""
     return filename if filename.endswith((".pt", ".pt2")) else PACKAGE
 
 

@@ -18,7 +18,7 @@ Columns = Mapping[str, Sequence[Any] | Array]
 
 
 class DataError(Exception):
-    """A data file is not what it should be; the message says what about it, without the file's name."""
+    """A data file is invalid. The message has the reason, without the file's name."""
 
 
 def read_npz(path: Path) -> Columns:

@@ -54,7 +54,7 @@ class OnnxRuntimeBuilder:
         check(settings_of(job.request), model_file(job.model, name), model_file(folder, _output_name(job.request)))
 
     def shape(self, job: BuildJob) -> ModelShape | None:
-        """Return None, as an ONNX file does not tell."""
+        """Return None, since an ONNX file does not contain the shape."""
         return None
 
     @contextmanager

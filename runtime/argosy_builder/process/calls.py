@@ -1,4 +1,4 @@
-"""A Python function as a child process: what it returns or raises comes back, and how far it is."""
+"""A Python function in a child process, which sends back its result or exception, and its progress."""
 
 import json
 import re

@@ -56,7 +56,7 @@ class TensorRtBuilder:
         )
 
     def shape(self, job: BuildJob) -> ModelShape | None:
-        """Return None, as an ONNX file does not tell."""
+        """Return None, since an ONNX file does not contain the shape."""
         return None
 
     def runner(self, folder: Path, request: BuildRequest) -> AbstractContextManager[Runner]:

@@ -26,8 +26,8 @@ def named_gpus(config: ModelConfig) -> tuple[int, ...]:
 
 
 def gpus_of_model(config: ModelConfig, visible: int) -> tuple[int, ...]:
-    """Return the GPUs of a KIND_MODEL instance: those that are named, else all of the `visible` ones, of which there
-    may be none. Raises ServingError: INVALID_ARG for words that name none, UNAVAILABLE for GPUs that are not there.
+    """Return the GPUs of a KIND_MODEL instance: the named ones, or else all `visible` ones (possibly none). Raises
+    ServingError: INVALID_ARG for an invalid list, UNAVAILABLE for GPUs that do not exist.
     """
     named = named_gpus(config)
     missing = [gpu for gpu in named if gpu >= visible]

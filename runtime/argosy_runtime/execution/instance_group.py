@@ -113,7 +113,7 @@ class InstanceGroup:
 
     @property
     def slots(self) -> Sequence[Slot]:
-        """Present slots: the first ones in their order, then those that were added."""
+        """The present slots: the original ones in their order, then added ones."""
         return tuple(self._slots)
 
     def ready(self, slot: Slot) -> bool:

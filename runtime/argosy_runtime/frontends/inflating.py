@@ -1,8 +1,8 @@
-"""Decompression of what clients send: never beyond a limit, and on the event loop only where it is short.
+"""Decompression of request bodies: up to a limit, and on the event loop only if they are small.
 
-The time depends on both sizes, and the decompressed one is known only in the end. So up to OFFLOAD_BYTES are
-decompressed on the loop, and what becomes larger is decompressed again by a thread. These threads do nothing else, as
-those that read files may block on a disk.
+The time depends on both sizes, and the decompressed size is unknown until the end. So up to OFFLOAD_BYTES are
+decompressed on the loop; a larger body is decompressed again in a thread. These threads do nothing else, since threads
+that read files may block on a disk.
 """
 
 import asyncio

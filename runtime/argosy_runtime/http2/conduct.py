@@ -9,14 +9,14 @@ from .keepalive import NEVER, KeepAliveRules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Sizes in bytes, times in seconds. The windows are what a peer may send before it is read. A client takes them for
-    65,535 until it has read our settings, so it may exceed smaller ones.
+    """Limits on a peer. Sizes in bytes, times in seconds. The windows bound the data that is sent before it is read. A
+    client assumes 65,535 until it has read our settings, so it may exceed smaller windows.
 
-    `wasted_frames` is how many frames without effect (resets, pings, settings, priorities, empty DATA, updates of
-    windows) are taken in `wasted_period` beyond those that answered streams pay for.
+    `wasted_frames`: the frames without effect (resets, pings, settings, priorities, empty DATA, window updates) that
+    are accepted in `wasted_period`, in addition to a number for each answered stream.
 
-    `unsent_pause`: bytes of answers that wait for the peer to make room, beyond which its requests wait too.
-    `unsent_limit`: as many, beyond which further answers to the requests before those are given up.
+    `unsent_pause`: bytes of unsent responses beyond which the peer's requests wait. `unsent_limit`: bytes beyond which
+    further responses to earlier requests are dropped.
     """
 
     stream_window: int = 4 << 20

@@ -28,7 +28,7 @@ _log: Final = logging.getLogger("argosy.http2")
 
 
 class Connection(FrameReader):
-    """One connection. `wake` is called when something is to be sent outside of `receive`."""
+    """One connection. `wake` is called when `output` gets data outside of `receive`."""
 
     __slots__ = ("_blocks", "_conduct", "_limits", "_opened", "_shutdown", "inbound", "output", "streams")
 
@@ -50,7 +50,7 @@ class Connection(FrameReader):
         self.output.write(greeting(self._limits))
 
     def receive(self, data: bytes, now: float) -> None:
-        """Act on what the client sent; whatever it is, this does not raise. `output` is then to be sent."""
+        """Process data from the client. Never raises. The caller must then send `output`."""
         if self._shutdown.closing:
             return
         self._conduct.now = now
@@ -193,7 +193,7 @@ class Connection(FrameReader):
 
     @property
     def closing(self) -> bool:
-        """Whether nothing is read any more; once `output` is sent the transport is to be closed."""
+        """Whether reading has ended. The caller closes the transport after it has sent `output`."""
         return self._shutdown.closing
 
     def ping(self) -> None:
@@ -201,7 +201,7 @@ class Connection(FrameReader):
         self.output.write(frames.ping(bytes(8)))
 
     def drain(self) -> None:
-        """Have the client send its next requests on another connection; those that come meanwhile are answered."""
+        """Ask the client to use another connection. Requests that arrive in the meantime are answered."""
         self._shutdown.drain()
 
     def finish(self) -> None:

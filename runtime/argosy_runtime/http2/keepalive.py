@@ -41,7 +41,7 @@ class Action(Enum):
 
 
 class KeepAlive:
-    """One connection's timers. `check` says when it is to be called next."""
+    """One connection's timers. `check` returns the time of its next call."""
 
     __slots__ = (
         "_began",
@@ -126,7 +126,7 @@ class KeepAlive:
         return min(NEVER if busy else self._heard + self._rules.idle, self._began + self._rules.max_age)
 
     def _pings(self, busy: bool) -> float:
-        """Return when the client is to be sent a PING."""
+        """Return the time of the next PING to the client."""
         due = self._pinged == NEVER and (busy or self._rules.permit_without_calls)
         return self._heard + self._rules.time if due else NEVER
 

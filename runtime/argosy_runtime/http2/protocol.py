@@ -103,7 +103,7 @@ class Http2Protocol(asyncio.Protocol):
             self.connection.finish()
 
     def abort(self) -> None:
-        """Abort the connection; what the client has not read is lost."""
+        """Abort the connection, and drop data that the client has not read."""
         if not self._closed:
             self._transport.abort()
 

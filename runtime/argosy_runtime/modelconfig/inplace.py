@@ -1,8 +1,8 @@
-"""Changes of a configuration that a serving model takes without another load.
+"""Changes of a configuration that apply to a serving model without a reload.
 
-`instance_group`: instances are loaded next to the others, or finish what they run and are released. `dynamic_batching`:
-the queue goes on under the new rules. `max_batch_size`: down, and up again to the loaded one. `version_policy` selects
-versions, and changes none. A model's instances have read all else while they loaded.
+`instance_group`: new instances are loaded next to the others; removed ones finish their batch and are released.
+`dynamic_batching`: the queue continues with the new rules. `max_batch_size`: can be lowered, and raised up to the
+loaded value. `version_policy` only selects versions. Instances read all other fields while they load.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ def suits(loaded: ModelConfig, desired: ModelConfig) -> bool:
 def completed_like(declared: ModelConfig, completed: ModelConfig, desired: ModelConfig) -> ModelConfig | None:
     """Return `desired` completed as `declared` was, where they differ only in what may change in place.
 
-    None where only the model's files can tell: other fields differ, or a declared one is to be autofilled.
+    Return None if the model's files are needed: other fields differ, or a declared one is autofilled.
     """
     same_batch = desired.max_batch_size == declared.max_batch_size
     if loaded_part(declared) != loaded_part(desired):

@@ -91,7 +91,7 @@ def _rows(records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: 
 
 
 def series(records: Iterable[ModelRecord]) -> list[ModelSeries]:
-    """Return the metrics of every version in service, able to answer or not, and of those that could not be loaded."""
+    """Return the metrics of every version in service, ready or not, and of versions that failed to load."""
     return [
         ModelSeries(
             _labels(record.name, number, version_record.served),

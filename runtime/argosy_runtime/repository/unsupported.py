@@ -1,4 +1,4 @@
-"""Settings without effect on this server: those that a model cannot do without are refused, the others reported."""
+"""Settings without effect on this server. Those that a model depends on are refused, the others reported."""
 
 from collections.abc import Callable
 

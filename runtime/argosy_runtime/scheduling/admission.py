@@ -1,6 +1,6 @@
-"""May this request enter this model? Checked once, before any queue, against the model's declared inputs and outputs.
+"""Admission: checks each request once, before any queue, against the model's declared inputs and outputs.
 
-The check is compiled for the case that all is well; what is wrong is put into Triton's words by `modelconfig.shapes`.
+The check is optimized for valid requests; `modelconfig.shapes` produces Triton's error messages for others.
 Requests of one template are checked once.
 """
 

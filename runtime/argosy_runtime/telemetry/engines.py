@@ -39,7 +39,7 @@ class EngineStatistics:
         self.generated_tokens += generated
 
     def load(self, instances: Collection[str]) -> EngineLoad:
-        """Return the load of these instances, those that are alive; the states of others no longer count."""
+        """Return the load of these instances, which are the living ones. States of others are dropped."""
         states = [state for name, state in self._states.items() if name in instances]
         caches = [state.cache for state in states if state.cache is not None and 0 <= state.cache <= 1]
         return EngineLoad(

@@ -200,7 +200,7 @@ class ModelStatistics:
         batch.compute_output.add(times.compute_output_ns)
 
     def charge(self, requests: int, times: ExecutionTimes) -> None:
-        """Add these times once for each of so many requests."""
+        """Add these times for each of `requests` requests."""
         self.compute_input.add(times.compute_input_ns * requests, requests)
         self.compute_infer.add(times.compute_infer_ns * requests, requests)
         self.compute_output.add(times.compute_output_ns * requests, requests)

@@ -53,7 +53,7 @@ class DeviceMemory(ABC):
 
     @abstractmethod
     def read(self, offset: int, count: int) -> Array:
-        """Return so many elements from `offset` on, as a flat array on the host. Counts the copy."""
+        """Return `count` elements from `offset` on, as a flat array on the host. Counts the copy."""
 
     @abstractmethod
     def __dlpack__(self, *, stream: object = None) -> object:

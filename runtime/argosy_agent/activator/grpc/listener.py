@@ -38,7 +38,7 @@ class GrpcListener:
             return int(self._server.add_insecure_port(f"0.0.0.0:{port}"))
 
     async def stop(self, grace_s: float) -> None:
-        """Take no new calls, and give those that run so long."""
+        """Accept no new calls, and give running ones `grace_s` seconds to end."""
         await self._server.stop(grace_s)
 
 

@@ -1,7 +1,7 @@
 """Calls to storage, which may hang, in threads: a few for each storage, so that one that hangs delays no other.
 
-A thread cannot be ended. One that hangs is left alone and still counts for its own storage, which may have no more than
-`per_storage` of them; calls to another storage go past it.
+A thread cannot be ended. One that hangs still counts for its storage, which may have at most `per_storage` threads;
+calls to other storages are not delayed.
 """
 
 import asyncio
@@ -79,9 +79,7 @@ class StorageThreads:
         self._waiting = left
 
     def silent(self) -> "list[tuple[Call[Any], float]]":
-        """Return the calls whose storage does not answer, also those that wait behind such, and for how long, in
-        seconds.
-        """
+        """Return the calls whose storage does not answer, and calls queued behind them, with their age in seconds."""
         now = self._clock()
         hung = {call: call.silent_s(now) for call in self._running if call.silent_s(now) >= SILENT_S}
         full = {name for name, count in Counter(call.storage for call in hung).items() if count >= self._per_storage}

@@ -47,7 +47,7 @@ _OF_PROCESS = Variables(os.environ)
 class Settings:
     """Variables by name, and the folder with the files of their Secret.
 
-    `alone`: they are those of one model's Secret, and what the environment says of the same storage does not hold.
+    `alone`: they are from one model's Secret, and override the environment's settings for the same storage.
     """
 
     folder: Path

@@ -38,7 +38,7 @@ class Source(ABC):
 
     @abstractmethod
     def files(self) -> list[StoredFile]:
-        """Return what there is now. Raises StorageError."""
+        """Return the present files. Raises StorageError."""
 
     @abstractmethod
     def read(self, file: StoredFile, start: int, end: int | None) -> Iterator[bytes]:

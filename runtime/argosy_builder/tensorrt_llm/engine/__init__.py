@@ -1,1 +1,1 @@
-"""The engine itself: how `trtllm-build` is called, and what the engine says of itself."""
+"""The engine: calls `trtllm-build`, and reads the engine's own `config.json`."""

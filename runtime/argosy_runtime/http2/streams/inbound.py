@@ -47,7 +47,7 @@ class Inbound:
             self.abandoned.remove(stream_id)
 
     def is_deferred(self, stream_id: int) -> bool:
-        """Return whether what comes on a stream has to wait."""
+        """Return whether data of a stream has to wait."""
         return self._output.unsent > self._limits.unsent_pause or stream_id in self.deferred
 
     def defer(self, stream_id: int, payload: bytes) -> None:

@@ -70,7 +70,7 @@ class Output:
         self._awake = True
 
     def take(self) -> list[Piece]:
-        """Take what is to be sent now."""
+        """Return the data to send now, and remove it."""
         self._awake = False
         pieces, self.pieces = self.pieces, []
         return pieces

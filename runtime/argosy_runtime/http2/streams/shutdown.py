@@ -27,9 +27,9 @@ class Shutdown:
         self._output = output
 
     def drain(self) -> None:
-        """Have the client send its next requests on another connection; those that come meanwhile are answered.
+        """Ask the client by GOAWAY to use another connection. Requests that arrive in the meantime are answered.
 
-        A client that has no request yet gets the GOAWAY with its first answer, or that might never reach it.
+        A client without a request gets the GOAWAY with its first response; sent earlier, it might not arrive.
         """
         self.draining = True
         if self._announced or self.refusing or self.closing or not self.last_stream:

@@ -1,4 +1,4 @@
-"""Requests in frames: a batch for a model's process, and what that process asks of other models.
+"""Requests in frames: batches for a model's process, and its own requests to other models.
 
 A request is these numbers: its template (with `NEW`, a text follows that says it), its id as a text, its tensors.
 """
