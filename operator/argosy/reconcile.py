@@ -1,8 +1,8 @@
-"""From resources, nodes and what servers report to what there should be: the one function that every shell calls. Pure.
+"""Reconciles resources, nodes and servers' reports: the one function that every shell calls. Pure.
 
-It is called again whenever anything changes, with what its last outcome led to, and each outcome is one step: a new
-version next to the old one, then the ensembles over to it, then the old one unloaded. It has two halves: `decide`,
-which pools that share nodes do one after another, and `conclude`, which needs nothing but what was decided.
+It is called whenever an input changes, and each outcome is one step: a new version is loaded next to the old one, then
+the ensembles change to it, then the old one is unloaded. It has two parts: `decide`, which runs for pools that share
+nodes one after another, and `conclude`, which only needs the decisions.
 """
 
 from collections.abc import Mapping
@@ -49,13 +49,12 @@ from argosy.status.statuses import statuses
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What there should be: the placement plan, the next step of each pool's servers, every resource's status.
+    """The result of a round: the placement plan, the next step of each pool's servers, every resource's status.
 
-    `facts` are what the plan was made from. `valid` is each resource with the spec that is acted upon, by identity.
-    `builds` are those that each pool's models request. By identity: `allocations` are what each model and ensemble that
-    scales was to have, `grants` what the plan gave each, and the spare capacity that is left. `wake` is when to
-    reconcile again though nothing changes. `cordons` are those of each pool, with the device errors that count towards
-    more.
+    `facts`: the inputs of the plan. `valid`: each resource with the spec that is acted upon, by identity. `builds`: the
+    requests of each pool's models. By identity: `allocations`, the requested allocation of each member that scales,
+    and `grants`, the replicas that the plan placed with the spare capacity. `wake`: when to reconcile again without
+    any event. `cordons`: those of each pool, with the device errors that count towards further ones.
     """
 
     plan: FleetPlan
@@ -75,7 +74,7 @@ class Outcome:
         return tuple(step.plan.current for step in self.steps.get(pool, ()))
 
     def after(self, snapshot: FleetSnapshot) -> FleetSnapshot:
-        """Return the snapshot with what was decided in it; what servers report and hold is to be observed again."""
+        """Return the snapshot with the decisions of this round. Servers' reports must be observed again."""
         pools = {
             key: replace(
                 snapshot.pool(key),
@@ -97,7 +96,7 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
 
 
 def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> DecidedRound:
-    """Return what a round decides. `now` has a time zone."""
+    """Return the decisions of a round. `now` has a time zone."""
     cordoned = _cordons(snapshot, now)
     nodes = _available_nodes(snapshot, cordoned, now)
     check = partial(check_together, invalid=Invalid({problem.resource for problem in snapshot.problems}, is_error=True))
@@ -184,7 +183,7 @@ def _pool_nodes(snapshot: FleetSnapshot, accepted: Accepted, nodes: tuple[Node, 
 def _engine_facts(
     snapshot: FleetSnapshot, accepted: Accepted, pools: Mapping[PoolKey, PoolNodes]
 ) -> dict[PoolKey, EngineFacts]:
-    """Return what the engines of each pool are decided from."""
+    """Return the inputs of the decisions on each pool's engines."""
     entries = snapshot.engine_statuses(accepted.valid)
     return {
         key: EngineFacts(nodes, snapshot.pool(key).builds, entries, snapshot.build_image)

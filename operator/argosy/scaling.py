@@ -1,7 +1,7 @@
-"""The scaling rounds of all pools, for every shell: a pool's signals become decisions, apart from its reconciles.
+"""The scaling rounds of all pools, for every shell: a pool's signals become decisions, separately from reconciling.
 
-A reconcile takes the decisions as facts, and its outcome is what the next rounds start from. One is requested only when
-something material was decided, so that measurements cost no planning.
+A reconcile takes the decisions as facts, and its outcome is an input of the next rounds. It is requested only after a
+material decision, so that measurements alone cause no planning.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ class Holding:
 
 @dataclass(slots=True)
 class _Pool:
-    """One pool. `inputs`: None until it was reconciled; `resources`: those that its policies are from; `begun`: the
-    members whose memory was restored, by identity.
+    """One pool. `inputs`: None until the first reconcile; `resources`: the source of its policies; `begun`: members
+    whose memory was restored, by identity.
     """
 
     inputs: PoolInputs | None = None
@@ -72,7 +72,7 @@ class Scaling:
         self._pools: dict[PoolKey, _Pool] = {}
 
     def measured(self, key: PoolKey, signals: PoolSignals) -> None:
-        """Decide on the signals of a pool, which may say that nothing could be measured."""
+        """Decide on the signals of a pool. They may only contain an error."""
         pool = self._pools.get(key)
         if pool is not None and self._decide(pool, replace(signals, queued=self._holding(key).queued)):
             self._changed(key)

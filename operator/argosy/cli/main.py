@@ -1,4 +1,4 @@
-"""The `argosy` command line: its subcommands by what people do, each module loaded when its command is called."""
+"""The `argosy` command line: its subcommands grouped by task. A command's module is loaded when it is called."""
 
 import sys
 from collections.abc import Iterable

@@ -36,10 +36,10 @@ class Admission:
     certificates: Path
 
     async def run(self, connection: Connection, started: Callable[[], None], failed: Callable[[str], None]) -> None:
-        """Answer reviews until cancelled. kopf is started again when an error ends it.
+        """Answer admission reviews until cancelled. kopf is restarted after an error.
 
-        `started` is called whenever kopf has begun: it has taken the signals of the process by then. `failed` receives
-        what is wrong in words, and the empty text once reviews are answered.
+        `started` is called whenever kopf has started, and so has installed its signal handlers. `failed` is called with
+        the message of an error, and with an empty text once reviews are answered.
         """
         loop, failures = asyncio.get_running_loop(), 0
         while True:

@@ -96,9 +96,8 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One model to place: `replicas` copies on different servers, `instances` per device and `versions` that stay
-    loaded (both already in `footprint`). `architectures` are those that there are engines for; None: it runs on any.
-    `minimum` and `priority` as in `Group`.
+    """One model to place: `replicas` on different servers, `instances` per device and loaded `versions` (both included
+    in `footprint`). `architectures`: those with an engine; None: any. `minimum` and `priority` as in `Group`.
     """
 
     model: str
@@ -120,10 +119,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Demands that must share a server: an ensemble's models, or one model alone. `replicas` copies, apart.
+    """Demands that must share a server: an ensemble's models, or one model alone. `replicas` are on different servers.
 
-    `minimum`: how many of them it has to have; those beyond it give way to what has none, or is of higher `priority`.
-    None: all of them. `size`: the most that one takes of the documents of its server, in bytes.
+    `minimum`: the number of required replicas (None: all). Further ones give way to groups without a replica, and to
+    higher `priority`. `size`: the most bytes that one replica takes of its server's documents.
     """
 
     name: str
@@ -135,7 +134,7 @@ class Group:
 
     @property
     def needed(self) -> int:
-        """The replicas that it has to have."""
+        """The required replicas."""
         return self.replicas if self.minimum is None else min(self.minimum, self.replicas)
 
     def runs_on(self, node: Node) -> bool:
@@ -157,11 +156,11 @@ class Waiting:
 class PoolFacts:
     """One pool: its nodes (already selected), its groups and its limits.
 
-    `headroom` is thousandths of memory kept free. `taken` are names that no new server gets, in addition to those of
-    `current`. `loaded`: the models that each server of `current` has loaded now, even if they are leaving it. `waiting`
-    are models of which no group has anything. `runtime` is the server that it runs. `max_disruption`: the thousandths
-    of the servers that are given up where their Nodes are gone. `placed_bytes`: the most that the models of a server
-    may take of its documents with one that comes there, `staying_bytes` with those that are there.
+    `headroom`: thousandths of memory kept free. `taken`: names that no new server gets, in addition to those of
+    `current`. `loaded`: the models that each server of `current` has loaded, including those that leave it. `waiting`:
+    models that are in no group yet. `runtime`: the server program. `max_disruption`: the most servers, in thousandths,
+    that one round may stop because their Nodes are gone. `placed_bytes`: the most bytes of a server's documents when a
+    model is added to it; `staying_bytes`: the most with the models that are there already.
     """
 
     pool: PoolKey
@@ -193,9 +192,9 @@ class CurrentServer:
 
     @property
     def needed(self) -> frozenset[int]:
-        """Of its GPUs those that it cannot give up: what its models sit on, or all where nothing is placed on it.
+        """The GPUs that it cannot give up: those of its models, or all of them if it has no model.
 
-        One on which nothing is placed is kept for the next model (`minServers`), or is still being drained.
+        A server without models is kept for the next model (`minServers`), or is still draining.
         """
         if not self.placed:
             return frozenset(self.gpus)
@@ -204,13 +203,13 @@ class CurrentServer:
 
 @dataclass(frozen=True, slots=True)
 class ServerReport:
-    """What is observed of one server; `error` says why it does not run.
+    """The observed state of one server; `error` is the reason why it does not run.
 
-    `settled`: since it was started, every model that it should have was ready or failed once. `routes`: what its Pod is
-    labelled for; requests for it come once the Pod is Ready (`takes_requests`), and those that run go on if it is not.
-    `written_at`: when its agent wrote this, by the agent's clock, 0 where it does not say; `expired`: nothing newer has
-    come for so long that what it says may be so no more. `unsaid`: the models of which it had no room to say anything;
-    what stands here of them is what was last known. `unscheduled_since`: since when no node takes its Pod.
+    `settled`: since it was started, every desired model was ready or failed once. `routes`: names in its Pod's labels;
+    requests for them arrive once the Pod is Ready (`takes_requests`), and running ones continue when it is not.
+    `written_at`: the time of the report by the agent's clock, 0 if unknown; `expired`: the report is too old to be
+    trusted. `unsaid`: models for which the report had no space; their state here is the last one known.
+    `unscheduled_since`: since when no node accepts its Pod.
     """
 
     name: str

@@ -54,9 +54,9 @@ class Unplaced:
 class PoolPlan:
     """One pool's plan.
 
-    `gpus_total` counts the GPUs of the pool's ready nodes, those that others hold (`withheld`, by holder) among them.
-    `gpus_one_per_model` is what the same replicas would take with a GPU (or more) to each model. `claims`: GPUs that
-    other pools' servers hold without need, and that what is unplaced would take.
+    `gpus_total` counts the GPUs of the pool's ready nodes, including `withheld` ones (by holder). `gpus_one_per_model`:
+    the GPUs of the same replicas if no two models shared one. `claims`: GPUs that other pools' servers hold without
+    need, and that the unplaced replicas would use.
     """
 
     pool: PoolKey

@@ -1,5 +1,5 @@
-"""Pure rendering: what was decided becomes what is read. A plan becomes model repositories.
+"""Pure rendering: decisions become model repositories and Kubernetes objects.
 
-Values in, values out: no file is written here, no clock read, nothing asked. Each module renders one kind of
-thing.
+Values in, values out: nothing here writes a file, reads a clock or sends a request. Each module renders one kind of
+object.
 """

@@ -1,6 +1,6 @@
-"""Keys of rendered models and ensembles: those that tell revisions apart, and those of caches.
+"""Keys of rendered models and ensembles: those that distinguish revisions, and those of caches.
 
-The decision never sees a rendered text, only whether it is another one.
+Decisions never see a rendered text, only whether it changed.
 """
 
 import hashlib
@@ -48,10 +48,10 @@ OF_TRITON = frozenset({"version_policy", "instance_group"})
 
 @dataclass(frozen=True, slots=True)
 class RenderedKeys:
-    """Keys of what is rendered: all of a config but which versions are served, and for a reload without what the pool's
-    server changes `inplace`. A `ReloadKeys`.
+    """Keys of rendered configurations, without the served versions; those for reloads also without the fields that the
+    pool's server changes `inplace`. Implements `ReloadKeys`.
 
-    `served_names`: what clients call a model that is declared under another name.
+    `served_names`: the names of models for clients, where they differ from the declared ones.
     """
 
     served_names: Mapping[str, str] = field(default_factory=dict)

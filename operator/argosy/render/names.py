@@ -26,22 +26,20 @@ def label(name: str) -> str:
 
 
 def object_name(name: str) -> str:
-    """Return what a server's objects are called: a DNS subdomain of at most 63 characters.
+    """Return the name of a server's objects: a DNS subdomain of at most 63 characters.
 
-    Shorter than names must be, so that the names and labels of a Deployment's Pods hold the whole of it.
+    It is shorter than Kubernetes requires, so that it fits into the names and labels of a Deployment's Pods.
     """
     return label(name)
 
 
 def state_name(server: str) -> str:
-    """Return the name of the ConfigMap in which a server's agent writes what it has; no other object has it."""
+    """Return the name of the ConfigMap that a server's agent writes its state into; no other object has this name."""
     return object_name(server) + _STATE
 
 
 def activator_name(pool: str) -> str:
-    """Return what a pool's activator is called, and all its objects: never what a server's or another pool's are
-    called.
-    """
+    """Return the name of a pool's activator and of its objects. No server's or other pool's objects have it."""
     return _with_digest(f"{pool}-activator", pool, LONGEST - len(_STATE))
 
 

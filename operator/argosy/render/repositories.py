@@ -32,7 +32,7 @@ class RenderedServer:
 def rendered_servers(
     steps: Iterable[ServerStep], members: Members, loaded: Iterable[RenderedRepository]
 ) -> tuple[RenderedServer, ...]:
-    """Return a pool's servers. `loaded` is what each has now, of which some stays as it is."""
+    """Return a pool's servers with their repositories. `loaded`: the present ones, parts of which are retained."""
     texts = {repository.server: {model.declared_name: model for model in repository.models} for repository in loaded}
     return tuple(_server(step, members, texts.get(step.plan.name, {})) for step in steps)
 

@@ -50,9 +50,9 @@ def document_sizes(members: Members) -> dict[str, DocumentSize]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizeKey(Generic[Member]):
-    """What tells sizes of resources apart: two are the same whose specs hold the same values but for what is decided.
+    """The cache key of a resource's size: equal for specs that differ only in fields that scaling decides.
 
-    A spec that scaling fills in is another object each time, with the values of the declared one.
+    Scaling creates a new spec object in each round, with the other values of the declared one.
     """
 
     resource: Member

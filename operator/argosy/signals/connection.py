@@ -49,11 +49,11 @@ class PrometheusConnection:
         self._worker = Worker()
 
     def submit(self, work: Callable[[Ask], Result]) -> asyncio.Future[Result]:
-        """Return what `work`, which may send queries, returns or raises in the connection's thread."""
+        """Run `work`, which may send queries, in the connection's thread. Return its result, or raise its error."""
         return self._worker.do(lambda: work(self._query))
 
     def close(self) -> None:
-        """Close the connection, once what is under way has ended."""
+        """Close the connection after the running query has ended."""
         self._worker.do(self._disconnect)
         self._worker.close()
 

@@ -54,9 +54,10 @@ def _usual(name: str, rest: str, cached: dict[str, Mapping[str, str] | None]) ->
 
 
 def _buckets(text: str, at: int, end: int, cached: dict[str, Mapping[str, str] | None]) -> tuple[Buckets | None, int]:
-    """Those of one histogram, whose first line is from `at` to `end`, and where their last line ends. None where they
-    have to be looked at one by one: where the bound is not the last label, there is a time behind a value, or a line
-    between them.
+    """Return the buckets of one histogram, whose first line is from `at` to `end`, and the end of their last line.
+
+    Return None if the lines must be parsed one by one: the bound is not the last label, a value is followed by a time,
+    or other lines are between them.
     """
     name, _, rest = text[at:end].partition("{")
     inner, le, _ = rest.rpartition(_LE)
@@ -78,7 +79,7 @@ def _buckets(text: str, at: int, end: int, cached: dict[str, Mapping[str, str] |
 
 @lru_cache(maxsize=256)
 def _are_bounds(texts: tuple[str, ...]) -> bool:
-    """Of many histograms the same."""
+    """Return whether these are valid bounds. Cached, because many histograms have the same."""
     return _numbers(texts) is not None
 
 
@@ -88,7 +89,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _sample(text: str, line: str, at: int) -> Sample | None:
-    """Of any line, which begins at `at`; None where it tells nothing that is read."""
+    """Return the sample of the line that begins at `at`; None if its metric is not read. Raises ExpositionError."""
     name = _NAME.match(line)
     if name is None or name[0] not in SAMPLE_NAMES:
         return None
@@ -123,7 +124,7 @@ def _labels(text: str) -> Mapping[str, str] | None:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    """Return the escaped character; what is no escape stays as it is."""
+    """Return the character of an escape sequence; an unknown sequence is returned unchanged."""
     return _ESCAPED.get(match[1], match[0])
 
 

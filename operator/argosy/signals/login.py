@@ -20,7 +20,7 @@ class Login:
 
 
 def login_of(name: str, secret: Mapping[str, Any]) -> Login:
-    """Return what the Secret of this name (`namespace/name`) holds; `secret` is its body."""
+    """Return the login that a Secret contains. `name`: `namespace/name`; `secret`: its body."""
     data = secret.get("data") or {}
     try:
         values = {key: base64.b64decode(data[key], validate=True).decode().strip() for key in KEYS if data.get(key)}

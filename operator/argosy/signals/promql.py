@@ -108,6 +108,6 @@ def _is_pair(answer: Any) -> bool:
 
 
 def batches(pods: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    """Yield so many Pods at a time."""
+    """Yield the Pods in batches of limited size."""
     for start in range(0, len(pods), size):
         yield pods[start : start + size]

@@ -15,7 +15,7 @@ class SignalSource(Protocol):
     """
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
-        """Return what is known now. Nothing that is read or cannot be read raises: `error` of the result says why."""
+        """Return the present signals. Never raises: the result's `error` has the reason if nothing could be read."""
 
     async def close(self) -> None:
         """Close all connections."""

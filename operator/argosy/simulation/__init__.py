@@ -1,6 +1,6 @@
-"""What a policy would do: a trace of arrivals against a fleet, by discrete events, with the functions that the operator
-decides by. Pure: traces come in as numbers, time is the trace's, and every random draw has its seed.
+"""Simulation of scaling policies: a trace of arrivals is served by a fleet, by discrete events, with the operator's own
+decision functions. Pure: traces are numbers, time is the trace's, and random draws are seeded.
 
-Servers (`servers/`) batch and execute, an autoscaler (`autoscalers/`) sees what a scrape would have shown it, and
-what comes of it is an `Outcome`. Reading files and drawing pictures is the command line's.
+Servers (`servers/`) batch and execute, an autoscaler (`autoscalers/`) sees the same values as a scrape, and the result
+is an `Outcome`. The command line reads files and draws pictures.
 """

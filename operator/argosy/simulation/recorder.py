@@ -89,7 +89,7 @@ class Recorder:
         return sample
 
     def window(self, until: float, seconds: float) -> list[Sample]:
-        """Return the samples of so many seconds up to then."""
+        """Return the samples of the last `seconds` before `until`."""
         return [sample for sample in self._samples if until - seconds < sample.at <= until + 1e-9]
 
     def concurrency(self, until: float, seconds: float) -> float | None:

@@ -81,7 +81,7 @@ def _unserved(status: Status) -> Status:
 
 
 def _not_served(status: Status, reason: Reason, message: str) -> list[Finding]:
-    """Return the conditions that are False while nothing is served, of those that the kind of resource has."""
+    """Return the conditions of this kind of resource that are False while nothing is served."""
     if isinstance(status, ServingPoolStatus):
         return [Finding(ConditionType.PLACED, False, reason, f"it runs no server: {message}")]
     return [Finding(part, False, reason, f"no server of its pool serves it: {message}") for part in _PARTS]

@@ -31,9 +31,9 @@ def pool_status(
     disruption: Disruption | None = None,
     cordons: Sequence[CordonedGpu] = (),
 ) -> ServingPoolStatus:
-    """Return the status of a valid pool. What sits on which GPU it leaves to what each server's ConfigMap notes.
+    """Return the status of a valid pool. The models of each GPU are not listed: servers' ConfigMaps record them.
 
-    `disruption` is what the round was not let do, if anything; `cordons` are the GPUs that it has cordoned.
+    `disruption`: the servers that the round was not allowed to stop; `cordons`: the cordoned GPUs.
     """
     plan, reports = progress.plan, progress.observed.reports
     servers = tuple(_server(server, reports.get(server.name)) for server in plan.servers)
@@ -57,7 +57,7 @@ def pool_status(
 
 
 def _shown(servers: Sequence[ServerStatus]) -> tuple[ServerStatus, ...]:
-    """Return as many servers as fit into a status, those that do not answer first, in their own order."""
+    """Return as many servers as fit into a status, in their order. Those that do not answer are kept first."""
     if len(servers) <= _SERVERS:
         return tuple(servers)
     chosen = {server.name for server in sorted(servers, key=lambda server: server.ready)[:_SERVERS]}
@@ -170,7 +170,7 @@ def _placed(pool: ServingPool, plan: PoolPlan, cordons: Sequence[CordonedGpu]) -
 
 
 def _cordoned(pool: ServingPool, cordons: Sequence[CordonedGpu]) -> str:
-    """Return what is cordoned, as a further clause; empty if nothing is."""
+    """Return a clause with the cordoned GPUs; empty if there are none."""
     if not cordons:
         return ""
     names = listed((f"{cordon.node}/{cordon.gpu}" for cordon in cordons), separator=", ")

@@ -1,4 +1,4 @@
-"""The status of every resource: the plan next to what servers report. Each is complete, so that one write will do."""
+"""The status of every resource: the plan compared with servers' reports. Each is complete, for a single write."""
 
 from collections.abc import Sequence
 from datetime import datetime

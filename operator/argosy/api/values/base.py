@@ -51,8 +51,8 @@ class Fault:
 class Rule:
     """A check over several fields of one model.
 
-    `reads` are the attributes that it reads; it is skipped if one of them is invalid. `cel` is the same check for the
-    API server, where true means valid, and `says` is its message there.
+    `reads`: the attributes that it reads; the check is skipped if one of them is invalid. `cel`: the same check for the
+    API server, where true means valid; `says`: its message there.
     """
 
     reads: tuple[str, ...]

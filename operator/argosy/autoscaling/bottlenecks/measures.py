@@ -27,7 +27,7 @@ def number(value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number of a stage. `says` is a clause with `{value}`; `detail` returns the parts of the number in words."""
+    """A number of a stage. `says`: a clause with `{value}`; `detail`: returns the parts of the number, in words."""
 
     says: str
     of: Callable[[Subject, Stage], float | None]

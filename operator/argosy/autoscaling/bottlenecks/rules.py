@@ -87,8 +87,8 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Tests that one stage has to pass all. `advice` may name {model}, {instances}, {window} and {replicas}; `lever` is
-    the setting that Argosy changes by itself, where it may.
+    """A rule: it applies to a stage that passes all its tests. `advice` may contain {model}, {instances}, {window} and
+    {replicas}; `lever`: the setting that Argosy changes by itself, if it may.
     """
 
     kind: BottleneckKind

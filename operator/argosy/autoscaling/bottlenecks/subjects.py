@@ -37,10 +37,10 @@ def levers_of(bounds: Bounds) -> frozenset[Lever]:
 class Stage:
     """One model on the path of a request.
 
-    `window_s`: how long a batch waits for more requests; None if they are not joined into batches. `joins`: whether
-    they could be, as those of sequences cannot. `instances`: on each device of each of its `replicas`. `gpus`: those
-    that it is on, none on the CPU. `reads`: indexes of the subject's stages whose outputs it reads. `levers`: settings
-    that Argosy decides.
+    `window_s`: how long a batch waits for more requests; None without batching. `joins`: whether requests can be
+    batched; those of sequences cannot. `instances`: on each device of each of its `replicas`. `gpus`: the GPUs of the
+    model, empty on the CPU. `reads`: indexes of the subject's stages whose outputs it reads. `levers`: settings that
+    Argosy decides.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A model, whose one stage is itself, or an ensemble: its steps, each after those that it reads.
+    """A model with one stage, or an ensemble with its steps in the order of their data flow.
 
     `latency`: the SLO's percentiles, by name, in seconds.
     """

@@ -1,4 +1,4 @@
-"""`argosy engines`: list what a pool's engine cache holds, and remove what is unused."""
+"""`argosy engines`: lists the engines of a pool's cache, and removes unused ones."""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -55,7 +55,7 @@ def get(
 
 
 def _status(state: Path) -> Mapping[str, Any]:
-    """Return the last written status. Print what is wrong with it, and end where there is none."""
+    """Return the last written status. If it cannot be read, print the reason and exit."""
     folder = StateFolder(state)
     status = folder.read_status()
     if status is None:

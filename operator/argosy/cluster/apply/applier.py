@@ -1,7 +1,7 @@
-"""The applier of a pool's objects: those that differ are applied, those that are no longer desired are deleted.
+"""The applier of a pool's objects: applies objects that differ, and deletes those that are no longer desired.
 
-Nothing is sent for an object that is still as it was applied, also by an earlier process of the operator. Objects that
-are not Argosy's are left alone.
+Nothing is sent for an object that is unchanged since it was applied, even by an earlier process of the operator.
+Objects that are not Argosy's are never touched.
 """
 
 import asyncio

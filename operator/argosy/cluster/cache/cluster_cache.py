@@ -76,7 +76,7 @@ class ClusterCache:
         return self._reflectors.errors | {f"nodes/{name}": why for name, why in self._nodes.errors.items()}
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return the nodes. One that reports no GPUs has those that are recorded with the servers on it."""
+        """Return the nodes. A node that reports no GPUs gets those recorded with the servers on it."""
         details = (owned.detail for owned in self._indexers[kinds.CONFIG_MAP.name].all())
         noted = (detail.hardware for detail in details if isinstance(detail, Desired))
         return with_last_reported(self._nodes.all(), {node.name: node for node in noted if node is not None})

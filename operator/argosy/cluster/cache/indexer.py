@@ -1,7 +1,7 @@
-"""The store of Argosy's objects, indexed by pool: tens of bytes of each, where the API server has thousands.
+"""The store of Argosy's objects, indexed by pool. It takes tens of bytes for each, while the object has thousands.
 
-Of an applied object two digests are stored, of what was applied and of the response; while both are current, there is
-nothing to do.
+Two digests of each applied object are stored: of the applied content and of the response. While both match, the object
+needs no write.
 """
 
 import sys

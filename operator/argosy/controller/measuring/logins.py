@@ -25,9 +25,7 @@ class Logins:
         self._used: dict[Key, float] = {}
 
     async def of(self, namespace: str, name: str | None) -> Login:
-        """Return what the Secret holds; without a name nothing is needed. What is wrong with it is the
-        login's error.
-        """
+        """Return the login from the Secret; an empty login without a name. A faulty Secret is the login's error."""
         if name is None:
             return Login()
         key, now = (namespace, name), self._clock()

@@ -95,7 +95,7 @@ def _activated_member(
 
 
 def _reached(desired: Mapping[str, frozenset[str]], pods: Iterable[PodView]) -> tuple[set[str], set[str]]:
-    """Return the names that Services route to a server now, and those that they will after the labels of this round."""
+    """Return the names that Services route to a server now, and those after this round's labels are applied."""
     led: set[str] = set()
     due: set[str] = set()
     for pod in pods:

@@ -71,10 +71,10 @@ def round_snapshot(
     scaling: Decided,
     build_image: str,
 ) -> FleetSnapshot:
-    """Return the snapshot that a round is decided from.
+    """Return the snapshot of a round's inputs.
 
-    `claimed`: GPUs that other pools claim; `cordoned`: those that they have cordoned. `conflicts`: names that another
-    pool's member has. `scaling`: what scaling decided and diagnosed.
+    `claimed`: GPUs that other pools claim; `cordoned`: GPUs that they cordon. `conflicts`: names that another pool's
+    member has. `scaling`: the decisions and diagnoses of scaling.
     """
     declared, view, memory = inputs.declared, inputs.view, inputs.memory
     pool = PoolSnapshot(

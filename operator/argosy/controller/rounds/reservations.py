@@ -16,9 +16,8 @@ from argosy.planning.plan import FleetPlan
 
 @dataclass(slots=True)
 class _Pool:
-    """`decided`: its servers as last decided on; `standing`: those whose objects may still be as they were before.
-
-    `builds`: those that are to run.
+    """A pool's servers and builds. `decided`: its servers as last decided; `standing`: earlier ones whose objects may
+    still exist. `builds`: those that should run.
     """
 
     decided: tuple[CurrentServer, ...]

@@ -31,7 +31,7 @@ class LocalBuilds:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a builder runs or is to be started."""
+        """Whether a builder runs or waits to be started."""
         return bool(self._ending) or any(
             build.is_running or (build.planned.start and not build.is_over) for build in self._builds.values()
         )

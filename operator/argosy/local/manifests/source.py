@@ -23,7 +23,7 @@ from argosy_agent.contract.builds import ModelShape
 class ActiveManifests:
     """The resources that are acted upon, each once, with their files by identity.
 
-    A resource that one of `problems` names is there in its last valid revision, or, without one, in `faulty`.
+    A resource with a problem is listed in its last valid revision; without one it is in `faulty`.
     """
 
     resources: tuple[Resource, ...] = ()

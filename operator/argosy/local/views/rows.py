@@ -93,7 +93,7 @@ class View(Protocol):
     """Shows the state of everything."""
 
     def problems(self, problems: Sequence[Problem]) -> None:
-        """Show what is wrong with the manifests since the last edit; an empty sequence means that they are valid."""
+        """Show the errors of the manifests after the last edit; an empty sequence means that they are valid."""
 
     def note(self, text: str) -> None:
         """Show one line about an event."""

@@ -26,11 +26,11 @@ _OF_JOBS = {
 
 @dataclass(frozen=True, slots=True)
 class ObservedBuild:
-    """One build, by `BuildRequest.name`. A `report` that is final is the last word, whatever the Job does.
+    """The observed state of one build, by `BuildRequest.name`. A final `report` counts more than the Job's state.
 
-    `node` is where it runs or is to run, `gpus` are those of the node that were planned for it; `withheld`: the nodes
-    of the snapshot show them as withheld, for its Pod is one of those that hold GPUs. `error` says in words why it
-    does not run. `failure` and `error` say why its Job FAILED, where the build itself could not.
+    `node` and `gpus`: those planned for it. `withheld`: the snapshot's nodes show these GPUs as withheld, because its
+    Pod already holds them. `error`: the reason why it does not run, in words. `failure` and `error` have the reason of
+    a Job that FAILED without a report.
     """
 
     name: str
@@ -59,13 +59,12 @@ class ObservedBuild:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledBuild:
-    """One build that a model requests, with the decision whether it runs. A build that is no longer requested has none.
+    """One requested build, with the decision whether it runs now.
 
-    `start`: its Job is to stand now, on `node` with the GPUs of these indexes (in a cluster their number counts). A
-    build for a CPU has no GPUs, and no node where any of the pool's of its architecture will do. One that is over does
-    not start, and neither does one that `waits`, which says in words for what. `timeout` is how long it may take, in
-    milliseconds, `memory` what it requests in bytes, if anything. `owners` are the identities of the models that
-    request it.
+    `start`: its Job should exist, on `node` with the GPUs of these indexes (in a cluster only their number counts). A
+    build for a CPU has no GPUs, and no node if any node of its architecture will do. A finished build does not start,
+    and neither does one that waits; `waits` has the reason in words. `timeout` is in milliseconds; `memory` is its
+    request in bytes, if any. `owners`: identities of the models that request it.
     """
 
     request: BuildRequest

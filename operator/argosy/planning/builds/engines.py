@@ -20,10 +20,10 @@ from argosy_agent.contract.builds import BuildRequest, BuildState, digest_of
 
 @dataclass(frozen=True, slots=True)
 class RequestedEngine:
-    """An engine that one version of a model asks for, on one architecture.
+    """An engine that one version of a model requests, for one architecture.
 
-    `digest` is of what is asked for, whatever image builds it and wherever it is kept. `former` is what serves in its
-    place until it is ready: one of the same digest.
+    `digest`: of the request, without the image that builds it and the location of its files. `former`: an engine of
+    the same digest that serves until this one is ready.
     """
 
     version: int
@@ -75,7 +75,7 @@ class SpecEngines:
 
     @property
     def architectures(self) -> frozenset[str]:
-        """Those that it is to be built for."""
+        """The architectures to build it for."""
         return frozenset(engine.architecture for engine in self.requested)
 
     @property
@@ -89,8 +89,8 @@ class SpecEngines:
 
     @property
     def served(self) -> Mapping[str, Mapping[int, EngineFiles]]:
-        """What serves, by architecture and version: every declared version; where that is so nowhere, those that are
-        there once no build is left to wait for, or that served before. The same versions are served everywhere.
+        """The engines to serve, by architecture and version. The same versions are served on every architecture: all
+        declared ones if they are built; otherwise those that served before, or those built once no build is pending.
         """
         if self.complete:
             return {architecture: self._files(architecture) for architecture in sorted(self.complete)}

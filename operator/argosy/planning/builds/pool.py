@@ -1,4 +1,4 @@
-"""The engines of one pool: which specs are deferred, what is served, what waits, what is to be built."""
+"""The engines of one pool: deferred specs, engines that are served or awaited, and builds that are requested."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from argosy_agent.contract.builds import BuildFailure, BuildState, ModelShape
 
 @dataclass(frozen=True, slots=True)
 class PoolEngines:
-    """The engines of one pool. `models` are those of which either spec requests an engine, by name."""
+    """The engines of one pool. `models`: those whose declared or active spec requests an engine, by name."""
 
     facts: EngineFacts
     models: Mapping[str, ModelEngines] = field(default_factory=dict)
@@ -65,14 +65,14 @@ class PoolEngines:
         return {name: shape for name, _, shape in sorted(reported, key=lambda entry: entry[1])}
 
     def effective(self, resources: Iterable[Resource]) -> Iterator[Resource]:
-        """Yield the resources, of which the pool's models have those of their versions that are served."""
+        """Yield the resources, the pool's models only with those versions whose engines are served."""
         for resource in resources:
             mine = isinstance(resource, InferenceModel) and resource.pool_key == self.facts.pool.key
             yield self.models[resource.name].acting.effective if mine and resource.name in self.models else resource
 
     @property
     def requested(self) -> Iterator[tuple[InferenceModel, RequestedEngine]]:
-        """Every engine with a build that counts, by its model: the declared ones, and those that serve meanwhile."""
+        """Every engine whose build is needed, by model: the declared ones, and those that serve in the meantime."""
         for name in sorted(self.models):
             engines = self.models[name]
             yield from ((engines.declared.model, engine) for engine in engines.declared.requested)

@@ -14,9 +14,9 @@ from argosy_agent.contract.engine_options.checks import build_options
 
 
 def requests(model: InferenceModel, pool: ServingPool, architecture: str, image: str) -> Mapping[int, BuildRequest]:
-    """Return the requests for a model with an engine, by version. None where the pool says nowhere to keep engines.
+    """Return the build requests of a model with an engine, by version; empty if the pool has no engine cache.
 
-    `image` builds where the model names none: what is built by another one is another engine.
+    `image`: builds it if the model names none. Another image builds another engine.
     """
     engine, cache = model.spec.engine, pool.spec.storage.engine_cache
     if engine is None or cache is None:

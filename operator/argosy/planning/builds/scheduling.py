@@ -1,8 +1,8 @@
-"""Schedules builds: which of them run now, and on which GPUs of those that servers and other Pods leave free.
+"""Schedules builds: decides which run now, and on which GPUs that servers and other Pods leave free.
 
-A build that runs keeps its GPUs. The others begin in turn: each model's first, then each model's second; of these the
-oldest model's. On CPUs, where builds share the cores with servers, a pool has two at once: each takes all the cores
-that it can get, and memory for two copies of a model.
+A running build keeps its GPUs. The others start in turn: each model's first build, then each model's second, older
+models first. On CPUs, where builds share cores with servers, a pool runs two at a time: each uses all the cores that it
+can get, and memory for two copies of a model.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -61,7 +61,7 @@ def schedule_builds(
 
 @dataclass(slots=True)
 class _Scheduler:
-    """Gives out what is left, to the builds of one pool after the other. `taken`: GPUs that are not to be had."""
+    """Assigns free GPUs to the builds of one pool after another. `taken`: GPUs that are not available."""
 
     taken: set[Device]
 

@@ -27,7 +27,7 @@ class EngineUses:
 
     @property
     def has_models(self) -> bool:
-        """Whether there is a model at all: without one nothing can be said of anything."""
+        """Whether there is a model at all. Without one the uses of engines are unknown."""
         return bool(self._models)
 
     def of(self, key: str, requested: Sequence[BuildRequest]) -> tuple[str, ...]:
@@ -50,9 +50,9 @@ def _asks(model: InferenceModel, requested: Sequence[BuildRequest]) -> bool:
 
 
 def _decisive(request: BuildRequest) -> str:
-    """Return the name of a request without what another spec of the same model may change and still be served by it.
+    """Return the name of a request without the parts that do not decide whether its engine can serve a model.
 
-    That is: the credentials for the files, the image that compiles, the accuracy that is to be shown.
+    These are the credentials for the files, the image that compiles, and the required accuracy.
     """
     clean = without_credentials(request)
     return replace(

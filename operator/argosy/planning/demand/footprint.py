@@ -16,7 +16,7 @@ from argosy_agent.contract.builds import ModelShape
 def footprint_of(
     model: InferenceModel, versions: int = 1, has_gpus: bool = True, shape: ModelShape | None = None
 ) -> Footprint:
-    """Return the footprint of one replica with all its instances, of so many versions that stay loaded.
+    """Return the footprint of one replica with all its instances, with `versions` loaded.
 
     `has_gpus`: whether the pool has GPUs. `shape`: the model's, if it has one.
 
@@ -65,9 +65,9 @@ def instances_of(model: InferenceModel) -> int:
 def versions_retained(
     model: InferenceModel, named: Collection[int] = (), loaded: Iterable[Collection[int]] = ()
 ) -> int:
-    """Return how many versions of a model stay loaded on a server: as many as its policy allows, and no fewer than now.
+    """Return how many versions of a model stay loaded on a server: as many as its policy allows, at least as now.
 
-    `named` are those that ensembles request, `loaded` those that each server has.
+    `named`: versions that ensembles request; `loaded`: versions that each server has.
     """
     declared, policy = set(model.spec.declared_versions), model.spec.version_policy
     available = ({*declared, *versions} for versions in loaded)
@@ -95,14 +95,14 @@ class DocumentSize:
     further: int = 0
 
     def with_versions(self, count: int) -> int:
-        """Return the bytes with so many versions loaded."""
+        """Return the bytes with `count` versions loaded."""
         return self.declared + self.further * max(0, count - self.versions)
 
 
 NO_SIZE = DocumentSize()
-"""Of what is not known to be rendered."""
+"""The size of a resource that is not rendered."""
 
 
 def largest(sizes: Collection[DocumentSize]) -> DocumentSize:
-    """Return the largest of several, of which any may come to be."""
+    """Return the largest of several document sizes, one of which will be the actual one."""
     return max(sizes, key=lambda size: (size.declared, size.further), default=NO_SIZE)

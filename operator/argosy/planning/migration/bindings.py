@@ -14,7 +14,7 @@ Binding = tuple[str, str]
 class PlannedBindings:
     """The bindings of a plan: `servers` by model and ensemble, `names` of models and ensembles by server.
 
-    `unschedulable`: the models, and the ensembles of models, of which a replica fits nowhere.
+    `unschedulable`: models with a replica that fits nowhere, and ensembles that contain such a model.
     """
 
     servers: Mapping[str, tuple[str, ...]]

@@ -34,7 +34,7 @@ def blockers_of(
 def _holders(
     server: ServerPlan, draining: Iterable[CurrentServer], surplus: Mapping[str, Sequence[Occupant]]
 ) -> Iterator[Binding]:
-    """Yield what is still loaded on servers whose GPUs this one is to have."""
+    """Yield the bindings that are still loaded on servers whose GPUs this one will get."""
     for other in draining:
         if other.node == server.node and set(other.gpus) & set(server.gpus):
             yield from ((other.name, occupant.name) for occupant in surplus.get(other.name, ()))

@@ -14,11 +14,10 @@ from argosy.planning.migration.state import Note, PoolState
 def break_deadlocks(
     state: PoolState, drains: dict[Binding, Drain], blockers: Blockers, changes: Surges, notes: dict[Binding, Note]
 ) -> None:
-    """Make one of those that wait for each other go first: one that is to leave leaves early; where all stay, one is
-    recreated, or, where all are declared to surge, one keeps its revision.
+    """Break each cycle of models that wait for each other. A model that leaves its server leaves early; otherwise one
+    is recreated, or keeps its revision if all are declared to surge.
 
-    The loaded ensembles that run it go with it: they would keep it.
-    Changes `drains`, `changes` and `notes`.
+    The loaded ensembles that run it leave or change with it. Changes `drains`, `changes` and `notes`.
     """
     while circle := find_cycle(_dependences(state, drains, blockers, changes.deferred)):
         surplus = [binding for binding in circle if drains.get(binding) is Drain.NOT_YET]

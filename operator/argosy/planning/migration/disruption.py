@@ -1,8 +1,8 @@
 """Disruption of a pool's servers: how many a round may stop because their Nodes are gone, and which may restart now.
 
-Deleting a Node ends its Pods. Where many of them still answer, it is rather the list of Nodes that is wrong, and a
-wrong observation must not end a fleet that serves. All else that a round stops is moved first (`drain.py`), gives way
-to what waits in a circle, or is asked for. A changed Pod template reaches one server of a pool after the other.
+Deleting a Node ends its Pods. If many of these still answer, the list of Nodes is probably wrong, and a wrong
+observation must not stop a serving fleet. Other servers stop only after their models moved (`drain.py`), to break a
+deadlock, or on request. A changed Pod template is rolled out to one server of a pool at a time.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -47,7 +47,7 @@ def _answers(state: PoolState, server: CurrentServer) -> bool:
 
 
 def _is_missed(state: PoolState, server: CurrentServer, staying: Collection[str]) -> bool:
-    """Return whether something that is to be served is reached there, and on no server that stays."""
+    """Return whether the server is the last reachable one of a desired model or ensemble."""
     observed, bindings = state.observed, state.bindings
     return any(
         observed.reachable(server.name, name) and not any(observed.reachable(other, name) for other in staying)

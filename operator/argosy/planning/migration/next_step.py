@@ -13,11 +13,11 @@ from argosy.planning.plan import ServerPlan
 
 @dataclass(frozen=True, slots=True)
 class ServerStep:
-    """What one server should be next, and which models and ensembles may be reached there now.
+    """The next step of one server, and the models and ensembles that are routed to it now.
 
-    `as_loaded`: those of `revisions` that stay exactly as the server has them. `draining`: the plan no longer has the
-    server; it stays where it was, with what it still serves. `served`: the versions that it has ready, or had in its
-    last report. `drain_since`: when each model that drains there was taken from the routes.
+    `as_loaded`: names in `revisions` that stay exactly as loaded. `draining`: the server is no longer planned, and
+    stays only until it is drained. `served`: the versions that are ready, or were at its last report. `drain_since`:
+    when each draining model was removed from the routes.
     """
 
     plan: ServerPlan
@@ -30,7 +30,7 @@ class ServerStep:
 
 
 def server_steps(state: PoolState, migration: Migration, keys: ReloadKeys) -> tuple[ServerStep, ...]:
-    """Return the planned servers but for those that wait for GPUs, and then those that drain."""
+    """Return the planned servers except those that wait for GPUs, followed by the draining ones."""
     planned = [server for server in state.plan.servers if server.name not in migration.waiting]
     since: dict[str, dict[str, datetime]] = {}
     for (server, name), at in migration.drain_since.items():
@@ -133,9 +133,9 @@ def _runs(ensemble: ModelRevision, ensembles: Mapping[str, ModelRevision]) -> se
 
 
 def _served(server: str, revisions: Mapping[str, ModelRevision], observed: Observed) -> dict[str, tuple[int, ...]]:
-    """Return the versions that a server is to hold and has ready, or had in its last report.
+    """Return the desired versions that are ready on a server, or were at its last report.
 
-    Where no server serves a member any more, also those that others had: this server replaces them.
+    If no server serves a member any more, the versions that other servers had are included: this one replaces them.
     """
     before = observed.served.get(server, {})
     versions_of: dict[str, tuple[int, ...]] = {}

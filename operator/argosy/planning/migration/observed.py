@@ -16,12 +16,12 @@ _NONE: Mapping[str, Sequence[LoadedModel]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The observation of one pool. `reported`: each model's versions, by model and server that answers.
+    """The observed state of one pool. `reported`: versions by model and answering server.
 
-    `loaded` is what each server last loaded, and `served` what it had ready in its last report. `sources`: by model,
-    every version that a server of the pool has or had, and where it comes from. `outdated`: the bindings where what is
-    loaded differs from what is declared, even with the same version. `drain_since`: when each binding that drains was
-    taken from the routes.
+    `loaded`: each server's last loaded repository; `served`: the part that was ready at its last report. `sources`: by
+    model, every version that a server of the pool has or had, with its source. `outdated`: bindings whose loaded
+    revision differs from the declared one, even with the same version. `drain_since`: when each draining binding was
+    removed from the routes.
     """
 
     reports: Mapping[str, ServerReport] = field(default_factory=dict)

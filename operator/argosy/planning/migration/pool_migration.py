@@ -29,10 +29,10 @@ DRAIN_PERIOD = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class PoolMigration:
-    """The next `steps` of a pool's servers, with the `state` that they are decided from.
+    """The next `steps` of a pool's servers, with the `state` that they follow from.
 
-    `notes` say why a model or ensemble waits on a server. `wake`: when the next step is due though nothing changes.
-    `disruption`: the servers that the round would have stopped, where the pool does not allow so many.
+    `notes`: the reasons why models or ensembles wait on a server. `wake`: when the next step is due without any event.
+    `disruption`: the servers that were not stopped because the pool does not allow so many.
     """
 
     state: PoolState

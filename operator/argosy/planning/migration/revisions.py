@@ -1,4 +1,4 @@
-"""Revisions: what a server has loaded, or is to load, of one model or ensemble, without its rendered text."""
+"""Revisions: one model or ensemble as a server has loaded it or will load it, without its rendered text."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -48,7 +48,7 @@ class ModelRevision:
         return files == desired if declared.steps else desired.items() <= files.items()
 
     def sources(self, instances: int) -> dict[int, VersionSource]:
-        """Return its versions, each of the size that so many instances take."""
+        """Return its versions, each with the memory of this number of instances."""
         if instances == self.instances or not (instances and self.instances):
             return dict(self.versions)
         return {v: replace(s, memory=s.memory * instances // self.instances) for v, s in self.versions.items()}
@@ -69,7 +69,7 @@ class RevisionKeys(NamedTuple):
 
 
 class ReloadKeys(Protocol):
-    """Keys that tell the revisions of one model apart, and those that a server would reload; the renderer is one."""
+    """Keys that distinguish the revisions of a model, and those that need a reload. The renderer implements it."""
 
     def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> RevisionKeys:
         """Return the keys of a model that is placed there."""

@@ -17,11 +17,10 @@ from argosy.planning.topology.deployment import Machine
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """The plan of a pool next to what runs. `current` are its servers as they are, `nodes` those that are up, both by
-    name.
+    """The plan and the observed state of a pool. `current`: its running servers; `nodes`: ready nodes; both by name.
 
-    `machine`: the node of the pool that suits large models best. `targets`: by planned server and name, what it would
-    hold next if there were memory for all of it.
+    `machine`: the node of the pool that suits large models best. `targets`: the revisions that each planned server
+    would load next with enough memory, by server and name.
     """
 
     plan: PoolPlan
@@ -101,11 +100,10 @@ class Note:
 class Migration:
     """The decisions of one round.
 
-    By server: `retained`, what stays loaded in addition to the planned; `unrouted`, what is not to be reached;
-    `deferred`, what of the planned is not to be loaded yet; `former`, what keeps the revision it has; `declared_only`,
-    what is loaded without versions that served before. `draining`: the servers that are not planned and stay;
-    `waiting`: planned ones that wait for GPUs. `drain_since`: when each binding that drains is or was taken from the
-    routes. `wake`: when the next step is due.
+    Names by server: `retained`, loaded though no longer planned; `unrouted`, without requests; `deferred`, planned but
+    not loaded yet; `former`, kept at the loaded revision; `declared_only`, loaded without former versions. `draining`:
+    servers that are no longer planned and still run; `waiting`: planned ones that wait for GPUs. `drain_since`: when
+    each draining binding was removed from the routes. `wake`: when the next step is due.
     """
 
     retained: dict[str, set[str]] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""The versions that a server has loaded at once while a new one takes over.
+"""The versions that a server has loaded together during a rollout.
 
-A new version loads next to those that serve; they are unloaded when it is ready there and no ensemble runs them any
-more. An ensemble moves to new versions of its steps in one step: when all of them are ready on its server.
+A new version is loaded next to the serving ones. These are unloaded once it is ready there and no ensemble uses them.
+An ensemble changes to the new versions of all its steps at once, when all of them are ready on its server.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -26,10 +26,10 @@ def target_revisions(
     without: Collection[str] = (),
     declared_only: Collection[str] = (),
 ) -> dict[str, ModelRevision]:
-    """Return what `server` should hold next, by name: its planned models, and the ensembles whose steps are all there.
+    """Return the next revisions on `server`, by name: its planned models, and ensembles with all their steps there.
 
-    What serves is kept until its successor is ready. `without` are models that are not to be loaded yet,
-    `declared_only` those of which no version is restored that served before.
+    Serving versions stay until their successors are ready. `without`: models that are not loaded yet; `declared_only`:
+    models whose former versions are not restored.
     """
     placements = [placement for placement in server.placements if placement.model not in without]
     ensembles = _ensembles(server, members, bindings)
@@ -68,9 +68,9 @@ def outdated_bindings(
 
 
 def pins_of(ensembles: Sequence[Ensemble], versions: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """Return the step versions of each ensemble that can be there completely, by ensemble and model.
+    """Return the step versions of each ensemble that can be complete on the server, by ensemble and model.
 
-    `versions` are those of the models that are there. Ensembles may use ensembles.
+    `versions`: those of the models on the server. Ensembles may contain ensembles.
     """
     there = dict(versions)
     pins: dict[str, dict[str, int]] = {}
@@ -152,12 +152,12 @@ def _versions(
     observed: Observed,
     instances: int,
 ) -> dict[int, VersionSource]:
-    """Return the versions that a server should have of a model, with their sizes for so many instances.
+    """Return the versions of a model that a server should have, with their memory for the number of instances.
 
-    They are those declared, and those that are still needed. None is unloaded while a declared one is in a crash loop
-    on any server. `pinned` are versions that the ensembles to come name. A server that has nothing of the model, for
-    its Pod is a new one, is to load again what it served; where no server serves the model, also what another one did,
-    unless these are engines: another server's may be for other GPUs.
+    These are the declared versions and those still in use. No version is unloaded while a declared one is in a crash
+    loop on any server. `pinned`: versions that the next ensembles name. A new Pod loads the versions that its server
+    served before. If no server serves the model, it also loads those of other servers, except for engines, which may
+    be built for other GPUs.
     """
     spec, name = model.spec, model.name
     loaded = observed.loaded_on(server)
@@ -177,7 +177,7 @@ def _versions(
 
 
 def _served_on(server: str, name: str, observed: Observed) -> Mapping[int, VersionSource]:
-    """Return what a server had ready of a model in its last report."""
+    """Return the versions of a model that were ready at a server's last report."""
     served = observed.served.get(server, {}).get(name)
     return served.versions if served is not None else {}
 

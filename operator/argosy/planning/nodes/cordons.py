@@ -1,6 +1,6 @@
-"""GPUs that take no server: cordoned after repeated device errors, until something says that they are repaired.
+"""Cordons of GPUs: after repeated device errors a GPU gets no server until there is evidence that it is repaired.
 
-A pool's status carries its cordons, so that they outlive the operator.
+A pool's status stores its cordons, so that they survive a restart of the operator.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -36,11 +36,10 @@ class Cordons:
 def cordons(
     pool: ServingPool, previous: ServingPoolStatus | None, errors: DeviceErrors, nodes: Iterable[Node], now: datetime
 ) -> Cordons:
-    """Return the cordons of a pool at `now`: those of the `previous` status that nothing lifts, and those that errors
-    add.
+    """Return the cordons of a pool at `now`: those of the `previous` status that are not lifted, and new ones.
 
-    A GPU on which another model is ready gets none, nor does one with errors only of models that have a cordon behind
-    them, even one of this round for another server: the fault is rather the model's then.
+    A GPU on which another model is ready is not cordoned. Neither is one whose errors are only of models that already
+    led to a cordon, also in this round: then the model is the more likely cause.
     """
     by_name = {node.name: node for node in nodes}
     former = previous.cordoned_gpus if previous is not None else ()

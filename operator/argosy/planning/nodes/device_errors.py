@@ -1,4 +1,4 @@
-"""Device errors that servers report, by GPU: how many there were lately, and of which models."""
+"""Device errors that servers report, by GPU: the recent ones, with their models."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class DeviceErrors:
     serving: frozenset[Device] = frozenset()
 
     def after(self, servers: Iterable[CurrentServer], reports: Iterable[ServerReport], now: datetime) -> "DeviceErrors":
-        """Return the same with what a round at `now` sees; reports that have expired tell nothing new."""
+        """Return the errors after a round at `now`. Expired reports add nothing."""
         by_name = {server.name: server for server in servers}
         heard = [(by_name[report.name], report) for report in reports if report.name in by_name]
         names = {server.name for server, _ in heard}

@@ -9,7 +9,7 @@ from argosy.planning.facts import Gpu, Node
 
 
 def with_last_reported(nodes: Iterable[Node], noted: Mapping[str, Node]) -> tuple[Node, ...]:
-    """Return the nodes; one that reports no GPU has those that its servers' ConfigMaps last noted."""
+    """Return the nodes. A node that reports no GPU gets those recorded in its servers' ConfigMaps."""
     return tuple(_with_gpus(node, noted[node.name]) if _lacks(node, noted) else node for node in nodes)
 
 

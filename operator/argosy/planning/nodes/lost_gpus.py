@@ -38,7 +38,7 @@ def answering(servers: Iterable[CurrentServer], reports: Iterable[ServerReport])
 
 
 def short(nodes: Iterable[Node], served: Collection[Device]) -> set[str]:
-    """Return the names of the nodes that tell of fewer GPUs than servers count there."""
+    """Return the names of the nodes that report fewer GPUs than servers count there."""
     most: dict[str, int] = {}
     for name, index in served:
         most[name] = max(index, most.get(name, -1))
@@ -57,7 +57,7 @@ def without_lost(nodes: Iterable[Node], use: GpuUse) -> tuple[Node, ...]:
 
 
 def _count(node: Node) -> int:
-    """Return the GPUs that a node tells of; 0 where MIG divides some, of which it tells by other names."""
+    """Return the number of GPUs that a node reports; 0 if MIG divides some, which are reported by other names."""
     gpus = [gpu for gpu in node.gpus if not gpu.is_cpu]
     return 0 if any(gpu.withheld_by for gpu in gpus) else len(gpus)
 

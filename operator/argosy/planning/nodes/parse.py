@@ -38,8 +38,8 @@ def node_of(body: Mapping[str, Any]) -> Node:
 
 
 def state_of(body: Mapping[str, Any]) -> Node:
-    """Return a Node's state alone: what can be said of one whose devices cannot be read. Raises BadNodeError where it
-    has no name, or no labels that are a map.
+    """Return a Node's state without its devices, for a Node whose devices cannot be parsed. Raises BadNodeError if it
+    has no name, or if its labels are not a map.
     """
     metadata, spec = _map(body, "metadata"), _map(body, "spec")
     name = metadata.get("name")

@@ -31,9 +31,9 @@ class PoolNodes:
         servers: Iterable[CurrentServer] = (),
         answering: Collection[str] = (),
     ) -> "PoolNodes":
-        """Return the nodes of one pool with its `servers`, of which those named in `answering` answer.
+        """Return the nodes of one pool with its `servers`; `answering` names the servers that answer.
 
-        A server that does not answer, on a node that takes nothing new of the pool, has ended and does not come back.
+        A server that does not answer, on a node that accepts no new servers of the pool, has ended for good.
         """
         every, former = tuple(nodes), tuple(servers)
         shut = closed(pool, every)

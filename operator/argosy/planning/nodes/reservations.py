@@ -1,6 +1,6 @@
-"""Reservations of GPUs: those that a pool may not plan with, and those that its servers keep.
+"""Reservations of GPUs: those withheld from a pool's plan, and those that its servers keep.
 
-Kubernetes counts GPUs and does not say which, so this decides which of them are held.
+Kubernetes counts GPUs without identifying them, so this module decides which of them are held.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,12 +22,12 @@ def reserved(
     pods: PodGpus | None = None,
     conceded: Collection[Device] = (),
 ) -> tuple[Node, ...]:
-    """Return the nodes, on which every GPU that a pool may not plan with names its holder.
+    """Return the nodes, with the holder of every GPU that is withheld from the pool.
 
-    `own` are the pool's servers, `others` other pools', by the pool's key. What another pool needs comes first, then
-    what the pool itself needs, then what another has without need, which is reclaimable, then what it has itself. Pods
-    hold the highest indexes of the rest, so what runs keeps its own; for more of them than that, Pods hold GPUs of the
-    pool's own that are `conceded`.
+    `own`: the pool's servers; `others`: those of other pools, by the pool's key. GPUs are reserved in this order: those
+    that another pool needs, those that this pool needs, those that another pool has without need (reclaimable), those
+    that this pool has. Other Pods get the highest indexes of the rest, so running servers keep theirs. If these do not
+    suffice, Pods get GPUs of the pool's own that are `conceded`.
     """
     mine = tuple(own)
     needed, spare = _holders(others)

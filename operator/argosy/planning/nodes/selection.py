@@ -30,9 +30,9 @@ def selected(pool: ServingPool, nodes: Iterable[Node], running: Collection[str] 
 
 
 def closed(pool: ServingPool, nodes: Iterable[Node]) -> frozenset[str]:
-    """Return the ready nodes that take nothing new of the pool: what ends there does not come back.
+    """Return the ready nodes that accept no new servers of the pool: a server that ends there does not come back.
 
-    A node of which only the last facts are known is not among them: nothing is known to have ended there.
+    Nodes of which only earlier facts are known are left out, since their servers may still run.
     """
     reporting = (node for node in nodes if node.ready and not node.stale)
     return frozenset(node.name for node in reporting if not node.schedulable or _repelled(pool, node))

@@ -20,7 +20,7 @@ class FreeCapacity:
         return need.memory <= self.memory and need.compute <= self.compute
 
     def less(self, need: Footprint) -> "FreeCapacity":
-        """Return what is left once `need` sits here; a whole-GPU model leaves nothing."""
+        """Return the free capacity after placing `need`; a model that needs full GPUs leaves none."""
         if need.exclusive:
             return FreeCapacity(0, 0, empty=False)
         return FreeCapacity(self.memory - need.memory, self.compute - need.compute, empty=False)
@@ -32,7 +32,7 @@ def usable_memory(gpu: Gpu, headroom: int) -> int:
 
 
 def gpus_of(node: Node) -> tuple[Gpu, ...]:
-    """Return the node's real GPUs, without its CPU slots; those that others hold are among them."""
+    """Return the node's real GPUs, including withheld ones, without its CPU slots."""
     return tuple(gpu for gpu in node.gpus if not gpu.is_cpu)
 
 
@@ -42,9 +42,9 @@ def cpu_memory_of(node: Node, headroom: int) -> int:
 
 
 def is_cpu_only(facts: PoolFacts) -> bool:
-    """Return whether CPU slots serve what asks for a GPU: only in a pool that has no GPU, such as a laptop's.
+    """Return whether CPU slots are used for models that request a GPU: only in a pool without GPUs, such as a laptop's.
 
-    GPUs of which nothing is known now, for they are on a node that does not tell, are GPUs all the same.
+    GPUs of a node that does not report them now count as GPUs.
     """
     if any(server.gpus for server in facts.current):
         return False

@@ -1,4 +1,4 @@
-"""Reference values for a plan: the fewest GPUs that could do, and those that the simplest deployment takes."""
+"""Reference values for a plan: a lower bound of its GPUs, and the GPUs of a deployment with one model per GPU."""
 
 from collections import Counter
 from collections.abc import Sequence

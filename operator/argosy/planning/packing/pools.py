@@ -38,7 +38,7 @@ def _nodes(
 
 
 def _holdings(facts: PoolFacts, plan: PoolPlan | None) -> tuple[CurrentServer, ...]:
-    """Return what a pool holds: a server that is planned and runs needs what the plan has on it."""
+    """Return the GPUs that a pool holds. A running server needs those that the plan uses on it."""
     if plan is None:
         return facts.current
     planned = {server.name: server.current for server in plan.servers}

@@ -20,8 +20,8 @@ GroupKey = tuple[PoolKey, str]
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """Fewer replicas of a group than were asked for, none of which it has to have. `placed` have a place; `message`
-    says what the next one lacks, or what has it instead.
+    """Optional replicas of a group that are not placed. `placed`: the number that are; `message`: the resource that the
+    next replica lacks, or the group that has it.
     """
 
     placed: int
@@ -30,8 +30,8 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class RankedPlan:
-    """`plan` lacks only what has to be there; by pool and group, `shortfalls` are what else is not there. `facts` are
-    those that the plan was made from.
+    """A plan by priorities. Only required replicas are unplaced in `plan`; `shortfalls` has the missing optional ones,
+    by pool and group. `facts`: the inputs of the plan.
     """
 
     plan: FleetPlan
@@ -39,8 +39,8 @@ class RankedPlan:
     shortfalls: Mapping[GroupKey, Shortfall] = field(default_factory=dict)
 
     def with_more(self, desired: Mapping[GroupKey, int]) -> list[PoolFacts]:
-        """Return the facts once this plan is carried out, if these groups asked for so many replicas: for one more than
-        they have in it at least, and for no more than a few.
+        """Return the facts after this plan is applied, with the `desired` replicas of these groups: at least one more
+        than they have in the plan, and at most a few more.
         """
         most = max(1, _MORE // max(1, len(desired)))
         return [

@@ -1,6 +1,6 @@
-"""The servers of a packed layout: their names, and those that `minServers` keeps with nothing on them.
+"""The servers of a packed layout: their names, and the idle servers that `minServers` requires.
 
-One that runs keeps its name; new ones take the lowest free numbers, in the order of nodes and GPUs.
+A running server keeps its name; new ones get the lowest free numbers, in the order of nodes and GPUs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

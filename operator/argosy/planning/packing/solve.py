@@ -1,8 +1,8 @@
-"""Packing: facts about one pool become the plan with the fewest GPUs that one honest pass finds.
+"""Packing: facts about one pool become a plan with few GPUs, found in one greedy pass.
 
-What runs stays where it is. The rest goes in, hardest first, each to its best place (`scoring.Cost`); if
-something is left over, `preemption` makes room. The answer depends on the facts alone, not on their order. A
-better solver replaces `pack` and nothing else: it is the one solver, for the real run and for what-if.
+Running replicas stay where they are. The others are placed, hardest first, each on its best candidate
+(`scoring.Cost`); if some do not fit, `preemption` frees capacity. The result depends only on the facts, not on their
+order. `pack` is the only solver, for the real run and for what-if.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The GPUs that suit a transformer's shape: what it takes of each, and which split fits them.
+"""The split of a transformer over GPUs that suits its shape, and the memory that it uses on each of them.
 
-Each rule has a check, the numbers, and what to do; `rules` is the table of them.
+Each rule has a check, a message with numbers, and advice; `rules` has the table of them.
 """

@@ -15,7 +15,7 @@ def too_large(d: Deployment) -> bool:
 
 
 def says_too_large(d: Deployment) -> str:
-    """Return the sum, and what there is."""
+    """Return the sum of the parts and the memory of a GPU, in words."""
     if (b := d.budget) is None:
         return ""
     return (

@@ -89,7 +89,7 @@ class Deployment:
         return tuple(t for t in every if heads % t == 0 and (shared % t == 0 or t % shared == 0))
 
     def smallest_fit(self, most: int, bits: int | None = None) -> int | None:
-        """Return the least tensor parallelism up to `most` at which one sequence fits, with weights of so many bits."""
+        """Return the least tensor parallelism up to `most` at which one sequence fits, with weights of `bits` bits."""
         for tensor in (size for size in self.tensors if size <= most):
             candidate = self.at(replace(self.split, tensor=tensor, weight_bits=bits or self.split.weight_bits))
             if candidate is not None and candidate.sequences:
@@ -102,6 +102,6 @@ def _usual_length(shape: ModelShape, traffic: Traffic | None) -> int:
 
 
 def _divides(options: Mapping[str, Any], name: str) -> int:
-    """Return an option that is an integer above 0, else 0: what is wrong with it is reported by its validation."""
+    """Return an option if it is an integer above 0, else 0. Validation reports other values."""
     value = options.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

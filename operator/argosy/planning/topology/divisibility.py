@@ -39,7 +39,7 @@ def says_key_value_heads(d: Deployment) -> str:
 
 
 def take_a_tensor(d: Deployment) -> str:
-    """Return the tensor parallelisms that come out even, of those that one node may have."""
+    """Return the advice: the tensor parallelisms up to the GPUs of one node that divide the shape evenly."""
     most = max(d.machine.joined if d.machine else 0, 8)
     return f"take a parallelism.tensor of {_or(size for size in d.tensors if size <= most)}"
 

@@ -23,10 +23,10 @@ TOKENS_A_STEP = 8192
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How a model is spread over GPUs and stored there.
+    """The split of a model over GPUs, with the sizes that it is built for.
 
-    `tensor` GPUs share each layer, `pipeline` groups of them have the layers one after the other. `sequences` of
-    `length` tokens are the most at once and the longest, `step_tokens` the tokens that one step takes.
+    `tensor`: GPUs that share each layer; `pipeline`: groups of them with consecutive layers. `sequences`: the most
+    concurrent sequences; `length`: the longest, in tokens; `step_tokens`: the most tokens of one step.
     """
 
     tensor: int = 1
@@ -39,13 +39,13 @@ class Split:
 
     @property
     def gpus(self) -> int:
-        """GPUs that one copy takes."""
+        """GPUs of one replica."""
         return self.tensor * self.pipeline
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a model takes of a GPU with `usable` bytes, and what that leaves for its cache."""
+    """The memory that a model uses on a GPU with `usable` bytes, and the rest for its cache."""
 
     usable: int
     weights: int
@@ -69,12 +69,12 @@ class Budget:
 
 
 def has_weights(shape: ModelShape) -> bool:
-    """Return whether what the weights take can be said."""
+    """Return whether the size of the weights is known."""
     return bool(shape.parameters or shape.weight_bytes)
 
 
 def budget(shape: ModelShape, split: Split, usable: int) -> Budget:
-    """Return what a model takes of each GPU, of which it may have `usable` bytes."""
+    """Return the memory budget of a model on each GPU with `usable` bytes."""
     sequence = cache_per_token(shape, split) * split.length
     return Budget(usable, weights(shape, split), workspace(shape, split), sequence)
 
@@ -113,7 +113,7 @@ def workspace(shape: ModelShape, split: Split) -> int:
 
 
 def active_parameters(shape: ModelShape) -> int:
-    """Return the weights that one token passes: of a mixture of experts those of the experts it is routed to."""
+    """Return the number of weights used per token: in a mixture of experts only those of the selected experts."""
     idle = shape.experts - shape.experts_per_token if shape.experts else 0
     return shape.parameters - shape.layers * idle * 3 * shape.hidden_size * shape.intermediate_size
 

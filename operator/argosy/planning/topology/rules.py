@@ -1,6 +1,6 @@
-"""The rules of how a model is split, one table: when each applies, what it says with the numbers, what to do.
+"""The rules for splitting a model, in one table: each with its condition, its message with numbers, and its advice.
 
-A rule that `refuses` names parallelism of which no engine can be built; the others are advice.
+A rule that `refuses` finds parallelism for which no engine can be built; the others only advise.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ Says = Callable[[Deployment], str]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`says` what is so, `do` what to do about it; each is asked only where `when` is true."""
+    """A rule. `says` returns the finding and `do` the advice; both are called only if `when` is true."""
 
     name: str
     when: Callable[[Deployment], bool]

@@ -41,7 +41,7 @@ def says_decode(d: Deployment) -> str:
 
 
 def decode_on_fewer(d: Deployment) -> str:
-    """Return the split that fits, and what it leaves for the cache."""
+    """Return the split that fits, and the memory that it leaves for the cache, in words."""
     tensor, bits = _fewer(d) or (DECODE_TENSOR, d.split.weight_bits)
     there = d.at(replace(d.split, tensor=tensor, weight_bits=bits))
     precision = "" if bits == d.split.weight_bits else " with weights of 8 bits"

@@ -72,7 +72,7 @@ class Graph:
 
     @classmethod
     def of(cls, ensemble: Ensemble, models: Mapping[str, Served]) -> "Graph":
-        """Return the graph of an ensemble; what is not in `models` has ends of unknown type."""
+        """Return the graph of an ensemble. Tensors of models that are not in `models` have an unknown type."""
         writers: dict[str, list[End]] = {}
         readers: dict[str, list[End]] = {}
         batch = ensemble.spec.max_batch_size
@@ -154,7 +154,7 @@ def _no_model(name: str, ensemble: Ensemble, models: Mapping[str, Served]) -> st
 
 
 def _serves(model: Served, version: int | None) -> bool:
-    """Return whether a version may be among those that are served; with `latest` and `all` only the storage decides."""
+    """Return whether a version may be served; with `latest` and `all` any may, since only the storage decides."""
     declared = {model.spec.version} if isinstance(model, Ensemble) else set(model.spec.declared_versions)
     if version is None or version in declared:
         return True

@@ -25,7 +25,7 @@ ENGINE_PATH, BATCHING = "gpt_model_path", "gpt_model_type"
 
 
 def name_engine(config: pb.ModelConfig, model: InferenceModel, versions: Collection[int]) -> None:
-    """Write where the engine is that serves a model, of so many versions the newest where one path has to do.
+    """Write the path of the engine that serves a model. A parameter with one path gets that of the newest version.
 
     A parameter that `spec.config` sets stays.
     """

@@ -14,9 +14,9 @@ GPU_DEVICES = "gpu_device_ids"
 
 
 def add_instance_groups(config: pb.ModelConfig, spec: InferenceModelSpec, gpus: Sequence[int], instances: int) -> None:
-    """Write the groups of a model that sits on these of its server's GPUs; on none, all of them are on the CPU.
+    """Write the instance groups of a model on these GPUs of its server; without GPUs they are on the CPU.
 
-    Without groups there is one, of so many `instances`.
+    If none are declared, one group with the number of `instances` is written.
     """
     for group in spec.instance_groups or (InstanceGroup(count=min(instances, 256)),):
         kind = _kind(group, spec.backend, gpus)

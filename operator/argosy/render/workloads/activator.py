@@ -1,8 +1,8 @@
-"""A pool's activator: what holds requests for models and ensembles that no server has, so that they may go to zero.
+"""A pool's activator: it queues requests for models and ensembles that no server has, so that they can scale to zero.
 
-It has its own ConfigMaps, and rights to nothing else: what it is told, which only the operator writes, in as many parts
-as that takes, and what it says of those who wait. Its Pod has no label of the pool's servers; which models it may be
-asked for is said by the same labels as theirs, so that a Service leads to it while no server has its model.
+It has access only to its own ConfigMaps: its members, written by the operator in one or more parts, and its report of
+queued requests. Its Pod does not have the labels of the pool's servers. It has the route labels of models, as servers
+do, so that a Service selects it while no server has the model.
 """
 
 from typing import Any

@@ -102,9 +102,10 @@ def pods_that_serve(member: InferenceModel | Ensemble) -> dict[str, str]:
 
 
 def route_labels(members: Iterable[str]) -> dict[str, str]:
-    """Return the labels of a Pod that may be asked for models and ensembles of these names.
+    """Return the labels by which Services route requests for these models and ensembles to a Pod.
 
-    No template has them: a Pod gets each once what it names is loaded there, and loses it before that goes.
+    They are in no template: a Pod gets a label once the model is loaded there, and loses it before the model is
+    unloaded.
     """
     return {f"{SERVES_PREFIX}{label(name)}": _YES for name in sorted(members)}
 

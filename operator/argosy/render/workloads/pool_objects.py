@@ -23,12 +23,11 @@ def pool_objects(
     accounts: Mapping[str, Account] | None = None,
     nodes: Mapping[str, Node] | None = None,
 ) -> tuple[KubernetesObject, ...]:
-    """Return everything that should stand for a pool: accounts and rights, what servers read, ways to them, then
-    themselves.
+    """Return all objects of a pool in the order of applying: accounts and rights, ConfigMaps, Services, Deployments.
 
-    `members` are the pool's own models and ensembles. A pool without servers, such as a suspended one, keeps what
-    is not a server's: addresses stay as they are. `accounts`: the service accounts that exist, by server. No two
-    objects have the same identity. `nodes` by name.
+    `members`: the pool's own models and ensembles. A pool without servers, such as a suspended one, keeps its other
+    objects, so that addresses stay. `accounts`: the existing service accounts, by server. `nodes` are by name. No two
+    objects have the same identity.
     """
     names, seen = [server.plan.name for server in servers], accounts or {}
     declared = (service_account(pool, name) for name in names)

@@ -12,11 +12,11 @@ from argosy.simulation.recorder import Recorder
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an autoscaler may know at `now`, in seconds of the trace.
+    """The inputs of an autoscaler at `now`, in seconds of the trace.
 
-    `recorder` has what was measured, of which nothing after `measured` is to be read: that is how late measurements
-    are. `allocation` is what it requested last, `ready` how many replicas take requests, `queued_requests` how many
-    requests wait without any; that alone is known at once.
+    `recorder`: the measurements; an autoscaler must not read later ones than `measured`, which models their delay.
+    `allocation`: its last request; `ready`: replicas that take requests; `queued_requests`: requests that wait while
+    there is no replica, known without delay.
     """
 
     now: float

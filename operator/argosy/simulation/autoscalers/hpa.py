@@ -21,9 +21,9 @@ class HpaMetric(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HpaSettings:
-    """The defaults are Kubernetes': tolerance, stabilization windows, and of the policies for scaling up the one that
-    changes most. `window_s` is what the metric is averaged over where it is measured. `external`: the metric is one
-    of all Pods together with a target of AverageValue, as KEDA's are; otherwise each Pod has its own.
+    """Settings with the defaults of Kubernetes: tolerance, stabilization windows, and the largest of the scale-up
+    policies. `window_s`: the seconds that the metric is averaged over. `external`: one metric of all Pods with an
+    AverageValue target, as in KEDA; otherwise each Pod has its own metric.
     """
 
     metric: HpaMetric = HpaMetric.BUSY

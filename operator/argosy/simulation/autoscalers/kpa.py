@@ -10,8 +10,8 @@ from argosy.simulation.autoscalers.autoscaler import Seen
 
 @dataclass(frozen=True, slots=True)
 class KpaSettings:
-    """The defaults are those of Knative's config-autoscaler. `concurrency` is what one replica is to have at once, of
-    which `utilization` is aimed at.
+    """Settings with the defaults of Knative's config-autoscaler. `concurrency`: the most concurrent requests of one
+    replica; `utilization`: the share of them that is the target.
     """
 
     concurrency: float = 100.0

@@ -30,7 +30,7 @@ class EngineCurve:
         return len(self.step_s)
 
     def throughput(self, prompt: float, output: float) -> float:
-        """Return requests a second of such sizes that one engine generates when it is full."""
+        """Return the requests per second of these sizes that a full engine completes."""
         most = self.max_running
         return 1 / (prompt * self.prompt_token_s + output * self.step_s[-1] / most)
 

@@ -19,9 +19,9 @@ MOST_DIGESTS = 10
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """One model's states. `servers` are to hold the `declared` versions; `reported` has what each server, also one
-    that the model leaves, says of it. `outdated` are those that have another revision than the declared one. `notes`
-    say what a server waits for. Clients know it by its `served_name`.
+    """The states of one model. `servers`: those that should have the `declared` versions. `reported`: the states by
+    server, including servers that the model leaves. `outdated`: servers with another revision than the declared one.
+    `notes`: what each server waits for. `served_name`: the model's name for clients.
     """
 
     model: str
@@ -96,7 +96,7 @@ class Loading:
         return next((report.grpc_address for report in self._answering() if report.grpc_address), "")
 
     def _answering(self) -> Iterator[ServerReport]:
-        """Return the servers that have it, those that it leaves last."""
+        """Return the servers that have the model; those that it leaves are last."""
         return (self.reports[name] for name in (*self.available, *self.former) if name in self.reports)
 
     def rolling(self, pinned: Collection[int] = (), retains: bool = False) -> str:
@@ -203,7 +203,7 @@ class Loading:
         return f"; until then it is served by {listed(self.former, separator=', ')}" if self.former else ""
 
     def _awaited(self, server: str) -> str:
-        """Return what a server that does not have the version yet is doing about it."""
+        """Return the progress of a server that does not have the version yet."""
         if server in self.notes:
             return f"{server}: {self.notes[server].message}"
         messages = (_message_of(m) for m in self.reported.get(server, ()) if m.version in self.declared)

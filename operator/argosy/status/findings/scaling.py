@@ -19,10 +19,10 @@ _DIGITS = 4
 
 @dataclass(frozen=True, slots=True)
 class ScaledMember:
-    """A model or an ensemble, and what is known of its scaling.
+    """A model or an ensemble with the state of its scaling.
 
-    `allocation`: what there is to be; None where nothing of it follows what is measured. `decision`: what that is from;
-    None until there was one. `before`: what its status said of it last.
+    `allocation`: the desired one; None if measurements decide no part of it. `decision`: the one that it follows from;
+    None before the first. `before`: the scaling status as last written.
     """
 
     member: InferenceModel | Ensemble
@@ -32,7 +32,7 @@ class ScaledMember:
 
     @property
     def instances(self) -> int:
-        """Instances on each device that there are to be; 1 for an ensemble, which has none of its own."""
+        """The desired instances on each device; 1 for an ensemble, which has none of its own."""
         if not isinstance(self.member, InferenceModel):
             return 1
         return max(instances_of(self.member), self.allocation.instances if self.allocation else 1)
@@ -51,7 +51,7 @@ def scaling(scaled: ScaledMember) -> Finding:
 
 
 def scaling_status(scaled: ScaledMember, desired: int) -> ScalingStatus:
-    """Return what there is to be, and why. `desired` replicas are asked for where nothing is measured."""
+    """Return the desired allocation with its reason. `desired`: the replicas to report without measurements."""
     before, decision = scaled.before or ScalingStatus(), scaled.decision
     if scaled.allocation is None:
         return ScalingStatus(

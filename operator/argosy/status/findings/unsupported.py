@@ -1,6 +1,6 @@
-"""Settings that this release accepts and does not act on. Each is said in a condition, never passed over.
+"""Settings that this release accepts and does not act on. A condition reports each of them.
 
-What has effect on one runtime and none on the other is judged by the pool's.
+For settings that only one of the runtimes supports, the pool's runtime decides.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,9 +1,9 @@
 """The strategies of `rollout.strategy`.
 
-Recreate: a server unloads a model's old revision before it loads the new one, with a gap. Surge: it never does, whether
-or not there is memory for both.
+Recreate: a server unloads a model's old revision before it loads the new one, with a gap. Surge: it always loads the
+new one first, even if it has to wait for memory.
 
-Replicas change one after the other. An only replica changes on its server, and so does one that requests do not reach.
+Replicas change one after another. A single replica changes on its server, and so does one that gets no requests.
 """
 
 from collections.abc import Collection

@@ -1,1 +1,1 @@
-"""A server's GPU memory while it changes: what is loaded, what is loaded in addition, what has to wait."""
+"""A server's GPU memory during a migration: loaded models, additional ones, and changes that wait for memory."""

@@ -1,4 +1,4 @@
-"""A server's GPU memory while it changes: what may be loaded next to what is there, and what has to wait for what."""
+"""The memory budget of a migration: which changes fit next to the loaded models, and what the others wait for."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,10 +34,10 @@ class BlockedChange:
 
 @dataclass(slots=True)
 class MemoryBudget:
-    """One server: `memory` by GPU, its `changes`, and the `surplus`, which is loaded and not planned.
+    """One server: `memory` by GPU, its `changes`, and the `surplus`: models that are loaded and no longer planned.
 
-    `blocked`: what finds no memory now, by model. `declared_only`: models that have nothing here, and of which former
-    versions find no memory in addition to all that is planned.
+    `blocked`: changes without enough memory now, by model. `declared_only`: models that are not loaded here, whose
+    former versions do not fit in addition to the planned models.
     """
 
     server: ServerPlan

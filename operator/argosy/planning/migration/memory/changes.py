@@ -23,10 +23,10 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A planned model that is not loaded as it should be.
+    """A planned model whose loaded revision differs from the desired one.
 
-    `coming` is what has to be loaded of it, in addition to what is there: `before`, or None; `versions` are those of
-    `before`. `inplace`: no more than further instances of what is there.
+    `before`: the loaded revision, or None; `versions`: its versions. `coming`: the part to load in addition to it.
+    `inplace`: only more instances are added.
     """
 
     placement: Placement
@@ -39,7 +39,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ServerChanges:
-    """`loaded`: what one server has of what it is to have, by model; `changes`: what it lacks."""
+    """The planned models of one server: those that are `loaded`, and the `changes` still to make, by model."""
 
     loaded: Mapping[str, Occupant]
     changes: tuple[Change, ...]
@@ -53,9 +53,7 @@ class ServerChanges:
         members: Members,
         observed: Observed,
     ) -> "ServerChanges":
-        """Return the changes of one server. `loaded_revisions` are what it has loaded, `targets` what it is to load, by
-        name.
-        """
+        """Return the changes of one server, from its loaded revisions to its targets, both by name."""
         there: dict[str, Occupant] = {}
         changes: list[Change] = []
         for placement in server.placements:
@@ -95,7 +93,7 @@ def _staying(loaded: ModelRevision, target: ModelRevision) -> dict[int, VersionS
 def _coming(
     loaded: ModelRevision, target: ModelRevision, placement: Placement, members: Members
 ) -> tuple[Occupant, bool]:
-    """Return what is to be loaded in addition, and whether that is anything: new versions, further instances."""
+    """Return the part to load in addition, and whether there is any: new versions, or more instances."""
     name, fresh = loaded.name, fresh_versions(loaded, target)
     more = target.instances - loaded.instances if loaded.instances else 0
     grown = 0

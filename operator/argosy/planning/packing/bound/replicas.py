@@ -1,4 +1,4 @@
-"""Stability: what is placed stays where it is. Matches a group's replicas with the servers that run it now."""
+"""Stability: matches a group's replicas with the servers that run it now, so that they stay where they are."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -10,8 +10,8 @@ from argosy.planning.packing.layout import Assignment, Layout, PlacedReplica, Re
 
 @dataclass(slots=True)
 class _Seats:
-    """One server: what its GPUs, and those of its node that it may have, have left; `gpus` are those that it uses,
-    `size` what is on it takes of its documents.
+    """One server: the free capacity of its GPUs, and of those on its node that it may get. `gpus`: the ones in use;
+    `size`: bytes of its documents that its models take.
     """
 
     server: Server

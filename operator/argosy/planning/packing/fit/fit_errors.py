@@ -55,7 +55,7 @@ class FitErrors:
         return replace(self.cache[key], message=message)
 
     def lack(self, replica: Replica) -> Diagnosis:
-        """Return what there is too little of."""
+        """Return the resource that is short."""
         rules: tuple[_Rule, ...] = (
             _no_nodes,
             _no_gpus,
@@ -236,7 +236,7 @@ def _too_large(errors: FitErrors, replica: Replica) -> Diagnosis | None:
 
 
 def _largest(topology: Topology) -> str:
-    """Return the most that one server may have, in words."""
+    """Return the largest amount that one server may have, in words."""
     if topology.cpu_only:
         machine, memory = max(topology.cpu_memory.items(), key=lambda item: item[1])
         return f"the most memory of one machine is {gib(memory)}, on {machine}"

@@ -19,9 +19,9 @@ class Diagnosis:
 
 
 def limit_of(topology: Topology, demands: tuple[Demand, ...]) -> Diagnosis | None:
-    """Return the limit that one of the models is beyond on every node, the hardest model first; None if none is.
+    """Return the limit that one of the models exceeds on every node, the hardest model first; None if none does.
 
-    `topology` has every GPU of the nodes, also those that others hold.
+    `topology` has every GPU of the nodes, including withheld ones.
     """
     for demand in sorted(demands, key=lambda demand: (hardness(demand.footprint), demand.model)):
         for rule in (_compute, _memory, _count, _nvlink, _per_server):

@@ -1,7 +1,7 @@
-"""The objects of engines' builds: what a build is asked, where it says how far it is, its rights, its Job.
+"""The objects of an engine's build: its request, its report, its rights and its Job.
 
-What may live here: what depends on nothing but a planned build, its pool and the release's images. Which builds there
-are, and whether one runs now, is decided elsewhere.
+What may live here: objects that depend only on a scheduled build, its pool and the release's images. `planning/builds`
+decides which builds there are and which run now.
 """
 
 from argosy.render.workloads.builds.job import TTL_S, build_job, deadline_s, job_hash, parse_build_placement

@@ -40,7 +40,7 @@ def build_job(pool: ServingPool, build: ScheduledBuild, images: Images, cluster:
 
 
 def build_placement_text(build: ScheduledBuild) -> str:
-    """Return the build's node and GPUs as JSON: until its Pod is there, nothing else says that they are taken."""
+    """Return the build's node and GPUs as JSON. Until its Pod exists, this is the only record that they are taken."""
     return json.dumps({"node": build.node, "gpus": list(build.gpus)}, sort_keys=True)
 
 

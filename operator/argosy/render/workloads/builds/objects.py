@@ -12,9 +12,9 @@ from argosy_agent.contract.builddocuments import REQUEST_KEY, request_text
 
 
 def build_configmaps(pool: ServingPool, build: ScheduledBuild) -> tuple[KubernetesObject, ...]:
-    """Return what the build is asked, and an object for its Pod to report into.
+    """Return the ConfigMap with the build's request, and the one that its Pod reports into.
 
-    The latter is without data here, so that applying it takes nothing away.
+    The latter has no data here, so that applying it does not remove a report.
     """
     name, labels = build_name(pool.name, build.name), build_labels(pool, build.name)
     configmap = owned("v1", "ConfigMap", name, pool, labels)

@@ -43,7 +43,7 @@ def token_container(images: Images, security: dict[str, Any]) -> dict[str, Any]:
 
 
 def server_command(runtime: RuntimeName) -> list[str]:
-    """Return what a server is started by; its arguments follow."""
+    """Return the command that starts a server, without its arguments."""
     if runtime is RuntimeName.ARGOSY:
         return ["python", "-m", "argosy_runtime.server"]
     # NVIDIA's server takes a restriction on its command line alone, so processes of its own container can see it.

@@ -150,8 +150,8 @@ def disruption_budget(pool: ServingPool, cluster: Cluster) -> dict[str, Any]:
 
 
 def budget_spec(labels: dict[str, str], cluster: Cluster) -> dict[str, Any]:
-    """Return the spec by which one of the Pods with these labels may go at a time; one that is not ready always, where
-    that can be said.
+    """Return the spec of a PodDisruptionBudget that lets one of the Pods with these labels be evicted at a time. Pods
+    that are not ready may always be evicted, if the API server supports that.
     """
     spec: dict[str, Any] = {"maxUnavailable": 1, "selector": {"matchLabels": labels}}
     if cluster.evicts_unready:

@@ -1,8 +1,8 @@
-"""The end of a server: it goes on answering until no new request has come for a while, and only then terminates.
+"""The termination of a server: it answers until no new request has arrived for a while, and only then ends.
 
-A Pod that is deleted is no endpoint any more, but clients of endpoints learn that late, and on a busy node very late.
-The bundled server waits until it is idle by itself. NVIDIA's stops listening as soon as it is told to end, so a hook
-before that watches its counters of requests.
+A deleted Pod is no longer an endpoint, but clients learn of that with a delay, which is long on a busy node. The
+bundled server waits by itself until it is idle. NVIDIA's stops listening on SIGTERM, so a preStop hook watches its
+request counters first.
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ done
 
 
 def ending_flags(runtime: RuntimeName) -> list[str]:
-    """Return what a server is started with so that it ends like this."""
+    """Return the server's flags for this termination."""
     flags = [f"--exit-timeout-secs={EXIT_TIMEOUT_S}"]
     if runtime is RuntimeName.ARGOSY:
         flags += DRAIN_FLAGS

@@ -27,7 +27,7 @@ class Images:
     triton_trtllm: str = ""
 
     def serving(self, pool: ServingPool, models: Iterable[InferenceModel]) -> "Images":
-        """Return the same, with that variant for `triton` which these models of a pool need."""
+        """Return the inputs with the image variant for `triton` that these models of a pool need."""
         variant = choose_variant(pool, (model for model in models if model.pool_key == pool.key)).variant
         variants = {Variant.VLLM: self.triton_vllm, Variant.TENSORRT_LLM: self.triton_trtllm}
         return replace(self, triton=variants.get(variant, "") or self.triton)

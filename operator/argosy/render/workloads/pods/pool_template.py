@@ -1,7 +1,7 @@
-"""The part of a pool's Pod template that holds for its Pods without a server: those of its activator and its builds.
+"""The part of a pool's Pod template that applies to its Pods without a server: its activator and its builds.
 
-A cluster's policies and quotas ask the same of every Pod of a namespace: so these take all that the servers take, but
-for what is about servers. Sidecars are: in a build one would never end.
+A cluster's policies and quotas apply to every Pod of a namespace, so these Pods get all settings of the servers' Pods
+except those that concern servers. Sidecars are left out, since one would keep a build from ending.
 """
 
 from collections.abc import Mapping
