@@ -26,6 +26,7 @@ Member = InferenceModel | Ensemble
 
 
 log = logging.getLogger(__name__)
+_UNDECIDED = "pool %s: nothing can be decided on what was measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Scaling:
     def measured(self, key: PoolKey, signals: PoolSignals) -> None:
         """Decide on the signals of a pool. They may only contain an error."""
         pool = self._pools.get(key)
-        if pool is not None and self._decide(pool, replace(signals, queued=self._holding(key).queued)):
+        if pool is not None and self._decide(key, pool, replace(signals, queued=self._holding(key).queued)):
             self._changed(key)
 
     async def heard(self, key: PoolKey, signals: PoolSignals) -> None:
@@ -84,12 +85,13 @@ class Scaling:
         pool = self._pools.get(key)
         if pool is None or pool.inputs is None:
             return
-        before, inputs, now = pool.memory, self._inputs(pool, pool.inputs), self._clock()
+        before, now = pool.memory, self._clock()
         signals = replace(signals, queued=self._holding(key).queued)
         try:
+            inputs = self._inputs(pool, pool.inputs)
             after = await asyncio.to_thread(decide_pool, inputs, signals, before, now)
         except Exception:  # a fault of ours ends neither measuring nor the operator: what there is stays
-            log.exception("pool %s: nothing can be decided on what was measured", key)
+            log.exception(_UNDECIDED, key)
             return
         if pool.memory is before:
             pool.signals, pool.memory = signals, after
@@ -102,7 +104,7 @@ class Scaling:
         self._begin(pool, members)
         queued = self._holding(key).queued
         if queued != pool.signals.queued:  # requests do not wait for the next measurement
-            self._decide(pool, replace(pool.signals, queued=queued))
+            self._decide(key, pool, replace(pool.signals, queued=queued))
         return Decided(pool.memory.decisions, pool.memory.reported_bottlenecks)
 
     def after(self, key: PoolKey, outcome: Outcome) -> None:
@@ -119,7 +121,8 @@ class Scaling:
             servers=outcome.servers(key),
             activator_error=holding.error,
         )
-        if holding.queued != pool.signals.queued and self._decide(pool, replace(pool.signals, queued=holding.queued)):
+        signals = replace(pool.signals, queued=holding.queued)
+        if holding.queued != pool.signals.queued and self._decide(key, pool, signals):
             self._changed(key)
 
     def estimated(self) -> list[tuple[Member, Memory]]:
@@ -131,13 +134,18 @@ class Scaling:
         """Forget a pool that was deleted."""
         self._pools.pop(key, None)
 
-    def _decide(self, pool: _Pool, signals: PoolSignals) -> bool:
-        """Decide again, if the pool was reconciled before. Return whether anything material changed."""
+    def _decide(self, key: PoolKey, pool: _Pool, signals: PoolSignals) -> bool:
+        """Decide again, if the pool was reconciled before. Return whether anything material changed. After an error of
+        Argosy's own the last decisions stay.
+        """
         if pool.inputs is None:
             return False
         pool.signals = signals
         before = pool.memory
-        pool.memory = decide_pool(self._inputs(pool, pool.inputs), signals, before, self._clock())
+        try:
+            pool.memory = decide_pool(self._inputs(pool, pool.inputs), signals, before, self._clock())
+        except Exception:
+            log.exception(_UNDECIDED, key)
         return _differ(before, pool.memory)
 
     def _inputs(self, pool: _Pool, inputs: PoolInputs) -> PoolInputs:

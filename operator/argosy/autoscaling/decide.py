@@ -25,7 +25,7 @@ from argosy.autoscaling.load import Load, load_of, options_of
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.policy import Policy
-from argosy.autoscaling.recommend import Need, ceiling, recommended
+from argosy.autoscaling.recommend import Need, ceiling, is_partial, recommended
 from argosy.autoscaling.stabilize import Stabilized, from_or_to_zero, recorded, stabilized, unseen_s
 from argosy.autoscaling.stage import NO_QUERIES, Stage
 
@@ -147,7 +147,7 @@ def _most(parts: Mapping[str, _Part]) -> tuple[str, Need | None]:
         return "", None
     limiting = max(needs, key=lambda name: (needs[name].up, parts[name].in_use, needs[name].down))
     down = max(need.down for need in needs.values())
-    if any(part.stage.signals is None for part in parts.values()):
+    if any(is_partial(part.stage) for part in parts.values()):
         down = max(down, parts[""].stage.allocation.replicas)
     because = f"{limiting}: {needs[limiting].because}" if limiting else needs[limiting].because
     return limiting, structs.replace(needs[limiting], down=down, because=because)

@@ -66,6 +66,11 @@ def joined(*clauses: str) -> str:
     return "; ".join(clause.removesuffix(".") for clause in clauses if clause) + "."
 
 
+def own_fault(error: Exception) -> str:
+    """Return that an error is one of Argosy's own, and which."""
+    return f"a fault of Argosy's own, please report it: {type(error).__name__}: {error}"
+
+
 def bound(field: str, replicas: int) -> str:
     """Return `maxReplicas is 3`, for a field of the spec."""
     return f"{field.removeprefix('spec.')} is {replicas}"

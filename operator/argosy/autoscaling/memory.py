@@ -88,13 +88,18 @@ class Memory(Struct, frozen=True):
         return Memory(change=change, lowering=lowering, lowered_at=NEVER if lowering is None else lowering.at)
 
     def until(self, now: datetime) -> "Memory":
-        """Return it without times that are still to come: where a clock was set back, the window begins again."""
-        if self.at <= now:
-            return self
-        change = None if self.change is None else structs.replace(self.change, at=min(self.change.at, now))
-        return structs.replace(
-            self, at=now, measured=Measured(), recommendations=(), change=change, lowered_at=min(self.lowered_at, now)
-        )
+        """Return it without times that are still to come, which would block scaling until then: where a clock was set
+        back, the window begins again. A status may have such times, too.
+        """
+        change, lowered_at = self.change, min(self.lowered_at, now)
+        if change is not None and change.at > now:
+            change = structs.replace(change, at=now)
+        memory = structs.replace(self, change=change, lowered_at=lowered_at)
+        return memory if self.at <= now else structs.replace(memory, at=now, measured=Measured(), recommendations=())
+
+    def restarted(self) -> "Memory":
+        """Return what a restart would leave of it."""
+        return Memory(change=self.change, lowering=self.lowering, lowered_at=self.lowered_at)
 
     def since_change_s(self, now: datetime) -> float:
         """Return the seconds since the newest change; so many since the year 1 where there was none."""
@@ -106,3 +111,7 @@ class MemberMemory(Struct, frozen=True):
 
     own: Memory = Memory()
     stages: Mapping[str, Memory] = {}
+
+    def restarted(self) -> "MemberMemory":
+        """Return what a restart would leave of it."""
+        return MemberMemory(self.own.restarted(), {name: memory.restarted() for name, memory in self.stages.items()})

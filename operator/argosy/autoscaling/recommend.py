@@ -11,7 +11,7 @@ from argosy.autoscaling.explain import seconds
 from argosy.autoscaling.load import Load, to_come
 from argosy.autoscaling.metrics.histograms import SHARES
 from argosy.autoscaling.metrics.signals import Distribution, Signals
-from argosy.autoscaling.settings import CONFIDENCE, MOST_CACHE, MOST_FACTOR
+from argosy.autoscaling.settings import CONFIDENCE, MOST_CACHE, MOST_FACTOR, MOST_REPLICAS
 from argosy.autoscaling.stage import Stage
 from argosy.planning.amounts import quantity
 
@@ -32,8 +32,8 @@ class Need(Struct, frozen=True):
 
 
 def ceiling(replicas: float) -> int:
-    """Return the fewest whole replicas that are as many, but for rounding errors."""
-    return ceil(replicas - 1e-9)
+    """Return the fewest whole replicas that are as many, but for rounding errors, and at most `MOST_REPLICAS`."""
+    return ceil(min(replicas, MOST_REPLICAS) - 1e-9)
 
 
 def recommended(stage: Stage, load: Load, options: tuple[Option, ...]) -> Need | None:
@@ -47,9 +47,16 @@ def recommended(stage: Stage, load: Load, options: tuple[Option, ...]) -> Need |
     if not needs:
         return None
     down = max(need.down for need in needs)
-    if signals.unmeasured or any(query.name not in stage.queries for query in stage.policy.targets.queries):
+    if is_partial(stage):
         down = max(down, stage.allocation.replicas)
     return structs.replace(max(needs, key=lambda need: (need.up, need.down)), down=down)
+
+
+def is_partial(stage: Stage) -> bool:
+    """Return whether something is unknown that might ask for more: a server's measurements, or a query's value."""
+    queries = stage.policy.targets.queries
+    unmeasured = stage.signals is None or stage.signals.unmeasured > 0
+    return unmeasured or any(query.name not in stage.queries for query in queries)
 
 
 def _unserved(stage: Stage, load: Load, options: tuple[Option, ...]) -> Need | None:
@@ -84,7 +91,8 @@ def _needs(stage: Stage, signals: Signals, load: Load, options: tuple[Option, ..
 
 
 def _per_replica(stage: Stage, metric: str, total: float, target: float, because: str) -> Need:
-    """Return the need that each replica has at most `target` of `total`."""
+    """Return the need that each replica has at most `target` of `total`, which counts as finite."""
+    total = min(total, MOST_REPLICAS * target)
     down = stage.policy.targets.margin * total / target
     return Need(metric, total, target, ceiling(total / target), down, because)
 

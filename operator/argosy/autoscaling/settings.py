@@ -31,6 +31,8 @@ WORTH = 1.25
 """How many times as much a dearer setting of a replica must hold to be of use."""
 SLOTS_S = 1800.0
 """Seconds after which the most sequences that ran at once in an engine count for a third."""
+MOST_SLOTS = 65536.0
+"""The most sequences that an engine is taken to run at once, whatever its metrics say."""
 STEP_WEIGHT = 0.1
 """How much a step of an engine counts as evidence, compared to an execution: many follow each other in a second."""
 LEAST_CACHE = 0.05
@@ -41,6 +43,8 @@ DRAIN_S = 5.0
 """Seconds in which a queue that is too long is to be worked off."""
 MOST_CACHE = 0.9
 """The share of the KV cache that may be in use while requests wait in the engine."""
+MOST_REPLICAS = 1e9
+"""The most replicas that anything asks for, however large its number; a status has integers of 64 bits."""
 MOST_FACTOR = 4.0
 """The most times as many replicas that a latency, an error rate or a full cache asks for at once."""
 

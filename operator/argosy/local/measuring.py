@@ -6,6 +6,7 @@ from datetime import datetime
 
 from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
+from argosy.autoscaling.explain import own_fault
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.planning.facts import ServerReport
 from argosy.signals.scraping import Scraper
@@ -51,9 +52,16 @@ class Measuring:
         for pool in pools:
             if pool.pool not in self._sources:
                 self._sources[pool.pool] = self._open()
-        readings = await asyncio.gather(*(self._sources[pool.pool].read(pool, now) for pool in pools))
+        readings = await asyncio.gather(*(self._measured(pool, now) for pool in pools))
         self.latest = {pool.pool: signals for pool, signals in zip(pools, readings, strict=True)}
         return True
+
+    async def _measured(self, pool: PoolTargets, now: datetime) -> PoolSignals:
+        """Return a pool's signals. An error of Argosy's own is the error of this reading, and of no other pool."""
+        try:
+            return await self._sources[pool.pool].read(pool, now)
+        except Exception as error:
+            return PoolSignals(error=own_fault(error))
 
     async def close(self) -> None:
         """Close all connections."""

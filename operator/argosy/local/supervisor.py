@@ -17,6 +17,7 @@ from argosy.api.status import Status
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
+from argosy.autoscaling.explain import own_fault
 from argosy.planning.facts import Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
 from argosy.scaling import Holding, Scaling
@@ -84,7 +85,7 @@ class Supervisor:
         self._meter = Meter()
         self._measuring, self._scaling = Measuring(), Scaling(lambda _: Holding())
         self._edited = True
-        self._has_converged, self._error = False, ""
+        self._has_converged, self._error, self._measuring_error = False, "", ""
         self._stalled_rounds = 0
         self._wake = asyncio.Event()
         self._stopping = False
@@ -115,9 +116,7 @@ class Supervisor:
     async def _loop(self, goal: Goal, began: float) -> int:
         while not self._stopping:
             if self._edited:
-                before = self._manifests.problems
-                self._read()
-                self._show_problems(before)
+                self._read_edits()
             code = self._verdict(goal, await self._round(), began)
             if code is not None:
                 return code
@@ -141,12 +140,21 @@ class Supervisor:
         return await self._show(outcome.statuses, now)
 
     async def _measure(self, reports: Mapping[PoolKey, Sequence[ServerReport]], now: float) -> None:
-        """Read the servers' metrics when they are due, and decide on scaling."""
+        """Read the servers' metrics when they are due, and decide on scaling. After an error of Argosy's own the last
+        decisions stay.
+        """
         urls = self._fleet.metrics_urls()
-        targets = [pool_targets(key, self._resources, servers, urls.get(key, {})) for key, servers in reports.items()]
-        if await self._measuring.read(targets, now, datetime.now(UTC)):
-            for key, signals in self._measuring.latest.items():
-                self._scaling.measured(key, signals)
+        try:
+            targets = [pool_targets(key, self._resources, has, urls.get(key, {})) for key, has in reports.items()]
+            if await self._measuring.read(targets, now, datetime.now(UTC)):
+                for key, signals in self._measuring.latest.items():
+                    self._scaling.measured(key, signals)
+                self._measuring_error = ""
+        except Exception as error:
+            message = f"{own_fault(error)}; the last decisions on scaling stay"
+            if message != self._measuring_error:
+                self._measuring_error = message
+                self._view.note(message)
 
     def _decided(self, snapshot: FleetSnapshot) -> FleetSnapshot:
         """Return the snapshot with the scaling decisions of each pool."""
@@ -181,7 +189,7 @@ class Supervisor:
         message = f"{type(error).__name__}: {error}"
         if message != self._error:
             self._error = message
-            self._view.note(f"a fault of Argosy's own, please report it: {message}; what serves goes on, edits wait")
+            self._view.note(f"{own_fault(error)}; what serves goes on, edits wait")
         previous, now = self._snapshot.statuses, datetime.now(UTC)
         return {
             resource.identity: failed_status(resource, previous.get(resource.identity), message, now)
@@ -264,6 +272,16 @@ class Supervisor:
             self._view.note(line)
         self._resources = stamped(self._manifests.active.resources, self._resources, datetime.now(UTC))
         self._snapshot = replace(self._snapshot, shapes=self._manifests.shapes)
+
+    def _read_edits(self) -> None:
+        """Read the manifests again, and show their problems. After an error of Argosy's own the former ones stay."""
+        before = self._manifests.problems
+        try:
+            self._read()
+        except Exception as error:
+            self._view.note(f"{own_fault(error)}; the manifests as last read stay in effect")
+        else:
+            self._show_problems(before)
 
     def _show_problems(self, before: Sequence[Problem]) -> None:
         """Show the problems of the manifests, or that the former ones are gone."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.autoscaling.capacity.options import limits_of, options, planned
-from argosy.autoscaling.capacity.queueing import Replica
+from argosy.autoscaling.capacity.queueing import Replica, erlang_c
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.metrics.histograms import SHARES
 from argosy.autoscaling.policy import Bounds, Targets
@@ -89,6 +89,25 @@ def test_every_option_has_more_capacity_than_a_cheaper_one(
         assert option.rate <= 0.85 * replica.most * (1 + 1e-9)
         for share, limit, is_waiting in limits:
             assert option.rate == 0 or replica.latency(option.rate, share, waiting=is_waiting) <= limit
+
+
+def erlang_c_by_recursion(servers: int, offered: float) -> float:
+    """Return Erlang's C by the recursion of the textbooks, over all servers."""
+    blocked = 1.0
+    for number in range(1, servers + 1):
+        blocked = offered * blocked / (number + offered * blocked)
+    return servers * blocked / (servers - offered * (1 - blocked))
+
+
+@given(st.integers(1, 5000), st.floats(0.0, 0.9999))
+def test_the_share_that_finds_all_busy_is_erlangs(servers: int, load: float) -> None:
+    share = erlang_c(servers, load * servers)
+    assert share == pytest.approx(erlang_c_by_recursion(servers, load * servers), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("offered", "share"), [(0.0, 0.0), (5e-324, 0.0), (8.0, 1.0), (9.0, 1.0)])
+def test_an_idle_replica_delays_no_request_and_a_full_one_all(offered: float, share: float) -> None:
+    assert erlang_c(8, offered) == pytest.approx(share, abs=1e-12)
 
 
 def test_a_target_below_the_models_own_time_limits_nothing() -> None:

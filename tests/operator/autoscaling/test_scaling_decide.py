@@ -4,10 +4,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.operator.autoscaling.loads import POLICY, START, Member, measured
+from tests.operator.autoscaling.loads import ONE, POLICY, START, Member, measured
 
 from argosy.api.conditions import Reason
-from argosy.autoscaling.decision import Allocation, SpareCapacity
+from argosy.autoscaling.decision import Allocation, Change, Lowering, SpareCapacity
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import Distribution
 from argosy.autoscaling.policy import Pace, QueryTarget, Served, Targets
@@ -203,6 +203,19 @@ def test_a_clock_that_is_set_back_does_not_block_scaling_up() -> None:
     member.now -= timedelta(hours=1)
     member.under(900, 120)
     assert member.allocation.replicas > before
+
+
+def test_a_change_that_a_status_dates_in_the_future_blocks_scaling_no_longer_than_one_of_now() -> None:
+    member = Member(replace(POLICY, pace=replace(POLICY.pace, cooldown_up_s=60)))
+    ahead = member.now + timedelta(days=400)
+    change = Change(ahead, ONE, Allocation(2), Reason.SCALED_UP, "more load")
+    lowering = Lowering(ahead, Served(), "memory ran out")
+    member.allocation, member.memory = Allocation(2), MemberMemory(Memory.restored(change, lowering))
+    member.under(900, 30)
+    assert member.allocation.replicas == 2
+    member.under(900, 60)
+    assert member.allocation.replicas > 2
+    assert member.under(900, 5, out_of_memory=1.0).allocation.max_batch == 4
 
 
 def test_a_queue_at_most_doubles_the_recommendation() -> None:

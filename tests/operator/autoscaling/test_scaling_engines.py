@@ -14,6 +14,7 @@ from argosy.autoscaling.load import Load, load_of
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.policy import Bounds, Policy, Targets
 from argosy.autoscaling.recommend import Need, recommended
+from argosy.autoscaling.settings import MOST_SLOTS
 from argosy.autoscaling.stage import Stage
 
 STEP = Service(0.02, 0.0035)
@@ -78,6 +79,12 @@ def test_an_engines_slots_tokens_and_steps_are_estimated() -> None:
     assert batches is not None
     assert (batches.rows, batches.seconds) == (pytest.approx(1 + running), pytest.approx(step))
     assert (use.slots, use.tokens) == (pytest.approx(16.0), pytest.approx(200.0))
+
+
+@pytest.mark.parametrize("running", [1e6, 1e30])
+def test_an_engine_has_no_more_slots_than_any_has(running: float) -> None:
+    use, _ = used(engine_running=running)
+    assert use.slots <= MOST_SLOTS
 
 
 def test_the_time_between_tokens_is_more_exact_than_a_gauge() -> None:

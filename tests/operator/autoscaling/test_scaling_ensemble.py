@@ -96,6 +96,20 @@ def test_an_unmeasured_model_says_so_and_takes_nothing_away() -> None:
     assert result.own.reason != Reason.NO_SIGNALS
 
 
+@pytest.mark.parametrize("partly", ["tokenizer", "classifier"])
+def test_a_model_with_an_unmeasured_server_takes_no_replica_away(partly: str) -> None:
+    policy = replace(POLICY, targets=Targets({"p99": 0.3}))
+    memory, now, allocation = MemberMemory(), START, Allocation(9)
+    for _ in range(30):
+        total = Signals(now, 15.0, servers=9, arrivals=10.0, completions=10.0, pending=0.0)
+        parts = {name: in_batches(10.0, Allocation(8), now, FIXED[name]) for name in FIXED}
+        parts[partly] = Signals(now, 15.0, servers=8, unmeasured=1)
+        stages = {name: Stage(Policy(Bounds(max_batch=8)), Allocation(9), signals) for name, signals in parts.items()}
+        result, memory = decide(policy, allocation, total, SpareCapacity(), memory, now, stages=stages)
+        allocation, now = result.own.allocation, now + timedelta(seconds=EVERY_S)
+    assert allocation.replicas == 9
+
+
 def test_the_ensemble_counts_requests_and_its_models_rows() -> None:
     decisions, memory = rounds_and_memory(100, 60, served=three_rows)
     own, limiting = memory.own, memory.stages[decisions[-1].limiting]

@@ -10,6 +10,7 @@ import pytest
 from tests.operator.autoscaling.loads import measured
 from tests.operator.planning import declared
 
+from argosy import scaling
 from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
@@ -323,6 +324,24 @@ def test_a_pool_that_is_forgotten_is_decided_on_no_more() -> None:
     operator.scaling.forget(KEY)
     operator.scaling.measured(KEY, PoolSignals(members={"m": operator.measured("m", 400.0)}))
     assert operator.marked == []
+
+
+async def test_what_cannot_be_decided_leaves_the_last_decisions(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    operator = Operator((model("m", maxReplicas=4),))
+    operator.under({"m": 400.0}, 30)
+    replicas = operator.replicas("m")
+    assert replicas > 1
+
+    def fails(*_: Any) -> Any:
+        raise OverflowError("too large")
+
+    monkeypatch.setattr(scaling, "decide_pool", fails)
+    operator.scaling.measured(KEY, PoolSignals())
+    await operator.scaling.heard(KEY, PoolSignals())
+    operator.holding = Holding({"m": 1}, "")
+    operator.reconciled()
+    assert operator.replicas("m") == replicas
+    assert caplog.text.count("pool default/p: nothing can be decided") >= 3
 
 
 async def test_a_decision_on_a_thread_gives_way_to_one_that_was_made_meanwhile() -> None:

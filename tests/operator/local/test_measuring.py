@@ -20,11 +20,13 @@ METRICS = "http://127.0.0.1:8002/metrics"
 class FakeSource:
     """A source that counts its reads."""
 
-    def __init__(self) -> None:
-        self.reads, self.closed = 0, False
+    def __init__(self, fails_at: int = 0) -> None:
+        self.reads, self.closed, self.fails_at = 0, False, fails_at
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
         self.reads += 1
+        if pool.pool == KEY and self.reads == self.fails_at:
+            raise ZeroDivisionError("no requests")
         return PoolSignals(error=f"{pool.pool} {self.reads}")
 
     async def close(self) -> None:
@@ -57,3 +59,13 @@ async def test_pools_are_read_when_it_is_time_and_let_go_when_they_are_gone() ->
     assert [source.closed for source in sources] == [False, True]
     await measuring.close()
     assert [source.closed for source in sources] == [True, True]
+
+
+async def test_a_pool_that_cannot_be_read_says_why_and_hinders_no_other() -> None:
+    measuring = Measuring(lambda: FakeSource(fails_at=1))
+    other, requests = PoolKey("n/q"), [PoolTargets(KEY), PoolTargets(PoolKey("n/q"))]
+    assert await measuring.read(requests, 100.0, NOW)
+    why = "a fault of Argosy's own, please report it: ZeroDivisionError: no requests"
+    assert measuring.latest == {KEY: PoolSignals(error=why), other: PoolSignals(error="n/q 1")}
+    assert await measuring.read(requests, 100.0 + INTERVAL_S, NOW)
+    assert measuring.latest[KEY] == PoolSignals(error="n/p 2")

@@ -11,8 +11,10 @@ from tests.acceptance.running import Workspace
 from tests.operator.planning.declared import gpu_node
 
 from argosy.api.problems import Problem
+from argosy.api.values.identity import PoolKey
 from argosy.local import supervisor as module
 from argosy.local.manifests import source
+from argosy.local.manifests.checks import local_shapes
 from argosy.local.manifests.reading import read_manifests
 from argosy.local.state import StateFolder
 from argosy.local.supervisor import Goal, Supervisor
@@ -133,3 +135,62 @@ async def test_an_edit_made_while_the_manifests_are_first_read_is_seen(
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_measurements_that_fail_are_reported_once_and_end_nothing(
+    workspace: Workspace, documents: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.write(documents("one", 1, "double"))
+    monkeypatch.setattr(module, "ROUND_S", 0.01)
+
+    def fails(*_: Any) -> Any:
+        raise OverflowError("too large")
+
+    monkeypatch.setattr(module, "pool_targets", fails)
+    fleet, view, state = Fleet(), Shown(), StateFolder(tmp_path / "state")
+    state.create()
+
+    async def observe(_: float) -> dict[Any, Any]:
+        return {PoolKey("default/p"): ()}
+
+    monkeypatch.setattr(fleet, "observe", observe)
+    loop: Any = Supervisor(workspace.manifests, state, gpu_node("a"), fleet, view)  # type: ignore[arg-type]
+    assert await loop.run(Goal(once=True, timeout_s=0.2)) == 1
+    assert fleet.rounds > 1
+    assert [note for note in view.notes if "OverflowError: too large; the last decisions" in note] == view.notes[:1]
+
+
+async def test_edits_that_cannot_be_read_leave_the_manifests_before_them(
+    workspace: Workspace, documents: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.write(documents("one", 1, "double"))
+    monkeypatch.setattr(module, "ROUND_S", 0.01)
+    fleet, view, state = Fleet(), Shown(), StateFolder(tmp_path / "state")
+    state.create()
+    loop: Any = Supervisor(workspace.manifests, state, gpu_node("a"), fleet, view)  # type: ignore[arg-type]
+    monkeypatch.setattr(fleet, "record", lambda _: workspace.write(documents("two", 1, "double")))
+    readings = iter([local_shapes])
+
+    def fails_again(*arguments: Any) -> Any:
+        for working in readings:
+            return working(*arguments)
+        raise KeyError("shape")
+
+    monkeypatch.setattr(source, "local_shapes", fails_again)
+    update, shown = view.update, asyncio.Event()
+
+    def show(*arguments: Any) -> None:
+        update(*arguments)
+        if view.notes:
+            shown.set()
+
+    monkeypatch.setattr(view, "update", show)
+    running = asyncio.create_task(loop.run(Goal()))
+    try:
+        async with asyncio.timeout(30):
+            await shown.wait()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert "KeyError: 'shape'; the manifests as last read stay in effect" in view.notes[-1]
+    assert {row.name for row in view.rows} == {"laptop", "one"}

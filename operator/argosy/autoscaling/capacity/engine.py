@@ -12,7 +12,7 @@ from msgspec import Struct
 from argosy.autoscaling.capacity.queueing import Replica, highest
 from argosy.autoscaling.capacity.service import Batches, Service
 from argosy.autoscaling.metrics.signals import Signals
-from argosy.autoscaling.settings import EVIDENCE, LEAST_CACHE, SLOTS_S, STEP_WEIGHT, WEIGHT
+from argosy.autoscaling.settings import EVIDENCE, LEAST_CACHE, MOST_SLOTS, SLOTS_S, STEP_WEIGHT, WEIGHT
 
 _MOST_PROMPTS = 0.9
 """The share of its time that an engine may spend on prompts for the queue of these to be known."""
@@ -68,7 +68,7 @@ class EngineUse(Struct, frozen=True):
         running, cache, came = _running(signals), signals.kv_cache or 0.0, (signals.completions or 0.0) * elapsed_s
         slots = self.slots * exp(-elapsed_s / SLOTS_S)
         if running is not None and cache >= LEAST_CACHE:
-            slots = max(slots, 1.0, (signals.engine_running or 0.0) / signals.servers / cache)
+            slots = max(slots, 1.0, min(MOST_SLOTS, (signals.engine_running or 0.0) / signals.servers / cache))
         if running is None or not came:
             return EngineUse(slots, self.tokens, self.requests, self.prompt_s, self.prompts)
         requests, prompts, prompt_s = self.requests + came, self.prompts, self.prompt_s

@@ -15,6 +15,8 @@ from msgspec import Struct
 from argosy.autoscaling.capacity.service import Service
 
 _HALVINGS = 14
+_NEGLIGIBLE = 1e-18
+"""A probability that is below what a float resolves of another one."""
 
 
 def highest(most: float, fits: Callable[[float], bool]) -> float:
@@ -29,12 +31,22 @@ def highest(most: float, fits: Callable[[float], bool]) -> float:
 
 
 def erlang_c(servers: int, offered: float) -> float:
-    """Return the share of arrivals that find all of `servers` busy; `offered`: the mean number that would be busy."""
+    """Return the share of arrivals that find all of `servers` busy; `offered`: the mean number that would be busy.
+
+    By Erlang B, whose inverse is the sum of the probabilities of fewer and fewer busy servers, each over that of all.
+    They rise up to about `offered` and fall from there, so that thousands of servers take a few hundred of them.
+    """
     if offered >= servers:
         return 1.0
-    blocked = 1.0
-    for number in range(1, servers + 1):
-        blocked = offered * blocked / (number + offered * blocked)
+    if offered <= 0:
+        return 0.0
+    total = term = 1.0
+    for number in range(servers, 0, -1):
+        term *= number / offered
+        total += term
+        if term < _NEGLIGIBLE * total or total > 1 / _NEGLIGIBLE:
+            break
+    blocked = 1 / total
     return servers * blocked / (servers - offered * (1 - blocked))
 
 

@@ -1,5 +1,6 @@
 """One round of a pool: its signals become decisions on each member that scales, and a diagnosis of each bottleneck."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,8 +13,8 @@ from argosy.autoscaling.bottlenecks import diagnose as diagnosis
 from argosy.autoscaling.bottlenecks.subjects import levers_of, subjects
 from argosy.autoscaling.decide import MemberDecision, decide
 from argosy.autoscaling.decision import Allocation, Decision, SpareCapacity
-from argosy.autoscaling.explain import joined
-from argosy.autoscaling.memory import MemberMemory
+from argosy.autoscaling.explain import joined, own_fault, sentence
+from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.allocations import scaled_resource
@@ -23,6 +24,8 @@ from argosy.autoscaling.pool.policies import Member
 from argosy.autoscaling.stage import Stage
 from argosy.planning.demand.grouping import runs_of
 from argosy.planning.facts import CurrentServer
+
+log = logging.getLogger(__name__)
 
 _NO_POLICY, _UNDIAGNOSED = Policy(), diagnosis.Memory()
 
@@ -70,7 +73,7 @@ class _Round:
         decisions: dict[str, Decision] = {}
         for member, models in self._scaled():
             if member.identity not in decisions:
-                decision, memories[member.identity] = self._decide(member, models)
+                decision, memories[member.identity] = self._decided(member, models)
                 stages = {model.identity: decision.stages[model.name] for model in models}
                 for name, new in ({member.identity: decision.own} | stages).items():
                     if name in self.inputs.policies:
@@ -84,6 +87,29 @@ class _Round:
         for member in sorted(self.inputs.members, key=lambda member: (isinstance(member, InferenceModel), member.name)):
             if member.identity in self.inputs.policies:
                 yield member, [models[name] for name in runs.get(member.name, ()) if name in models]
+
+    def _decided(self, member: Member, models: list[InferenceModel]) -> tuple[MemberDecision, MemberMemory]:
+        """Return the decision on a member and its memory. A fault of Argosy's own changes nothing of this member, says
+        so, and leaves of its memory what a restart would, as that may be what is wrong.
+        """
+        try:
+            return self._decide(member, models)
+        except Exception as error:
+            log.exception("%s: nothing can be decided on what was measured", member.identity)
+            why = own_fault(error)
+            memory = self.memory.members.get(member.identity, MemberMemory()).restarted()
+            stages = {
+                model.name: self._retained(model, memory.stages.get(model.name, Memory()), why) for model in models
+            }
+            return MemberDecision(self._retained(member, memory.own, why), stages), memory
+
+    def _retained(self, member: Member, memory: Memory, why: str) -> Decision:
+        """Return the decision that the allocation stays, and why."""
+        allocation = self._allocation(member.identity)
+        message = sentence(allocation, allocation, why, "")
+        return Decision(
+            allocation, allocation.replicas, Reason.NO_SIGNALS, message, change=memory.change, lowering=memory.lowering
+        )
 
     def _decide(self, member: Member, models: list[InferenceModel]) -> tuple[MemberDecision, MemberMemory]:
         policy, signals = self._policy(member), self.signals

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from argosy.api import ServingPool
 from argosy.api.values.identity import PoolKey
+from argosy.autoscaling.explain import own_fault
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.controller.measuring.logins import Logins
 from argosy.controller.measuring.measured import pool_targets
@@ -99,7 +100,7 @@ class Gatherer:
             return await source.read(targets, datetime.now(UTC))
         except Exception as error:
             log.exception("pool %s cannot be measured", pool.key)
-            return PoolSignals(error=f"a fault of Argosy's own, please report it: {type(error).__name__}: {error}")
+            return PoolSignals(error=own_fault(error))
 
     async def _endpoint(self, pool: ServingPool) -> MetricsEndpoint:
         prometheus = pool.spec.monitoring.prometheus

@@ -68,20 +68,20 @@ class ManifestSource:
         self.shapes: Mapping[str, ModelShape] = {}
 
     def read(self) -> None:
-        """Read the manifests, and note their problems and the settings without effect."""
+        """Read the manifests, and note their problems and the settings without effect. What raises changes nothing."""
         manifests = read_manifests(self._path)
-        self.shapes = local_shapes(manifests.resources)
-        contradictions = refusals(manifests.resources, self.shapes, manifests.sources)
+        shapes = local_shapes(manifests.resources)
+        contradictions = refusals(manifests.resources, shapes, manifests.sources)
         manifests = replace(manifests, problems=(*manifests.problems, *contradictions))
-        self.active = active = activate(manifests, self.active)
+        active = activate(manifests, self.active)
         between = check_together(
             with_engine_store(active.resources, self._engines),
             active.sources,
             Invalid({problem.resource for problem in active.problems}, is_error=True),
         )
-        self.problems = (*active.problems, *between)
         here = for_this_machine(active.resources, self._gpus, self._engines)
         self.without_effect = [*without_effect(active.resources), *settings_without_effect(here)]
+        self.active, self.shapes, self.problems = active, shapes, (*active.problems, *between)
 
     @property
     def has_valid_resources(self) -> bool:
