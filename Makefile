@@ -71,12 +71,12 @@ check: setup
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/wish.yml
 
-# Before the tests, whose clocks a download or a build of minutes would run out.
+# Before the tests, whose timeouts are shorter than a download or a build.
 programs: $(STAMP)
 	$(BIN)/python -m tests.programs
 
-# The suite runs on compiled modules where there is a compiler; what leads through them runs once more on their sources.
-# Most of what `programs` does is one core's work, and what is compiled and checked another's.
+# The suite runs on compiled modules where there is a compiler; tests that use these modules run again on their sources.
+# `programs` and `check` mostly use one core each, so they run at the same time.
 test:
 	@$(MAKE) --no-print-directory --jobs=2 programs check
 	@$(MAKE) --no-print-directory --jobs=2 suite pure

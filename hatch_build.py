@@ -1,13 +1,13 @@
-"""The modules that mypyc compiles: in a wheel as hatchling's build hook, in the sources by `python hatch_build.py`.
+"""Compiles modules by mypyc: for a wheel as hatchling's build hook, in the sources by `python hatch_build.py`.
 
-Which they are stands in pyproject.toml, at `tool.hatch.build.targets.wheel.hooks.custom`. Uncompiled they do the same,
-slower; so where no C compiler is there, a wheel has none of them and the sources stay as they are.
-`ARGOSY_COMPILE=1` makes a missing compiler an error, `ARGOSY_COMPILE=0` compiles nothing.
+The list of modules is in pyproject.toml, at `tool.hatch.build.targets.wheel.hooks.custom`. They behave the same without
+compilation, only slower, so without a C compiler nothing is compiled. `ARGOSY_COMPILE=1` makes a missing compiler an
+error, `ARGOSY_COMPILE=0` compiles nothing.
 
-    python hatch_build.py          compiled beside their sources in runtime/, unless they are there and of these sources
-    python hatch_build.py stale    removes the compiled ones that are of other sources
-    python hatch_build.py form     prints "compiled" where they are there and of these sources, or else "pure"
-    python hatch_build.py pure     build/pure: the packages without their compiled modules, to be put on PYTHONPATH
+    python hatch_build.py          compiles into runtime/, next to the sources, unless that is up to date
+    python hatch_build.py stale    removes compiled modules that are out of date
+    python hatch_build.py form     prints "compiled" if the compiled modules are up to date, else "pure"
+    python hatch_build.py pure     links the packages without compiled modules into build/pure, for PYTHONPATH
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from typing import Any
 
 try:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
-except ImportError:  # by hand, where nothing is packaged
+except ImportError:  # run by hand, without hatchling
     BuildHookInterface = object
 
 ROOT = Path(__file__).resolve().parent
@@ -42,11 +42,11 @@ _MYPY = [
 
 
 class CustomBuildHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is not there for mypy
-    """Compiled modules for a wheel; an editable installation uses those beside the sources."""
+    """Adds compiled modules to a wheel. An editable installation uses those next to the sources."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """See hatchling."""
-        if version == "editable" or not wanted():
+        """Compile the modules and add them to the wheel."""
+        if version == "editable" or not can_compile():
             return
         folder = Path(tempfile.mkdtemp(prefix="argosy-compiled-"))
         built = compiled(modules(), folder)
@@ -61,15 +61,15 @@ def modules() -> list[str]:
     return list(hooks["custom"]["compiled"])
 
 
-def wanted() -> bool:
-    """Whether to compile here; SystemExit where that is demanded and cannot be done."""
+def can_compile() -> bool:
+    """Return whether to compile here. Raises SystemExit if compilation is required and not possible."""
     choice = os.environ.get("ARGOSY_COMPILE", "")
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
-    found = shutil.which(compiler) or shutil.which("cc")
+    path = shutil.which(compiler) or shutil.which("cc")
     headers = Path(sysconfig.get_path("include"), "Python.h").is_file()
-    if choice != "0" and found and headers:
+    if choice != "0" and path and headers:
         return True
-    lacking = "ARGOSY_COMPILE=0" if choice == "0" else "no C compiler" if not found else "no headers of Python's"
+    lacking = "ARGOSY_COMPILE=0" if choice == "0" else "no C compiler" if not path else "no headers of Python's"
     if choice == "1":
         raise SystemExit(f"ARGOSY_COMPILE=1, but there is {lacking}")
     print(f"{lacking}: the server's modules stay uncompiled, which is slower", file=sys.stderr)
@@ -77,7 +77,7 @@ def wanted() -> bool:
 
 
 def compiled(files: list[str], folder: Path) -> list[Path]:
-    """Compile `files` of runtime/ into `folder`, laid out as packages; what was made."""
+    """Compile `files` of runtime/ into `folder`, laid out as packages. Return the extension modules."""
     from mypyc.build import mypycify
     from setuptools import Distribution
 
@@ -95,7 +95,7 @@ def compiled(files: list[str], folder: Path) -> list[Path]:
 
 
 def fingerprint() -> str:
-    """Return what compiled modules depend on: the list, all that a type can come from, Python and this file."""
+    """Return a digest of the inputs of compilation: Python, the list of modules, the sources and this file."""
     digest = hashlib.sha256(f"{sys.version} {SUFFIX} {modules()}".encode())
     for path in [Path(__file__), *sorted(SOURCES.glob("argosy_runtime/**/*.py"))]:
         digest.update(f"{path.relative_to(ROOT)}".encode())
@@ -104,7 +104,7 @@ def fingerprint() -> str:
 
 
 def fresh() -> bool:
-    """Whether every module's compiled form is there and of these sources."""
+    """Return whether every module is compiled from the present sources."""
     built = all((SOURCES / file).with_suffix(SUFFIX).is_file() for file in modules())
     return built and STAMP.is_file() and STAMP.read_text() == fingerprint()
 
@@ -117,11 +117,11 @@ def remove() -> None:
 
 
 def in_place() -> None:
-    """Compiled modules beside their sources, whose content they are of; none of them where it cannot be done."""
+    """Compile the modules next to their sources unless they are up to date; remove them if that is not possible."""
     if fresh():
         return
     remove()
-    if not wanted():
+    if not can_compile():
         return
     before = fingerprint()
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,4 +1,4 @@
-"""All that one round is decided from, as it stood when the round began."""
+"""The inputs of one round, as they were when it began."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,14 +21,13 @@ from argosy_agent.contract.builds import ModelShape
 
 @dataclass(frozen=True, slots=True)
 class PoolSnapshot:
-    """What stands of one pool's servers.
+    """The observed state of one pool's servers and builds.
 
-    `servers`: where each sits, as it was last decided. `reports`: what each says of itself. `repositories`: what each
-    last loaded; `served`: what it had ready when it was last heard of. `drain_since`: from when what drains is not
-    routed to. `moved`: names that a pool which takes no part here is to serve by now, and whether requests reach
-    them there. `builds`: what is known of the pool's builds, by `BuildRequest.name`. `held`: by
-    resource name the requests that wait at the activator for what no server has ready; `holds`: whether there is one
-    that would hold them, without which nothing goes to zero. `device_errors`: those that its servers reported lately.
+    `servers`: the servers as last decided. `reports`: each server's report. `repositories`: the repository that each
+    server last loaded; `served`: the part of it that was ready at its last report. `drain_since`: when each draining
+    binding was removed from the routes. `moved`: names that a pool outside this round serves by now, and whether
+    requests reach them there. `builds`: the pool's builds. `holds`: whether an activator queues requests; without one
+    nothing is scaled to zero. `device_errors`: the errors that its servers reported recently.
     """
 
     servers: tuple[CurrentServer, ...] = ()
@@ -59,18 +58,17 @@ class PoolSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class FleetSnapshot:
-    """One pool, or several that share nodes, with all that asks for them.
+    """The inputs of a round: one pool, or several that share nodes, with their resources.
 
-    `pools` are by the pool's key; one that is not among them has no servers yet. `problems` are those found when the
-    resources were read. A resource among `resources` that one of them names has its last valid spec there: it is
-    served, and its status says what is wrong. One among `faulty` has no valid spec; it only gets a status.
+    `pools` are by the pool's key; a pool that is missing there has no servers yet. `problems`: errors of parsing and
+    validation. A resource in `resources` with a problem has its last valid spec there: it is served, and its status
+    reports the problem. A resource in `faulty` has no valid spec; it only gets a status.
 
-    By identity: `statuses` as they were last written, `valid` each resource with the spec that was acted upon before,
-    `urls`, `grpc_addresses` and `selectors` what a status gives; without, a server's own URL. `bottlenecks` what is
-    told to hold requests up. `decisions` how much there is to be of what scales; without one it goes on with what its
-    status tells. `shapes` those of models whose files tell before they are served. `refusals` are what
-    could not be applied last time. `claimed` are GPUs that pools which take no part here ask for, `cordoned` those that
-    the statuses of such pools cordon. `build_image` is the image that builds engines where a model names none.
+    By identity: `statuses` as last written; `valid`, each resource with the spec that was last acted upon; `urls`,
+    `grpc_addresses` and `selectors`, the addresses for a status (a server's own URL without one); `bottlenecks`, to
+    report; `decisions` of scaling (without one, the allocation in the status applies); `shapes` of models whose files
+    were read. `refusals`: objects that could not be applied last time. `claimed`: GPUs that pools outside this round
+    request; `cordoned`: GPUs that these pools' statuses cordon. `build_image`: builds engines of models that name none.
     """
 
     resources: tuple[Resource, ...]

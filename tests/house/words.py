@@ -1,4 +1,4 @@
-"""The words that the house retired, and where they still stand.
+"""The retired words, and the places that still use them.
 
 `python -m tests.house.words [PATH ...]` prints each place, with what to write there.
 """
@@ -144,8 +144,9 @@ def _in_prose(path: Path, line: int, text: str) -> Iterator[Use]:
 
 
 def files(folder: Path) -> list[Path]:
-    """Return the Python files and Markdown pages of a folder, or the file itself."""
-    return [folder] if folder.is_file() else sorted([*folder.rglob("*.py"), *folder.rglob("*.md")])
+    """Return the Python files, Markdown pages, templates and YAML files of a folder, or the file itself."""
+    patterns = ("*.py", "*.md", "templates/*", "values.yaml")
+    return [folder] if folder.is_file() else sorted({path for pattern in patterns for path in folder.rglob(pattern)})
 
 
 if __name__ == "__main__":

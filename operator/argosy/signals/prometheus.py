@@ -94,7 +94,7 @@ class PrometheusSource:
         return answers
 
     def _questions(self, pool: PoolTargets, newest: Mapping[str, float], now: datetime) -> Iterator[str]:
-        """For the samples of all Pods since the newest that is known of each, or since the last question."""
+        """Yield queries for the samples of all Pods since the newest known one of each, or since the last answer."""
         pods = sorted(target.pod for target in pool.targets if target.pod)
         since_answer = FIRST_S if self._answered_at is None else (now - self._answered_at).total_seconds()
         for some in batches([pod for pod in pods if pod in newest], PODS_AT_ONCE):

@@ -1,3 +1,3 @@
-"""The folder that a server reads its models from: what of it changes when (`repository`), and how files come to stand
-there (`placing`). A `target` is one model as the folder should hold it. It asks no server and fetches nothing.
+"""The folder that a server reads its models from: the order of changes to it (`repository`, `tritonfolder`), and the
+writing of files (`writing`). A `target` is the desired folder of one model. Nothing here calls a server or fetches.
 """

@@ -99,27 +99,33 @@ def test_only_free_maps_keep_unknown_fields(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_lists_and_maps_of_a_spec_are_bounded(kind: str) -> None:
-    for path, schema in walk(root(kind)["properties"]["spec"]):
-        if schema.get("type") == "array":
-            assert "maxItems" in schema, path
-        if "additionalProperties" in schema:
-            assert "maxProperties" in schema, path
+    schemas = list(walk(root(kind)["properties"]["spec"]))
+    lists = [(path, schema) for path, schema in schemas if schema.get("type") == "array"]
+    maps = [(path, schema) for path, schema in schemas if "additionalProperties" in schema]
+    assert lists
+    assert maps
+    for path, schema in lists:
+        assert "maxItems" in schema, path
+    for path, schema in maps:
+        assert "maxProperties" in schema, path
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_that_rules_read_are_bounded(kind: str) -> None:
     """An API server refuses a CRD with a rule whose cost it estimates to be too high, by these bounds."""
-    for path, schema in walk(root(kind)):
-        for text in filter(_is_text, _read_by_rules(schema)):
-            assert "maxLength" in text or "enum" in text, path
+    texts = [(path, text) for path, schema in walk(root(kind)) for text in filter(_is_text, _read_by_rules(schema))]
+    assert texts
+    for path, text in texts:
+        assert "maxLength" in text or "enum" in text, path
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_rule_makes_a_list(kind: str) -> None:
     """Before 1.30 API servers take the size of what `map` and `filter` give as unbounded, and refuse the CRD."""
-    for path, schema in walk(root(kind)):
-        for rule in schema.get("x-kubernetes-validations", ()):
-            assert not re.search(r"[.](map|filter)[(]", rule["rule"]), path
+    rules = [(path, rule) for path, schema in walk(root(kind)) for rule in schema.get("x-kubernetes-validations", ())]
+    assert rules
+    for path, rule in rules:
+        assert not re.search(r"[.](map|filter)[(]", rule["rule"]), path
 
 
 def _is_text(schema: Schema) -> bool:

@@ -64,7 +64,7 @@ def test_no_autoscaler_exceeds_the_spare_capacity():
     assert Kpa(KpaSettings(concurrency=1)).decide(seen(0, 2, spare=spare, concurrency=90)).replicas == 3
 
 
-def test_keda_scales_up_from_zero_at_once_and_down_to_zero_after_its_cooldown():
+def test_keda_scales_from_zero_at_once_and_to_zero_after_its_cooldown():
     keda = Keda()
     assert keda.decide(seen(0, 0, concurrency=0.0)).replicas == 0
     assert keda.decide(seen(3, 0, queued_requests=1, concurrency=1.0)).replicas == 1
@@ -82,7 +82,7 @@ def test_kpa_aims_at_a_share_of_the_concurrency():
     assert Kpa(KpaSettings(concurrency=10)).decide(seen(0, 4, concurrency=40)).replicas == 6
 
 
-def test_kpa_panics_over_twice_what_is_ready_and_comes_down_only_after_a_calm_window():
+def test_kpa_panics_above_twice_its_capacity_until_a_calm_window_passes():
     kpa = Kpa(KpaSettings(concurrency=10, utilization=1.0))
     assert kpa.decide(seen(0, 2, concurrency=20, panic=40)).replicas == 4
     assert kpa.decide(seen(2, 4, ready=2, concurrency=20, panic=20)).replicas == 4

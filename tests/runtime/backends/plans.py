@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 from argosy_runtime.backends import cuda
 from argosy_runtime.errors import ServingError
+from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 
 STANDINS = Path(__file__).parents[2] / "standins"
 GPU, MACHINE = STANDINS / "gpu", STANDINS / "machine"
@@ -174,3 +176,19 @@ def load(backend: Any, model_folder: Callable[[str], Any], host: Any) -> Iterato
         if instance._batcher is not None:
             instance.close()
     instances.clear()
+
+
+def rows(*values: list[float], kind: type = np.float32) -> Tensor:
+    """Return the input `X`."""
+    return Tensor("X", "FP32" if kind is np.float32 else "FP16", np.array(values, kind))
+
+
+def ask(tensor: Tensor, keep: bool = False, **more: Tensor) -> InferRequest:
+    """Return a request for `Y`, which stays on the device if `keep` is true."""
+    return InferRequest("m", {"X": tensor, **more}, requested_outputs=("Y",), device_outputs=frozenset("Y" * keep))
+
+
+def result(response: InferResponse) -> Any:
+    """Return the values of the only output."""
+    assert response.error is None, response.error
+    return response.outputs[0].array.tolist()

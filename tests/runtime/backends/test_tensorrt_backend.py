@@ -14,6 +14,7 @@ from tests.runtime.backends.plans import (
     PROFILES,
     SHAPE_META,
     WIDE,
+    ask,
     backend,
     doubling,
     gpu,
@@ -25,27 +26,16 @@ from tests.runtime.backends.plans import (
     ranges,
     refusal,
     reshaping,
+    result,
+    rows,
     trt,
 )
 
 from argosy_runtime.backends import dlpack
 from argosy_runtime.errors import ErrorKind
-from argosy_runtime.messages import InferRequest, InferResponse, Tensor
+from argosy_runtime.messages import InferRequest, Tensor
 
 __all__ = ["backend", "gpu", "load", "trt"]
-
-
-def rows(*values: list[float], kind: type = np.float32) -> Tensor:
-    return Tensor("X", "FP32" if kind is np.float32 else "FP16", np.array(values, kind))
-
-
-def ask(tensor: Tensor, keep: bool = False, **more: Tensor) -> InferRequest:
-    return InferRequest("m", {"X": tensor, **more}, requested_outputs=("Y",), device_outputs=frozenset("Y" * keep))
-
-
-def result(response: InferResponse) -> Any:
-    assert response.error is None, response.error
-    return response.outputs[0].array.tolist()
 
 
 @pytest.mark.parametrize("version", ["10.16.1.11", "11.4.0.106"])

@@ -11,6 +11,7 @@ from tests.runtime.backends.plans import (
     PROFILES,
     SHAPE_META,
     WIDE,
+    ask,
     backend,
     doubling,
     gpu,
@@ -22,6 +23,8 @@ from tests.runtime.backends.plans import (
     ranges,
     refusal,
     reshaping,
+    result,
+    rows,
     trt,
 )
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -53,13 +56,17 @@ def test_a_plan_that_does_not_fit_says_why_and_what_to_do(load: Any, content: An
     assert message in error.message
 
 
-def test_plans_that_may_run_on_other_gpus(load: Any, responder: Any) -> None:
+def test_plans_of_another_version_of_tensorrt(load: Any, responder: Any) -> None:
     more = 'parameters { key: "VERSION_COMPATIBLE" value { string_value: "true" } }'
-    load(plan(doubling(2), "10.13.3.9", host_code=True, **WIDE), more=more)
+    instance = load(plan(doubling(2), "10.13.3.9", host_code=True, **WIDE), more=more)
+    instance.execute([ask(rows([1, 2]))], responder)
+    assert result(responder.only()) == [[2, 4]]
 
 
-def test_a_plan_for_all_of_ampere_and_later(load: Any) -> None:
-    load(plan(doubling(2), compute_capability="8.0", compatibility="AMPERE_PLUS", **WIDE))
+def test_a_plan_for_all_of_ampere_and_later(load: Any, responder: Any) -> None:
+    instance = load(plan(doubling(2), compute_capability="8.0", compatibility="AMPERE_PLUS", **WIDE))
+    instance.execute([ask(rows([1, 2]))], responder)
+    assert result(responder.only()) == [[2, 4]]
 
 
 @pytest.mark.parametrize(

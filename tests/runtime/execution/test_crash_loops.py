@@ -103,7 +103,7 @@ async def test_no_request_goes_to_an_instance_that_has_met_a_device_error(bench)
 
 
 @pytest.mark.parametrize("answered", [False, True])
-async def test_no_request_goes_to_an_instance_whose_batch_fails_by_a_device_error(answered):
+async def test_no_request_goes_to_an_instance_with_a_device_error_in_its_batch(answered):
     bench = await Bench(decoupled=answered).start()
     bench.ask("poison")
     waiting = bench.ask("waits")
@@ -156,7 +156,7 @@ async def on_trial(bench: Bench) -> None:
         await come_back(bench, row)
 
 
-async def test_an_instance_that_ends_by_a_device_error_leaves_one_that_has_answered():
+async def test_a_device_error_of_one_instance_leaves_one_that_has_answered():
     bench = await Bench(2, merge=False).start()
     await on_trial(bench)
     bench.ask("fine")
@@ -166,7 +166,7 @@ async def test_an_instance_that_ends_by_a_device_error_leaves_one_that_has_answe
     assert not bench.dispatcher.caution
 
 
-async def test_a_last_instance_that_ends_by_a_device_error_is_on_trial_until_then(bench):
+async def test_the_last_instance_is_on_trial_until_a_device_error_ends_it(bench):
     await on_trial(bench)
     bench.ask("poison")
     bench.made[-1].dies_at_once = False

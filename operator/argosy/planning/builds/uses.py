@@ -31,7 +31,7 @@ class EngineUses:
         return bool(self._models)
 
     def of(self, key: str, requested: Sequence[BuildRequest]) -> tuple[str, ...]:
-        """Return the identities of the models that use the engine of this key, for which builds `asked`."""
+        """Return the identities of the models that use the engine `key`, which the builds `requested` were for."""
         return tuple(model.identity for model in self._models if _names(model, key) or _asks(model, requested))
 
 

@@ -43,9 +43,7 @@ READING = Purpose(RIGHTS, MISSING)
 
 
 def answered(uri: str, status: int, reason: str = "", after: float = 0.0, purpose: Purpose = READING) -> StorageError:
-    """Return the error for a server that answered `status` (and `said` something) where files of `uri` were
-    asked for.
-    """
+    """Return the error for a server's answer `status` to a request for files of `uri`. `reason`: the server's words."""
     scheme = uri.partition(":")[0]
     words = f"{shown(uri)}: the server answered {status} {_phrase(status)}" + (f" ({reason})" if reason else "")
     if status in TRANSIENT or status >= 500:

@@ -13,9 +13,9 @@ from argosy_agent.transfer.errors import StorageError
 class StoredFile:
     """One file of a source.
 
-    `name` is its path below the copy, `size` its bytes (None where the server does not say), `mark` what changes
-    with its content (an ETag; empty where there is none), `ranges` whether it can be read from the middle.
-    `place` is for the source alone. `etag` is the same for the same bytes alone, empty where nothing is known to be.
+    `name`: its path below the copy; `size`: bytes, None if unknown; `mark`: a value that changes with the content (an
+    ETag; empty if there is none); `ranges`: whether parts of it can be read. `path`: for the source's own use. `etag`:
+    a strong ETag, equal only for equal bytes; empty without one.
     """
 
     name: str

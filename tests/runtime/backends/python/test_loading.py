@@ -127,7 +127,7 @@ def test_a_broken_environment_leaves_nothing_behind(
 
 
 def test_an_environment_is_importable(
-    model_folder: Callable[[str], Any], host: Any, monkeypatch: pytest.MonkeyPatch
+    model_folder: Callable[[str], Any], host: Any, responder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     env = 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env" } }'
@@ -135,7 +135,11 @@ def test_an_environment_is_importable(
     running = f"python{sys.version_info.major}.{sys.version_info.minor}"
     packages = folder.model_dir / "env" / "lib" / running / "site-packages"
     packages.mkdir(parents=True)
-    (packages / "brought_along.py").write_text("VALUE = 1")
-    (folder.version_dir / "model.py").write_text("import brought_along\n" + ECHO)
-    python.load(folder.spec(), host).close()
+    (packages / "brought_along.py").write_text("VALUE = 5")
+    source = "import brought_along\n" + ECHO.replace("data + 1", "data + brought_along.VALUE")
+    (folder.version_dir / "model.py").write_text(source)
+    instance = python.load(folder.spec(), host)
+    instance.execute([request(1)], responder)
+    assert responder.only().outputs[0].array[0, 0] == 6
+    instance.close()
     del sys.modules["brought_along"]

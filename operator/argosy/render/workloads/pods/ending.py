@@ -58,9 +58,9 @@ def lifecycle(runtime: RuntimeName) -> dict[str, Any]:
 
 
 def until_idle(port: int, idle_s: int, timeout_s: int, answer_s: int = _ANSWER_S) -> list[str]:
-    """Return a command that ends once the counters at a metrics port have not changed for `quiet_s`, at most
+    """Return a command that ends once the counters at a metrics port have not changed for `idle_s`, or after
     `timeout_s`.
 
-    A server that does not answer within `answer_s` is taken for a busy one.
+    A server that does not answer within `answer_s` counts as busy.
     """
     return ["bash", "-c", _UNTIL_IDLE, "bash", *map(str, (port, idle_s, timeout_s, answer_s))]

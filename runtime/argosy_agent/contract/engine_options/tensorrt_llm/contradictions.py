@@ -8,9 +8,6 @@ from argosy_agent.contract.engine_options.requested import DeclaredSizes, Reques
 
 from .quantization import AWQ, FP8_WEIGHTS, OF_CALIBRATION, QFORMATS, asks_for_calibration, qformat_of
 
-BATCHES = 2048
-"""TensorRT-LLM's default of max_batch_size."""
-
 
 def contradictions(engine: RequestedEngine) -> Iterator[Fault]:
     """Yield all that cannot be so together, relative to the engine."""

@@ -56,9 +56,9 @@ class InferenceResponse:
         final: bool,
         later: bool = False,
     ) -> messages.InferResponse:
-        """Return the server's form, with the outputs in `wanted` only (all where `wanted` is empty).
+        """Return the server's message, with the outputs in `requested` only (all if `requested` is empty).
 
-        `later`: it is sent when the model has gone on.
+        `later`: the message is sent after the model has continued.
         """
         if self._error is not None:
             error = to_serving_error(self._error)
