@@ -51,7 +51,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --editable '.[dev]'
 	@# Helm's own code, for the chart's tests. The wheel runs on 3.11 although it asks for 3.12.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --ignore-requires-python 'helm-sdkpy>=0.1.32' \
-	  || echo "helm-sdkpy is not to be had here: the tests that need it are skipped, or fail under CI=true"
+	  || echo "helm-sdkpy is not available here: the tests that need it are skipped, or fail under CI=true"
 	@touch $(STAMP)
 
 help:

@@ -146,7 +146,8 @@ def _stopped(stopped: StoppedError, flags: Flags, course: Course) -> int:
     if stopped.args[0] == signal.SIGALRM:
         message = f"spec.engine.timeout: the build was not over after {flags.timeout_s:g} s, in {course.report.phase}"
         return _failed(BuildError(BuildFailure.DEADLINE_EXCEEDED, f"{message}: raise it"), course)
-    course.update(line=f"told to end during {course.report.phase}; another try goes on behind the last finished phase")
+    phase = course.report.phase
+    course.update(line=f"stopped by a signal during {phase}; another try continues after the last finished phase")
     return AGAIN_EXIT_CODE
 
 

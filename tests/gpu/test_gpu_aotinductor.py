@@ -45,6 +45,6 @@ def test_a_package_for_this_gpu_answers_as_the_module_does(
 
 def test_another_architecture_is_refused(builds: Builds) -> None:
     builds.source()
-    with pytest.raises(BuildError, match=r"5\.2 is asked for") as raised:
+    with pytest.raises(BuildError, match=r"5\.2 was requested") as raised:
         builds.run(architecture="5.2")
     assert raised.value.failure is BuildFailure.BUILDER_MISSING

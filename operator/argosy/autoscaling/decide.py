@@ -34,13 +34,10 @@ _NOTHING_MEASURED = "nothing that was measured says how many replicas it needs"
 
 
 class MemberDecision(Struct, frozen=True):
-    """The decision on a model or an ensemble, and on each stage of an ensemble by name. `limiting`: the stage that asks
-    for most.
-    """
+    """The decision on a model or an ensemble, and on each stage of an ensemble by name."""
 
     own: Decision
     stages: Mapping[str, Decision]
-    limiting: str = ""
 
 
 class _Part(Struct, frozen=True):
@@ -92,7 +89,7 @@ def decide(
     decision, own_memory = _decided(own_part, result, down=down, eject=need is not None and not stages)
     decisions = {name: _of_stage(part, result.replicas, down=down) for name, part in parts.items()}
     return (
-        MemberDecision(decision, {name: stage for name, (stage, _) in decisions.items()}, limiting),
+        MemberDecision(decision, {name: stage for name, (stage, _) in decisions.items()}),
         MemberMemory(own_memory, {name: memory_of for name, (_, memory_of) in decisions.items()}),
     )
 

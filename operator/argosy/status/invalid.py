@@ -62,7 +62,7 @@ def invalid_status(
 
 def deleting(status: Status, before: Sequence[Condition], generation: int, now: datetime) -> Status:
     """Return the status of a resource that still exists after its deletion was requested."""
-    message = "its deletion was asked for: it takes no part any more, and goes when its finalizers are done"
+    message = "its deletion was requested: it is no longer served; it is removed once its finalizers have run"
     findings = [
         Finding(ConditionType.READY, False, Reason.DELETING, message),
         Finding(ConditionType.RECONCILING, True, Reason.DELETING, message),

@@ -31,9 +31,9 @@ def check_package(package: str, exported: str, max_batch_size: int, autocast: st
 def _of_code(path: Path, autocast: str, simdlen: int) -> Iterator[str]:
     metadata = packages.metadata_of(path)
     if simdlen == 256 and "AVX512" in metadata.get("AOTI_CPU_ISA", ""):
-        yield f"engine.options.cpp.simdlen: 256 was asked, and the code is for {metadata['AOTI_CPU_ISA']}"
+        yield f"engine.options.cpp.simdlen: 256 was requested, and the code is for {metadata['AOTI_CPU_ISA']}"
     if autocast and autocast not in _sources(path):
-        yield f"engine.precision: {autocast} was asked, and the code computes nothing in it; leave precision out"
+        yield f"engine.precision: {autocast} was requested, and the code computes nothing in it; leave precision out"
 
 
 def _sources(path: Path) -> str:

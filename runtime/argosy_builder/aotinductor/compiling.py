@@ -46,5 +46,5 @@ def _check_gpu(capability: str) -> None:
     here = ".".join(map(str, torch.cuda.get_device_capability()))
     if here != capability:
         raise BuildError(
-            BuildFailure.BUILDER_MISSING, f"the GPU here has compute capability {here}, and {capability} is asked for"
+            BuildFailure.BUILDER_MISSING, f"the GPU here has compute capability {here}, and {capability} was requested"
         )

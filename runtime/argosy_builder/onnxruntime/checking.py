@@ -11,7 +11,7 @@ from .settings import Settings
 
 
 def check(settings: Settings, source: Path, engine: Path) -> None:
-    """Raise BuildError (ENGINE_DIFFERS) where the engine is not what was asked, or takes and gives other tensors."""
+    """Raise BuildError (ENGINE_DIFFERS) if the engine is not what was requested, or has other inputs or outputs."""
     differences = [*_differences(settings, inspected(source), inspected(engine))]
     if differences:
         raise BuildError(BuildFailure.ENGINE_DIFFERS, "; ".join(differences))
@@ -26,16 +26,16 @@ def _differences(settings: Settings, before: Inspection, after: Inspection) -> I
             yield f"the engine's {side} are {_percent(theirs)}, and the model's {_percent(ours)}"
     if settings.mode and not after.integer:
         yield (
-            f"engine.precision: int8 was asked, and none of {before.products} products of the model became one of "
+            f"engine.precision: int8 was requested, and none of {before.products} products of the model became one of "
             "bytes: see engine.options.op_types_to_quantize and nodes_to_exclude, or leave precision out"
         )
     if settings.mode and not after.share("int8", "uint8"):
-        yield "engine.precision: int8 was asked, and no weight of the engine is int8"
+        yield "engine.precision: int8 was requested, and no weight of the engine is int8"
     for name in settings.options["nodes_to_exclude"] or ():
         if any(node == name or node.startswith((f"{name}/", f"{name}_quant")) for node in after.quantized):
             yield f"engine.options.nodes_to_exclude: {name} is quantized all the same"
     if settings.half and after.share("float16") <= after.share("float"):
-        yield f"engine.precision: fp16 was asked, and {after.share('float16'):.0%} of the weights are float16"
+        yield f"engine.precision: fp16 was requested, and {after.share('float16'):.0%} of the weights are float16"
 
 
 def check_precision(precision: str, model: Inspection) -> None:

@@ -53,7 +53,7 @@ CAUSES: Final = (
 def failed(lines: Sequence[str], cancelled: bool = False) -> BuildError:
     """Return the error of a build without a result, from the logger's lines, in order."""
     if cancelled:
-        return BuildError(BuildFailure.BUILD_FAILED, "tensorrt: the build was told to end", passes=True)
+        return BuildError(BuildFailure.BUILD_FAILED, "tensorrt: the build was stopped by a signal", passes=True)
     for cause in CAUSES:
         for line in lines:
             if match := re.search(cause.pattern, line):

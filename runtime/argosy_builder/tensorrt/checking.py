@@ -1,4 +1,4 @@
-"""The engine read back: that it is what was asked."""
+"""The engine read back: that it is what was requested."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ _WORDS: Final = {
 
 
 def check(folder: str, precision: str, attributes: Mapping[str, Any], outputs: list[str], host_code: bool) -> None:
-    """Raise BuildError (ENGINE_DIFFERS) where the plan of a folder is not what was asked, or cannot be opened."""
+    """Raise BuildError (ENGINE_DIFFERS) where the plan of a folder is not what was requested, or cannot be opened."""
     stream = CudaStream(0)
     try:
         opened = plans.opened(config_of(PLAN, host_code), Path(folder, PLAN), 0, stream.enter)
@@ -48,7 +48,7 @@ def check(folder: str, precision: str, attributes: Mapping[str, Any], outputs: l
 
 def _shapes(engine: Any, signature: Signature, requested: list[dict[str, dict[str, Any]]]) -> Iterator[str]:
     if requested and signature.profiles != len(requested):
-        yield f"engine.options.profiles: {len(requested)} were asked, and the engine has {signature.profiles}"
+        yield f"engine.options.profiles: {len(requested)} were requested, and the engine has {signature.profiles}"
         return
     for index, profile in enumerate(requested):
         made = read_profile(engine, signature, index, str(index))
@@ -60,7 +60,7 @@ def _differing(path: str, made: Profile, requested: Mapping[str, Mapping[str, An
         for name, triple in requested[what].items():
             there = ranges.get(name)
             if there is None or [list(there.least), list(there.best), list(there.most)] != [list(p) for p in triple]:
-                yield f"{path}.{name}: {what} {triple} were asked, and the engine has {there}"
+                yield f"{path}.{name}: {what} {triple} were requested, and the engine has {there}"
 
 
 def _outputs(signature: Signature, outputs: list[str]) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _compatibility(engine: Any, attributes: Mapping[str, Any]) -> Iterator[str]:
     requested = attributes.get("hardware_compatibility_level", "NONE")
     there = engine.hardware_compatibility_level.name
     if requested != there:
-        yield f"engine.options.hardware_compatibility_level: {requested} was asked, and the engine has {there}"
+        yield f"engine.options.hardware_compatibility_level: {requested} was requested, and the engine has {there}"
 
 
 def _precision(engine: Any, precision: str) -> Iterator[str]:
@@ -89,8 +89,8 @@ def _precision(engine: Any, precision: str) -> Iterator[str]:
         return  # with less than DETAILED there are only names
     if not any(word in _types(layer) for layer in described for word in _WORDS[precision]):
         yield (
-            f"engine.precision: {precision} was asked, and none of the engine's {len(described)} layers computes in "
-            "it: leave precision out, or give a model that gains by it"
+            f"engine.precision: {precision} was requested, and none of the engine's {len(described)} layers computes "
+            "in it: leave precision out, or give a model that gains by it"
         )
 
 

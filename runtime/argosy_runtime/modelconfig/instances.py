@@ -20,7 +20,6 @@ class InstancePlacement:
     name: str
     kind: str
     device_id: int
-    group_index: int
     host_policy: str
     passive: bool = False
     group: bytes = field(default=b"", compare=False, repr=False)
@@ -65,18 +64,17 @@ def instances(config: ModelConfig, gpus: Sequence[int]) -> list[InstancePlacemen
     resolved = ModelConfig()
     resolved.CopyFrom(config)
     fill_instance_groups(resolved, gpus)
-    alike = [_but_for_count(group) for group in resolved.instance_group]
     return [
         InstancePlacement(
             name=f"{group.name}_{number}",
             kind=ModelInstanceGroup.Kind.Name(group.kind),
             device_id=device,
-            group_index=index,
             host_policy=group.host_policy or _host_policy(group.kind, device),
             passive=group.passive,
-            group=alike[index],
+            group=alike,
         )
-        for index, group in enumerate(resolved.instance_group)
+        for group in resolved.instance_group
+        for alike in [_but_for_count(group)]
         for number in range(group.count)
         for device in (group.gpus if group.kind == ModelInstanceGroup.KIND_GPU else [0])
     ]

@@ -111,7 +111,7 @@ def test_another_try_goes_on_behind_the_last_finished_phase(frame: Frame, phase:
 
 
 def test_an_engine_that_is_not_what_was_requested_is_never_published(frame: Frame) -> None:
-    frame.builder.fails["check"] = BuildError(BuildFailure.ENGINE_DIFFERS, "engine.precision: asked int8, got fp32")
+    frame.builder.fails["check"] = BuildError(BuildFailure.ENGINE_DIFFERS, "engine.precision: requested int8, got fp32")
 
     assert frame.error().failure is BuildFailure.ENGINE_DIFFERS
     assert not list(frame.store.list())

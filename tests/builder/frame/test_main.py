@@ -81,7 +81,7 @@ def test_a_build_that_is_ordered_to_end_is_taken_up_by_the_next(job: Job) -> Non
     code_again, ready = job.run()
 
     assert (code, stopped.state, stopped.phase) == (AGAIN_EXIT_CODE, BuildState.BUILDING, "optimize")
-    assert "told to end" in stopped.line
+    assert "stopped by a signal" in stopped.line
     assert (code_again, ready.state, ready.pod) == (0, BuildState.READY, "uid-1")
     assert ready.compiler.startswith("onnxruntime 1.")
     assert not ready.cached

@@ -52,47 +52,47 @@ DIFFERENCES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"precision": "bf16"},
         {"pretrained_config.dtype": "float16"},
-        "spec.engine.precision: asked bfloat16, and the engine has float16 (pretrained_config.dtype)",
+        "spec.engine.precision: requested bfloat16, and the engine has float16 (pretrained_config.dtype)",
     ),
     (
         {"options": {"max_seq_len": 100}},
         {"build_config.max_seq_len": 64},
-        "spec.engine.options.max_seq_len: asked 100, and the engine has 64",
+        "spec.engine.options.max_seq_len: requested 100, and the engine has 64",
     ),
     (
         {"max_batch_size": 8},
         {"build_config.max_batch_size": 4},
-        "spec.engine.options.max_batch_size: asked 8, and the engine has 4",
+        "spec.engine.options.max_batch_size: requested 8, and the engine has 4",
     ),
     (
         {"precision": "fp8"},
         {"pretrained_config.quantization.quant_algo": None},
-        "spec.engine.precision: asked FP8, and the engine has nothing",
+        "spec.engine.precision: requested FP8, and the engine has nothing",
     ),
     (
         {"precision": "fp8", "options": {"kv_cache_dtype": "fp8"}},
         {"pretrained_config.quantization.kv_cache_quant_algo": "INT8"},
-        "spec.engine.options.kv_cache_dtype: asked FP8, and the engine has INT8",
+        "spec.engine.options.kv_cache_dtype: requested FP8, and the engine has INT8",
     ),
     (
         {"tensor": 2},
         {"pretrained_config.mapping.tp_size": 1},
-        "spec.parallelism.tensor: asked 2, and the engine has 1",
+        "spec.parallelism.tensor: requested 2, and the engine has 1",
     ),
     (
         {"options": {"gemm_plugin": "auto"}},
         {"build_config.plugin_config.gemm_plugin": None},
-        "spec.engine.options.gemm_plugin: asked auto, and the engine has nothing",
+        "spec.engine.options.gemm_plugin: requested auto, and the engine has nothing",
     ),
     (
         {"tensor": 2, "options": {"reduce_fusion": True}},
         {"build_config.plugin_config.reduce_fusion": False},
-        "spec.engine.options.reduce_fusion: asked True, and the engine has False",
+        "spec.engine.options.reduce_fusion: requested True, and the engine has False",
     ),
     (
         {"options": {"tokens_per_block": 64}},
         {"build_config.plugin_config.tokens_per_block": 32},
-        "tokens_per_block: asked 64, and the engine has 32",
+        "tokens_per_block: requested 64, and the engine has 32",
     ),
 ]
 
@@ -152,7 +152,7 @@ def test_a_rank_that_is_missing_or_too_many_is_a_difference(
         check_engine(settings, tmp_path)
     (tmp_path / "rank1.engine").write_bytes(b"engine")
     (tmp_path / "rank2.engine").write_bytes(b"engine")
-    with pytest.raises(BuildError, match="there are 3 ranks, and 2 were asked"):
+    with pytest.raises(BuildError, match="there are 3 ranks, and 2 were requested"):
         check_engine(settings, tmp_path)
 
 
@@ -168,5 +168,5 @@ def test_an_engine_without_a_configuration_is_none(text: str | None, tmp_path: P
 
 def test_a_quantized_checkpoint_is_read_back(standins: Standins, build: Callable[..., Path], texts: Path) -> None:
     standins.change(**{"checkpoint:quantization.quant_algo": None})
-    with pytest.raises(BuildError, match="quant_algo: asked FP8, and the checkpoint has nothing"):
+    with pytest.raises(BuildError, match="quant_algo: requested FP8, and the checkpoint has nothing"):
         build(a_request(precision="fp8", options={"backend": "pytorch"}), texts)

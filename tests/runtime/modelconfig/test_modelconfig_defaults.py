@@ -165,17 +165,17 @@ def test_auto_is_all_or_nothing() -> None:
     assert [kind for _, kind, _ in placed(text, [0, 3])] == ["KIND_GPU", "KIND_GPU"]
 
 
-def test_host_policies_and_group_indices() -> None:
+def test_host_policies_and_passive_groups() -> None:
     config = parse_text(
         "name: 'm' backend: 'python' instance_group [ { kind: KIND_GPU }, { kind: KIND_CPU host_policy: 'p' }, "
         "{ kind: KIND_CPU passive: true }, { kind: KIND_MODEL } ]"
     )
     result = instances(config, [1])
-    assert [(one.group_index, one.host_policy, one.passive) for one in result] == [
-        (0, "gpu_1", False),
-        (1, "p", False),
-        (2, "cpu", True),
-        (3, "model", False),
+    assert [(one.host_policy, one.passive) for one in result] == [
+        ("gpu_1", False),
+        ("p", False),
+        ("cpu", True),
+        ("model", False),
     ]
 
 

@@ -5,8 +5,8 @@ from argosy_runtime.repository.folders.layout import ModelFolder, scan_all
 from argosy_runtime.repository.folders.watch import Changes, changes
 
 
-def folder(name: str, fingerprint: str = "f", content: str = "c") -> ModelFolder:
-    return ModelFolder(name, Path("/models") / name, "", (1,), {1: ()}, fingerprint, content)
+def folder(name: str, fingerprint: str = "f") -> ModelFolder:
+    return ModelFolder(name, Path("/models") / name, "", (1,), {1: ()}, fingerprint)
 
 
 def scan(*folders: ModelFolder) -> dict[str, ModelFolder]:
@@ -25,13 +25,13 @@ def test_added_and_removed_are_sorted() -> None:
     assert result
 
 
-def test_a_changed_file_and_a_changed_configuration_are_distinguished() -> None:
-    before = scan(folder("config"), folder("files"))
-    after = scan(folder("config", "f2"), folder("files", "f2", "c2"))
-    assert changes(before, after) == Changes(modified=("config", "files"), config_only=frozenset({"config"}))
+def test_a_changed_fingerprint_is_a_change() -> None:
+    before = scan(folder("a"), folder("b"), folder("c"))
+    after = scan(folder("b", "f2"), folder("a", "f2"), folder("c"))
+    assert changes(before, after) == Changes(modified=("a", "b"))
 
 
-def test_a_model_that_moved_is_modified_with_its_content() -> None:
+def test_a_model_that_moved_is_modified() -> None:
     moved = replace(folder("a"), path=Path("/other/a"))
     assert changes(scan(folder("a")), scan(moved)) == Changes(modified=("a",))
 
@@ -48,6 +48,4 @@ def test_two_real_scans(tmp_path: Path) -> None:
     before = scan_all([tmp_path])
     (tmp_path / "edited" / "config.pbtxt").write_text("max_batch_size: 12\n")
     (tmp_path / "gone").rename(tmp_path / "new")
-    assert changes(before, scan_all([tmp_path])) == Changes(
-        added=("new",), modified=("edited",), removed=("gone",), config_only=frozenset({"edited"})
-    )
+    assert changes(before, scan_all([tmp_path])) == Changes(added=("new",), modified=("edited",), removed=("gone",))

@@ -19,7 +19,7 @@ WAYS_OUT: Final[Mapping[BuildFailure, str]] = {
     BuildFailure.OUT_OF_MEMORY: "Raise spec.engine.memory",
     BuildFailure.OUT_OF_GPU_MEMORY: "Lower the batch sizes or lengths in the spec, or raise spec.parallelism.tensor",
     BuildFailure.DISK_FULL: f"Free disk space on the node, {_AGAIN}",
-    BuildFailure.DEADLINE_EXCEEDED: "Raise spec.engine.timeout; it goes on behind the last phase that was finished",
+    BuildFailure.DEADLINE_EXCEEDED: "Raise spec.engine.timeout; the next try continues after the last finished phase",
     BuildFailure.CRASHED: "Look into the log of the build's Pod; another spec.engine.image or option may help",
     BuildFailure.IMAGE_UNAVAILABLE: "Correct spec.engine.image, or the credentials with which the node pulls it",
     BuildFailure.ENGINE_DIFFERS: "Ask for what the builder gives, or set spec.engine.image to another release of it",

@@ -40,7 +40,7 @@ TENSORRT: dict[str, Option] = {
     "weight_streaming": flag("Weights may stay in the host's memory.", default=False),
     "strict_nans": flag("Not-a-numbers are kept as they are.", default=False),
     "profiling_verbosity": choice(
-        "What profilers are told.",
+        "Detail of the profiling output.",
         "LAYER_NAMES_ONLY",
         "DETAILED",
         "NONE",

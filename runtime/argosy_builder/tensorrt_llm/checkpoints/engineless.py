@@ -64,17 +64,21 @@ def check_checkpoint(settings: Settings, folder: Path) -> None:
     except (OSError, yaml.YAMLError, BuildError) as error:
         raise BuildError(BuildFailure.ENGINE_DIFFERS, f"the checkpoint that was written is broken: {error}") from error
     if written != arguments(settings):
-        differences.append(f"{ARGUMENTS} says {written}, and asked is {arguments(settings)}")
+        differences.append(f"{ARGUMENTS} says {written}, and {arguments(settings)} was requested")
     if settings.qformat in CONFIGURATIONS:
         quantization = _quantization(folder)
         for name, requested in (("quant_algo", settings.algorithm), ("kv_cache_quant_algo", cache_of(settings))):
             has = quantization.get(name)
             if has != (requested.upper() if requested else None):
-                differences.append(f"{name}: asked {requested or 'nothing'}, and the checkpoint has {has or 'nothing'}")
+                differences.append(
+                    f"{name}: requested {requested or 'nothing'}, and the checkpoint has {has or 'nothing'}"
+                )
         if settings.block and quantization.get("group_size") != settings.block:
-            differences.append(f"group_size: asked {settings.block}, and has {quantization.get('group_size')}")
+            differences.append(f"group_size: requested {settings.block}, and has {quantization.get('group_size')}")
     if differences:
-        raise BuildError(BuildFailure.ENGINE_DIFFERS, f"the checkpoint is not what was asked: {'; '.join(differences)}")
+        raise BuildError(
+            BuildFailure.ENGINE_DIFFERS, f"the checkpoint is not what was requested: {'; '.join(differences)}"
+        )
 
 
 def cache_of(settings: Settings) -> str | None:

@@ -47,7 +47,7 @@ def check_engine(settings: Settings, folder: Path) -> None:
     """Raise BuildError, ENGINE_DIFFERS, with every difference: the requested value, and the engine's."""
     config = _config(folder)
     differences = [
-        f"{expected.names}: asked {_shown(expected.value)}, and the engine has {_shown(actual)} ({expected.path})"
+        f"{expected.names}: requested {_shown(expected.value)}, and the engine has {_shown(actual)} ({expected.path})"
         for expected in expectations(settings)
         if not _same(expected, actual := _at(config, expected.path), config, settings)
     ]
@@ -55,8 +55,8 @@ def check_engine(settings: Settings, folder: Path) -> None:
     if differences:
         raise BuildError(
             BuildFailure.ENGINE_DIFFERS,
-            f"the engine is not what was asked: {'; '.join(differences)}; leave out what this model or release "
-            "does not do, or ask for what it does",
+            f"the engine is not what was requested: {'; '.join(differences)}; leave out what this model or release "
+            "does not do, or request what it does",
         )
 
 
@@ -165,7 +165,7 @@ def _files(folder: Path, ranks: int) -> list[str]:
     missing = [name for name in (f"rank{rank}.engine" for rank in range(ranks)) if not sizes.get(name)]
     more = len(sizes) - ranks
     errors = [f"{name} is missing or empty" for name in missing]
-    return errors + ([f"there are {len(sizes)} ranks, and {ranks} were asked"] if more > 0 else [])
+    return errors + ([f"there are {len(sizes)} ranks, and {ranks} were requested"] if more > 0 else [])
 
 
 def _config(folder: Path) -> Mapping[str, Any]:

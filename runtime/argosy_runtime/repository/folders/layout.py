@@ -34,9 +34,8 @@ class ModelFolder:
 
     `config_text` is None where there is no configuration file. `versions` ascend. `files` lists the direct entries
     of each version folder; a directory's name ends with "/". `fingerprint` changes with any file,
-    `content_fingerprint` with any but the configuration, `shared_fingerprint` with those of no version, each of
-    `version_fingerprints` with those of one. `problem` is the reason why the model cannot be loaded, None without
-    one. `also_in` are further folders of the same name.
+    `shared_fingerprint` with those of no version, each of `version_fingerprints` with those of one. `problem` is the
+    reason why the model cannot be loaded, None without one. `also_in` are further folders of the same name.
     """
 
     name: str
@@ -45,7 +44,6 @@ class ModelFolder:
     versions: tuple[int, ...]
     files: Mapping[int, tuple[str, ...]]
     fingerprint: str
-    content_fingerprint: str
     shared_fingerprint: str = ""
     version_fingerprints: Mapping[int, str] = field(default_factory=dict)
     config_path: Path | None = None
@@ -112,7 +110,6 @@ def read_folder(path: Path, config_name: str = "") -> ModelFolder:
         versions=versions,
         files=files,
         fingerprint=_digest(entries),
-        content_fingerprint=_digest([entry for entry in entries if not _is_config(entry.relative)]),
         shared_fingerprint=_digest([entry for entry in entries if _is_shared(entry.relative)]),
         version_fingerprints={v: _digest([e for e in entries if _first(e.relative) == str(v)]) for v in versions},
         config_path=config_path,
@@ -129,7 +126,7 @@ def inside(folder: Path, relative: str) -> Path:
 
 
 def _unreadable(path: Path, problem: str) -> ModelFolder:
-    return ModelFolder(path.name, path, None, (), {}, "", "", problem=problem)
+    return ModelFolder(path.name, path, None, (), {}, "", problem=problem)
 
 
 def _config_path(path: Path, config_name: str) -> Path | None:

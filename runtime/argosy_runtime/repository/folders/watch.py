@@ -8,15 +8,11 @@ from .layout import ModelFolder
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Names of models, sorted. `config_only` are those of `modified` whose files stayed the same.
-
-    A model of `config_only` may be updated in place, if only its instance groups or version policy changed.
-    """
+    """Names of models, sorted."""
 
     added: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    config_only: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.added or self.modified or self.removed)
@@ -24,12 +20,10 @@ class Changes:
 
 def changes(before: Mapping[str, ModelFolder], after: Mapping[str, ModelFolder]) -> Changes:
     """Return the difference of two scans. A folder that moved to another repository is modified."""
-    modified = tuple(sorted(name for name in before.keys() & after.keys() if _differs(before[name], after[name])))
     return Changes(
         added=tuple(sorted(after.keys() - before.keys())),
-        modified=modified,
+        modified=tuple(sorted(name for name in before.keys() & after.keys() if _differs(before[name], after[name]))),
         removed=tuple(sorted(before.keys() - after.keys())),
-        config_only=frozenset(name for name in modified if _same_content(before[name], after[name])),
     )
 
 
@@ -40,7 +34,3 @@ def _differs(before: ModelFolder, after: ModelFolder) -> bool:
         after.problem,
         after.config_path,
     )
-
-
-def _same_content(before: ModelFolder, after: ModelFolder) -> bool:
-    return (before.path, before.content_fingerprint) == (after.path, after.content_fingerprint)

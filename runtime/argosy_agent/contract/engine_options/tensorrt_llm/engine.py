@@ -70,7 +70,7 @@ BUILD = {
     "logits_dtype": choice("The data type of logits.", "float16", "float32", default="float32"),
     "gather_context_logits": flag("The logits of a prompt's tokens can be asked for.", default=False),
     "profiling_verbosity": choice(
-        "What profilers are told.", "layer_names_only", "detailed", "none", default="layer_names_only"
+        "Detail of the profiling output.", "layer_names_only", "detailed", "none", default="layer_names_only"
     ),
     "weight_sparsity": flag("Weights that are 2:4 sparse are used as such.", default=False),
     "weight_streaming": flag("Weights may stay in the host's memory.", default=False),
