@@ -162,7 +162,7 @@ def test_edits_that_are_wrong_are_reported_and_change_nothing(workspace: Workspa
             run.until_ready("good")
             wait_for(lambda: set(run.statuses()) == {"good", "laptop"}, lambda: run.output)
     assert asking.failures == []
-    assert "the manifests are right again" in run.output
+    assert "all manifests are valid again" in run.output
 
 
 @pytest.mark.parametrize("case", EDITS)

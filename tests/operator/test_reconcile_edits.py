@@ -22,7 +22,7 @@ def test_an_edit_that_keeps_the_version_is_not_ready_before_it_is_loaded(edit: d
     edited = [pool(), model("m", **edit)]
     cluster.tick(edited)
     assert not ready(cluster, "InferenceModel default/m")
-    assert "the former one goes on serving" in cluster.message("m")
+    assert "the declared revision is being loaded; the former one goes on serving" in cluster.message("m")
     assert cluster.routed().keys() == {"m"}
     cluster.settle(edited)
     assert ready(cluster, "InferenceModel default/m")

@@ -94,7 +94,7 @@ class Supervisor:
         """Serve until a signal comes or the goal is reached. Stop all servers and builds, and return the exit status.
 
         Raises InvalidManifestsError, before anything is started, if no resource is valid, or with `once` if one is
-        invalid. Raises PortInUseError after everything is stopped.
+        invalid. Raises ListenError after everything is stopped.
         """
         watcher = asyncio.create_task(self._watch())
         await asyncio.sleep(0)  # the watch begins with its first step: edits during the first reading are seen

@@ -1,6 +1,6 @@
 """The measured time of a model's executions on its device, as a curve."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -19,9 +19,9 @@ class ServiceCurve:
 
     def __post_init__(self) -> None:
         if not self.seconds or any(not item > 0 for item in self.seconds):
-            raise ValueError(f"seconds must be one positive number for each batch size; found {self.seconds}")
+            raise ValueError(f"seconds must be one positive number for each batch size; found {_listed(self.seconds)}")
         if not self.slowdown or any(not item >= 1 for item in self.slowdown):
-            raise ValueError(f"slowdown must be numbers of at least 1; found {self.slowdown}")
+            raise ValueError(f"slowdown must be numbers of at least 1; found {_listed(self.slowdown)}")
         if not 0 <= self.variation < 1:
             raise ValueError(f"variation must be from 0 to below 1; found {self.variation}")
 
@@ -46,8 +46,12 @@ def interpolated(measured: Sequence[tuple[int, float]], slowdown: tuple[float, .
     """Return a curve through measured (rows, seconds), straight between them and level before the first."""
     points = sorted(measured)
     if not points or points[0][0] < 1:
-        raise ValueError(f"a curve needs one measured batch of at least one row; found {points}")
+        raise ValueError(f"a curve needs batches of at least one row; found {_listed(rows for rows, _ in points)}")
     return ServiceCurve(tuple(_between(points, rows) for rows in range(1, points[-1][0] + 1)), slowdown, variation)
+
+
+def _listed(numbers: Iterable[float]) -> str:
+    return ", ".join(f"{number:g}" for number in numbers) or "none"
 
 
 def _between(points: Sequence[tuple[int, float]], rows: int) -> float:

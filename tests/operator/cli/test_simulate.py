@@ -75,6 +75,19 @@ def test_a_full_fleet_holds_less(files):
     assert ours["gpuHours"] == pytest.approx(300 / 3600, rel=0.02)
 
 
+def test_a_fleet_holds_the_first_replicas(files):
+    (files / "two.yaml").write_text(MANIFEST.replace("minReplicas: 1", "minReplicas: 2"))
+    result = run(files, "--gpus", "1", f=files / "two.yaml")
+    assert (result.exit_code, result.stderr) == (1, "--gpus 1: the models' first replicas take 2; pass 2 or more\n")
+
+
+def test_a_trace_that_ends_before_a_decision_has_the_first_replicas(files):
+    (files / "short.csv").write_text("time\n0\n1\n2\n")
+    result = run(files, t=files / "short.csv")
+    assert result.exit_code == 0, result.output
+    assert "1 to 1" in result.stdout
+
+
 @pytest.mark.parametrize(("name", "begins"), [("out.svg", b"<?xml"), ("out.png", b"\x89PNG")])
 def test_it_is_drawn(files, name, begins):
     pytest.importorskip("matplotlib", reason="matplotlib draws it: pip install 'argosy[pictures]'")
@@ -94,12 +107,40 @@ def test_it_is_drawn(files, name, begins):
         ("t", "time\n1\n9e14\n", "line 3: time is 899,999,999,999,999 s after the first"),
         ("t", f"time\n{'1' * 131073}\n", "line 2: is no line of a CSV"),
         ("t", "HashFunction,1\nf,0\n", "holds no request: the counts of all minutes are 0"),
-        ("s", "embed: {seconds: {.inf: 1}}\n", "embed: 'inf' is no number"),
-        ("s", "embed: {seconds: {1: .inf}}\n", "embed: inf is no number"),
-        ("s", "embed: {seconds: {1000000000: 1}}\n", "a curve goes up to 65536 rows; found 1000000000"),
+        ("s", "embed: {seconds: {.inf: 1}}\n", "embed: seconds: must be a finite number; found inf"),
+        ("s", "embed: {seconds: {1: .inf}}\n", "embed: seconds[1]: must be a finite number; found inf"),
+        (
+            "s",
+            "embed: {seconds: {1000000000: 1}}\n",
+            "seconds: its keys must be whole numbers from 1 to 65536; found 1000000000",
+        ),
         ("s", "other: {seconds: {1: 1}}\n", "--service: has no entry for embed"),
-        ("s", "embed: {seconds: {1: -1}}\n", "embed: seconds must be one positive number"),
-        ("s", "embed: {seconds: {1: slow}}\n", "embed: could not convert string to float: 'slow'"),
+        ("s", "embed: {seconds: {1: -1}}\n", "embed: seconds[1]: must be more than 0 seconds; found -1"),
+        (
+            "s",
+            "embed: {seconds: {1: 38ms}}\n",
+            "embed: seconds[1]: expected a number of seconds, such as 0.038, without a unit; found '38ms'",
+        ),
+        ("s", "embed: {seconds: {0: 1}}\n", "embed: seconds: its keys must be whole numbers from 1 to 65536; found 0"),
+        (
+            "s",
+            "embed: {seconds: {1.5: 1}}\n",
+            "embed: seconds: its keys must be whole numbers from 1 to 65536; found 1.5",
+        ),
+        ("s", "embed: {seconds: {1: 1}, slowdown: [1, 0.5]}\n", "embed: slowdown[1]: must be 1 or more; found 0.5"),
+        ("s", "embed: {seconds: {1: 1}, slowdown: 2}\n", "embed: slowdown: expected a list of numbers"),
+        ("s", "embed: {seconds: {1: 1}, variation: 1}\n", "embed: variation: must be from 0 to below 1; found 1"),
+        (
+            "s",
+            "embed: {stepSeconds: {1: 1}, promptTokenSeconds: -1}\n",
+            "embed: promptTokenSeconds: must be 0 or more; found -1",
+        ),
+        ("s", "embed: {stepSeconds: {1: 1}, slowdown: [1]}\n", "embed: unknown field slowdown; with stepSeconds there"),
+        (
+            "s",
+            SERVICE + "embedd: {seconds: {1: 1}}\n",
+            "--service: has an entry for embedd, which is no InferenceModel here; there are embed",
+        ),
         ("s", "embed: {second: {1: 1}}\n", "embed: write seconds:"),
         ("s", "embed: {seconds: {1: 1}, speed: 2}\n", "embed: unknown field speed"),
         ("s", "[]\n", "must be one mapping of models"),
@@ -141,7 +182,12 @@ def test_a_backlog_of_any_length_is_answered(files):
     ("option", "value", "says"),
     [
         ("--beside", "vpa", "--beside vpa: is none of hpa, keda, kpa"),
-        ("--beside", "hpa=soon", "the target must be a number above 0"),
+        ("--beside", "hpa=soon", "the target must be a number above 0 and at most 1, such as hpa=0.6"),
+        ("--beside", "hpa=80", "--beside hpa=80: the target must be a number above 0 and at most 1, such as hpa=0.6"),
+        ("--beside", "keda=0", "--beside keda=0: the target must be a number above 0, such as keda=4"),
+        ("--beside", "kpa=inf", "--beside kpa=inf: the target must be a number above 0, such as kpa=4"),
+        ("--gpus", "0", "--gpus 0: the models' first replicas take 1; pass 1 or more"),
+        ("--gpus", "nan", "--gpus nan: the models' first replicas take 1; pass 1 or more"),
         ("--startup", "soon", "--startup: 'soon' is no duration"),
         ("--plot", "out.gif", "must end with .png or .svg"),
         ("--plot", "nowhere/out.svg", "there is no folder nowhere"),

@@ -46,7 +46,7 @@ def test_a_missing_manifest_is_named(command: tuple[str, ...]) -> None:
         ("missing.yaml", "missing.yaml: there is no such file or folder"),
         (".", ".: is a folder; name a file"),
         ("binary", "binary: is no text in UTF-8"),
-        ("empty", "empty: holds no Node; write one with: kubectl get nodes -o yaml > empty"),
+        ("empty", "empty: holds no Node; write nodes to a file with: kubectl get nodes -o yaml > nodes.yaml"),
     ],
 )
 def test_wrong_nodes_are_named(nodes: str, message: str) -> None:

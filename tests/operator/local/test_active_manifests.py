@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from argosy.api.documents import Resource
 from argosy.local.manifests.reading import read_manifests
 from argosy.local.manifests.source import ActiveManifests, activate
@@ -58,6 +60,30 @@ def test_a_file_that_cannot_be_read_takes_away_nothing_that_it_declared(tmp_path
     assert versions(second) == {"a": 2, "b": 1}
     moved = taken(tmp_path, second, pool=POOL, a="spec: [", c=model("b", 4))
     assert versions(moved) == {"a": 2, "b": 4}
+
+
+def test_a_wrong_name_or_kind_takes_away_nothing(tmp_path: Path) -> None:
+    first = taken(tmp_path, ActiveManifests(), pool=POOL, a=model("a"), b=model("b"))
+    named = taken(tmp_path, first, pool=POOL, a=model("A_"), b=model("b"))
+    assert versions(named) == {"a": 1, "b": 1}
+    kind = taken(tmp_path, named, pool=POOL, a=model("a").replace("InferenceModel", "InferenceModell"), b=model("b"))
+    assert versions(kind) == {"a": 1, "b": 1}
+    renamed = taken(tmp_path, kind, pool=POOL, a=model("c"), b=model("b"))
+    assert versions(renamed) == {"b": 1, "c": 1}
+
+
+@pytest.mark.parametrize(("a", "b"), [("a", "a"), ("b", "b")])
+def test_the_name_of_another_resource_takes_away_nothing(tmp_path: Path, a: str, b: str) -> None:
+    first = taken(tmp_path, ActiveManifests(), pool=POOL, a=model("a"), b=model("b"))
+    repeated = taken(tmp_path, first, pool=POOL, a=model(a), b=model(b))
+    assert versions(repeated) == {"a": 1, "b": 1}
+    assert versions(taken(tmp_path, repeated, pool=POOL, a=model("a"))) == {"a": 1}
+
+
+def test_what_leaves_a_file_with_an_old_problem_is_removed(tmp_path: Path) -> None:
+    first = taken(tmp_path, ActiveManifests(), pool=POOL, a=model("a") + model("b"))
+    second = taken(tmp_path, first, pool=POOL, a=model("a", field="verison"))
+    assert versions(second) == {"a": 1}
 
 
 def test_of_two_with_one_name_neither_is_new(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The small parts of `argosy up`: ports, rates, printing, the machine, manifests, export, the lock."""
 
+import errno
 import re
 import socket
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,7 @@ from argosy.local.printing import age, definition_of, find, table
 from argosy.local.rates import Meter, Rate, Reading, rates, reading
 from argosy.local.resources import documents as resource_documents
 from argosy.local.resources import restored, stamped
-from argosy.local.servers.ports import PortInUseError, Ports, check_free, next_free
+from argosy.local.servers.ports import ListenError, PortInUseError, Ports, check_free, next_free
 from argosy.local.servers.server import Command
 from argosy.local.state import StateFolder, StateInUseError
 from argosy.local.views.line_view import LineView
@@ -44,6 +45,31 @@ def test_a_taken_port_is_named_with_its_flag() -> None:
         other = next_free("127.0.0.1", Ports(port - 1, port - 1, port - 1), ())
     assert port not in other.flags().values()
     assert len(set(other.flags().values())) == 3
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid", "a..b"])
+def test_an_address_of_another_machine_is_no_port_in_use(host: str) -> None:
+    message = f"this machine cannot listen on {host}: .*: pass one of its own addresses with --host"
+    for listen in (lambda: check_free(host, Ports(1, 2, 3)), lambda: next_free(host, Ports(1, 2, 3), ())):
+        with pytest.raises(ListenError, match=message):
+            listen()
+
+
+def test_a_port_that_is_not_permitted_is_named_with_its_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: socket.socket, address: tuple[str, int]) -> None:
+        if address[1] < 1024:
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "socket", type("Refusing", (socket.socket,), {"bind": refuse}))
+        with pytest.raises(ListenError, match=r"port 80 on 127\.0\.0\.1: Permission denied: .* with --http"):
+            check_free("127.0.0.1", Ports(80, 8001, 8002))
+        assert next_free("127.0.0.1", Ports(80, 8001, 8002), ()).http == 1024
+
+
+def test_a_second_server_above_the_last_port_is_refused() -> None:
+    with pytest.raises(ListenError, match=r"no port above 65535 on 127\.0\.0\.1 is free: pass a lower one"):
+        next_free("127.0.0.1", Ports(65535, 8001, 8002), ())
 
 
 def _free() -> int:

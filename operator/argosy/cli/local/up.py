@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from argosy.cli.terminal import refuse
 from argosy.local.machine import this_machine
 from argosy.local.servers.fleet import Listening, LocalFleet
-from argosy.local.servers.ports import PortInUseError, Ports
+from argosy.local.servers.ports import ListenError, Ports, repeated_port
 from argosy.local.state import DEFAULT_STATE, StateFolder, StateInUseError
 from argosy.local.supervisor import Goal, InvalidManifestsError, Supervisor
 from argosy.local.views.line_view import LineView
@@ -36,11 +37,13 @@ def up(
     """
     folder = StateFolder(state.absolute())
     ports = Ports(http_port, grpc_port, metrics_port)
+    if wrong := _wrong_flags(ports, Goal(once, timeout)):
+        refuse(wrong)
     try:
         with folder.locked():
             folder.create()
             code = asyncio.run(_up(path, folder, Listening(host, ports), Goal(once, timeout)))
-    except (StateInUseError, PortInUseError, InvalidManifestsError) as error:
+    except (StateInUseError, ListenError, InvalidManifestsError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
     except OSError as error:
@@ -51,6 +54,15 @@ def up(
         )
         raise typer.Exit(1) from None
     raise typer.Exit(code)
+
+
+def _wrong_flags(ports: Ports, goal: Goal) -> list[str]:
+    """Return the errors of flags that do not fit together."""
+    repeated = repeated_port(ports)
+    errors = [] if repeated is None else [repeated]
+    if goal.timeout_s is not None and not goal.once:
+        errors.append("--timeout has an effect only with --once: pass both, or leave out --timeout")
+    return errors
 
 
 async def _up(path: Path, folder: StateFolder, listening: Listening, goal: Goal) -> int:

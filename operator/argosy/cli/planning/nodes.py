@@ -43,7 +43,7 @@ def parse_nodes(text: str, source: str) -> tuple[Node, ...]:
     except YamlTextError as error:
         problems.append(f"{source}: {error}")
     if not nodes and not problems:
-        problems.append(f"{source}: holds no Node; write one with: kubectl get nodes -o yaml > {source}")
+        problems.append(f"{source}: holds no Node; write nodes to a file with: kubectl get nodes -o yaml > nodes.yaml")
     if problems:
         raise NodesError(problems)
     return tuple(nodes.values())

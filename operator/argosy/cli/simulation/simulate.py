@@ -41,7 +41,7 @@ def simulate(
     service: Annotated[
         Path, typer.Option("--service", "-s", help="A YAML file that says how long executions of each model take.")
     ],
-    gpus: Annotated[float | None, typer.Option("--gpus", help="GPUs of the fleet. Default: any number.", min=0)] = None,
+    gpus: Annotated[float | None, typer.Option("--gpus", help="GPUs of the fleet. Default: any number.")] = None,
     startup: Annotated[str, typer.Option("--startup", help="How long a new replica takes, such as 30s.")] = "30s",
     autoscalers: Annotated[
         list[str] | None,
@@ -62,6 +62,7 @@ def simulate(
     problems = [problem for other in others if (problem := other_error(other))]
     problems += [] if plot is None else picture.errors(plot)
     models, more = _read(filename, trace, service, startup)
+    problems += [] if gpus is None else _too_few(gpus, models)
     if problems + more:
         refuse(problems + more)
     for model in models:
@@ -74,6 +75,15 @@ def simulate(
         print_document(documents.document(outcomes), as_json=True)
     else:
         console(_PIPE_WIDTH).print(tables.tables(outcomes, models))
+
+
+def _too_few(gpus: float, models: list[Simulated]) -> list[str]:
+    """Return the error if a fleet of this size cannot run the models' first replicas."""
+    starts = sum(model.workload.start.replicas * model.workload.gpus for model in models)
+    least = max([1.0, starts, *(model.workload.gpus for model in models)])
+    if gpus >= least:
+        return []
+    return [f"--gpus {gpus:g}: the models' first replicas take {least:g}; pass {least:g} or more"]
 
 
 def _members(models: list[Simulated], scaler: str) -> list[tuple[Workload, Autoscaling]]:

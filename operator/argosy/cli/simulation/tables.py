@@ -26,7 +26,9 @@ def _summary(outcomes: Mapping[str, Sequence[Outcome]], models: Sequence[Simulat
     for index, model in enumerate(models):
         for scaler, of_models in outcomes.items():
             outcome = of_models[index]
-            desired = outcome.timeline.desired if len(outcome.timeline.desired) else np.zeros(1)
+            desired = outcome.timeline.desired
+            if not len(desired):  # the trace ends before the first decision
+                desired = np.array([model.workload.start.replicas])
             table.add_row(
                 outcome.name,
                 scaler,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, isfinite
 
 from argosy.api import InferenceModel
 from argosy.api.model.scaling.scaling import ModelScaling
@@ -20,7 +21,10 @@ from argosy.simulation.recorder import BEGINNING
 from argosy.simulation.servers.engine import EngineCurve
 from argosy.simulation.traces import Trace
 
-OTHERS = ("hpa", "keda", "kpa")
+OTHERS = {"hpa": "hpa=0.6", "keda": "keda=4", "kpa": "kpa=4"}
+"""The autoscalers to compare with, each with an example of a target."""
+_MOST = {"hpa": 1.0}
+"""The largest target, where there is one: a busy share is at most 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +58,13 @@ def other_error(other: str) -> str | None:
     name, _, target = other.partition("=")
     if name not in OTHERS:
         return f"--beside {other}: is none of {', '.join(OTHERS)}"
+    most = _MOST.get(name, inf)
     try:
-        fits = not target or float(target) > 0
+        fits = not target or (0 < float(target) <= most and isfinite(float(target)))
     except ValueError:
         fits = False
-    return None if fits else f"--beside {other}: the target must be a number above 0, such as {name}=4"
+    bounds = f"above 0 and at most {most:g}" if isfinite(most) else "above 0"
+    return None if fits else f"--beside {other}: the target must be a number {bounds}, such as {OTHERS[name]}"
 
 
 def simulated_models(
@@ -81,6 +87,10 @@ def simulated_models(
                 problems.append(result)
             else:
                 simulated.append(result)
+    problems += (
+        f"--service: has an entry for {name}, which is no InferenceModel here; there are {', '.join(sorted(by_name))}"
+        for name in sorted(curves.keys() - by_name.keys())
+    )
     return sorted(simulated, key=lambda member: -(by_name[member.workload.name].spec.priority or 0)), problems
 
 

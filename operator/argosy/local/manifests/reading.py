@@ -27,6 +27,8 @@ class Manifests:
     problems: tuple[Problem, ...]
     sources: Mapping[str, str] = field(default_factory=dict)
     """The resources' files by identity."""
+    repeating: frozenset[str] = frozenset()
+    """The files with a resource of which there are two."""
 
 
 def read_manifests(*paths: Path) -> Manifests:
@@ -49,10 +51,11 @@ def read_manifests(*paths: Path) -> Manifests:
         for resource in declared:
             duplicates.setdefault(resource.identity, []).append(str(file))
             sources[resource.identity] = str(file)
-    problems += (_duplicates(identity, files) for identity, files in duplicates.items() if len(files) > 1)
+    duplicates = {identity: files for identity, files in duplicates.items() if len(files) > 1}
+    problems += (_duplicates(identity, files) for identity, files in duplicates.items())
     if not resources and not problems:
         problems.append(Problem(", ".join(map(str, paths)), "", "", f"holds no {GROUP} resources ({', '.join(KINDS)})"))
-    return Manifests(tuple(resources), tuple(problems), sources)
+    return Manifests(tuple(resources), tuple(problems), sources, frozenset[str]().union(*duplicates.values()))
 
 
 def unreadable(error: OSError | UnicodeDecodeError) -> str:

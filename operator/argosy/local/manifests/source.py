@@ -35,16 +35,18 @@ class ActiveManifests:
 def activate(manifests: Manifests, before: ActiveManifests) -> ActiveManifests:
     """Return what is acted upon after an edit.
 
-    A file that cannot be parsed removes nothing: resources that it declared before stay, unless it declares them now.
+    A file with a problem of a resource that it did not declare before, or that cannot be parsed, removes nothing: a
+    mistake in a name or kind hides the resource that is meant. What it declared before stays, unless it is declared.
     """
     invalid = {problem.resource for problem in manifests.problems}
-    unread = {problem.file for problem in manifests.problems if not problem.names_resource}
+    hiding = {problem.file for problem in manifests.problems if before.sources.get(problem.resource) != problem.file}
+    hiding |= manifests.repeating
     declared = {resource.identity: resource for resource in manifests.resources if resource.identity not in invalid}
     former = {
         resource.identity: resource
         for resource in before.resources
         if resource.identity not in declared
-        and (resource.identity in invalid or before.sources.get(resource.identity) in unread)
+        and (resource.identity in invalid or before.sources.get(resource.identity) in hiding)
     }
     active = declared | former
     files = {**before.sources, **manifests.sources}

@@ -68,7 +68,7 @@ class LocalFleet:
         return {PoolKey(pool): tuple(map(_current, servers)) for pool, servers in record.items()}
 
     async def observe(self, now: float) -> dict[PoolKey, list[ServerReport]]:
-        """Start servers that do not run. Return the reports of all by pool. Raises PortInUseError."""
+        """Start servers that do not run. Return the reports of all by pool. Raises ListenError."""
         for server in self._servers.values():
             await server.keep(now)
         reports: dict[PoolKey, list[ServerReport]] = {}
@@ -80,7 +80,7 @@ class LocalFleet:
     async def converge(self, outcome: Outcome, settings: Mapping[str, ServerSettings], now: float) -> None:
         """Take one step towards the plan. `settings` are by pool key.
 
-        Raises PortInUseError where a server's ports are in use.
+        Raises ListenError where a server's ports are in use.
         """
         steps = {(pool, step.plan.name): step for pool, of_pool in outcome.steps.items() for step in of_pool}
         plans = {key: step.plan for key, step in steps.items()}

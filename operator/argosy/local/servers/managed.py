@@ -14,7 +14,7 @@ from argosy_agent.sync.agent import Agent
 from argosy_agent.sync.control import Control, ControlError, Tally
 from argosy_common.backoff import backoff_s
 
-from .ports import PortInUseError, check_free
+from .ports import ListenError, check_free
 from .server import EXIT_TIMEOUT_S, Command
 
 BACKOFF_FIRST_S, BACKOFF_MOST_S = 1.0, 30.0
@@ -63,7 +63,7 @@ class ManagedServer:
     async def keep(self, now: float) -> None:
         """Adopt or start its process, or restart it after its backoff.
 
-        Raises PortInUseError or OSError where it has never run and cannot be started.
+        Raises ListenError or OSError where it has never run and cannot be started.
         """
         if self._process is not None and not self._process.alive:
             await self._crashed(self._process, now)
@@ -71,7 +71,7 @@ class ManagedServer:
             return
         try:
             await self._begin(now)
-        except (PortInUseError, OSError) as error:
+        except (ListenError, OSError) as error:
             if not self.crashes:
                 raise
             self._error, self._start_at = str(error), now + BACKOFF_MOST_S

@@ -18,7 +18,7 @@ class LineView:
 
     def problems(self, problems: Sequence[Problem]) -> None:
         """Print each problem on a line of its own, or that the manifests are valid again."""
-        self._print(NOT_TAKEN_OVER if problems else "the manifests are right again")
+        self._print(NOT_TAKEN_OVER if problems else "all manifests are valid again")
         for problem in problems:
             self._print(str(problem))
 

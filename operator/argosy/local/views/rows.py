@@ -12,8 +12,8 @@ from argosy.api.status import PlacementStatus, ScalingStatus, Status
 from argosy.local.rates import Rate
 
 NOT_TAKEN_OVER = (
-    "some manifests have problems; the others are served, and what these said before is still served where their "
-    "status says so"
+    "some manifests have problems: a resource with a problem is served in its last valid revision, if it has one, and "
+    "all others as declared"
 )
 _ORDER = {"InferenceModel": 0, "Ensemble": 1, "ServingPool": 2}
 

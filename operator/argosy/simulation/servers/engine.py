@@ -20,7 +20,8 @@ class EngineCurve:
 
     def __post_init__(self) -> None:
         if not self.step_s or any(not item > 0 for item in self.step_s):
-            raise ValueError(f"step_s must be one positive number for each count of sequences; found {self.step_s}")
+            numbers = ", ".join(f"{item:g}" for item in self.step_s) or "none"
+            raise ValueError(f"step_s must be one positive number for each count of sequences; found {numbers}")
         if not self.prompt_token_s >= 0:
             raise ValueError(f"prompt_token_s must not be negative; found {self.prompt_token_s}")
 

@@ -209,7 +209,7 @@ class Loading:
         messages = (_message_of(m) for m in self.reported.get(server, ()) if m.version in self.declared)
         message = next((words for words in messages if words), "")
         if not message and server in self.outdated:
-            message = "the declared form is being loaded; the former one goes on serving"
+            message = "the declared revision is being loaded; the former one goes on serving"
         return f"{server}: {message}" if message else f"waiting for {server}"
 
     def _version(self, number: int, shares: Mapping[int, int]) -> VersionStatus:

@@ -18,21 +18,31 @@ _UNLIMITED_MS: Final = 2**31 - 1
 def add_flags(parser: argparse.ArgumentParser, boolean: Callable[[str], bool]) -> None:
     """Add the flags; times are in milliseconds, as gRPC has them."""
     add = parser.add_argument
-    add("--grpc-keepalive-time", type=_seconds, default=7200.0, help="ms of silence before a client is asked")
-    add("--grpc-keepalive-timeout", type=_seconds, default=20.0, help="ms in which it has to answer")
-    add("--grpc-keepalive-permit-without-calls", type=boolean, default=False, help="also while it asks nothing")
+    add(
+        "--grpc-keepalive-time",
+        type=_seconds,
+        default=7200.0,
+        help="ms of silence before a client is sent a PING",
+    )
+    add("--grpc-keepalive-timeout", type=_seconds, default=20.0, help="ms in which the client has to answer that PING")
+    add(
+        "--grpc-keepalive-permit-without-calls",
+        type=boolean,
+        default=False,
+        help="PINGs also between calls",
+    )
     pings = "--grpc-http2-min-recv-ping-interval-without-data"
-    add(pings, type=_seconds, default=300.0, help="ms between a client's pings")
-    add("--grpc-http2-max-ping-strikes", type=int, default=2, help="how many may come sooner; 0 is any number")
-    add("--grpc-max-connection-age", type=_seconds, default=NEVER, help="ms before a client is sent elsewhere")
-    add("--grpc-max-connection-age-grace", type=_seconds, default=NEVER, help="ms it then has")
+    add(pings, type=_seconds, default=300.0, help="fewest ms between two PINGs of a client that sends no data")
+    add("--grpc-http2-max-ping-strikes", type=int, default=2, help="PINGs that may come sooner; 0: any number")
+    add("--grpc-max-connection-age", type=_seconds, default=NEVER, help="ms before a client is asked to connect again")
+    add("--grpc-max-connection-age-grace", type=_seconds, default=NEVER, help="ms that its calls in progress then have")
     level = "--grpc-infer-response-compression-level"
     add(level, choices=COMPRESSION, default="none", help="gzip for responses, where clients read it")
     add("--grpc-use-ssl", type=boolean, default=False)
     add("--grpc-use-ssl-mutual", type=boolean, default=False, help="clients need certificates, too")
     add("--grpc-server-cert", default="", help="PEM file")
     add("--grpc-server-key", default="", help="PEM file")
-    add("--grpc-root-cert", default="", help="PEM file of those who sign clients' certificates")
+    add("--grpc-root-cert", default="", help="PEM file of the authorities that sign clients' certificates")
 
 
 def keepalive_rules(arguments: argparse.Namespace) -> KeepAliveRules:
