@@ -27,7 +27,7 @@ class BottleneckReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class BottleneckState:
     """State of one member. `report`: the bottleneck in its status. `present_since`: since when the rules of all
     bottlenecks hold; `last_present`: when that of the reported one last held.
     """
@@ -37,41 +37,43 @@ class Memory:
     last_present: datetime | None = None
 
 
-def diagnose(subject: Subject | None, memory: Memory, now: datetime) -> Memory:
+def diagnose(subject: Subject | None, state: BottleneckState, now: datetime) -> BottleneckState:
     """Return the next state of a member; `subject` is None if it was not measured.
 
     A reported bottleneck stays while its rule holds and no graver one has held for long enough.
     """
     if subject is None or now - subject.signals.at > FRESH:
-        return memory
-    reported_key = memory.report.bottleneck.key if memory.report else None
+        return state
+    reported_key = state.report.bottleneck.key if state.report else None
     bottlenecks = findings(subject, reported_key)
-    since = {candidate.key: memory.present_since.get(candidate.key, now) for candidate in bottlenecks}
-    memory = replace(memory, present_since=since)
+    since = {candidate.key: state.present_since.get(candidate.key, now) for candidate in bottlenecks}
+    state = replace(state, present_since=since)
     if reported_key is not None:
         still = next((candidate for candidate in bottlenecks if candidate.key == reported_key), None)
-        memory = _go_on(memory, still, subject.signals.at, now)
-    return _displaced(memory, bottlenecks, subject.signals.at, now)
+        state = _go_on(state, still, subject.signals.at, now)
+    return _displaced(state, bottlenecks, subject.signals.at, now)
 
 
-def _go_on(memory: Memory, still: Bottleneck | None, measured_at: datetime, now: datetime) -> Memory:
+def _go_on(state: BottleneckState, still: Bottleneck | None, measured_at: datetime, now: datetime) -> BottleneckState:
     """Keep the report while the rule of its bottleneck holds, and for GOES_AFTER after that."""
-    assert memory.report is not None
+    assert state.report is not None
     if still is None:
-        gone = memory.last_present is None or now - memory.last_present >= GOES_AFTER
-        return replace(memory, report=None, last_present=None) if gone else memory
-    report = memory.report
+        gone = state.last_present is None or now - state.last_present >= GOES_AFTER
+        return replace(state, report=None, last_present=None) if gone else state
+    report = state.report
     if still != report.bottleneck and now - report.measured_at >= REPORTED_AGAIN_AFTER:
         report = BottleneckReport(still, report.since, measured_at)
-    return replace(memory, report=report, last_present=now)
+    return replace(state, report=report, last_present=now)
 
 
-def _displaced(memory: Memory, bottlenecks: tuple[Bottleneck, ...], measured_at: datetime, now: datetime) -> Memory:
+def _displaced(
+    state: BottleneckState, bottlenecks: tuple[Bottleneck, ...], measured_at: datetime, now: datetime
+) -> BottleneckState:
     """Report the gravest bottleneck whose rule has held for long enough, if it is graver than the reported one."""
     for candidate in bottlenecks:
-        if memory.report is not None and candidate.kind is memory.report.bottleneck.kind:
-            return memory  # the same rule: its report keeps its stage
-        if now - memory.present_since[candidate.key] >= APPEARS_AFTER:
-            report = BottleneckReport(candidate, memory.present_since[candidate.key], measured_at)
-            return replace(memory, report=report, last_present=now)
-    return memory
+        if state.report is not None and candidate.kind is state.report.bottleneck.kind:
+            return state  # the same rule: its report keeps its stage
+        if now - state.present_since[candidate.key] >= APPEARS_AFTER:
+            report = BottleneckReport(candidate, state.present_since[candidate.key], measured_at)
+            return replace(state, report=report, last_present=now)
+    return state

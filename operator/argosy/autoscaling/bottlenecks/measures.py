@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from .subjects import Stage, Subject
+from .subjects import PathStage, Subject
 
 WORTH_S = 0.001
 """Shortest wait that matters, however large its share of a request's time."""
@@ -30,20 +30,20 @@ class Measure:
     """A number of a stage. `says`: a clause with `{value}`; `detail`: returns the parts of the number, in words."""
 
     says: str
-    of: Callable[[Subject, Stage], float | None]
+    of: Callable[[Subject, PathStage], float | None]
     written: Callable[[float], str] = percent
-    detail: Callable[[Subject, Stage], str] = lambda *_: ""
+    detail: Callable[[Subject, PathStage], str] = lambda *_: ""
 
-    def sentence(self, value: float, subject: Subject, stage: Stage) -> str:
+    def sentence(self, value: float, subject: Subject, stage: PathStage) -> str:
         """Return the number in words: `requests wait 64 % of their time for an instance`."""
         return self.says.format(value=self.written(value)) + self.detail(subject, stage)
 
 
-def _wait(stage: Stage) -> float | None:
+def _wait(stage: PathStage) -> float | None:
     return stage.signals.queue.mean
 
 
-def stage_time(stage: Stage) -> float | None:
+def stage_time(stage: PathStage) -> float | None:
     """Return the seconds that a request waits and is executed in the stage."""
     wait, compute = _wait(stage), stage.signals.compute
     if wait is not None and compute is not None:
@@ -51,12 +51,12 @@ def stage_time(stage: Stage) -> float | None:
     return stage.signals.latency.mean
 
 
-def stage_share(subject: Subject, stage: Stage) -> float | None:
+def stage_share(subject: Subject, stage: PathStage) -> float | None:
     """Return the share (0 to 1) of an ensemble's latency that passes in the stage; None for a model."""
     return _ratio(stage_time(stage), _total(subject)) if subject.is_ensemble else None
 
 
-def _time_in_words(subject: Subject, stage: Stage) -> str:
+def _time_in_words(subject: Subject, stage: PathStage) -> str:
     spent, total = stage_time(stage), _total(subject)
     return "" if spent is None or total is None else f", {seconds(spent)} of {seconds(total)}"
 
@@ -78,26 +78,26 @@ def longest_way(subject: Subject, lengths: list[float | None]) -> float | None:
     return max(ends, default=None)
 
 
-def starving_wait(stage: Stage) -> float | None:
+def starving_wait(stage: PathStage) -> float | None:
     """Return how long a request waits for an instance, beyond the window that batches are formed in. Seconds."""
     wait = _wait(stage)
     return None if wait is None else max(0.0, wait - (stage.window_s or 0.0))
 
 
-def _starving_share(_: Subject, stage: Stage) -> float | None:
+def _starving_share(_: Subject, stage: PathStage) -> float | None:
     return _ratio(starving_wait(stage), stage_time(stage))
 
 
-def _gpu(_: Subject, stage: Stage) -> float | None:
+def _gpu(_: Subject, stage: PathStage) -> float | None:
     return _mean(gpu.utilization for gpu in stage.gpus if gpu.utilization is not None)
 
 
-def _gpu_with_one_less(subject: Subject, stage: Stage) -> float | None:
+def _gpu_with_one_less(subject: Subject, stage: PathStage) -> float | None:
     used = _gpu(subject, stage)
     return None if used is None or stage.replicas < 2 else used * stage.replicas / (stage.replicas - 1)
 
 
-def _gpu_memory(_: Subject, stage: Stage) -> float | None:
+def _gpu_memory(_: Subject, stage: PathStage) -> float | None:
     """Return the share in use of the fullest GPU; None for an engine with a KV cache, which takes all that it may."""
     if stage.signals.kv_cache is not None:
         return None
@@ -105,28 +105,28 @@ def _gpu_memory(_: Subject, stage: Stage) -> float | None:
     return max((share for share in shares if share is not None), default=None)
 
 
-def _batch_fill(_: Subject, stage: Stage) -> float | None:
+def _batch_fill(_: Subject, stage: PathStage) -> float | None:
     return _ratio(stage.signals.batch, stage.signals.max_batch) if stage.window_s is not None else None
 
 
-def _largest_batch(_: Subject, stage: Stage) -> float | None:
+def _largest_batch(_: Subject, stage: PathStage) -> float | None:
     """Return the largest batch; None if requests cannot be joined, or an engine joins them by itself."""
     return stage.signals.max_batch if stage.joins and not _generates(stage) else None
 
 
-def _window_share(subject: Subject, stage: Stage) -> float | None:
+def _window_share(subject: Subject, stage: PathStage) -> float | None:
     """Return the window as a share of the limit of the SLO's longest percentile."""
     budget = _longest(subject)
     return None if budget is None else _ratio(stage.window_s, budget[1])
 
 
-def _over_budget(subject: Subject, _: Stage) -> float | None:
+def _over_budget(subject: Subject, _: PathStage) -> float | None:
     """Return the latency of the worst percentile as a share of its limit in the SLO."""
     worst = _worst_percentile(subject)
     return None if worst is None else worst[0]
 
 
-def _percentile_in_words(subject: Subject, _: Stage) -> str:
+def _percentile_in_words(subject: Subject, _: PathStage) -> str:
     worst = _worst_percentile(subject)
     return "" if worst is None else f", {worst[1]} {seconds(worst[2])} of {seconds(worst[3])}"
 
@@ -137,13 +137,13 @@ def _worst_percentile(subject: Subject) -> tuple[float, str, float, float] | Non
     return max(((is_ / most, name, is_, most) for name, is_, most in measured if is_ is not None), default=None)
 
 
-def _compute_against_budget(subject: Subject, _: Stage) -> float | None:
+def _compute_against_budget(subject: Subject, _: PathStage) -> float | None:
     """Return the time of executing, on an ensemble's longest way, as a share of the SLO's longest percentile."""
     budget, compute = _longest(subject), _compute(subject)
     return None if budget is None else _ratio(compute, budget[1])
 
 
-def _compute_in_words(subject: Subject, _: Stage) -> str:
+def _compute_in_words(subject: Subject, _: PathStage) -> str:
     budget, compute = _longest(subject), _compute(subject)
     return "" if budget is None or compute is None else f", {seconds(compute)} of {budget[0]} {seconds(budget[1])}"
 
@@ -156,7 +156,7 @@ def _longest(subject: Subject) -> tuple[str, float] | None:
     return max(subject.latency.items(), key=lambda item: item[1], default=None)
 
 
-def _waiting_stages(subject: Subject, _: Stage) -> float | None:
+def _waiting_stages(subject: Subject, _: PathStage) -> float | None:
     """Return the number of stages with one instance for which requests wait a twentieth of the ensemble's time."""
     total = _total(subject) if subject.is_ensemble else None
     if total is None:
@@ -165,34 +165,34 @@ def _waiting_stages(subject: Subject, _: Stage) -> float | None:
     return float(sum(_waits(subject, stage) and (starving_wait(stage) or 0.0) > 0.05 * total for stage in alone))
 
 
-def _waits(subject: Subject, stage: Stage) -> bool:
+def _waits(subject: Subject, stage: PathStage) -> bool:
     share = _starving_share(subject, stage)
     return share is not None and share > 0.3
 
 
-def engine(subject: Subject) -> Stage | None:
+def engine(subject: Subject) -> PathStage | None:
     """Return the first stage of a language model, whose engine has metrics of its own."""
     return next((stage for stage in subject.stages if _generates(stage)), None)
 
 
-def _generates(stage: Stage) -> bool:
+def _generates(stage: PathStage) -> bool:
     signals = stage.signals
     signs = (signals.tokens, signals.kv_cache, signals.engine_running, signals.between_tokens.mean)
     return any(sign is not None for sign in signs)
 
 
-def _engine_share(subject: Subject, stage: Stage) -> float | None:
+def _engine_share(subject: Subject, stage: PathStage) -> float | None:
     """Return the engine's share of a request's time, seen from another stage."""
     other = engine(subject)
     return None if other is None or other is stage else stage_share(subject, other)
 
 
-def _engine_waiting(subject: Subject, _: Stage) -> float | None:
+def _engine_waiting(subject: Subject, _: PathStage) -> float | None:
     stage = engine(subject)
     return None if stage is None else _starving_share(subject, stage)
 
 
-def _signal(name: str, _: Subject, stage: Stage) -> float | None:
+def _signal(name: str, _: Subject, stage: PathStage) -> float | None:
     value: float | None = getattr(stage.signals, name)
     return value
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from . import measures as m
 from .measures import Measure
-from .subjects import Lever, Stage, Subject
+from .subjects import Lever, PathStage, Subject
 
 SLACK = 0.1
 """Share of its threshold by which a number has to come back behind it before a rule that held is broken."""
@@ -203,7 +203,7 @@ def findings(subject: Subject, met: Key | None = None) -> tuple[Bottleneck, ...]
 
 
 def _worst(rule: Rule, subject: Subject, met: Key | None) -> Bottleneck | None:
-    def lost(stage: Stage) -> float:
+    def lost(stage: PathStage) -> float:
         """Return the time there; that of the reported stage counts more, so that two stages do not alternate."""
         return (m.stage_time(stage) or 0.0) * (STAYS if met == (rule.kind, stage.name) else 1.0)
 
@@ -211,14 +211,14 @@ def _worst(rule: Rule, subject: Subject, met: Key | None) -> Bottleneck | None:
     return None if stage is None else _bottleneck(rule, subject, stage)
 
 
-def _stages_met(rule: Rule, subject: Subject, met: Key | None) -> Iterator[Stage]:
+def _stages_met(rule: Rule, subject: Subject, met: Key | None) -> Iterator[PathStage]:
     for stage in subject.stages:
         before = met == (rule.kind, stage.name)
         if all(test.holds(test.measure.of(subject, stage), before) for test in rule.tests):
             yield stage
 
 
-def _bottleneck(rule: Rule, subject: Subject, stage: Stage) -> Bottleneck:
+def _bottleneck(rule: Rule, subject: Subject, stage: PathStage) -> Bottleneck:
     values = [(test, test.measure.of(subject, stage)) for test in rule.tests]
     evidence = "; ".join(
         f"{test.measure.sentence(value, subject, stage)} ({test.bound})" for test, value in values if value is not None
@@ -228,7 +228,7 @@ def _bottleneck(rule: Rule, subject: Subject, stage: Stage) -> Bottleneck:
     return Bottleneck(stage.name, rule.kind, evidence, _advice(rule, stage), thousandths)
 
 
-def _advice(rule: Rule, stage: Stage) -> str:
+def _advice(rule: Rule, stage: PathStage) -> str:
     window = "none" if stage.window_s is None else m.seconds(stage.window_s)
     text = rule.advice.format(model=stage.name, instances=stage.instances, replicas=stage.replicas, window=window)
     return (

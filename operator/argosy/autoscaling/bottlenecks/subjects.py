@@ -34,7 +34,7 @@ def levers_of(bounds: Bounds) -> frozenset[Lever]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PathStage:
     """One model on the path of a request.
 
     `window_s`: how long a batch waits for more requests; None without batching. `joins`: whether requests can be
@@ -63,7 +63,7 @@ class Subject:
 
     name: str
     signals: Signals
-    stages: tuple[Stage, ...]
+    stages: tuple[PathStage, ...]
     is_ensemble: bool = False
     latency: Mapping[str, float] = field(default_factory=dict)
 
@@ -109,12 +109,12 @@ class _Inputs:
             return None
         return Subject(member.name, measured, stages, isinstance(member, Ensemble), _latency(member))
 
-    def _stages(self, member: Member) -> tuple[Stage, ...]:
+    def _stages(self, member: Member) -> tuple[PathStage, ...]:
         """Return the stages of a member; none if one of them was not measured."""
         if isinstance(member, InferenceModel):
             stage = self._stage(member)
             return () if stage is None else (stage,)
-        stages: list[Stage] = []
+        stages: list[PathStage] = []
         ends: dict[int, tuple[int, ...]] = {}
         for index, before in _in_order(member):
             step = self.members.get(member.spec.steps[index].model)
@@ -126,14 +126,14 @@ class _Inputs:
             stages += _shifted(inner, len(stages), reads)
         return tuple(stages)
 
-    def _stage(self, model: InferenceModel) -> Stage | None:
+    def _stage(self, model: InferenceModel) -> PathStage | None:
         measured = self.signals.members.get(model.name)
         if measured is None:
             return None
         if measured.max_batch is None:
             measured = replace(measured, max_batch=model.spec.max_batch_size)
         batching = model.spec.batching
-        return Stage(
+        return PathStage(
             name=model.name,
             signals=measured,
             window_s=None if batching is None else batching.max_queue_delay_microseconds / _US,
@@ -171,13 +171,13 @@ def _in_order(ensemble: Ensemble) -> Iterator[tuple[int, tuple[int, ...]]]:
         done.update(ready)
 
 
-def _last(stages: tuple[Stage, ...]) -> tuple[int, ...]:
+def _last(stages: tuple[PathStage, ...]) -> tuple[int, ...]:
     """Return the stages that no other reads."""
     read = {index for stage in stages for index in stage.reads}
     return tuple(index for index in range(len(stages)) if index not in read)
 
 
-def _shifted(stages: tuple[Stage, ...], by: int, reads: tuple[int, ...]) -> Iterator[Stage]:
+def _shifted(stages: tuple[PathStage, ...], by: int, reads: tuple[int, ...]) -> Iterator[PathStage]:
     """Yield an ensemble's stages after `by` others; its first ones read the stages `reads`."""
     for stage in stages:
         yield replace(stage, reads=tuple(by + index for index in stage.reads) or reads)

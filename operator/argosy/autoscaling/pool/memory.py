@@ -31,7 +31,7 @@ class PoolMemory:
     """The memory of each member and of its bottleneck, and the report of its last decision, by identity."""
 
     members: Mapping[str, MemberMemory] = field(default_factory=dict)
-    bottlenecks: Mapping[str, diagnosis.Memory] = field(default_factory=dict)
+    bottlenecks: Mapping[str, diagnosis.BottleneckState] = field(default_factory=dict)
     reports: Mapping[str, Report] = field(default_factory=dict)
 
     @property

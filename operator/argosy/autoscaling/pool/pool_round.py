@@ -27,7 +27,7 @@ from argosy.planning.facts import CurrentServer
 
 log = logging.getLogger(__name__)
 
-_NO_POLICY, _UNDIAGNOSED = Policy(), diagnosis.Memory()
+_NO_POLICY, _UNDIAGNOSED = Policy(), diagnosis.BottleneckState()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class _Round:
             errors.append(f"it does not go to zero: {self.inputs.activator_error}")
         return structs.replace(decision, message=joined(decision.message, *errors))
 
-    def diagnose(self, decisions: Mapping[str, Decision]) -> dict[str, diagnosis.Memory]:
+    def diagnose(self, decisions: Mapping[str, Decision]) -> dict[str, diagnosis.BottleneckState]:
         """Return the memory of each member's bottleneck, by identity."""
         members, policies, memories = self.inputs.members, self.inputs.policies, self.memory.bottlenecks
         allocations = {name: decision.allocation for name, decision in decisions.items()}

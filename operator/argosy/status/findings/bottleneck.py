@@ -4,7 +4,7 @@ from datetime import datetime
 
 from argosy.api.status import BottleneckStatus
 from argosy.api.values.times import parse_time, timestamp
-from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport, Memory
+from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport, BottleneckState
 from argosy.autoscaling.bottlenecks.rules import Bottleneck, BottleneckKind
 
 
@@ -24,16 +24,16 @@ def bottleneck_status(reported: BottleneckReport | None) -> BottleneckStatus | N
     )
 
 
-def restored(status: BottleneckStatus | None, now: datetime) -> Memory:
+def restored(status: BottleneckStatus | None, now: datetime) -> BottleneckState:
     """Return the memory of a process that has only the status which another one wrote. The bottleneck counts as
     present now, so that it stays until measurements clear it. One of an unknown kind, or with a time that is no time
     with a zone, is dropped.
     """
     if status is None or status.kind not in list(BottleneckKind):
-        return Memory()
+        return BottleneckState()
     since, measured = parse_time(status.since or ""), parse_time(status.measured or "")
     if since is None or measured is None:
-        return Memory()
+        return BottleneckState()
     kind = BottleneckKind(status.kind)
     bottleneck = Bottleneck(status.stage, kind, status.evidence, status.advice, status.share)
-    return Memory(BottleneckReport(bottleneck, since, measured), {bottleneck.key: since}, last_present=now)
+    return BottleneckState(BottleneckReport(bottleneck, since, measured), {bottleneck.key: since}, last_present=now)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from argosy.autoscaling.bottlenecks.subjects import Stage, Subject
+from argosy.autoscaling.bottlenecks.subjects import PathStage, Subject
 from argosy.autoscaling.metrics.signals import Distribution, GpuSignals, Signals
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -28,10 +28,10 @@ def gpu(used: float, memory: float = 0.5) -> GpuSignals:
     return GpuSignals(used, round(memory * 80e9), round(80e9))
 
 
-def stage(name: str, signals: Signals, **others: Any) -> Stage:
+def stage(name: str, signals: Signals, **others: Any) -> PathStage:
     """Return a stage, by default on a GPU that is used well."""
     others.setdefault("gpus", (gpu(USED),))
-    return Stage(name, signals, **others)
+    return PathStage(name, signals, **others)
 
 
 def model(signals: Signals, latency: dict[str, float] | None = None, **others: Any) -> Subject:
@@ -39,7 +39,7 @@ def model(signals: Signals, latency: dict[str, float] | None = None, **others: A
     return Subject("bert", signals, (stage("bert", signals, **others),), latency=latency or {})
 
 
-def ensemble(*stages: Stage, latency_s: float | None = None, **others: Any) -> Subject:
+def ensemble(*stages: PathStage, latency_s: float | None = None, **others: Any) -> Subject:
     """Return an ensemble of stages in a row; `latency_s`: the measured one, by default the sum of theirs."""
     chain = tuple(replace(s, reads=(index - 1,) if index else ()) for index, s in enumerate(stages))
     total = sum((s.signals.queue.mean or 0) + (s.signals.compute or 0) for s in stages)

@@ -5,7 +5,7 @@ from tests.operator.autoscaling.bottlenecks.test_diagnose import kind, starved, 
 from tests.operator.planning.declared import gpu_node, model, pool
 
 from argosy.api.status import BottleneckStatus, InferenceModelStatus
-from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport, Memory, diagnose
+from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport, BottleneckState, diagnose
 from argosy.autoscaling.bottlenecks.rules import Bottleneck, BottleneckKind
 from argosy.reconcile import reconcile
 from argosy.snapshot import FleetSnapshot
@@ -47,5 +47,5 @@ def test_an_unknown_status_of_another_release_is_dropped() -> None:
     written = bottleneck_status(REPORT)
     assert written is not None
     for change in ({"kind": "Unheard"}, {"since": "yesterday"}, {"since": None}, {"since": "2026-11-22T12:00:00"}):
-        assert restored(written.model_copy(update=change), at(70)) == Memory()
-    assert restored(None, at(70)) == Memory()
+        assert restored(written.model_copy(update=change), at(70)) == BottleneckState()
+    assert restored(None, at(70)) == BottleneckState()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.operator.autoscaling.bottlenecks.inputs import FULL, IDLE, at, gpu, measured, model
 
-from argosy.autoscaling.bottlenecks.diagnose import Memory, diagnose
+from argosy.autoscaling.bottlenecks.diagnose import BottleneckState, diagnose
 from argosy.autoscaling.bottlenecks.rules import BottleneckKind
 from argosy.autoscaling.bottlenecks.subjects import Subject
 
@@ -24,12 +24,12 @@ def well(seconds: float) -> Subject:
     return starved(seconds, wait=0.0)
 
 
-def kind(memory: Memory) -> BottleneckKind | None:
+def kind(memory: BottleneckState) -> BottleneckKind | None:
     return memory.report.bottleneck.kind if memory.report else None
 
 
 def test_it_is_reported_after_ten_seconds_until_thirty_after_its_end() -> None:
-    memory = diagnose(starved(0), Memory(), at(0))
+    memory = diagnose(starved(0), BottleneckState(), at(0))
     assert memory.report is None
     memory = diagnose(starved(9), memory, at(9))
     assert memory.report is None
@@ -44,7 +44,7 @@ def test_it_is_reported_after_ten_seconds_until_thirty_after_its_end() -> None:
 
 
 def test_what_comes_and_goes_is_reported_throughout_or_never() -> None:
-    memory, seen = Memory(), set()
+    memory, seen = BottleneckState(), set()
     for second in range(0, 300, 5):
         memory = diagnose(starved(second) if second % 10 else well(second), memory, at(second))
         seen.add(kind(memory))
@@ -58,17 +58,17 @@ def test_what_comes_and_goes_is_reported_throughout_or_never() -> None:
 
 
 def test_a_tenth_less_is_enough_for_what_is_reported() -> None:
-    memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
+    memory = diagnose(starved(10), diagnose(starved(0), BottleneckState(), at(0)), at(10))
     almost = 0.018  # 47 % of the time, where 50 % is the threshold
     for second in range(20, 200, 10):
         memory = diagnose(starved(second, almost), memory, at(second))
     assert kind(memory) is K.STARVED_STAGE
-    fresh = diagnose(starved(20, almost), diagnose(starved(0, almost), Memory(), at(0)), at(20))
+    fresh = diagnose(starved(20, almost), diagnose(starved(0, almost), BottleneckState(), at(0)), at(20))
     assert fresh.report is None
 
 
 def test_its_numbers_are_updated_every_five_minutes() -> None:
-    memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
+    memory = diagnose(starved(10), diagnose(starved(0), BottleneckState(), at(0)), at(10))
     first = memory.report
     memory = diagnose(starved(100, wait=0.2), memory, at(100))
     assert memory.report == first
@@ -80,7 +80,7 @@ def test_its_numbers_are_updated_every_five_minutes() -> None:
 
 
 def test_something_graver_replaces_it_once_it_stays() -> None:
-    memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
+    memory = diagnose(starved(10), diagnose(starved(0), BottleneckState(), at(0)), at(10))
 
     def failing(seconds: float) -> Subject:
         return model(measured(wait=0.08, when=at(seconds), busy=0.98, out_of_memory=1.0), gpus=(gpu(IDLE),))
@@ -91,7 +91,7 @@ def test_something_graver_replaces_it_once_it_stays() -> None:
 
 
 def test_something_less_grave_does_not() -> None:
-    memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
+    memory = diagnose(starved(10), diagnose(starved(0), BottleneckState(), at(0)), at(10))
     for second in range(20, 100, 5):
         both = starved(second)
         both = replace(both, stages=(replace(both.stages[0], signals=replace(both.signals, cache_hits=0.1)),))
@@ -100,15 +100,15 @@ def test_something_less_grave_does_not() -> None:
 
 
 def test_without_fresh_measurements_nothing_changes() -> None:
-    memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
+    memory = diagnose(starved(10), diagnose(starved(0), BottleneckState(), at(0)), at(10))
     assert diagnose(None, memory, at(500)) == memory
     assert diagnose(well(10), memory, at(500)) == memory
-    assert diagnose(starved(0), Memory(), at(500)).report is None
+    assert diagnose(starved(0), BottleneckState(), at(500)).report is None
 
 
 @given(st.lists(st.sampled_from(["starved", "full", "well"]), max_size=60))
 def test_the_report_never_changes_twice_within_ten_seconds(course: list[str]) -> None:
-    memory, changes, before = Memory(), [], None
+    memory, changes, before = BottleneckState(), [], None
     for second, state in enumerate(course):
         subject = starved(second) if state == "starved" else well(second)
         if state == "full":
