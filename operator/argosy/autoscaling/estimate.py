@@ -14,7 +14,7 @@ from argosy.autoscaling.forecast import Forecast
 from argosy.autoscaling.memory import Estimates, Measured, Memory
 from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.policy import Policy
-from argosy.autoscaling.settings import EVIDENCE, ROW_SHARE, STALE_S, WEIGHT
+from argosy.autoscaling.settings import EVIDENCE, SATURATED, STALE_S, WEIGHT
 from argosy.autoscaling.stage import Stage
 
 _NEWER_S = 0.1
@@ -111,12 +111,18 @@ def _estimates(stage: Stage, signals: Signals, elapsed_s: float) -> Estimates:
     engine = (engine_use if engine is None else engine.after)(signals, elapsed_s, queued=queued)
     estimates = structs.replace(estimates, engine=engine)
     settled = not queued and has_stood(stage, signals)
-    alike = signals.servers <= 1 or (engine is None and (signals.busy or 0.0) > 1 - ROW_SHARE)
+    alike = signals.servers <= 1 or (engine is None and (signals.busy or 0.0) > SATURATED)
     if (settled or alike or estimates.service is None) and not _is_mixed(stage, signals):
         batches = _batches(policy, signals, estimates, elapsed_s)
         if batches is not None:
-            estimates = estimates.after(batches)
+            estimates = estimates.after(batches, missed=settled and _is_missed(policy, signals))
     return _with_rows(signals, estimates, elapsed_s) if settled and policy.bounds.max_batch > 0 else estimates
+
+
+def _is_missed(policy: Policy, signals: Signals) -> bool:
+    """Return whether more requests take longer than a latency target allows."""
+    limits = policy.targets.latency.items()
+    return any((signals.latency.percentile(name) or 0.0) > limit for name, limit in limits)
 
 
 def _is_mixed(stage: Stage, signals: Signals) -> bool:

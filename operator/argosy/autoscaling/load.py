@@ -4,7 +4,7 @@ from math import sqrt
 
 from msgspec import Struct
 
-from argosy.autoscaling.capacity.options import Option, limits_of, options
+from argosy.autoscaling.capacity.options import Limit, Option, limited, limits_of, options
 from argosy.autoscaling.estimate import overdue
 from argosy.autoscaling.metrics.histograms import SHARES
 from argosy.autoscaling.metrics.signals import Signals
@@ -70,10 +70,11 @@ def options_of(stage: Stage) -> tuple[Option, ...]:
         return ()
     if engine is not None:
         first_token = sorted(targets.first_token.items())
-        limits = tuple((SHARES[name], limit) for name, limit in first_token if limit > engine.prompt_s)
-        rate, before = engine.within(targets.busy_high, limits), stage.memory.holds or 0.0
+        limits = [Limit(f"first token {name}", SHARES[name], s) for name, s in first_token if s > engine.prompt_s]
+        rate, limit = limited(targets.busy_high * engine.most, limits, engine.within)
+        before = stage.memory.holds or 0.0
         rate = before if abs(rate - before) <= SAME * before else rate
-        return (Option(stage.allocation.instances, stage.allocation.window_s, rate),)
+        return (Option(stage.allocation.instances, stage.allocation.window_s, rate, limit),)
     measured = min(stage.most_instances, max(bounds.min_instances, estimates.experience.busiest))
     for reachable in (limits_of(targets, estimates.service), ()):
         settings = options(estimates.service, reachable, targets.busy_high, bounds, measured, stage.largest_batch)

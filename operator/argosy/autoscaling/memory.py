@@ -9,6 +9,7 @@ from argosy.autoscaling.capacity.engine import EngineUse
 from argosy.autoscaling.capacity.service import Batches, Experience, Service
 from argosy.autoscaling.decision import NO_EJECTION, Change, Ejection, Lowering
 from argosy.autoscaling.forecast import Forecast
+from argosy.autoscaling.settings import ROW_SHARE
 
 NEVER = datetime.min.replace(tzinfo=UTC)
 """The time of what did not happen."""
@@ -31,7 +32,7 @@ class Measured(Struct, frozen=True):
 class Estimates(Struct, frozen=True):
     """What is known of service: times by batch (`experience`), the `service` that follows from them, the use of an
     `engine` that batches by itself, and the mean `rows` of a request, of so many `answered`. `versions`: those that
-    were loaded when the first of it was measured.
+    were loaded when the first of it was measured. `missed`: whether a latency target was missed without a queue.
     """
 
     experience: Experience = Experience()
@@ -40,6 +41,7 @@ class Estimates(Struct, frozen=True):
     rows: float = 1.0
     answered: float = 0.0
     versions: tuple[int, ...] = ()
+    missed: bool = False
 
     def of(self, versions: tuple[int, ...]) -> "Estimates":
         """Return the estimates for the versions that are loaded now: none once all of them are others."""
@@ -47,11 +49,13 @@ class Estimates(Struct, frozen=True):
             return Estimates(versions=versions)
         return self if self.versions else structs.replace(self, versions=versions)
 
-    def after(self, new: Batches) -> "Estimates":
-        """Return the estimates with more batches, or an engine's steps."""
-        experience = self.experience.after(new)
-        service = experience.service(self.service, self.engine.prompt_s if self.engine is not None else 0.0)
-        return structs.replace(self, experience=experience, service=service)
+    def after(self, new: Batches, *, missed: bool) -> "Estimates":
+        """Return the estimates with more batches, or an engine's steps. `missed`: a target is missed now."""
+        experience, used = self.experience.after(new), None if missed > self.missed else self.service
+        missed = missed or self.missed
+        prompt_s = self.engine.prompt_s if self.engine is not None else 0.0
+        service = experience.service(used, prompt_s, row_share=1.0 if missed else ROW_SHARE)
+        return structs.replace(self, experience=experience, service=service, missed=missed)
 
 
 class Recommendation(Struct, frozen=True):

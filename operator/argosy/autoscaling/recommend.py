@@ -5,11 +5,10 @@ from math import ceil, inf
 
 from msgspec import Struct, structs
 
-from argosy.autoscaling.capacity.options import Option
+from argosy.autoscaling.capacity.options import QUEUE_SHARE, Limit, Option
 from argosy.autoscaling.estimate import has_stood
 from argosy.autoscaling.explain import seconds
 from argosy.autoscaling.load import Load, to_come
-from argosy.autoscaling.metrics.histograms import SHARES
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.settings import CONFIDENCE, MOST_CACHE, MOST_FACTOR, MOST_REPLICAS
 from argosy.autoscaling.stage import Stage
@@ -173,7 +172,7 @@ def _rate(stage: Stage, signals: Signals, load: Load, best: Option) -> Need:
     least, most = (load.rate - load.error) / best.rate, (load.rate + CONFIDENCE * load.error) / best.rate
     up = ceiling(most) if least > replicas else min(replicas, ceiling(most))
     need = Need("busy", load.rate / best.rate * high, high, up, max(most, margin * load.rate / best.rate), "")
-    need, limit = _strictest(stage, signals, need)
+    need, limit = _limited_by(stage, signals, need, best.limit)
     because = (
         f"{stage.memory.forecast.level:.3g} requests/s come, {load.rate / load.rows:.3g}/s are to be expected, and a "
         f"replica with {quantity(best.instances, 'instance')} holds {best.rate / load.rows:.3g}/s {limit}"
@@ -181,25 +180,43 @@ def _rate(stage: Stage, signals: Signals, load: Load, best: Option) -> Need:
     return structs.replace(need, because=because)
 
 
-def _strictest(stage: Stage, signals: Signals, need: Need) -> tuple[Need, str]:
-    """Return the need with the strictest percentile that limits a replica, of an engine's first token or else of
-    latency, and in words what limits it. One that is below the model's own time is out of reach.
+def _limited_by(stage: Stage, signals: Signals, need: Need, limit: Limit | None) -> tuple[Need, str]:
+    """Return the need with the numbers of the target that limits a replica, and that target in words. A target that is
+    below the model's own time is out of reach.
     """
+    need, beyond = _beyond(stage, need)
+    if limit is None:
+        return need, f"at {need.target:.0%}{beyond}"
+    target, observed = limit.seconds, _percentile(signals, limit.metric)
+    words = f"within {limit.metric.removeprefix('latency ')} {seconds(target)}"
+    if limit.metric == QUEUE_SHARE:
+        target, observed = stage.policy.targets.queue_share or 0.0, _queue_share(signals)
+        words = f"within a {limit.metric} of {target:.0%}"
+    return structs.replace(need, metric=limit.metric, observed=observed, target=target), f"{words}{beyond}"
+
+
+def _queue_share(signals: Signals) -> float:
+    """Return the measured share of their time that requests wait, 0 if unknown."""
+    return signals.queue.mean / signals.latency.mean if signals.queue.mean and signals.latency.mean else 0.0
+
+
+def _percentile(signals: Signals, metric: str) -> float:
+    """Return the measured percentile that a metric names, 0 if unknown."""
+    what, _, name = metric.rpartition(" ")
+    measured = {"latency": signals.latency, "queue delay": signals.queue, "first token": signals.first_token}
+    return (measured[what].percentile(name) or 0.0) if what in measured else 0.0
+
+
+def _beyond(stage: Stage, need: Need) -> tuple[Need, str]:
+    """Return the need with the field of a target that is out of reach, and say so; as it is where none is."""
     targets, engine, service = stage.policy.targets, stage.engine, stage.memory.estimates.service
-    what, field, limits, measured = "latency", "spec.slo.latency", targets.latency, signals.latency
-    takes, alone = "one request alone is executed for", service.seconds(1.0) if service is not None else 0.0
+    field, limits, takes = "spec.slo.latency", targets.latency, "one request alone is executed for"
+    alone = service.seconds(1.0) if service is not None else 0.0
     if engine is not None:
-        what, field, takes, alone = "first token", "spec.slo.timeToFirstToken", "a prompt alone takes", engine.prompt_s
-        limits, measured = targets.first_token, signals.first_token
-    beyond = ""
-    for name, limit in sorted(limits.items(), reverse=True):
+        field, limits, takes = "spec.slo.timeToFirstToken", targets.first_token, "a prompt alone takes"
+        alone = engine.prompt_s
+    for name, limit in sorted(limits.items()):
         if limit <= alone:
             beyond = f"; {name} {seconds(limit)} is out of reach, {takes} {seconds(alone)}"
-            need = structs.replace(need, limited_by=f"{field}.{name}")
-    name = max((name for name, limit in limits.items() if limit > alone), key=lambda name: SHARES[name], default="")
-    if not name:
-        return need, f"at {need.target:.0%}{beyond}"
-    words = name if what == "latency" else f"{what} {name}"
-    observed = measured.percentile(name) or 0.0
-    need = structs.replace(need, metric=f"{what} {name}", observed=observed, target=limits[name])
-    return need, f"within {words} {seconds(limits[name])}{beyond}"
+            return structs.replace(need, limited_by=f"{field}.{name}"), beyond
+    return need, ""

@@ -22,7 +22,13 @@ EVIDENCE = 500.0
 WEIGHT = 20.0
 """Executions of one size of batch that count in the fit: more add nothing. Also the least requests of a mean."""
 ROW_SHARE = 0.05
-"""The share of a one-row execution that its row costs, before batches of several sizes were measured."""
+"""The share of a one-row execution that its row costs, before batches of several sizes were measured. All of it once a
+latency target was missed without a queue.
+"""
+SPREAD = 0.05
+"""The relative standard deviation of batch sizes from which on measurements outweigh that share."""
+SATURATED = 0.95
+"""The share of their time in use from which on servers are alike, as all of them execute full batches."""
 SAME = 0.1
 """The share by which an estimate may differ and still count as the same, so that nothing changes for noise."""
 PLANNED_OVERDUE = 0.03

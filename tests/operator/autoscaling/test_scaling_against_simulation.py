@@ -69,3 +69,14 @@ def estimated_share(prompt: float, output: float, load: float, seed: int) -> flo
 def test_an_engines_capacity_is_estimated_before_it_is_full(prompt: float, output: float) -> None:
     for seed, (load, most) in enumerate(((0.3, 1.35), (0.5, 1.25), (0.7, 1.25), (0.85, 1.2))):
         assert 0.7 < estimated_share(prompt, output, load, seed) < most
+
+
+@pytest.mark.parametrize(("rate", "target_s"), [(10.0, 0.1), (15.0, 0.15)])
+def test_a_target_is_met_though_batches_never_showed_what_a_row_costs(rate: float, target_s: float) -> None:
+    draws = np.random.default_rng(int(rate))
+    arrivals = np.cumsum(draws.exponential(1 / rate, int(1800 * rate)))
+    policy = Policy(Bounds(max_replicas=12, max_batch=8), Targets({"p99": target_s}))
+    curve = ServiceCurve(tuple(0.008 + 0.029 * rows for rows in range(1, 9)), (1.0,))
+    workload = Workload("m", Trace("t", 1800.0, arrivals), curve, target_s, Allocation())
+    (outcome,) = simulate([(workload, lambda: Own(policy))])
+    assert outcome.violations < 0.01

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.autoscaling.capacity.options import limits_of, options, planned
+from argosy.autoscaling.capacity.options import Limit, limits_of, options, planned
 from argosy.autoscaling.capacity.queueing import Replica, erlang_c
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.metrics.histograms import SHARES
@@ -87,8 +87,9 @@ def test_every_option_has_more_capacity_than_a_cheaper_one(
     for option in result:
         replica = Replica(service, option.instances, 1, batch, option.window_s or 0.0)
         assert option.rate <= 0.85 * replica.most * (1 + 1e-9)
-        for share, limit, is_waiting in limits:
-            assert option.rate == 0 or replica.latency(option.rate, share, waiting=is_waiting) <= limit
+        for limit in limits:
+            seconds = replica.latency(option.rate, limit.share, waiting=limit.waiting)
+            assert option.rate == 0 or seconds <= limit.seconds
 
 
 def erlang_c_by_recursion(servers: int, offered: float) -> float:
@@ -112,5 +113,5 @@ def test_an_idle_replica_delays_no_request_and_a_full_one_all(offered: float, sh
 
 def test_a_target_below_the_models_own_time_limits_nothing() -> None:
     service = Service(0.1, 0.01)
-    assert limits_of(Targets({"p99": 0.05, "p50": 0.5}), service) == ((planned("p50"), 0.5, False),)
+    assert limits_of(Targets({"p99": 0.05, "p50": 0.5}), service) == (Limit("latency p50", planned("p50"), 0.5),)
     assert planned("p99") == pytest.approx(0.9997)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.operator.autoscaling.loads import POLICY, START, Member
 
 from argosy.autoscaling.capacity.engine import Engine, EngineUse, engine_use
+from argosy.autoscaling.capacity.options import Limit
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.load import Load, load_of
@@ -26,6 +27,11 @@ def engine_of(slots: float, tokens: float, prompt_s: float = 0.0) -> Engine:
     return engine
 
 
+def within(engine: Engine, busy: float, longest: float) -> float:
+    """Return the most requests a second with at most `longest` to the first token of 99 %."""
+    return engine.within(Limit("first token p99", 0.99, longest), busy * engine.most)
+
+
 ENGINE = engine_of(16.0, 200.0)
 
 
@@ -42,7 +48,7 @@ def test_faster_arrivals_mean_longer_waits(one: float, other: float, prompt_s: f
 
 @given(st.floats(0.1, 60.0), st.floats(0.3, 1.0))
 def test_a_rate_within_the_limits_is_within_them(longest: float, busy: float) -> None:
-    rate = ENGINE.within(busy, ((0.99, longest),))
+    rate = within(ENGINE, busy, longest)
     assert rate <= busy * ENGINE.most
     assert ENGINE.first_token(rate, 0.99) <= longest
 
@@ -50,10 +56,10 @@ def test_a_rate_within_the_limits_is_within_them(longest: float, busy: float) ->
 @given(st.floats(0.05, 2.0), st.floats(0.01, 20.0), st.floats(1.0, 1.3))
 def test_prompts_that_arrive_faster_wait_longer(prompt_s: float, longest: float, more: float) -> None:
     engine = engine_of(16.0, 30.0, prompt_s)
-    rate = engine.within(0.9, ((0.99, longest),))
+    rate = within(engine, 0.9, longest)
     assert rate * prompt_s < 1
     assert not rate or engine.first_token(rate, 0.99) <= longest
-    assert rate <= engine.within(0.9, ((0.99, more * longest),)) * (1 + 1e-3)
+    assert rate <= within(engine, 0.9, more * longest) * (1 + 1e-3)
 
 
 def used(**changed: float | Distribution) -> tuple[EngineUse, Signals]:

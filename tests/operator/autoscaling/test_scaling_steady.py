@@ -47,6 +47,15 @@ def test_an_instance_too_many_is_taken_away_after_a_window() -> None:
     assert member.allocation == Allocation(1, 1)
 
 
+def test_an_instance_on_trial_stays_while_the_load_asks_for_more() -> None:
+    """At a maximum of replicas the trial would begin again as soon as it ended."""
+    bounds = replace(POLICY.bounds, max_replicas=2, max_instances=3)
+    member = Member(replace(POLICY, bounds=bounds, targets=replace(POLICY.targets, queue_delay={"p99": 0.001})))
+    member.under(30, 1800)
+    settled = [decision.allocation for decision in member.decisions[180:]]
+    assert len(set(settled)) == 1
+
+
 def test_another_policy_is_obeyed_at_once() -> None:
     member = Member(replace(POLICY, bounds=replace(POLICY.bounds, min_replicas=14)))
     member.under(1500, 600)

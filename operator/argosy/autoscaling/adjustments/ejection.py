@@ -40,6 +40,7 @@ def _limits(stage: Stage) -> tuple[float, float]:
     if estimates.engine is not None:
         return min(targets.first_token.values(), default=0.0), stage.memory.holds or 0.0
     executed_s = estimates.service.seconds(batch)
-    waits = [limit if waiting else limit - executed_s for _, limit, waiting in limits_of(targets, estimates.service)]
+    limits = limits_of(targets, estimates.service)
+    waits = [limit.seconds if limit.waiting else limit.seconds - executed_s for limit in limits]
     replica = Replica(estimates.service, stage.allocation.instances, stage.policy.bounds.devices, batch)
     return max(0.0, min(waits, default=0.0)), replica.most / estimates.rows

@@ -25,19 +25,22 @@ def setting(stage: Stage, load: Load, options: tuple[Option, ...], replicas: int
     present = (allocation.instances, allocation.window_s)
     here = settings.index(present) if present in settings else None
     option = options[enough]
-    if load.rate > serving * options[-1].rate and (untried := _untried(stage, options[-1])) is not None:
+    is_short = load.rate > serving * options[-1].rate
+    if is_short and (untried := _untried(stage, options[-1])) is not None:
         option = untried
-    elif (here is None and (not down or _is_on_trial(stage))) or (here is not None and here > enough and not down):
+    elif (not down or _is_on_trial(stage, is_short=is_short)) if here is None else (here > enough and not down):
         return structs.replace(allocation, replicas=replicas)
     return structs.replace(allocation, replicas=replicas, instances=option.instances, window_s=option.window_s)
 
 
-def _is_on_trial(stage: Stage) -> bool:
-    """Return whether it has more instances than were ever measured at work, and not for a whole window yet."""
+def _is_on_trial(stage: Stage, *, is_short: bool) -> bool:
+    """Return whether it has more instances than were ever measured at work: for less than a window, or while the load
+    is more than the measured ones hold (`is_short`), since the same trial would begin again.
+    """
     memory = stage.memory
     if memory.estimates.engine is not None or stage.allocation.instances <= memory.estimates.experience.busiest:
         return False
-    return memory.since_change_s(memory.measured.at) <= stage.policy.pace.stabilization_s
+    return is_short or memory.since_change_s(memory.measured.at) <= stage.policy.pace.stabilization_s
 
 
 def _untried(stage: Stage, best: Option) -> Option | None:

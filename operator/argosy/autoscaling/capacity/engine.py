@@ -9,6 +9,7 @@ from math import exp, inf, log, sqrt
 
 from msgspec import Struct
 
+from argosy.autoscaling.capacity.options import Limit
 from argosy.autoscaling.capacity.queueing import Replica, highest
 from argosy.autoscaling.capacity.service import Batches, Service
 from argosy.autoscaling.metrics.signals import Signals
@@ -40,14 +41,9 @@ class Engine(Struct, frozen=True):
         prefill_s = self.prompt_s * (1 + (log(waits) / left if waits > 1 else 0.0))
         return prefill_s + self.replica.latency(rate, share, waiting=True)
 
-    def within(self, busy: float, limits: tuple[tuple[float, float], ...]) -> float:
-        """Return the most requests a second with at most the share `busy` of the slots in use, and with limits (share
-        of requests, seconds) of the time to the first token.
-        """
-        return highest(
-            busy * self.most,
-            lambda rate: all(self.first_token(rate, share) <= limit_s for share, limit_s in limits),
-        )
+    def within(self, limit: Limit, most: float) -> float:
+        """Return the most requests a second, at most as many as given, that meet a limit of the time to first token."""
+        return highest(most, lambda rate: self.first_token(rate, limit.share) <= limit.seconds)
 
 
 class EngineUse(Struct, frozen=True):

@@ -1,6 +1,7 @@
 """What a replica may be set to in place, and the rows a second that it then holds within its targets."""
 
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 
 from msgspec import Struct
 
@@ -10,16 +11,32 @@ from argosy.autoscaling.metrics.histograms import SHARES
 from argosy.autoscaling.policy import Bounds, Targets
 from argosy.autoscaling.settings import PLANNED_OVERDUE, WORTH
 
-Limits = tuple[tuple[float, float, bool], ...]
-"""The share of requests and the seconds of each limit, and whether it is of waiting alone."""
+QUEUE_SHARE = "queue share"
+Within = Callable[["Limit", float], float]
+"""The most rows a second, at most as many as given, that meet a limit."""
+
+
+class Limit(Struct, frozen=True):
+    """A target that limits a replica's rate: a `share` of requests takes, or (`waiting`) only waits, at most `seconds`.
+
+    `metric` is its name, as `latency p99`.
+    """
+
+    metric: str
+    share: float
+    seconds: float
+    waiting: bool = False
 
 
 class Option(Struct, frozen=True):
-    """A setting of a replica, and the rows a second that it then holds."""
+    """A setting of a replica, and the rows a second that it then holds; `limit`: the target that keeps it from more,
+    None where that is the share of its time in use.
+    """
 
     instances: int
     window_s: float | None
     rate: float
+    limit: Limit | None = None
 
 
 def planned(percentile: str) -> float:
@@ -27,21 +44,31 @@ def planned(percentile: str) -> float:
     return 1 - PLANNED_OVERDUE * (1 - SHARES[percentile])
 
 
-def limits_of(targets: Targets, service: Service) -> Limits:
+def limits_of(targets: Targets, service: Service) -> tuple[Limit, ...]:
     """Return what limits a replica's rate. A latency below the model's own time for a row is out of reach, and limits
     nothing.
     """
     alone, share = service.seconds(1.0), targets.queue_share
-    latency = [(planned(name), limit_s, False) for name, limit_s in sorted(targets.latency.items()) if limit_s > alone]
-    waiting = [(planned(name), limit_s, True) for name, limit_s in sorted(targets.queue_delay.items())]
+    limits = [Limit(f"latency {name}", planned(name), s) for name, s in sorted(targets.latency.items()) if s > alone]
+    limits += [Limit(f"queue delay {name}", SHARES[name], s, True) for name, s in sorted(targets.queue_delay.items())]
     if share is not None and share < 1:
-        waiting.append((0.5, alone * share / (1 - share), True))
-    return (*latency, *waiting)
+        limits.append(Limit(QUEUE_SHARE, 0.5, alone * share / (1 - share), waiting=True))
+    return tuple(limits)
+
+
+def limited(most: float, limits: Iterable[Limit], within: Within) -> tuple[float, Limit | None]:
+    """Return the most rows a second, at most `most`, that meet all limits, and the limit that decides."""
+    strictest = None
+    for limit in limits:
+        rate = within(limit, most)
+        if rate < most:
+            most, strictest = rate, limit
+    return most, strictest
 
 
 @lru_cache(maxsize=100_000)
 def options(
-    service: Service, limits: Limits, busy: float, bounds: Bounds, most_instances: int, max_batch: int
+    service: Service, limits: tuple[Limit, ...], busy: float, bounds: Bounds, most_instances: int, max_batch: int
 ) -> tuple[Option, ...]:
     """Return every setting that holds more than all before it, the cheapest first: few instances, then no window. At
     most the share `busy` of what a replica does with full batches is used.
@@ -50,9 +77,11 @@ def options(
     for instances in range(bounds.min_instances, max(bounds.min_instances, most_instances) + 1):
         for window_s in (None,) if bounds.max_window_s is None else (0.0, bounds.max_window_s):
             replica = Replica(service, instances, bounds.devices, max_batch, window_s or 0.0)
-            rate = busy * replica.most
-            for share, limit_s, waiting in limits:
-                rate = replica.within(limit_s, share, rate, waiting=waiting)
+            rate, limit = limited(busy * replica.most, limits, partial(_within, replica))
             if not better or rate > WORTH * better[-1].rate:
-                better.append(Option(instances, window_s, rate))
+                better.append(Option(instances, window_s, rate, limit))
     return tuple(better)
+
+
+def _within(replica: Replica, limit: Limit, most: float) -> float:
+    return replica.within(limit.seconds, limit.share, most, waiting=limit.waiting)

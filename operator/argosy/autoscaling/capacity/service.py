@@ -8,7 +8,7 @@ from math import ceil, log2
 
 from msgspec import Struct, structs
 
-from argosy.autoscaling.settings import EVIDENCE, ROW_SHARE, SAME, WEIGHT
+from argosy.autoscaling.settings import EVIDENCE, ROW_SHARE, SAME, SPREAD, WEIGHT
 
 _CONTENTIONS = tuple(step / 20 for step in range(21))
 
@@ -86,7 +86,9 @@ class Experience(Struct, frozen=True):
         new = structs.replace(new, executions=min(new.executions, EVIDENCE))
         return Experience((*others, new if before is None else before.mixed(new)))
 
-    def service(self, used: Service | None = None, prompt_s: float = 0.0) -> Service | None:
+    def service(
+        self, used: Service | None = None, prompt_s: float = 0.0, row_share: float = ROW_SHARE
+    ) -> Service | None:
         """Return what fits best, without prompts, each of which takes so long; None before anything was measured. The
         one that is used stays as long as it is right for the newest batches.
 
@@ -96,19 +98,19 @@ class Experience(Struct, frozen=True):
         if not batches or (used is not None and batches[-1].error(used) <= SAME / 3):
             return used
         contentions = _CONTENTIONS if self.busiest > 1 else (1.0,)
-        fits = (_fitted(batches, contention) for contention in contentions)
+        fits = (_fitted(batches, contention, row_share) for contention in contentions)
         return min(fits, key=lambda fit: sum(kind.weight * kind.error(fit) ** 2 for kind in batches))
 
 
-def _fitted(batches: tuple[Batches, ...], contention: float) -> Service:
-    """Return the straight line through what each kind would have taken alone, drawn to the usual share of a row."""
+def _fitted(batches: tuple[Batches, ...], contention: float, row_share: float) -> Service:
+    """Return the straight line through what each kind would have taken alone, drawn to the usual `row_share`."""
     count = sum(kind.weight for kind in batches)
     alone = [(kind, kind.seconds / (1 + contention * max(0.0, kind.busy - 1))) for kind in batches]
     rows = sum(kind.weight * kind.rows for kind in batches) / count
     seconds = sum(kind.weight * took for kind, took in alone) / count
     varied = sum(kind.weight * (kind.rows - rows) ** 2 for kind in batches) / count
     together = sum(kind.weight * (kind.rows - rows) * (took - seconds) for kind, took in alone) / count
-    prior = (ROW_SHARE * rows) ** 2
-    usual = seconds * ROW_SHARE / (ROW_SHARE * rows + 1 - ROW_SHARE)
+    prior = (SPREAD * rows) ** 2
+    usual = seconds * row_share / (row_share * rows + 1 - row_share)
     per_row = min(max(0.0, (together + prior * usual) / (varied + prior)), seconds / rows)
     return Service(seconds - per_row * rows, per_row, contention)
