@@ -1,8 +1,11 @@
 """Service times, estimated from measurements."""
 
+from math import inf, nan
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from argosy.autoscaling.capacity.service import Batches, Experience, Service
 
@@ -26,6 +29,15 @@ def test_service_times_are_recovered_from_batches_of_many_sizes(
     assert service is not None
     for rows, busy in ((1, 1), (8, 1), (8, 3)):
         assert service.seconds(rows, busy) == pytest.approx(truth.seconds(rows, busy), rel=0.15)
+
+
+@pytest.mark.parametrize("absurd", [5e-324, 1e-300, 1e200, inf, nan])
+@pytest.mark.parametrize("field", ["rows", "seconds"])
+def test_impossible_batches_are_left_out(field: str, absurd: float) -> None:
+    impossible = structs.replace(Batches(4.0, 1.0, 0.02, 500.0), **{field: absurd})
+    experience = of(Service(0.01, 0.002), (1, 1))
+    assert experience.after(impossible) == experience
+    assert Experience().after(impossible).service() is None
 
 
 def test_full_contention_is_seen_though_batches_grow_with_instances() -> None:

@@ -101,6 +101,8 @@ class EngineUse(Struct, frozen=True):
             return None
         # While a sequence generates its tokens, each of the others has a prompt too, which it waits for.
         alone, other = (self.tokens * seconds + self.prompt_s for seconds in (service.seconds(1.0), service.per_row))
+        if alone <= 0:
+            return None
         slots = max(1, round(self.slots))
         return Engine(Replica(Service(alone, 0.0, other / alone), slots), self.prompt_s)
 

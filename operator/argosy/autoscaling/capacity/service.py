@@ -10,6 +10,8 @@ from msgspec import Struct, structs
 
 from argosy.autoscaling.settings import EVIDENCE, ROW_SHARE, SAME, SPREAD, WEIGHT
 
+_MOST = 1e9
+"""More rows than a batch has, and more seconds than it takes; the reciprocal is less of either than can be measured."""
 _CONTENTIONS = tuple(step / 20 for step in range(21))
 
 
@@ -78,8 +80,9 @@ class Experience(Struct, frozen=True):
         return ceil(max((batches.busy for batches in self.batches), default=1.0) - 0.05)
 
     def after(self, new: Batches) -> "Experience":
-        """Return the experience with more batches."""
-        if new.executions <= 0 or new.rows <= 0 or new.seconds <= 0:
+        """Return the experience with more batches; impossible ones are left out."""
+        least = 1 / _MOST
+        if not (least <= new.rows <= _MOST and least <= new.seconds <= _MOST and new.executions >= least):
             return self
         before = next((batches for batches in self.batches if batches.kind == new.kind), None)
         others = tuple(batches for batches in self.batches if batches is not before)
