@@ -241,6 +241,35 @@ def test_a_port_in_use_names_its_flag(
     assert servers() == []
 
 
+def test_an_address_of_another_machine_is_named(
+    workspace: Any, up: Start, documents: Documents, servers: Servers
+) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"))
+    run = up("--host=192.0.2.1")
+    assert run.process.wait(60) == 1
+    assert "this machine cannot listen on 192.0.2.1: Cannot assign requested address: pass one of its" in run.output
+    assert servers() == []
+
+
+@pytest.mark.parametrize(("right", "wrong"), [("name: one", "name: One_"), ("InferenceModel", "InferenceModell")])
+def test_a_wrong_name_or_kind_stops_no_server(
+    workspace: Any, up: Start, documents: Documents, right: str, wrong: str
+) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"))
+    run = up()
+    run.until_ready("one")
+    workspace.write(documents("one", 1, "double").replace(right, wrong))
+    status = workspace.state / "status.json"
+    _until(run, lambda: json.loads(status.read_text())["problems"] != [])
+    assert set(run.statuses()) == {"one", "laptop"}
+    assert run.infer("one", 1.0) == 2.0
+    workspace.write(documents("one", 1, "double"))
+    run.until_says("all manifests are valid again")
+    assert run.infer("one", 1.0) == 2.0
+
+
 def test_one_state_folder_has_one_up(workspace: Any, up: Start, documents: Documents) -> None:
     workspace.write_model("double", 2.0)
     workspace.write(documents("one", 1, "double"))
