@@ -1,13 +1,21 @@
 """The resource Ensemble: a DAG of models that clients call as one model."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
-from argosy.api.model.configfields import ENSEMBLE_GOVERNED, check_config
-from argosy.api.model.rollout import Rollout
-from argosy.api.model.scaling.scale import Priority, fewest_of, most_of, replicas_in_order
+from argosy.api.model.configfields import ENSEMBLE_GOVERNED, ConfigFields, check_config
+from argosy.api.model.rollout import MemberRollout
+from argosy.api.model.scaling.scale import (
+    MaxReplicas,
+    MinReplicas,
+    Priority,
+    Replicas,
+    fewest_of,
+    most_of,
+    replicas_in_order,
+)
 from argosy.api.model.scaling.scaling import Scaling, scheduled_bounds
 from argosy.api.model.scaling.slo import Slo
 from argosy.api.status import EnsembleStatus
@@ -80,20 +88,9 @@ class EnsembleSpec(ApiModel):
         le=2**31 - 1,
         description="The largest batch. Default: 0, tensors have no batch dimension.",
     )
-    replicas: Int | None = Field(
-        default=None,
-        ge=0,
-        le=10000,
-        description="The number of replicas, which /scale reads and writes. Default: Argosy decides, from "
-        "minReplicas to maxReplicas.",
-    )
-    min_replicas: Int = Field(default=1, ge=0, le=10000, description="The minimum number of replicas. Default: 1.")
-    max_replicas: Int | None = Field(
-        default=None,
-        ge=1,
-        le=10000,
-        description="The maximum number of replicas. Default: minReplicas, or 1 if that is 0.",
-    )
+    replicas: Replicas = None
+    min_replicas: MinReplicas = 1
+    max_replicas: MaxReplicas = None
     steps: tuple[Step, ...] = Field(
         min_length=1, max_length=64, description="The models to run; a step waits for the tensors it reads."
     )
@@ -114,15 +111,8 @@ class EnsembleSpec(ApiModel):
         description="How replicas are scaled. Default: with slo or maxReplicas, by the defaults of its fields.",
     )
     priority: Priority = 0
-    rollout: Rollout | None = Field(
-        default=None,
-        description="How a new version replaces the former one. Default: it gets all traffic once it is loaded.",
-    )
-    config: dict[str, Any] = Field(
-        default_factory=dict,
-        description="Other fields of Triton's ModelConfig, in snake_case, checked against its schema.",
-        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
-    )
+    rollout: MemberRollout = None
+    config: ConfigFields = Field(default_factory=dict)
     revision_history_limit: RevisionHistoryLimit = 10
 
     rules: ClassVar[tuple[Rule, ...]] = (

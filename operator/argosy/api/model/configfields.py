@@ -6,9 +6,10 @@ by name, lists for repeated fields, maps for maps.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from pydantic import Field
 from tritonclient.grpc.model_config_pb2 import DESCRIPTOR
 
 from argosy.api.values.base import Fault
@@ -16,6 +17,14 @@ from argosy.api.values.storage import RELATIVE_PATH
 from argosy_common.wording import did_you_mean
 from argosy_runtime.modelconfig.modelfiles import BY_COMPUTE_CAPABILITY
 
+ConfigFields = Annotated[
+    dict[str, Any],
+    Field(
+        description="Other fields of Triton's ModelConfig, in snake_case, checked against its schema.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    ),
+]
+"""The free map of a model or an ensemble."""
 GOVERNED = {
     "name": "metadata.name",
     "platform": "spec.modelFormat.name",

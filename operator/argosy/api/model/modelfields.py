@@ -7,11 +7,12 @@ from pydantic import Field
 
 from argosy.api.engine.engine import Engine
 from argosy.api.model.batching import Batching
+from argosy.api.model.configfields import ConfigFields
 from argosy.api.model.footprint import Device, Footprint, Parallelism, Traffic
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, on_cpu
 from argosy.api.model.modelformat import ModelFormat
-from argosy.api.model.rollout import Rollout
-from argosy.api.model.scaling.scale import Priority, fewest_of, most_of
+from argosy.api.model.rollout import MemberRollout
+from argosy.api.model.scaling.scale import MaxReplicas, MinReplicas, Priority, Replicas, fewest_of, most_of
 from argosy.api.model.scaling.scaling import ModelScaling
 from argosy.api.model.scaling.slo import Slo
 from argosy.api.model.sequence import Sequence
@@ -128,20 +129,9 @@ class InferenceModelFields(ApiModel):
     rate_limiter: RateLimiter | None = Field(
         default=None, description="Limits which instances run at once on a server. Default: no limit."
     )
-    replicas: Int | None = Field(
-        default=None,
-        ge=0,
-        le=10000,
-        description="The number of replicas, which /scale reads and writes. Default: Argosy decides, from "
-        "minReplicas to maxReplicas.",
-    )
-    min_replicas: Int = Field(default=1, ge=0, le=10000, description="The minimum number of replicas. Default: 1.")
-    max_replicas: Int | None = Field(
-        default=None,
-        ge=1,
-        le=10000,
-        description="The maximum number of replicas. Default: minReplicas, or 1 if that is 0.",
-    )
+    replicas: Replicas = None
+    min_replicas: MinReplicas = 1
+    max_replicas: MaxReplicas = None
     slo: Slo | None = Field(
         default=None,
         description="Service level objectives, for which Argosy scales replicas, instances and the batching window. "
@@ -157,15 +147,8 @@ class InferenceModelFields(ApiModel):
         default=None,
         description="An engine to build from the model before it serves. Default: none; the model is served as it is.",
     )
-    rollout: Rollout | None = Field(
-        default=None,
-        description="How a new version replaces the former one. Default: it gets all traffic once it is loaded.",
-    )
-    config: dict[str, Any] = Field(
-        default_factory=dict,
-        description="Other fields of Triton's ModelConfig, in snake_case, checked against its schema.",
-        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
-    )
+    rollout: MemberRollout = None
+    config: ConfigFields = Field(default_factory=dict)
     revision_history_limit: RevisionHistoryLimit = 10
 
     @property

@@ -28,9 +28,19 @@ class Strategy(StrEnum):
     RECREATE = "Recreate"
 
 
-def _some_traffic(part: "RolloutStep | Shadow") -> Iterator[Fault]:
-    if not part.traffic:
-        yield Fault("must be more than 0%", ("traffic",))
+def _some_traffic(what: str) -> Rule:
+    """Return the rule that a step or shadow, `what` in its message, has traffic."""
+
+    def check(part: "RolloutStep | Shadow") -> Iterator[Fault]:
+        if not part.traffic:
+            yield Fault("must be more than 0%", ("traffic",))
+
+    return Rule(
+        ("traffic",),
+        check,
+        cel="!self.traffic.matches('^0+([.]0)?%$')",
+        says=f"a {what} has more than 0% of the traffic",
+    )
 
 
 _REQUESTS = Field(
@@ -53,14 +63,7 @@ class RolloutStep(ApiModel):
     )
     min_requests: Int | None = _REQUESTS
 
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            ("traffic",),
-            _some_traffic,
-            cel="!self.traffic.matches('^0+([.]0)?%$')",
-            says="a step has more than 0% of the traffic",
-        ),
-    )
+    rules: ClassVar[tuple[Rule, ...]] = (_some_traffic("step"),)
 
 
 class Shadow(ApiModel):
@@ -77,14 +80,7 @@ class Shadow(ApiModel):
     )
     min_requests: Int | None = _REQUESTS
 
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            ("traffic",),
-            _some_traffic,
-            cel="!self.traffic.matches('^0+([.]0)?%$')",
-            says="a shadow has more than 0% of the traffic",
-        ),
-    )
+    rules: ClassVar[tuple[Rule, ...]] = (_some_traffic("shadow"),)
 
 
 def _some_ratio(ratio: "LatencyRatio") -> Iterator[Fault]:
@@ -223,3 +219,10 @@ class Rollout(ApiModel):
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (Rule(("steps",), _rising),)
+
+
+MemberRollout = Annotated[
+    Rollout | None,
+    Field(description="How a new version replaces the former one. Default: it gets all traffic once it is loaded."),
+]
+"""The rollout of a model or an ensemble."""

@@ -38,6 +38,24 @@ def most_of(fixed: int | None, least: int, limit: int | None) -> int:
     return max(least, 1) if limit is None else limit
 
 
+Replicas = Annotated[
+    Int | None,
+    Field(
+        ge=0,
+        le=10000,
+        description="The number of replicas, which /scale reads and writes. Default: Argosy decides, from "
+        "minReplicas to maxReplicas.",
+    ),
+]
+MinReplicas = Annotated[Int, Field(ge=0, le=10000, description="The minimum number of replicas. Default: 1.")]
+MaxReplicas = Annotated[
+    Int | None,
+    Field(
+        ge=1,
+        le=10000,
+        description="The maximum number of replicas. Default: minReplicas, or 1 if that is 0.",
+    ),
+]
 Priority = Annotated[
     Int,
     Field(
