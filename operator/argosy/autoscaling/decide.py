@@ -1,9 +1,9 @@
-"""One member's decision: forecast, capacity, recommendation and stabilization of each stage, and the sentence that says
-why. A model is an ensemble of one stage.
+"""One member's decision: forecast, capacity, recommendation and stabilization of each stage, and a sentence with the
+reason. A model is treated as an ensemble of one stage.
 
-The models of an ensemble run together, so replicas are of all of them; the stage that asks for most decides. The time
-that a latency target leaves is shared among the stages as their own times are, as though they ran one after the other:
-where some run at the same time, that is on the safe side.
+The models of an ensemble share servers, so it has one number of replicas: the largest that any stage recommends. A
+latency target is divided among the stages in proportion to their service times, as if they ran in sequence. That is
+conservative for stages that run in parallel.
 """
 
 from collections.abc import Mapping
@@ -41,8 +41,10 @@ class MemberDecision(Struct, frozen=True):
 
 
 class _Part(Struct, frozen=True):
-    """A stage with what follows of it: its `load`, the `options` of a replica, and the `need` that decides. `lowered`:
-    what became smaller for want of memory just now, in words; `before`: the allocation before that, and before bounds.
+    """A stage with the results computed from it: its `load`, the `options` of a replica, and its largest `need`.
+
+    `before`: the allocation before bounds and memory limits were applied. `lowered`: what was reduced in this round
+    because memory ran out, in words; empty if nothing.
     """
 
     stage: Stage
@@ -54,7 +56,7 @@ class _Part(Struct, frozen=True):
 
     @property
     def in_use(self) -> float:
-        """The share in use of what one replica holds at its best."""
+        """The load as a multiple of the largest capacity of one replica."""
         return self.load.rate / self.options[-1].rate if self.options else 0.0
 
 
@@ -70,11 +72,10 @@ def decide(
     queries: Mapping[str, float] = NO_QUERIES,
     queued: int = 0,
 ) -> tuple[MemberDecision, MemberMemory]:
-    """Return what `allocation` is to become, and what the next decision has to know.
+    """Return the decision on `allocation`, and the memory for the next decision.
 
-    `stages`: the models of an ensemble. `queries`: the values of the policy's queries that are to be had, by name.
-    `queued`: requests that wait where nothing serves the member. Signals that are missing, or not of now, take nothing
-    away.
+    `stages`: the models of an ensemble. `queries`: the available values of the policy's queries, by name. `queued`:
+    requests that the activator holds while no server has the member. Missing or stale signals never scale down.
     """
     own = Stage(policy, allocation, signals, spare, memory.own.until(now), now, queued, queries)
     models = {name: _of_ensemble(own, stage, memory.stages.get(name, Memory())) for name, stage in stages.items()}
@@ -107,7 +108,7 @@ def _of_ensemble(own: Stage, stage: Stage, memory: Memory) -> Stage:
 
 
 def _shared(policy: Policy, stages: Mapping[str, Stage]) -> dict[str, Stage]:
-    """Return each stage with its share of every latency that the ensemble is to hold, where the times are known."""
+    """Return each stage with its share of the ensemble's latency targets; unchanged before service times are known."""
     services = {name: stage.memory.estimates.service for name, stage in stages.items()}
     times = {name: service.seconds(1.0) for name, service in services.items() if service is not None}
     if not times:
@@ -138,7 +139,7 @@ def _part(stage: Stage, *, is_model: bool = True) -> _Part:
 
 
 def _most(parts: Mapping[str, _Part]) -> tuple[str, Need | None]:
-    """Return the stage that asks for most, and its need, with the largest that any asks to keep."""
+    """Return the name of the stage with the largest need, and that need with the largest `down` of all stages."""
     needs = {name: part.need for name, part in parts.items() if part.need is not None}
     if not needs:
         return "", None
@@ -151,7 +152,7 @@ def _most(parts: Mapping[str, _Part]) -> tuple[str, Need | None]:
 
 
 def _recorded(part: _Part, need: Need | None, limiting: _Part) -> _Part:
-    """Return the part whose memory has what is recommended now: for the load, and by the options, of `limiting`."""
+    """Return the part with this recommendation added to its memory, with the load and the capacity of `limiting`."""
     memory, load, options = part.stage.memory, limiting.load, limiting.options
     if need is not None:
         memory = recorded(part.stage, need.down, load.rate)
@@ -161,7 +162,7 @@ def _recorded(part: _Part, need: Need | None, limiting: _Part) -> _Part:
 
 
 def _replicas(parts: Mapping[str, _Part], need: Need | None) -> tuple[Stabilized, Need | None]:
-    """Return the replicas that there are to be, and the need that decided, if any did."""
+    """Return the stabilized replicas, and the need that they follow from; None where no need decided them."""
     own = parts[""]
     result = from_or_to_zero(own.stage, own.before.replicas, need.up if need is not None else 0)
     if result is not None:
@@ -173,13 +174,13 @@ def _replicas(parts: Mapping[str, _Part], need: Need | None) -> tuple[Stabilized
 
 
 def _undecided(stage: Stage, replicas: int, lowered: str) -> Stabilized:
-    """Return that the replicas stay, and why nothing asks for any."""
+    """Return the unchanged replicas, with the reason why there is no recommendation."""
     reason = Reason.STEADY if lowered else Reason.NO_SIGNALS
     return Stabilized(replicas, replicas, reason, why=lowered or stage.error or _NOTHING_MEASURED)
 
 
 def _may_shrink(stage: Stage, result: Stabilized, need: Need) -> bool:
-    """Return whether instances may go: no replica is to, and a whole window was measured."""
+    """Return whether instances may be removed: no replica is about to be, and a full window was measured."""
     settled = result.replicas <= max(1, stage.policy.bounds.min_replicas, need.up, ceiling(need.down))
     seen = stage.memory.measured.is_new and unseen_s(stage) <= 0
     return settled and seen and stage.signals is not None and not stage.signals.unmeasured
@@ -193,7 +194,7 @@ def _of_stage(part: _Part, replicas: int, *, down: bool) -> tuple[Decision, Memo
 
 
 def _decided(part: _Part, result: Stabilized, *, down: bool, eject: bool = False) -> tuple[Decision, Memory]:
-    """Return the decision; a change is kept as the newest. `eject`: whether servers with long queues are left out."""
+    """Return the decision and the new memory, which stores a change. `eject`: whether servers may be ejected."""
     stage, need, before = part.stage, part.need, part.before
     after = setting(stage, part.load, part.options if need is not None else (), result.replicas, down=down)
     after = before if after == before else after
@@ -221,14 +222,14 @@ def _decided(part: _Part, result: Stabilized, *, down: bool, eject: bool = False
 
 
 def _limited_by(result: Stabilized, need: Need | None) -> str:
-    """Return what keeps it from the target: one that nothing reaches says more than that fewer would be as good."""
+    """Return the limit: a bound or capacity, or else a target that cannot be met, or else a step or a delay."""
     if need is None or result.reason in (Reason.AT_MAXIMUM, Reason.LIMITED_BY_CAPACITY):
         return result.limited_by
     return need.limited_by or result.limited_by
 
 
 def _reason(policy: Policy, before: Allocation, after: Allocation, result: Stabilized) -> Reason:
-    """Return the reason: what limits comes before what changed; a field that decides the replicas, before both."""
+    """Return the reason. Fixed replicas take precedence, then limits, then the change itself."""
     if policy.bounds.fixed_by:
         return Reason.FIXED_REPLICAS
     if result.reason in (Reason.NO_SIGNALS, Reason.AT_MAXIMUM, Reason.LIMITED_BY_CAPACITY):

@@ -1,4 +1,4 @@
-"""What is decided of one member, and why."""
+"""The decision on one member, with its reason."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -10,8 +10,8 @@ from argosy.autoscaling.policy import Bounds, Served
 
 
 class Allocation(Struct, frozen=True):
-    """What a member has, or is to have. `instances` of one device of a replica. `window_s`: how long a batch waits for
-    more, `max_batch`: the most rows it may have; None where the spec decides.
+    """The allocation of a member. `instances`: on each device of a replica. `window_s`: how long a batch waits for more
+    requests; `max_batch`: the most rows of a batch. Both are None where the spec decides.
     """
 
     replicas: int = 1
@@ -33,9 +33,9 @@ class Allocation(Struct, frozen=True):
 
 
 class SpareCapacity(Struct, frozen=True):
-    """Capacity that a member can get in addition to what it has: `instances` on each of its devices, `replicas` on
-    servers that run or on new ones. None: unknown, which is no limit. `missing`: what one replica more than that lacks,
-    in words with numbers.
+    """Capacity that a member can get in addition to its allocation: `instances` on each of its devices, `replicas` on
+    running or new servers. None is unknown and does not limit. `missing`: the resource that the next replica lacks, in
+    words with numbers.
     """
 
     instances: int | None = None
@@ -44,7 +44,7 @@ class SpareCapacity(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """An entry of the history: when what became what, and why."""
+    """An entry of the history: a change of an allocation, with its time, reason and message."""
 
     at: datetime
     before: Allocation
@@ -54,8 +54,8 @@ class Change(Struct, frozen=True):
 
 
 class Lowering(Struct, frozen=True):
-    """That it was made smaller since memory ran out: when, of what, and why, with the numbers. It stays so for that.
-    `most_instances`: those on each device that memory allows, where that is fewer than bounds do.
+    """A reduction after memory ran out. It applies as long as `served` is unchanged. `why` is in words, with numbers.
+    `most_instances`: the most instances on each device that memory allows; None without such a limit.
     """
 
     at: datetime
@@ -65,15 +65,13 @@ class Lowering(Struct, frozen=True):
 
 
 class Ejection(Struct, frozen=True):
-    """`servers` that nothing is to be sent to, those with the longest queues first, as long as others are left which
-    are at least `keep`.
-    """
+    """Servers that are sent no requests, the longest queue first, as long as at least `keep` others are reachable."""
 
     servers: tuple[str, ...] = ()
     keep: int = 1
 
     def among(self, reachable: Collection[str]) -> tuple[str, ...]:
-        """Of the servers that requests could reach now, new ones among them, those that get none: never all of them."""
+        """Return the ejected servers among `reachable`, leaving at least `keep` that receive requests."""
         spare = max(0, len(reachable) - self.keep)
         return tuple([server for server in self.servers if server in reachable][:spare])
 
@@ -82,13 +80,13 @@ NO_EJECTION = Ejection()
 
 
 class Decision(Struct, frozen=True):
-    """What is to be, and why. `desired`: the replicas that the load asks for, be there room and leave or not.
+    """The new allocation of a member, with its reason. `desired`: the replicas that the load needs, without limits.
 
-    `metric` names what decided, as `latency p99` or `busy`; `observed` and `target` are its two numbers. `limited_by`:
-    what keeps `allocation` from `desired`: a field's path in the API, what is missing or `signals`. `message` is
-    one sentence with the numbers. `change`: the newest change, of this decision or an earlier one. `lowering`: what is
-    smaller for want of memory, if anything. `estimate`: the service times that it is based on, in words. `ejection`:
-    servers that are to be sent nothing for the length of their queues.
+    `metric`: the metric that decided, such as `latency p99` or `busy`; `observed` and `target` are its values.
+    `limited_by`: the reason why `allocation` differs from `desired`: a path of a field, a missing resource, or
+    `signals`. `message`: one sentence with the numbers. `change`: the newest change, of this decision or an earlier
+    one. `lowering`: the reduction after memory ran out, if any. `estimate`: the service times that it is based on, in
+    words. `ejection`: servers that are sent no requests because their queues are too long.
     """
 
     allocation: Allocation

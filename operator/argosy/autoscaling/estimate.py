@@ -1,7 +1,8 @@
-"""What signals say of load and service, before anything is decided.
+"""Estimates of load and service from signals, before any decision.
 
-Service times count where servers are alike: one alone, all of them busy, or no queue since the last change, of which
-one may have more than another. Those that other instances took part in do not.
+Service times are used only where the mean over servers represents each of them: with one server, with all of them busy,
+or without a queue since the last change (queues may differ between servers). Times measured partly with another
+number of instances are not used.
 """
 
 from datetime import datetime
@@ -18,11 +19,11 @@ from argosy.autoscaling.settings import EVIDENCE, SATURATED, STALE_S, WEIGHT
 from argosy.autoscaling.stage import Stage
 
 _NEWER_S = 0.1
-"""Two clocks may give one reading two times that differ by less."""
+"""Readings closer together than this, in seconds, are one reading, timed by two clocks."""
 
 
 def unusable(signals: Signals | None, now: datetime) -> str:
-    """Return why nothing can be decided from these signals; an empty text where it can."""
+    """Return the reason why these signals cannot be used; empty if they can."""
     if signals is None:
         return "nothing is measured"
     age = (now - signals.at).total_seconds()
@@ -35,7 +36,7 @@ def unusable(signals: Signals | None, now: datetime) -> str:
 
 
 def observed(stage: Stage) -> Stage:
-    """Return the stage with its memory after these signals; without the signals where they say nothing of now."""
+    """Return the stage with its memory updated from its signals. Missing or stale signals are removed."""
     error = unusable(stage.signals, stage.now)
     if stage.signals is None or error:
         return structs.replace(stage, memory=_unobserved(stage), signals=None, error=error)
@@ -59,8 +60,8 @@ def observed(stage: Stage) -> Stage:
 
 
 def _unobserved(stage: Stage) -> Memory:
-    """Return the memory after a look without usable signals: once that lasts, the window begins again. Requests that
-    wait where nothing serves the member are all that is known of its load then.
+    """Return the memory after a round without usable signals. After `STALE_S` of them the window begins again.
+    Meanwhile the load is estimated from the requests that the activator holds.
     """
     memory, measured, forecast = stage.memory, stage.memory.measured, stage.memory.forecast
     elapsed_s = (stage.now - memory.at).total_seconds()
@@ -74,7 +75,7 @@ def _unobserved(stage: Stage) -> Memory:
 
 
 def _active(signals: Signals) -> bool:
-    """Return whether there may have been a request: what was not measured may have been one."""
+    """Return whether there may have been a request. An unknown number counts as one."""
     unknown = signals.arrivals is None or signals.unmeasured > 0
     return unknown or bool(signals.arrivals or signals.pending or signals.running)
 
@@ -89,8 +90,8 @@ def _forecast(before: Forecast, signals: Signals, elapsed_s: float) -> Forecast:
 
 
 def overdue(policy: Policy, signals: Signals, rate: float, to_come: float = 0.0) -> float:
-    """Return the requests that wait in queues and inside of engines, with those to come, beyond what may wait with
-    every target met.
+    """Return how many more requests wait, in queues and in engines, than can wait with every target met. `to_come`:
+    requests that are expected to join them.
     """
     targets, waiting = policy.targets, (signals.pending or 0.0) + (signals.engine_waiting or 0.0)
     limits = (*targets.latency.values(), *targets.queue_delay.values(), *targets.first_token.values())
@@ -98,7 +99,7 @@ def overdue(policy: Policy, signals: Signals, rate: float, to_come: float = 0.0)
 
 
 def has_stood(stage: Stage, signals: Signals) -> bool:
-    """Return whether all that is measured is of the present allocation."""
+    """Return whether the whole window was measured with the present allocation."""
     return stage.memory.since_change_s(stage.now) >= stage.policy.startup_s + signals.window_s
 
 
@@ -126,14 +127,14 @@ def _is_missed(policy: Policy, signals: Signals) -> bool:
 
 
 def _is_mixed(stage: Stage, signals: Signals) -> bool:
-    """Return whether some of what was measured may have been executed with other instances."""
+    """Return whether part of the window may have been measured with another number of instances."""
     change = stage.memory.change
     is_recent = stage.memory.since_change_s(stage.now) < signals.window_s
     return is_recent and change is not None and change.before.instances != change.after.instances
 
 
 def _batches(policy: Policy, signals: Signals, estimates: Estimates, elapsed_s: float) -> Batches | None:
-    """Return what was executed; None where that is not known, or too little to tell."""
+    """Return the executed batches; None where they are unknown or too few."""
     if estimates.engine is not None:
         return estimates.engine.batches(signals, elapsed_s)
     if not (signals.execution and signals.busy and signals.instances and signals.servers):
@@ -147,7 +148,7 @@ def _batches(policy: Policy, signals: Signals, estimates: Estimates, elapsed_s: 
 
 
 def _with_rows(signals: Signals, estimates: Estimates, elapsed_s: float) -> Estimates:
-    """Return the estimates with the rows of a request: rows that were executed, over requests that were answered."""
+    """Return the estimates with the mean rows of a request: executed rows divided by answered requests."""
     if not (signals.completions and signals.execution and signals.busy and signals.instances and signals.batch):
         return estimates
     if signals.completions * signals.window_s < WEIGHT:  # too few to tell which of their executions began before

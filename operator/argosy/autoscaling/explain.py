@@ -1,4 +1,4 @@
-"""Words of a decision: numbers with their units, and one sentence of what becomes of a member and why."""
+"""Texts of a decision: numbers with units, and the sentence with the change and its reason."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ def seconds(value: float) -> str:
 
 
 def clock(now: datetime, seconds: float) -> str:
-    """Return the time of day in so many seconds."""
+    """Return the time of day `seconds` after `now`, as `HH:MM:SS`."""
     return f"{now + timedelta(seconds=seconds):%H:%M:%S}"
 
 
@@ -36,7 +36,7 @@ def change(before: Allocation, after: Allocation) -> str:
 
 
 def sentence(before: Allocation, after: Allocation, because: str, limit: str) -> str:
-    """Return what becomes of it, by what numbers, and what keeps it from what is desired."""
+    """Return one sentence: the change, the numbers that it follows from, and the limit that applies."""
     changed = change(before, after)
     what = f"Goes {changed}" if changed else f"Stays at {_allocation(after)}"
     return joined(f"{what}: {because}", limit)
@@ -53,7 +53,7 @@ def service_times(service: Service, *, of_engine: bool) -> str:
 
 
 def withheld(servers: Collection[str]) -> str:
-    """Return which servers are left out for their queues; nothing where none is."""
+    """Return a clause that names the ejected servers; empty if there are none."""
     if not servers:
         return ""
     first, *others = sorted(servers)
@@ -62,7 +62,7 @@ def withheld(servers: Collection[str]) -> str:
 
 
 def joined(*clauses: str) -> str:
-    """Return those that say something as one sentence; it ends in one full stop, whether or not they do."""
+    """Return the non-empty clauses joined into one sentence with one full stop."""
     return "; ".join(clause.removesuffix(".") for clause in clauses if clause) + "."
 
 

@@ -1,9 +1,9 @@
-"""How many requests a second come, and how many will: a level with a stated confidence, and growth where it is certain.
+"""Forecast of requests per second: a level with a stated confidence, and growth where it is significant.
 
 The level is the mean over the longest recent stretch that chance can explain. From the newest reading back, each longer
 stretch has a mean and a confidence interval; the stretch ends before the interval that no longer meets all shorter ones
-(the rule of intersecting confidence intervals, Goldenshluger and Nemirovski 1997). So a load that stays is known ever
-better, and one that jumps is followed within a reading or two.
+(the rule of intersecting confidence intervals, Goldenshluger and Nemirovski 1997). So the estimate of a constant load
+becomes more precise, and a jump is followed within one or two readings.
 """
 
 from itertools import accumulate, pairwise
@@ -20,7 +20,7 @@ Readings = tuple[tuple[float, float], ...]
 
 
 class Forecast(Struct, frozen=True):
-    """Requests a second: the `level` now, its standard `error`, and the `growth` a second that is certain (else 0)."""
+    """Requests per second: the present `level`, its standard `error`, and the `growth` per second, 0 if not certain."""
 
     readings: Readings = ()
     level: float = 0.0
@@ -28,7 +28,7 @@ class Forecast(Struct, frozen=True):
     growth: float = 0.0
 
     def after(self, rate: float, seconds: float) -> "Forecast":
-        """Return the forecast once another rate was measured over so many seconds."""
+        """Return the forecast updated with a rate that was measured over `seconds`."""
         if seconds <= 0:
             return self
         readings = ((rate * seconds, seconds), *self.readings)
@@ -39,14 +39,15 @@ class Forecast(Struct, frozen=True):
         return Forecast(readings, level, error, _growth(readings, excess))
 
     def expected(self, ahead_s: float) -> float:
-        """Return the rate in so many seconds; the present level unless growth is certain."""
+        """Return the expected rate in `ahead_s` seconds: the present level, plus growth where it is certain."""
         return self.level + min(self.growth * (ahead_s + GROWTH_S / 2), MOST_GROWTH * self.level)
 
 
 def _excess(readings: Readings) -> float:
-    """Return how many times more the readings vary than independent arrivals do, at least 1.
+    """Return the ratio of the readings' variance to that of Poisson arrivals, at least 1.
 
-    By the differences of neighbours, of which a slope is a small part; a step counts as no more than chance may bring.
+    It is estimated from differences of neighbouring readings, so a slope adds little; each is capped at `CONFIDENCE`
+    standard errors, so a step adds little, too.
     """
     squares = []
     for (count, seconds), (before, lasted) in pairwise(readings):
@@ -57,7 +58,7 @@ def _excess(readings: Readings) -> float:
 
 
 def _error(rate: float, seconds: float, excess: float) -> float:
-    """Return the standard error of a rate that was counted over so many seconds."""
+    """Return the standard error of a rate that was counted over `seconds`."""
     return sqrt(excess * max(rate, 1 / seconds) / seconds)
 
 
@@ -75,7 +76,7 @@ def _level(readings: Readings, excess: float) -> tuple[float, float]:
 
 
 def _growth(readings: Readings, excess: float) -> float:
-    """Return how much the rate grows each second; 0 unless three rises in a row are certain: a step makes two."""
+    """Return the growth of the rate per second; 0 unless three consecutive rises are certain: a step causes two."""
     means, count, seconds = [], 0.0, 0.0
     for came, lasted in readings:
         count, seconds = count + came, seconds + lasted

@@ -1,4 +1,4 @@
-"""The load that replicas are to hold, and what one replica holds of it within its targets."""
+"""The load on a member, and the capacity of one of its replicas within the targets."""
 
 from math import sqrt
 
@@ -13,8 +13,8 @@ from argosy.autoscaling.stage import Stage
 
 
 class Load(Struct, frozen=True):
-    """Rows a second: `expected` when a new replica would be ready, with its standard `error`; `waiting`: what has
-    waited for too long, to be worked off. `rows`: of a request.
+    """Load in rows per second: `expected` at the time when a new replica would be ready, with its standard `error`, and
+    `waiting`, the rate that drains the overdue queue. `rows`: mean rows of a request.
     """
 
     expected: float = 0.0
@@ -24,12 +24,12 @@ class Load(Struct, frozen=True):
 
     @property
     def rate(self) -> float:
-        """What is expected and what waits."""
+        """The sum of both."""
         return self.expected + self.waiting
 
 
 def load_of(stage: Stage) -> Load:
-    """Return the load. What waits asks for no more than comes: new replicas take what comes, and not the queue."""
+    """Return the load. The queue adds at most the arrival rate: new replicas serve new requests, not the queue."""
     rows, forecast, signals = stage.memory.estimates.rows, stage.memory.forecast, stage.signals
     if not forecast.readings or (signals is None and not stage.queued):
         return Load(waiting=stage.queued / DRAIN_S * rows, rows=rows)
@@ -42,14 +42,14 @@ def load_of(stage: Stage) -> Load:
 
 
 def to_come(stage: Stage, signals: Signals) -> float:
-    """Return the requests by which servers fill until a new replica is ready; 0 where that may be chance."""
+    """Return the growth of unfinished requests until a new replica is ready; 0 where it is not significant."""
     chance = sqrt((signals.arrivals or 0.0) / signals.window_s)
     growth = signals.growth or 0.0
     return growth * stage.policy.startup_s if growth > CONFIDENCE * chance else 0.0
 
 
 def _without_slot(stage: Stage, signals: Signals) -> float:
-    """Return the requests that engines will have no slot for by the time that a new replica is ready."""
+    """Return the requests for which engines will have no slot when a new replica is ready."""
     use = stage.memory.estimates.engine
     if use is None:
         return 0.0
@@ -64,7 +64,7 @@ def _ejected(stage: Stage, signals: Signals) -> float:
 
 
 def options_of(stage: Stage) -> tuple[Option, ...]:
-    """Return settings with the rows a second that each holds, the cheapest first; none before service is known."""
+    """Return the settings with their capacity in rows/s, the cheapest first; empty before service times are known."""
     estimates, bounds, targets, engine = stage.memory.estimates, stage.policy.bounds, stage.policy.targets, stage.engine
     if estimates.service is None:
         return ()

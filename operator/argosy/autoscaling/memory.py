@@ -1,4 +1,4 @@
-"""What has to be known of earlier decisions: all but the last change is estimated again within a window."""
+"""The state between decisions. After a restart all of it but the last change is estimated again within a window."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,13 +12,15 @@ from argosy.autoscaling.forecast import Forecast
 from argosy.autoscaling.settings import ROW_SHARE
 
 NEVER = datetime.min.replace(tzinfo=UTC)
-"""The time of what did not happen."""
+"""Stands for the time of an event that has not happened."""
 
 
 class Measured(Struct, frozen=True):
-    """When signals were measured: the newest `at`, and `since` when without a gap (None: there is one now). `is_new`:
-    whether the last decision had not seen them before. `active_at`: when there was last a request; `queued_at`: when
-    more waited than may; `unserved`: requests that waited where nothing serves the member.
+    """Times of the measurements: `at` of the newest, and `since` when there has been no gap (None: there is a gap now).
+
+    `is_new`: whether the newest signals were first used by the last decision. `active_at`: the last time with a
+    request; `queued_at`: the last time when more requests waited than the targets allow; `unserved`: requests that the
+    activator held at the last decision.
     """
 
     at: datetime = NEVER
@@ -30,9 +32,9 @@ class Measured(Struct, frozen=True):
 
 
 class Estimates(Struct, frozen=True):
-    """What is known of service: times by batch (`experience`), the `service` that follows from them, the use of an
-    `engine` that batches by itself, and the mean `rows` of a request, of so many `answered`. `versions`: those that
-    were loaded when the first of it was measured. `missed`: whether a latency target was missed without a queue.
+    """Estimates of service: times by batch size (`experience`), the service curve fitted to them (`service`), the use
+    of an `engine` that batches by itself, and the mean `rows` of a request over `answered` requests. `versions`: the
+    versions that were loaded at the first measurement. `missed`: whether a latency target was missed without a queue.
     """
 
     experience: Experience = Experience()
@@ -44,7 +46,7 @@ class Estimates(Struct, frozen=True):
     missed: bool = False
 
     def of(self, versions: tuple[int, ...]) -> "Estimates":
-        """Return the estimates for the versions that are loaded now: none once all of them are others."""
+        """Return the estimates for the loaded `versions`; empty ones if none of the measured versions is loaded."""
         if self.versions and versions and not set(self.versions) & set(versions):
             return Estimates(versions=versions)
         return self if self.versions else structs.replace(self, versions=versions)
@@ -59,7 +61,7 @@ class Estimates(Struct, frozen=True):
 
 
 class Recommendation(Struct, frozen=True):
-    """The most that was recommended from `at` on: replicas, not rounded, and the rate, rows a second."""
+    """The largest recommendation from `at` on: replicas, not rounded, and the rate in rows per second."""
 
     at: datetime
     replicas: float
@@ -67,11 +69,11 @@ class Recommendation(Struct, frozen=True):
 
 
 class Memory(Struct, frozen=True):
-    """What is known of one model or ensemble.
+    """The state of one model or ensemble between decisions.
 
-    `at`: the last decision. `expected`: requests a second that it was for, `holds`: that a replica at its best setting
-    holds; None where that is not known. `change`: the newest. `lowering`: what is smaller since memory ran out;
-    `lowered_at`: when that last changed.
+    `at`: the time of the last decision. `expected`: the requests per second that it planned for; `holds`: the capacity
+    of a replica at its best setting, in requests per second. Both are None where unknown. `change`: the newest change.
+    `lowering`: the reduction after memory ran out; `lowered_at`: when that last changed.
     """
 
     at: datetime = NEVER
@@ -88,12 +90,12 @@ class Memory(Struct, frozen=True):
 
     @staticmethod
     def restored(change: Change | None, lowering: Lowering | None = None) -> "Memory":
-        """Return the memory after a restart, from what the status says."""
+        """Return the memory after a restart, from the values in the status."""
         return Memory(change=change, lowering=lowering, lowered_at=NEVER if lowering is None else lowering.at)
 
     def until(self, now: datetime) -> "Memory":
-        """Return it without times that are still to come, which would block scaling until then: where a clock was set
-        back, the window begins again. A status may have such times, too.
+        """Return the memory without times after `now`, which would block scaling until then. If the clock was set back,
+        the window begins again. A status may have such times, too.
         """
         change, lowered_at = self.change, min(self.lowered_at, now)
         if change is not None and change.at > now:
@@ -106,12 +108,12 @@ class Memory(Struct, frozen=True):
         return Memory(change=self.change, lowering=self.lowering, lowered_at=self.lowered_at)
 
     def since_change_s(self, now: datetime) -> float:
-        """Return the seconds since the newest change; so many since the year 1 where there was none."""
+        """Return the seconds since the newest change; a very large number if there was none."""
         return (now - (self.change.at if self.change is not None else NEVER)).total_seconds()
 
 
 class MemberMemory(Struct, frozen=True):
-    """What is known of a model or an ensemble, and of each stage of an ensemble by name."""
+    """The memory of a model or an ensemble, and of each stage of an ensemble by name."""
 
     own: Memory = Memory()
     stages: Mapping[str, Memory] = {}

@@ -1,4 +1,4 @@
-"""What a member of a pool asks of scaling: bounds, targets, and how fast it may go. Durations are in seconds."""
+"""The scaling policy of a pool's member: bounds, targets and pace. Durations are in seconds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ _LEAST_SHARE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What may be decided. `instances` are those of one device of a replica, of which it has `devices`;
-    `max_window_s` is the longest a batch may wait, None where it is not ours to decide. `max_batch`: the most rows of
-    a batch, 0 without batching; `smaller_batches`: whether they may be made smaller. `min_by` and `max_by`: the fields
-    that those of replicas are from; empty where that is none. `fixed_by`: the field, such as `spec.replicas`, that
-    decides the replicas; the bounds are equal then.
+    """The range of a decision. Instances are per device; a replica has `devices`. `max_window_s`: the longest batching
+    window, None where the spec or the server sets it. `max_batch`: the most rows of a batch, 0 without batching;
+    `smaller_batches`: whether Argosy may reduce it. `min_by` and `max_by`: the fields that set the bounds of replicas;
+    empty where no field does. `fixed_by`: the field that fixes the replicas, such as `spec.replicas`; both bounds are
+    equal then.
     """
 
     min_replicas: int = 1
@@ -40,11 +40,11 @@ class QueryTarget:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What is to be held. Percentiles by name (`p99`) of seconds, from the SLO.
+    """Targets of a member. Durations of the SLO are by the name of their percentile (`p99`), in seconds.
 
-    `queue_share`: the most of a request's time that it may wait (0 to 1); `concurrency`: requests, waiting or executed,
-    for each replica; `tokens`: generated a second by each replica; `busy`: the share of instances' time spent executing
-    (0 to 1), from `busy_low` to `busy_high`.
+    `queue_share`: the largest share of a request's time spent waiting (0 to 1); `concurrency`: requests, waiting or
+    running, per replica; `tokens`: generated per second and replica; `busy_low` and `busy_high`: bounds of the share of
+    instances' time spent executing (0 to 1).
     """
 
     latency: Mapping[str, float] = field(default_factory=dict)
@@ -66,9 +66,11 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast it may go. `step_up` and `step_down` are replicas at once (None: any number). After a scale up the next
-    comes `cooldown_up_s` later; down only what `stabilization_s` together asked for, and `cooldown_down_s` after the
-    last change. `idle_s`: after so long without a request replicas go to zero, where bounds let them.
+    """The speed of scaling. `step_up` and `step_down`: the most replicas added or removed at once (None: no limit).
+
+    `cooldown_up_s`: least time between two scale-ups; `cooldown_down_s`: least time between any change and a
+    scale-down. `stabilization_s`: the window whose largest recommendation bounds a scale-down. `idle_s`: time without a
+    request after which a member scales to zero, where the bounds allow it.
     """
 
     step_up: int | None = None
@@ -81,8 +83,8 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What memory has to suffice for: the `versions` that servers have loaded, the declared `footprint` in the API's
-    words, and `gpu_memory`, bytes of the smallest GPU that the model is on; empty and 0 if unknown.
+    """The workload that GPU memory has to hold: the loaded `versions`, the declared `footprint` in the API's words, and
+    `gpu_memory`, bytes of the smallest GPU that the model is on. Empty or 0 if unknown.
     """
 
     versions: tuple[int, ...] = ()
@@ -92,8 +94,8 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """All of it. `startup_s`: how long a new replica takes until it answers, as measured or else assumed. `served`:
-    what it is about, as far as memory goes.
+    """The policy of a member. `startup_s`: the time until a new replica answers. `served`: the workload that an
+    out-of-memory reduction applies to.
     """
 
     bounds: Bounds = Bounds()

@@ -1,4 +1,4 @@
-"""How many replicas the targets ask for: each gives one or more rows, and the row that asks for most decides."""
+"""The replicas that the targets need. Each target yields one or more needs, and the largest need decides."""
 
 from collections.abc import Iterator, Mapping
 from math import ceil, inf
@@ -16,9 +16,9 @@ from argosy.planning.amounts import quantity
 
 
 class Need(Struct, frozen=True):
-    """What a target asks for. `up`: the fewest replicas that hold it; `down`: the fewest to go down to, not rounded and
-    never below what `up` is rounded from. `because`: the numbers, in words. `limited_by`: the field of a target that no
-    replicas reach.
+    """The replicas that one target needs. `up`: the fewest that meet it. `down`: the fewest that scaling down may
+    leave, not rounded, and never less than the value that `up` is rounded from. `because`: the numbers, in words.
+    `limited_by`: the field of a target that no number of replicas meets.
     """
 
     metric: str
@@ -31,13 +31,13 @@ class Need(Struct, frozen=True):
 
 
 def ceiling(replicas: float) -> int:
-    """Return the fewest whole replicas that are as many, but for rounding errors, and at most `MOST_REPLICAS`."""
+    """Return the number rounded up, ignoring floating-point errors, and at most `MOST_REPLICAS`."""
     return ceil(min(replicas, MOST_REPLICAS) - 1e-9)
 
 
 def recommended(stage: Stage, load: Load, options: tuple[Option, ...]) -> Need | None:
-    """Return what the target that asks for most asks for, with the most that any asks to keep; None where nothing that
-    was measured says anything of replicas.
+    """Return the largest need of all targets, with the largest `down` of any. Return None where no measurement
+    determines a number of replicas.
     """
     signals = stage.signals
     if signals is None:
@@ -59,7 +59,7 @@ def is_partial(stage: Stage) -> bool:
 
 
 def _unserved(stage: Stage, load: Load, options: tuple[Option, ...]) -> Need | None:
-    """Return the replicas for requests that wait where nothing serves the member; None where that is not known."""
+    """Return the need of requests that wait while no server has the member; None before its capacity is known."""
     best, waited = options[-1].rate if options else 0.0, stage.memory.measured.unserved
     if load.rate <= 0 or best <= 0:
         return None
@@ -97,7 +97,7 @@ def _per_replica(stage: Stage, metric: str, total: float, target: float, because
 
 
 def _totals(stage: Stage, signals: Signals) -> Iterator[Need]:
-    """Yield what targets for each replica ask for: concurrency, tokens and queries."""
+    """Yield the needs of targets per replica: concurrency, tokens and queries."""
     targets, per_replica = stage.policy.targets, "for each replica"
     if targets.concurrency is not None and signals.pending is not None and signals.running is not None:
         total = signals.pending + signals.running
@@ -115,7 +115,7 @@ def _totals(stage: Stage, signals: Signals) -> Iterator[Need]:
 
 
 def _errors(stage: Stage, signals: Signals) -> Iterator[Need]:
-    """Yield the replicas for requests that were turned away: load that no other number shows."""
+    """Yield the need of rejected and timed-out requests, which no other metric counts as load."""
     turned_away = (signals.rejections or 0.0) + (signals.timeouts or 0.0)
     limit = stage.policy.targets.error_rate
     if limit is None or not signals.arrivals or turned_away <= limit * signals.arrivals:
@@ -127,8 +127,8 @@ def _errors(stage: Stage, signals: Signals) -> Iterator[Need]:
 
 
 def _kv_cache(stage: Stage, signals: Signals) -> Iterator[Need]:
-    """Yield more for requests that wait for a cache, or will by the time that a new replica is ready: a full cache
-    alone is well used.
+    """Yield the need of requests that wait for the KV cache now, or will when a new replica is ready. A full cache
+    without waiting requests needs no more replicas.
     """
     if signals.kv_cache is None or signals.engine_waiting is None:
         return
@@ -148,8 +148,8 @@ def _kv_cache(stage: Stage, signals: Signals) -> Iterator[Need]:
 def _durations(
     stage: Stage, signals: Signals, what: str, targets: Mapping[str, float], measured: Distribution
 ) -> Iterator[Need]:
-    """Yield a need in proportion to how far it is over; down by one, or a tenth, where it is below half. Long after
-    replicas were added durations are those of before, and ask for no more.
+    """Yield a need for each percentile, in proportion to observed over target. Below half of the target, one replica or
+    a tenth of them may be removed. While the window still has measurements from before a change, nothing is added.
     """
     replicas = max(1, stage.allocation.replicas)
     for name, target in targets.items():
@@ -165,8 +165,8 @@ def _durations(
 
 
 def _rate(stage: Stage, signals: Signals, load: Load, best: Option) -> Need:
-    """Return what comes over what one replica holds: more replicas once it is certain that these do not hold it, and
-    then, as before fewer are enough, so many as certainly do.
+    """Return the need of the load, by the capacity of one replica. Replicas are added once the load less one standard
+    error exceeds their capacity. The number is enough for the load plus `CONFIDENCE` standard errors.
     """
     replicas, high, margin = stage.allocation.replicas, stage.policy.targets.busy_high, stage.policy.targets.margin
     least, most = (load.rate - load.error) / best.rate, (load.rate + CONFIDENCE * load.error) / best.rate
@@ -181,8 +181,8 @@ def _rate(stage: Stage, signals: Signals, load: Load, best: Option) -> Need:
 
 
 def _limited_by(stage: Stage, signals: Signals, need: Need, limit: Limit | None) -> tuple[Need, str]:
-    """Return the need with the numbers of the target that limits a replica, and that target in words. A target that is
-    below the model's own time is out of reach.
+    """Return the need with the numbers of the target that limits a replica, and that target in words. A target below
+    the service time cannot be met.
     """
     need, beyond = _beyond(stage, need)
     if limit is None:
@@ -208,7 +208,7 @@ def _percentile(signals: Signals, metric: str) -> float:
 
 
 def _beyond(stage: Stage, need: Need) -> tuple[Need, str]:
-    """Return the need with the field of a target that is out of reach, and say so; as it is where none is."""
+    """Return the need with the field of a target that cannot be met, and a clause that reports it, if there is one."""
     targets, engine, service = stage.policy.targets, stage.engine, stage.memory.estimates.service
     field, limits, takes = "spec.slo.latency", targets.latency, "one request alone is executed for"
     alone = service.seconds(1.0) if service is not None else 0.0

@@ -1,7 +1,8 @@
-"""What bounds, room, steps and time leave of a recommendation.
+"""Stabilization: a recommendation limited by bounds, spare capacity, steps and time.
 
-Up: at once, within bounds and room, `maxStep` replicas at a time, after the cooldown. Down: only to the largest
-recommendation of a whole stabilization window, then the same. Of all that limits it, what leaves least decides.
+Up: immediately, within bounds and spare capacity, by at most `maxStep` replicas, after the cooldown. Down: to the
+largest recommendation of a full stabilization window, by at most `maxStep` replicas, after the cooldown. The strictest
+limit decides.
 """
 
 from collections.abc import Iterator
@@ -21,8 +22,8 @@ _UP, _DOWN = "spec.scaling.scaleUp", "spec.scaling.scaleDown"
 
 
 class Stabilized(Struct, frozen=True):
-    """`replicas` that are to be now, and the `desired` that the load asks for. `reason` and `limited_by` (a field's
-    path, what is missing, or `signals`) where something keeps them apart; `why` says what, in words.
+    """The stabilized `replicas`, and the `desired` ones that the load needs. Where they differ, `reason`, `limited_by`
+    (a path of a field, a missing resource, or `signals`) and `why` (in words) have the limit.
     """
 
     replicas: int
@@ -33,7 +34,7 @@ class Stabilized(Struct, frozen=True):
 
 
 def recorded(stage: Stage, down: float, rate: float) -> Memory:
-    """Return the memory with what is recommended now, without what is older than the window."""
+    """Return the memory with this recommendation added, and those older than the window removed."""
     memory, now, window = stage.memory, stage.now, timedelta(seconds=stage.policy.pace.stabilization_s)
     recent = [past for past in memory.recommendations if now - past.at <= window]
     new = Recommendation(now, down, rate)
@@ -44,7 +45,7 @@ def recorded(stage: Stage, down: float, rate: float) -> Memory:
 
 
 def stabilized(stage: Stage, need: Need) -> Stabilized:
-    """Return what becomes of the stage's replicas. Its memory has what is recommended now, too."""
+    """Return the stage's stabilized replicas. Its memory must already contain the present recommendation."""
     replicas, desired = stage.allocation.replicas, need.up
     if desired > replicas:
         result = Stabilized(desired, desired)
@@ -62,7 +63,7 @@ def stabilized(stage: Stage, need: Need) -> Stabilized:
 
 
 def _limits_up(stage: Stage, desired: int) -> Iterator[Stabilized]:
-    """Yield what limits going up to `desired`."""
+    """Yield each limit on scaling up to `desired`."""
     replicas, bounds, pace = stage.allocation.replicas, stage.policy.bounds, stage.policy.pace
     most, more, missing = bounds.max_replicas, stage.spare.replicas, stage.spare.missing.removesuffix(".")
     yield Stabilized(most, desired, Reason.AT_MAXIMUM, bounds.max_by, bound(bounds.max_by, most))
@@ -80,7 +81,7 @@ def _limits_up(stage: Stage, desired: int) -> Iterator[Stabilized]:
 
 
 def _limits_down(stage: Stage, desired: int) -> Iterator[Stabilized]:
-    """Yield what limits going down from what there is."""
+    """Yield each limit on scaling down."""
     replicas, pace = stage.allocation.replicas, stage.policy.pace
     unseen = unseen_s(stage)
     if unseen > 0:
@@ -102,7 +103,7 @@ def _cooldown(stage: Stage, desired: int, field: str, cooldown_s: float) -> Iter
 
 
 def _least(stage: Stage, desired: int, lowest: int) -> Stabilized:
-    """Return the `lowest`, or what bounds ask for above it. Zero is for what has been idle for long."""
+    """Return `lowest`, or the lower bound if that is larger. Only the idle timeout scales to zero."""
     bounds, idle_s = stage.policy.bounds, stage.policy.pace.idle_s
     fewest = max(bounds.min_replicas, min(1, bounds.max_replicas))
     if lowest >= fewest and stage.allocation.replicas > fewest:
@@ -116,14 +117,15 @@ def _least(stage: Stage, desired: int, lowest: int) -> Stabilized:
 
 
 def unseen_s(stage: Stage) -> float:
-    """Return the seconds until a whole stabilization window was measured without a gap."""
+    """Return the seconds until a full stabilization window has been measured without a gap; at most 0 once it has."""
     since = stage.memory.measured.since
     return stage.policy.pace.stabilization_s - ((stage.now - since).total_seconds() if since is not None else 0.0)
 
 
 def from_or_to_zero(stage: Stage, replicas: int, needed: int) -> Stabilized | None:
-    """Return the replicas that there are to be where load does not decide it: at a maximum of zero, at and to zero, and
-    back at the first request. `replicas`: that there are; `needed`: those that the waiting requests ask for.
+    """Return the replicas where the load does not decide: with a maximum of zero, with no replicas, after the idle
+    timeout, and at the first request after it. Return None otherwise. `replicas`: the present ones; `needed`: those
+    that the waiting requests need.
     """
     bounds, queued = stage.policy.bounds, stage.queued
     if bounds.max_replicas == 0:
@@ -140,7 +142,7 @@ def from_or_to_zero(stage: Stage, replicas: int, needed: int) -> Stabilized | No
 
 
 def _idle(stage: Stage) -> bool:
-    """Return whether no request came for long enough, measured without a gap up to the newest signals."""
+    """Return whether no request arrived during the idle timeout, measured without a gap up to the newest signals."""
     measured, change = stage.memory.measured, stage.memory.change
     if measured.since is None or not measured.is_new:
         return False

@@ -1,4 +1,4 @@
-"""One model or ensemble at the moment of a decision: what is asked for, there, measured and known."""
+"""The inputs of a decision on one model or ensemble: policy, allocation, measurements and memory."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,11 +17,11 @@ NO_QUERIES: Mapping[str, float] = MappingProxyType({})
 
 
 class Stage(Struct, frozen=True):
-    """The inputs of a decision. `signals` are None where they say nothing of now, which `error` explains. `queued`:
-    requests that wait where nothing serves it. `queries`: the values of the policy's queries that are known, by name.
+    """The inputs of a decision. `signals` are None where they are missing or stale; `error` has the reason. `queued`:
+    requests that the activator holds while no server has it. `queries`: the available values of the queries, by name.
 
-    A model of an ensemble is given by the first four: of its policy the instances, the window and the targets other
-    than latency count; its allocation's replicas are the ensemble's, and `spare` is of its own instances.
+    For a model of an ensemble the caller sets the first four fields. Of its policy the instances, the window and the
+    targets other than latency apply; its replicas are the ensemble's, and `spare` counts its own instances.
     """
 
     policy: Policy
@@ -36,7 +36,7 @@ class Stage(Struct, frozen=True):
 
     @property
     def engine(self) -> Engine | None:
-        """The engine that batches by itself, once enough is known of it."""
+        """The engine that batches by itself; None before enough of it was measured."""
         estimates = self.memory.estimates
         return estimates.engine.engine(estimates.service) if estimates.engine is not None else None
 
@@ -48,7 +48,7 @@ class Stage(Struct, frozen=True):
 
     @property
     def most_instances(self) -> int:
-        """The most instances of one device that the spec, GPU memory and the room leave."""
+        """The most instances on one device that the spec, GPU memory and spare capacity allow."""
         limits = [self.policy.bounds.max_instances]
         if self.memory.lowering is not None and self.memory.lowering.most_instances is not None:
             limits.append(self.memory.lowering.most_instances)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from argosy.autoscaling.metrics.pool_signals import pool_signals
 from argosy.autoscaling.metrics.signals import PoolSignals
-from argosy.autoscaling.metrics.windows import STALE_S, Exposed, ServerWindow
+from argosy.autoscaling.metrics.windows import READING_STALE_S, Exposed, ServerWindow
 
 from .connection import Ask, PrometheusConnection, PrometheusError
 from .login import Login
@@ -83,7 +83,7 @@ class PrometheusSource:
         if self._running is None or self._running.done():
             newest = {t.pod: self._windows[t.server].latest.at for t in pool.targets if t.server in self._windows}
             questions = list(self._questions(pool, newest, now))
-            nothing = all(now.timestamp() - at > STALE_S for at in newest.values())
+            nothing = all(now.timestamp() - at > READING_STALE_S for at in newest.values())
             self._running = self._connection.submit(lambda ask: _send(ask, pool, questions, nothing))
         done, _ = await asyncio.wait({self._running}, timeout=self._all_s)
         if not done:

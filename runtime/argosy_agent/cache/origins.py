@@ -39,7 +39,7 @@ class Origin:
 
 
 class Origins:
-    """The origins of one cache folder's copies. A file that cannot be read or written says nothing."""
+    """The origins of one cache folder's copies. A file that cannot be read or written is ignored."""
 
     def __init__(self, cache: Path) -> None:
         self._cache = cache

@@ -24,7 +24,7 @@ KEEPALIVE = [
         if hasattr(socket, option)
     ),
 ]
-"""An API server whose machine is gone says nothing at all: a watch notices after half a minute."""
+"""An API server whose machine is gone closes no connection: a watch notices that after half a minute."""
 
 
 class ApiServerError(Exception):

@@ -169,7 +169,7 @@ class Ledger:
         return loaded is not None and crash_loops.matches(loaded.reason)
 
     def state(self, name: str, version: int) -> LoadState | None:
-        """Return a version's state, or None if the server says nothing of it."""
+        """Return a version's state, or None if the server does not report it."""
         loaded = self._index.get((name, version))
         return loaded.state if loaded is not None else None
 

@@ -9,7 +9,7 @@ from argosy_builder.contract import BuildError
 from argosy_builder.options import read_options
 
 MARCH = {256: "x86-64-v3", 512: "x86-64-v4"}
-"""The compiler's names of the processors whose vectors have so many bits."""
+"""The compiler's names of processors, by the bits of their vectors."""
 
 
 @dataclass(frozen=True, slots=True)

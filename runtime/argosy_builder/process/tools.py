@@ -49,7 +49,7 @@ class Liveness:
 LAST_LINES = 200
 """So many of the last lines are searched for causes."""
 LINE = 2000
-"""A line is cut after so many characters."""
+"""The most characters of a line; the rest is cut."""
 GRACE_S = 5.0
 """Between SIGTERM and SIGKILL."""
 

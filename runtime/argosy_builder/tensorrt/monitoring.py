@@ -8,7 +8,7 @@ from argosy_runtime.backends.tensorrt.library import trt
 
 
 class Course:
-    """Phases within phases, each with so many steps. Pure.
+    """Nested phases, each with a number of steps. Pure.
 
     A phase's share is that of its parent's current step; the outermost ones follow one another.
     """

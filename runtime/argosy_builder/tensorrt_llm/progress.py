@@ -22,7 +22,7 @@ _EXPORTED = ("Quantized model exported", 100)
 
 
 def of_build(ranks: int, progress: Progress) -> Callable[[str], None]:
-    """Return the function for lines of `trtllm-build`, which builds so many ranks, several at once."""
+    """Return the function for lines of `trtllm-build`, which builds the ranks, several at once."""
     done, within = 0, 0.0
 
     def report(line: str) -> None:
@@ -37,7 +37,7 @@ def of_build(ranks: int, progress: Progress) -> Callable[[str], None]:
 
 
 def of_quantization(samples: int, batch: int, progress: Progress) -> Callable[[str], None]:
-    """Return the same of `quantize_and_export`: the model is loaded (20 %), calibrated on so many samples (65 %),
+    """Return the same of `quantize_and_export`: the model is loaded (20 %), calibrated on `samples` (65 %), and
     written.
     """
     batches = max(1, -(-samples // batch))

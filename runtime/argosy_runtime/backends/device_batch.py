@@ -22,7 +22,7 @@ from .batching import Output, joined_shape
 from .cuda import DeviceStream
 
 Allocate: TypeAlias = Callable[[int], tuple[int, object]]
-"""Allocates so many bytes on the device; returns their address, and what owns them."""
+"""Allocates a number of bytes on the device; returns their address and their owner."""
 
 
 @dataclass(frozen=True, slots=True)

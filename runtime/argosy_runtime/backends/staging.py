@@ -14,7 +14,7 @@ LIMIT: Final = 64 << 20
 _ALIGNMENT: Final = 64
 
 Allocate = Callable[[int], Array]
-"""Allocates so many bytes of page-locked memory, as uint8."""
+"""Allocates a number of bytes of page-locked memory, as uint8."""
 
 
 class Staging:

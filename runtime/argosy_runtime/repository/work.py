@@ -19,7 +19,7 @@ class OwnedWork:
         self._closed = False
 
     async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run the work and return its result; a caller who is cancelled leaves it running.
+        """Run the work and return its result; a cancelled caller leaves it running.
 
         Raises ServingError where the server stops before it is done.
         """

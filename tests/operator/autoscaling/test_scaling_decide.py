@@ -205,7 +205,7 @@ def test_a_clock_that_is_set_back_does_not_block_scaling_up() -> None:
     assert member.allocation.replicas > before
 
 
-def test_a_change_that_a_status_dates_in_the_future_blocks_scaling_no_longer_than_one_of_now() -> None:
+def test_a_change_dated_in_the_future_blocks_scaling_like_one_of_now() -> None:
     member = Member(replace(POLICY, pace=replace(POLICY.pace, cooldown_up_s=60)))
     ahead = member.now + timedelta(days=400)
     change = Change(ahead, ONE, Allocation(2), Reason.SCALED_UP, "more load")

@@ -92,7 +92,7 @@ def test_a_query_with_an_absurd_value_asks_for_the_maximum(value: float) -> None
     assert all(isfinite(report.decision.observed or 0.0) for report in memory.reports.values())
 
 
-def test_a_member_that_cannot_be_decided_on_keeps_its_allocation_and_says_why(
+def test_a_member_without_a_decision_keeps_its_allocation_and_says_why(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def sometimes(policy: Any, allocation: Any, signals: Any, *arguments: Any, **named: Any) -> Any:

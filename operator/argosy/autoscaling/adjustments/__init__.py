@@ -1,3 +1,3 @@
-"""What a decision sets apart from replicas: `instances` and the batching window in place, smaller batches and fewer
-instances after `out_of_memory`, and the `ejection` of servers with long queues. None knows another.
+"""The parts of a decision other than replicas: `instances` and the batching window, which change in place; reductions
+after `out_of_memory`; and `ejection` of servers with long queues. These modules do not import each other.
 """

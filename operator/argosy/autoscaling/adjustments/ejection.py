@@ -1,8 +1,8 @@
-"""Ejection, as in Envoy: a server whose queue alone is longer than targets allow gets no requests for a while, as long
-as others have capacity.
+"""Ejection, as in Envoy: servers whose queues exceed the targets are sent no requests for a while, as long as others
+have capacity.
 
-A load balancer sends every server as many requests as any other. So a queue that grew before new replicas were ready
-stays where it is, gets its share of new requests and delays them, too, however many replicas there are by then.
+A load balancer distributes requests evenly. So a queue that grew before new replicas were ready stays on its server,
+and delays the new requests that are sent there.
 """
 
 from argosy.autoscaling.capacity.options import limits_of
@@ -14,7 +14,7 @@ from argosy.autoscaling.stage import Stage
 
 
 def ejection_of(stage: Stage) -> Ejection:
-    """Return the servers whose queues are too long, and how many of all the present load cannot do without."""
+    """Return the servers whose queues are too long, and the number of servers that the present load needs."""
     waiting = {queue.server: queue.waiting for queue in stage.signals.queues if queue.waiting} if stage.signals else {}
     if not waiting or not stage.memory.forecast.readings:
         return NO_EJECTION
@@ -31,8 +31,8 @@ def ejection_of(stage: Stage) -> Ejection:
 
 
 def _limits(stage: Stage) -> tuple[float, float]:
-    """Return the seconds that a request may wait, for a slot in a batch or in an engine, and yet be in time, and the
-    requests a second that a server works off: with full batches, since requests wait.
+    """Return the seconds that a request may wait and still meet every target, and the requests per second that a server
+    completes with full batches.
     """
     estimates, targets, batch = stage.memory.estimates, stage.policy.targets, stage.largest_batch
     if estimates.service is None:

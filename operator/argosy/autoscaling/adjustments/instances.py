@@ -1,6 +1,8 @@
-"""Instances and the batching window, which cost no GPU and are changed in place. They rise at once, to what the load
-needs on the replicas that take requests now, and fall to what the largest load of the window needs. One instance
-more than were ever measured at work is tried at a time: its capacity counts once it is measured.
+"""Instances and the batching window, which change in place and need no further GPU.
+
+They are raised immediately to the cheapest setting with which the serving replicas carry the load, and lowered to the
+cheapest that carries the largest load of the window. Instances beyond the number measured so far are tried one at a
+time, and their capacity counts once it is measured.
 """
 
 from msgspec import structs
@@ -12,8 +14,8 @@ from argosy.autoscaling.stage import Stage
 
 
 def setting(stage: Stage, load: Load, options: tuple[Option, ...], replicas: int, *, down: bool) -> Allocation:
-    """Return the stage's allocation with so many replicas. `down`: whether less of an instance is allowed. The stage's
-    memory has what is recommended now.
+    """Return the stage's allocation with `replicas`. `down`: whether instances and the window may be reduced. The
+    stage's memory must already contain the present recommendation.
     """
     allocation = stage.allocation
     if not options or stage.signals is None or not replicas:
@@ -34,8 +36,8 @@ def setting(stage: Stage, load: Load, options: tuple[Option, ...], replicas: int
 
 
 def _is_on_trial(stage: Stage, *, is_short: bool) -> bool:
-    """Return whether it has more instances than were ever measured at work: for less than a window, or while the load
-    is more than the measured ones hold (`is_short`), since the same trial would begin again.
+    """Return whether it has more instances than were ever measured busy: for less than a full window, or while the load
+    exceeds the capacity of the measured ones (`is_short`), since the same trial would begin again.
     """
     memory = stage.memory
     if memory.estimates.engine is not None or stage.allocation.instances <= memory.estimates.experience.busiest:
@@ -44,7 +46,7 @@ def _is_on_trial(stage: Stage, *, is_short: bool) -> bool:
 
 
 def _untried(stage: Stage, best: Option) -> Option | None:
-    """Return one instance more than was ever measured at work, as long as the last one was worth it."""
+    """Return the option of one more instance than was measured busy; None if the last one added too little."""
     estimates = stage.memory.estimates
     measured = estimates.experience.busiest
     if estimates.engine is not None or best.instances < measured or stage.allocation.instances > measured:
@@ -53,5 +55,5 @@ def _untried(stage: Stage, best: Option) -> Option | None:
 
 
 def _first(options: tuple[Option, ...], rate: float) -> int:
-    """Return the index of the cheapest option that holds the rate, or of the best."""
+    """Return the index of the cheapest option with at least this capacity, or else of the largest."""
     return next((index for index, option in enumerate(options) if option.rate >= rate), len(options) - 1)

@@ -1,7 +1,7 @@
-"""Out of memory: smaller batches first, then fewer instances.
+"""Reductions after an out-of-memory error: smaller batches first, then fewer instances.
 
-They stay lower for the versions, the footprint and the GPUs that memory was short for: what failed would fail again.
-With others, all is tried again.
+A reduction stays as long as the versions, the footprint and the GPUs are the ones that failed. Once one of them
+changes, the full allocation is tried again.
 """
 
 from dataclasses import replace
@@ -16,10 +16,10 @@ from argosy.planning.amounts import gib, quantity
 
 
 def lowered(stage: Stage) -> tuple[Stage, str]:
-    """Return the stage with what GPU memory leaves of its allocation, and why where that changed.
+    """Return the stage with its allocation reduced to fit GPU memory, and the reason if that changed in this round.
 
-    One step down for each window in which memory ran out: what failed before a step still counts within it. What was
-    measured before says nothing of the step. All of it up again once something else is served.
+    There is at most one step per window, since errors from before a step are still in its window. Everything is
+    restored once another workload is served.
     """
     signals, memory, served = stage.signals, stage.memory, stage.policy.served
     if signals is None:
@@ -65,20 +65,18 @@ def _smaller(stage: Stage, signals: Signals) -> tuple[Stage, str]:
 
 
 def _even(failed: str, *least: str) -> str:
-    """Return in words that it failed with the least that there is of these, where they say something."""
+    """Return that it failed even with these smallest settings, in words; empty settings are left out."""
     parts = " and ".join(filter(None, least))
     return f"{failed} with {parts}" if parts else failed
 
 
 def _failed(served: Served, signals: Signals) -> Served:
-    """Return what is served with the versions that failed, or all versions if those are unknown."""
+    """Return the workload that failed: `served` with the failing versions, or with all if those are unknown."""
     return replace(served, versions=signals.failing or served.versions)
 
 
 def _other(failed: Served, served: Served) -> str:
-    """Return what is other than it was when memory ran out, in words; empty while any of that is still served, or
-    where it is not known.
-    """
+    """Return the difference to the workload that failed, in words; empty if there is none or it is unknown."""
     if failed.versions and served.versions and not set(failed.versions) & set(served.versions):
         now, then = (" and ".join(map(str, versions)) for versions in (served.versions, failed.versions))
         return f"version {now} is served instead of {then}"

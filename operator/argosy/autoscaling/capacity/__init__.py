@@ -1,1 +1,1 @@
-"""What one replica holds within its targets: service times, queues, and the settings of instances and windows."""
+"""The capacity of one replica within its targets: service times, queues, and settings of instances and windows."""

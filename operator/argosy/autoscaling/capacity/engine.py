@@ -1,8 +1,8 @@
-"""How many requests a second one engine holds that batches token by token, as vLLM does, estimated from its metrics.
+"""The capacity, in requests per second, of an engine with continuous batching such as vLLM, estimated from its metrics.
 
-An engine runs up to `slots` sequences together; a step, in which each gets one token, takes longer the more they are,
-and waits for prompts. So slots are the instances of one device, a request is executed for as many steps as it has
-tokens, and one that finds no slot free waits for its first token. Prompts wait for each other, too.
+An engine runs up to `slots` sequences concurrently. A step generates one token for each; its time grows with their
+number, and prompts delay it. So the model is a queue with `slots` servers: a request occupies a slot for as many steps
+as it has tokens, and without a free slot it waits for its first token. Prompts also wait for each other.
 """
 
 from math import exp, inf, log, sqrt
@@ -16,7 +16,7 @@ from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.settings import EVIDENCE, LEAST_CACHE, MOST_SLOTS, SLOTS_S, STEP_WEIGHT, WEIGHT
 
 _MOST_PROMPTS = 0.9
-"""The share of its time that an engine may spend on prompts for the queue of these to be known."""
+"""Largest share of time spent on prompts for which the formula of their queue is evaluated."""
 
 
 class Engine(Struct, frozen=True):
@@ -31,8 +31,8 @@ class Engine(Struct, frozen=True):
         return self.replica.most
 
     def first_token(self, rate: float, share: float) -> float:
-        """Return seconds until the prompt is done for `share` of the requests: the wait for a slot, and the prompts of
-        others (M/M/1).
+        """Return the quantile `share` of the time to first token, in seconds: the wait for a slot, and for the prompts
+        of other requests (M/M/1).
         """
         left = 1 - rate * self.prompt_s
         if left <= 0:
@@ -42,13 +42,13 @@ class Engine(Struct, frozen=True):
         return prefill_s + self.replica.latency(rate, share, waiting=True)
 
     def within(self, limit: Limit, most: float) -> float:
-        """Return the most requests a second, at most as many as given, that meet a limit of the time to first token."""
+        """Return the largest request rate, at most `most`, that meets a limit of the time to first token."""
         return highest(most, lambda rate: self.first_token(rate, limit.share) <= limit.seconds)
 
 
 class EngineUse(Struct, frozen=True):
-    """How one engine is used: `slots`, the most sequences at once, by the share of the KV cache in use (0 before that
-    is known), the mean `tokens` of the latest `requests`, and the mean seconds `prompt_s` of the latest `prompts`.
+    """Measured use of one engine. `slots`: the most concurrent sequences, by the share of the KV cache in use (0 before
+    that is known); `tokens`: their mean over the latest `requests`; `prompt_s`: mean seconds of the latest `prompts`.
     """
 
     slots: float = 0.0
@@ -58,8 +58,8 @@ class EngineUse(Struct, frozen=True):
     prompts: float = 0.0
 
     def after(self, signals: Signals, elapsed_s: float, *, queued: bool) -> "EngineUse":
-        """Return the use once more was measured. `queued`: requests waited for a slot of late, so that times to the
-        first token say nothing of prompts.
+        """Return the use updated with new signals. `queued`: requests waited for a slot in the window, so that prompt
+        times cannot be derived from the time to first token.
         """
         running, cache, came = _running(signals), signals.kv_cache or 0.0, (signals.completions or 0.0) * elapsed_s
         slots = self.slots * exp(-elapsed_s / SLOTS_S)
@@ -80,11 +80,11 @@ class EngineUse(Struct, frozen=True):
         return EngineUse(slots, tokens, min(requests, EVIDENCE), prompt_s, min(prompts, EVIDENCE))
 
     def batches(self, signals: Signals, elapsed_s: float) -> Batches | None:
-        """Return the steps as executions whose rows are sequences: a token finds its own, and those of independent
-        requests. None before enough requests were answered.
+        """Return the steps as executions whose rows are sequences: the one of the token, and the mean number of others.
+        Return None before enough requests were answered.
 
-        Of `r` sequences each prompt keeps `r - 1` waiting, and those whose prompts it waited for itself (M/D/1): with
-        `q` of these a token waits for `λ·(r - 1 + q)/g` prompts, with `g` tokens and `λ` prompts a second.
+        Each prompt delays `r - 1` of `r` sequences, and the `q` whose prompts it waited for itself (M/D/1). So a token
+        waits for `λ·(r - 1 + q)/g` prompts, with `g` tokens and `λ` prompts per second.
         """
         running, busy = _running(signals), _busy(signals)
         if not running or not signals.tokens or not busy or self.requests < WEIGHT:
@@ -96,7 +96,7 @@ class EngineUse(Struct, frozen=True):
         return Batches(rows, 1.0, seconds, busy * elapsed_s / seconds * STEP_WEIGHT, prompts)
 
     def engine(self, service: Service | None) -> Engine | None:
-        """Return the engine, from which follows what it holds; None as long as too little is known."""
+        """Return the queueing model of the engine; None before enough was measured."""
         if service is None or min(self.slots, self.tokens) <= 0:
             return None
         # While a sequence generates its tokens, each of the others has a prompt too, which it waits for.
@@ -108,7 +108,7 @@ class EngineUse(Struct, frozen=True):
 
 
 def _running(signals: Signals) -> float | None:
-    """Return the sequences that run in one engine, on average; None where signals say nothing of one."""
+    """Return the mean number of running sequences of one engine; None without signals of an engine."""
     if signals.engine_running is None or signals.tokens is None or signals.completions is None or not signals.servers:
         return None
     if signals.between_tokens.mean is None:
@@ -122,7 +122,7 @@ def _busy(signals: Signals) -> float:
 
 
 def engine_use(signals: Signals, elapsed_s: float, *, queued: bool) -> EngineUse | None:
-    """Return what signals say of an engine; None where they say nothing of one."""
+    """Return the use of an engine, measured for the first time; None without signals of an engine."""
     return EngineUse().after(signals, elapsed_s, queued=queued) if _running(signals) is not None else None
 
 

@@ -1,4 +1,4 @@
-"""What a replica may be set to in place, and the rows a second that it then holds within its targets."""
+"""Settings of a replica that change in place, with the capacity of each within the targets."""
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
@@ -13,13 +13,12 @@ from argosy.autoscaling.settings import PLANNED_OVERDUE, WORTH
 
 QUEUE_SHARE = "queue share"
 Within = Callable[["Limit", float], float]
-"""The most rows a second, at most as many as given, that meet a limit."""
+"""Returns the largest rate in rows per second that meets a limit, at most the given one."""
 
 
 class Limit(Struct, frozen=True):
-    """A target that limits a replica's rate: a `share` of requests takes, or (`waiting`) only waits, at most `seconds`.
-
-    `metric` is its name, as `latency p99`.
+    """A target that limits a replica's rate: a `share` of the requests must take, or only wait (`waiting`), at most
+    `seconds`. `metric` is its name, such as `latency p99`.
     """
 
     metric: str
@@ -29,8 +28,8 @@ class Limit(Struct, frozen=True):
 
 
 class Option(Struct, frozen=True):
-    """A setting of a replica, and the rows a second that it then holds; `limit`: the target that keeps it from more,
-    None where that is the share of its time in use.
+    """A setting of a replica, with its capacity `rate` in rows per second. `limit`: the target that bounds the
+    capacity, None where the share of its time in use does.
     """
 
     instances: int
@@ -40,13 +39,13 @@ class Option(Struct, frozen=True):
 
 
 def planned(percentile: str) -> float:
-    """Return the share of requests that is planned to hold what the percentile is the target of."""
+    """Return the share of requests that is planned to meet the target of a percentile; stricter than the percentile."""
     return 1 - PLANNED_OVERDUE * (1 - SHARES[percentile])
 
 
 def limits_of(targets: Targets, service: Service) -> tuple[Limit, ...]:
-    """Return what limits a replica's rate. A latency below the model's own time for a row is out of reach, and limits
-    nothing.
+    """Return the limits on a replica's rate. A latency target below the execution time of one row cannot be met, and is
+    left out.
     """
     alone, share = service.seconds(1.0), targets.queue_share
     limits = [Limit(f"latency {name}", planned(name), s) for name, s in sorted(targets.latency.items()) if s > alone]
@@ -70,8 +69,8 @@ def limited(most: float, limits: Iterable[Limit], within: Within) -> tuple[float
 def options(
     service: Service, limits: tuple[Limit, ...], busy: float, bounds: Bounds, most_instances: int, max_batch: int
 ) -> tuple[Option, ...]:
-    """Return every setting that holds more than all before it, the cheapest first: few instances, then no window. At
-    most the share `busy` of what a replica does with full batches is used.
+    """Return the settings in order of cost (instances, then window), each with `WORTH` times the capacity of the one
+    before it. The capacity is at most the share `busy` of the throughput with full batches.
     """
     better: list[Option] = []
     for instances in range(bounds.min_instances, max(bounds.min_instances, most_instances) + 1):

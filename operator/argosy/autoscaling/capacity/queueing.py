@@ -1,8 +1,8 @@
-"""How long a request waits and takes in one replica, at a rate of rows: batches of what waits, several instances.
+"""Queueing model of one replica with dynamic batching: waiting time and latency at a given rate of rows.
 
-Three parts. A request that finds all instances busy (Erlang C) waits until one is free; what came meanwhile is its
-batch, so batches grow with the rate. What does not fit into the next batch waits on: full batches are customers of a
-queue of their own. Formulas and sources: docs/scaling.md.
+A request that finds all instances busy (Erlang C) waits until one is free. The requests that arrive meanwhile form its
+batch, so batches grow with the rate. Requests that do not fit into the next batch wait longer, in a queue of full
+batches. Formulas and sources: docs/scaling.md.
 """
 
 from collections.abc import Callable
@@ -74,7 +74,7 @@ class Replica(Struct, frozen=True):
 
     @property
     def most(self) -> float:
-        """Rows a second beyond which it never catches up."""
+        """Maximum throughput in rows per second, with full batches."""
         return self.servers * self.max_batch / self.seconds(self.max_batch)
 
     def seconds(self, rows: float) -> float:
@@ -82,14 +82,14 @@ class Replica(Struct, frozen=True):
         return self.service.seconds(rows, self.instances)
 
     def rows(self, rate: float) -> float:
-        """Return a batch's mean rows: what comes while instances are busy, or while the batch waits for more."""
+        """Return the mean rows of a batch: those that arrive while all instances are busy, or during its window."""
         slow = 1 + self.service.contention * (self.instances - 1)
         left = self.servers - rate * self.service.per_row * slow
         natural = rate * self.service.fixed * slow / left if left > 0 else inf
         return min(float(self.max_batch), max(1.0, natural, 1 + rate * self.window_s))
 
     def latency(self, rate: float, share: float, *, waiting: bool = False) -> float:
-        """Return seconds that `share` of the requests take at most, or only wait; infinite if it cannot keep up."""
+        """Return the quantile `share` of latency, or of the waiting time, in seconds; infinite beyond `most`."""
         load = rate / self.most
         if load >= 1:
             return inf
@@ -99,9 +99,9 @@ class Replica(Struct, frozen=True):
         return waits if waiting else waits + self.seconds(largest)
 
     def _rows(self, rate: float, share: float) -> tuple[float, float]:
-        """Return the rows of a batch: on average, and of a large one.
+        """Return the rows of a batch: the mean, and the quantile `share`.
 
-        A long batch has a larger one come after it, so their number varies more than that of arrivals.
+        A long batch is followed by a larger one, so batch sizes vary more than arrivals do.
         """
         rows = self.rows(rate)
         come = rate * max(self.window_s, self.seconds(rows) / self.servers)
@@ -110,14 +110,14 @@ class Replica(Struct, frozen=True):
         return rows, min(float(self.max_batch), max(rows, most))
 
     def _until_free(self, rate: float, share: float, rows: float, largest_s: float) -> float:
-        """Return seconds until an instance is free, which large batches may keep busy."""
+        """Return the quantile `share` of the seconds until an instance is free, if all run batches of `largest_s`."""
         busy = erlang_c(self.servers, rate * self.seconds(rows) / rows)
         if self.max_batch == 1 or busy <= 1 - share:
             return 0.0
         return float(largest_s * (1 - ((1 - share) / busy) ** (1 / self.servers)))
 
     def _beyond(self, load: float, share: float) -> float:
-        """Return seconds until what did not fit into a batch has a place in one.
+        """Return the quantile `share` of the seconds that requests wait for space in a batch.
 
         By Cramér and Lundberg's exponent for even service times, within 8 % from a tenth of the load on.
         """

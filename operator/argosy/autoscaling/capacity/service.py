@@ -1,7 +1,7 @@
-"""How long an execution takes, estimated from what was measured.
+"""The time of an execution, estimated from measurements.
 
-`seconds = (fixed + per_row * rows) * (1 + contention * (busy - 1))`: a part that every batch pays, a part for each row,
-and what the busy instances of one device cost each other (0: nothing, 1: they only take turns).
+`seconds = (fixed + per_row * rows) * (1 + contention * (busy - 1))`: a fixed part, a part per row, and the slowdown by
+other busy instances of the device (0: none, 1: they take turns).
 """
 
 from math import ceil, log2
@@ -28,8 +28,8 @@ class Service(Struct, frozen=True):
 
 
 class Batches(Struct, frozen=True):
-    """Batches of about one size next to about as many others: their mean rows, busy instances of the device and
-    seconds, and how many there were. Of an engine's steps also how many `prompts` each waited for, on average.
+    """Executed batches of similar size and similar concurrency: their mean rows, busy instances of the device and
+    seconds, and their number. For an engine's steps also the mean number of `prompts` that each waited for.
     """
 
     rows: float
@@ -40,12 +40,12 @@ class Batches(Struct, frozen=True):
 
     @property
     def kind(self) -> tuple[int, int]:
-        """The size class, each about 1.4 times the one before, and that of busy instances."""
+        """The class of rows, in steps of a factor of 1.4, and the class of busy instances, in steps of a half."""
         return round(2 * log2(max(1.0, self.rows))), round(2 * self.busy)
 
     @property
     def weight(self) -> float:
-        """How much it counts in the fit."""
+        """The weight in the fit."""
         return min(self.executions, WEIGHT)
 
     def mixed(self, new: "Batches") -> "Batches":
@@ -60,12 +60,12 @@ class Batches(Struct, frozen=True):
         )
 
     def without(self, prompt_s: float) -> "Batches":
-        """Return them less what prompts took, each of which takes so long; at least the usual share is the step's."""
+        """Return the steps without the time of prompts, `prompt_s` each; at least the share `SAME` remains."""
         seconds = max(SAME * self.seconds, self.seconds - self.prompts * prompt_s)
         return structs.replace(self, seconds=seconds) if self.prompts else self
 
     def error(self, service: Service) -> float:
-        """Return the share by which they took longer or shorter than `service` says."""
+        """Return the relative difference between the time by `service` and the measured one."""
         return abs(service.seconds(self.rows, self.busy) / self.seconds - 1)
 
 
@@ -76,7 +76,7 @@ class Experience(Struct, frozen=True):
 
     @property
     def busiest(self) -> int:
-        """The most instances of a device that were measured at work together, on average, rounded up."""
+        """The largest mean number of busy instances of a device that was measured, rounded up."""
         return ceil(max((batches.busy for batches in self.batches), default=1.0) - 0.05)
 
     def after(self, new: Batches) -> "Experience":
@@ -92,10 +92,10 @@ class Experience(Struct, frozen=True):
     def service(
         self, used: Service | None = None, prompt_s: float = 0.0, row_share: float = ROW_SHARE
     ) -> Service | None:
-        """Return what fits best, without prompts, each of which takes so long; None before anything was measured. The
-        one that is used stays as long as it is right for the newest batches.
+        """Return the service curve that fits best without prompts of `prompt_s`; None before the first measurement. The
+        curve in use stays as long as it matches the newest batches.
 
-        Instances are taken to gain nothing until several were measured at work.
+        Until several instances were measured busy, they are assumed to take turns.
         """
         batches = tuple(kind.without(prompt_s) for kind in self.batches)
         if not batches or (used is not None and batches[-1].error(used) <= SAME / 3):
@@ -106,7 +106,7 @@ class Experience(Struct, frozen=True):
 
 
 def _fitted(batches: tuple[Batches, ...], contention: float, row_share: float) -> Service:
-    """Return the straight line through what each kind would have taken alone, drawn to the usual `row_share`."""
+    """Return the regression line of time over rows, without contention, with the prior `row_share` of a row."""
     count = sum(kind.weight for kind in batches)
     alone = [(kind, kind.seconds / (1 + contention * max(0.0, kind.busy - 1))) for kind in batches]
     rows = sum(kind.weight * kind.rows for kind in batches) / count

@@ -1,7 +1,7 @@
-"""The signals of a pool: what the windows of several servers, and of several versions of a model, add up to.
+"""The signals of a pool: the sums over its servers' windows, and over the versions of a model.
 
-A sum is known only where each of its parts is. Ratios are of all requests; percentiles are of all histograms together,
-or, of Triton's summaries, which cannot be added, those of the slowest server.
+A sum is unknown if one of its parts is. Ratios are over all requests. Percentiles are over all histograms together;
+Triton's summaries cannot be added, so of these the slowest server's are used.
 """
 
 import collections
@@ -18,8 +18,8 @@ from .windows import ModelSeries, ServerWindow, increase
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One version of a model on one server: what it exposed `age_s` seconds ago, and what was added until then, in the
-    window and since the reading before.
+    """One version of a model on one server: the values of its newest reading, `age_s` seconds ago, and the increases
+    over the `window` and since the reading before (`newest`).
     """
 
     server: str
@@ -33,10 +33,10 @@ class _Part:
 def pool_signals(
     serves: Mapping[str, Mapping[str, str]], windows: Mapping[str, ServerWindow], clock: float, now: datetime
 ) -> PoolSignals:
-    """Return what is known of a pool at `now`, which is `clock` on the clock of the windows.
+    """Return the signals of a pool at `now`, which is `clock` on the clock of the windows.
 
-    `serves`: by server, members by the name of their model there. `windows`: by server. A member is left out if none of
-    its servers was read twice.
+    `serves`: by server, the members by the name of their model there. `windows`: by server. A member is left out if
+    none of its servers was read twice.
     """
     fresh = {server: window for server, window in windows.items() if server in serves and window.is_fresh(clock)}
     parts: dict[str, list[_Part]] = {}
@@ -52,7 +52,7 @@ def pool_signals(
 
 
 def _parts(server: str, window: ServerWindow, clock: float) -> Iterator[tuple[str, _Part]]:
-    """Yield what is known of each of a server's models, with its name there."""
+    """Yield the name and the part of each version of a model on a server."""
     age, readings = max(0.0, clock - window.latest.at), window.readings
     if len(readings) > 1:
         for key, series in window.latest.models.items():

@@ -1,8 +1,8 @@
-"""What one server exposed at several times, and what was added in between.
+"""Successive readings of one server, and the increases between them.
 
-Counters restart with their model or server, clocks jump, metrics come and go. Each of these costs knowledge and adds no
-number: after a restart everything is counted from zero, of the time of a jump nothing is known, and the increase of a
-metric that is missing at either end is NaN.
+Counters restart with their model or server, clocks jump, and metrics may be missing. None of these adds a wrong number:
+after a restart counters are taken to have begun at zero, a jump begins a new window, and the increase of a metric that
+is missing at either end is NaN.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ ModelKey = tuple[str, int]
 WINDOW_S = 30.0
 """Shortest time that rates are over; it is longer where readings are further apart."""
 GAP_S = 300.0
-"""Two readings that are further apart say nothing of the time between: the clock may have jumped."""
-STALE_S = 60.0
-"""Age of a reading that no longer stands for the present, unless three of its server's readings are further apart."""
+"""Longest time between two readings of one window, since beyond it the clock may have jumped."""
+READING_STALE_S = 60.0
+"""Age after which a reading is stale, or three intervals between readings, if that is longer."""
 _COUNTERS = tuple(source for counter in (*Counter, *Failure) for source in counter.value)
 
 
@@ -63,7 +63,7 @@ class ServerWindow:
         return self.readings[-1]
 
     def after(self, reading: Exposed) -> "ServerWindow":
-        """Add a reading. An older one is left out; before or after a gap it begins a new window."""
+        """Return the window with a reading added. An older reading is dropped; after a gap a new window begins."""
         if not self.readings or abs(reading.at - self.latest.at) > GAP_S:
             return ServerWindow((reading,))
         if reading.at <= self.latest.at:
@@ -72,8 +72,8 @@ class ServerWindow:
         return ServerWindow((*self.readings[oldest:], _shared(reading, self.latest)))
 
     def is_fresh(self, clock: float) -> bool:
-        """Return whether the newest reading stands for the present."""
-        return abs(clock - self.latest.at) <= max(STALE_S, 3 * (self.latest.at - self.readings[-2:][0].at))
+        """Return whether the newest reading is not stale."""
+        return abs(clock - self.latest.at) <= max(READING_STALE_S, 3 * (self.latest.at - self.readings[-2:][0].at))
 
 
 def _shared(reading: Exposed, before: Exposed) -> Exposed:
@@ -84,7 +84,7 @@ def _shared(reading: Exposed, before: Exposed) -> Exposed:
 
 
 def increase(readings: Sequence[Exposed], key: ModelKey) -> ModelSeries:
-    """Return what was added to a model that the last of the readings has."""
+    """Return the increases of a model's metrics over the readings. The last reading must have the model."""
     series = [reading.models.get(key) for reading in readings]
     steps = [_step(then, now) for then, now in pairwise(series) if now is not None and now is not then]
     latest = readings[-1].models[key]
@@ -99,7 +99,7 @@ def increase(readings: Sequence[Exposed], key: ModelKey) -> ModelSeries:
 
 
 def _step(then: ModelSeries | None, now: ModelSeries) -> ModelSeries:
-    """Return what came between two readings: everything if the model was loaded in between, or restarted."""
+    """Return the increases between two readings; the full values if the model was loaded or restarted in between."""
     if then is None or any(now.values.get(name, inf) < then.values.get(name, 0.0) for name in _COUNTERS):
         return now
     sources = now.values.keys() | then.values.keys()

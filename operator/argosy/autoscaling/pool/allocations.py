@@ -48,7 +48,7 @@ def scaled_resources(
 
 def scaled_resource(member: Member, allocation: Allocation | None, fewest: int = 0) -> Member:
     """Return the member with the replicas, instances, window and batch size of its allocation, except for those that
-    its spec sets. It has to have `fewest` replicas, and one if it serves; without an allocation, all that it requests.
+    its spec sets. Of the replicas, `fewest` and at least one must be placed; all of them without an allocation.
     """
     spec = member.spec
     changes: dict[str, object] = {"min_replicas": spec.fewest_replicas}

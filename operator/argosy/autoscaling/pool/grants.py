@@ -1,4 +1,4 @@
-"""Grants: what the last plan placed of each member, and the spare capacity that is left."""
+"""Grants: the replicas of each member that the last plan placed, and the spare capacity."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -42,8 +42,8 @@ def unmet(
     members: Mapping[PoolKey, Members],
     policies: Mapping[str, Policy],
 ) -> dict[GroupKey, int]:
-    """Return the replicas that each group desires whose decisions were limited by capacity; 0 for a group that has only
-    a shortfall. `decisions` and `policies` are by identity.
+    """Return the desired replicas of each group that capacity limits; 0 for a group that only has a shortfall.
+    `decisions` and `policies` are by identity.
     """
     desired = dict.fromkeys(ranked.shortfalls, 0)
     for facts in ranked.facts:
@@ -59,8 +59,8 @@ def unmet(
 
 
 def grants(ranked: RankedPlan, larger: RankedPlan | None, members: Mapping[PoolKey, Members]) -> dict[str, Grant]:
-    """Return the grant of each model and ensemble, by identity; `members` are by the pool's key. `larger`: the plan in
-    which the `unmet` groups requested more; None if there are none. An ensemble has the spare capacity of its models.
+    """Return the grant of each model and ensemble, by identity; `members` are by the pool's key. `larger`: a plan with
+    the replicas that the `unmet` groups desire; None without such groups. An ensemble has its models' spare capacity.
     """
     of_models = _of_models(ranked, larger or ranked)
     granted: dict[str, Grant] = {}
@@ -91,7 +91,7 @@ def _of_models(ranked: RankedPlan, larger: RankedPlan) -> dict[_Model, Grant]:
 
 
 def _missing(ranked: RankedPlan) -> dict[GroupKey, str]:
-    """Return what the next replica of each group lacks. A larger plan says so also of a group that gave way."""
+    """Return the missing resource of each group's next replica, in words, by group."""
     unplaced = {(plan.pool, group.group): group.message for plan in ranked.plan.pools for group in plan.unplaced}
     return unplaced | {key: shortfall.message for key, shortfall in ranked.shortfalls.items()}
 
@@ -131,8 +131,8 @@ def _instances(demand: Demand, gpus: Iterable[tuple[Gpu, FreeCapacity]]) -> int 
 
 
 def served(model: InferenceModel, status: object, grant: Grant | None = None) -> Served:
-    """Return what memory has to suffice for: the versions that servers have loaded, by the model's status, its declared
-    footprint, and its smallest GPU.
+    """Return the workload that memory has to hold: the loaded versions, by the model's status, the declared footprint,
+    and the smallest GPU.
     """
     versions = status.versions if isinstance(status, InferenceModelStatus) else ()
     declared = model.spec.footprint

@@ -1,4 +1,4 @@
-"""What a pool's next round has to know of the last one: estimates, and decisions and bottlenecks as reported."""
+"""A pool's state between rounds: estimates, and decisions and bottlenecks as reported."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -65,7 +65,7 @@ def report(before: Report | None, decision: Decision, now: datetime) -> Report:
 
 
 def _material(decision: Decision) -> tuple[object, ...]:
-    """Return what is reported at once when it changes."""
+    """Return the parts of a decision whose change is reported immediately."""
     limits = {Reason.NO_SIGNALS: decision.message, Reason.LIMITED_BY_CAPACITY: decision.limited_by}
     return (
         decision.allocation,

@@ -32,7 +32,7 @@ _NO_POLICY, _UNDIAGNOSED = Policy(), diagnosis.BottleneckState()
 
 @dataclass(frozen=True, slots=True)
 class PoolInputs:
-    """What a pool's decisions are made from, in addition to its signals. The mappings are by identity.
+    """The inputs of a pool's decisions, in addition to its signals. The mappings are by identity.
 
     `members`: its models and ensembles as declared, with their `statuses`; `policies` of those that scale, their
     `allocations` as they were planned, and the `grants` of that plan; `servers`: those of the plan. `activator_error`:
@@ -49,9 +49,7 @@ class PoolInputs:
 
 
 def decide_pool(inputs: PoolInputs, signals: PoolSignals, memory: PoolMemory, now: datetime) -> PoolMemory:
-    """Return the decisions on a pool's members as they are to be reported, with the memory of the next round. That of
-    members which no longer exist is dropped.
-    """
+    """Return the memory for the next round, with the decisions to report. Members that no longer exist are dropped."""
     pool_round = _Round(inputs, signals, memory, now)
     members, decisions = pool_round.decide()
     reports = {name: report(memory.reports.get(name), decision, now) for name, decision in decisions.items()}

@@ -14,7 +14,7 @@ from argosy_common.backoff import backoff_s
 
 FIRST_S, MOST_S = 0.5, 30.0
 _FORGOTTEN_S = 600.0
-"""After so many seconds without an attempt an object counts as no longer desired."""
+"""Seconds without an attempt after which an object counts as no longer desired."""
 _NO_WEBHOOK = "failed calling webhook"
 _NO_RIGHT = re.compile(r"cannot (\w+) resource")
 

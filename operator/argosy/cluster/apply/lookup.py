@@ -14,7 +14,7 @@ from argosy.cluster.client.kinds import Key, Kind, key_of
 from argosy.render.workloads import POOL_LABEL
 
 MANY = 20
-"""From so many names of one kind and namespace on, one list costs less than a request for each name."""
+"""Names of one kind and namespace from which on one list costs less than a request for each name."""
 
 ObjectReference = tuple[Kind, Key]
 """An object by its kind, namespace and name."""

@@ -39,7 +39,7 @@ CONNECT_S = 5.0
 CALL_S = 15.0
 LIST_S = 60.0
 SILENCE_S = 150.0
-"""After so many seconds without data a watch is restarted: its connection may be dead without an error."""
+"""Seconds without data after which a watch is restarted: its connection may be dead without an error."""
 AGAIN_S = 2.0
 PAGE = 250
 """Objects in one page of a list, which bounds memory while thousands are read."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from obstore.store import RetryConfig
 
 PART = 16 * 2**20
-"""A part has at least so many bytes; S3 takes no more than 10000 of them."""
+"""The least bytes of a part; S3 accepts at most 10000 parts."""
 PARTS = 9000
 AT_ONCE = 4
 SILENCE = timedelta(minutes=3)

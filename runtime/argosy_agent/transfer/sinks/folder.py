@@ -18,7 +18,7 @@ NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS
 UNFINISHED = ".part"
 """The end of the hidden name that a file has until it is whole."""
 TRIES = 5
-"""How often a folder is made for a file while others, who remove what is empty, take it away."""
+"""How often the folder of a file is created again while other processes remove empty folders."""
 
 
 class FolderSink(Sink):

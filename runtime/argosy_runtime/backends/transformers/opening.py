@@ -47,7 +47,7 @@ def devices_of(spec: InstanceSpec, visible_gpus: int) -> tuple[str, ...]:
 
 
 def check_split(model: str, text: Any, parts: int) -> None:
-    """Raise ServingError where a model cannot be split over so many GPUs. `text` is its configuration."""
+    """Raise ServingError if a model cannot be split over this number of GPUs. `text` is its configuration."""
     if not getattr(text, "base_model_tp_plan", None):
         raise invalid(
             f"model '{model}': the library has no plan to split a {text.model_type} over {parts} GPUs; give it one"

@@ -43,7 +43,7 @@ class _Endpoint:
 
 
 class HttpApp:
-    """Finds who answers requests with a head."""
+    """Finds the handler of requests by their head."""
 
     def __init__(self, plane: DataPlane, options: HttpOptions) -> None:
         limit = options.max_input_size

@@ -23,7 +23,7 @@ class Phase(IntEnum):
     BODY = 3
     """The rest of a body."""
     WRITING = 4
-    """The client, who does not read what is being written."""
+    """The client, which does not read the response that is being written."""
     HALF_CLOSED = 5
     """The application, for a client that has ended its side and may be gone."""
 
