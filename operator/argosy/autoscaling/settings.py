@@ -28,7 +28,7 @@ ROW_SHARE = 0.05
 """Assumed share of a one-row execution that its row costs, before batches of several sizes were measured. It is 1 once
 a latency target was missed without a queue.
 """
-SPREAD = 0.05
+VARIATION = 0.05
 """Relative standard deviation of batch sizes from which on measurements outweigh that share."""
 SATURATED = 0.95
 """Share of their time in use from which on servers count as equal, since all of them execute full batches."""

@@ -8,7 +8,7 @@ from math import ceil, log2
 
 from msgspec import Struct, structs
 
-from argosy.autoscaling.settings import EVIDENCE, ROW_SHARE, SAME, SPREAD, WEIGHT
+from argosy.autoscaling.settings import EVIDENCE, ROW_SHARE, SAME, VARIATION, WEIGHT
 
 _MOST = 1e9
 """More rows than a batch has, and more seconds than it takes; the reciprocal is less of either than can be measured."""
@@ -113,7 +113,7 @@ def _fitted(batches: tuple[Batches, ...], contention: float, row_share: float) -
     seconds = sum(kind.weight * took for kind, took in alone) / count
     varied = sum(kind.weight * (kind.rows - rows) ** 2 for kind in batches) / count
     together = sum(kind.weight * (kind.rows - rows) * (took - seconds) for kind, took in alone) / count
-    prior = (SPREAD * rows) ** 2
+    prior = (VARIATION * rows) ** 2
     usual = seconds * row_share / (row_share * rows + 1 - row_share)
     per_row = min(max(0.0, (together + prior * usual) / (varied + prior)), seconds / rows)
     return Service(seconds - per_row * rows, per_row, contention)
