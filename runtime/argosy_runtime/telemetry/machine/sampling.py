@@ -11,7 +11,7 @@ from argosy_runtime.telemetry.exposition import Family
 _log = logging.getLogger("argosy.telemetry")
 
 _STALE_INTERVALS = 5
-"""Readings older than so many intervals are not exposed, because a scraper would take them for current."""
+"""Number of intervals after which a reading is no longer exposed, because a scraper would take it for current."""
 
 
 class Reader(Protocol):
