@@ -38,7 +38,7 @@ CAUSES: Final = (
     Cause(
         r"only (be )?supported on .*Ampere|is not supported on this platform|requires? (a )?(GPU|device) with",
         BuildFailure.INVALID_OPTIONS,
-        "engine: this GPU cannot do what is asked ({line})",
+        "engine: this GPU cannot do what is requested ({line})",
     ),
     Cause(
         r"Could not find any implementation for node|Plugin not found|No importer registered for op|"

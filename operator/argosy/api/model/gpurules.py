@@ -77,7 +77,7 @@ def _one_way_of_instances(spec: InferenceModelFields) -> Iterator[Fault]:
 def _groups_have_gpus(spec: InferenceModelFields) -> Iterator[Fault]:
     footprint, groups = spec.footprint or Footprint(), spec.instance_groups
     if on_cpu(groups) and (spec.gpus or footprint.gpu_memory is not None or footprint.device is Device.GPU):
-        message = "every group is KIND_CPU, and a GPU is asked for; leave out one of the two"
+        message = "every group is KIND_CPU, and a GPU is requested; leave out one of the two"
         yield Fault(message, ("instanceGroups",))
         return
     no_gpu = footprint.device is Device.CPU

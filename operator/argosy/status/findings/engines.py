@@ -156,7 +156,7 @@ def _measured(engine: RequestedEngine) -> AccuracyReport | None:
 
 
 def _accuracy(engine: RequestedEngine) -> str:
-    """Return the accuracy as `version 2 for 9.0: perplexity_ratio 1.3, at most 1.05 is asked; engine 7.8, baseline 6
+    """Return the accuracy as `version 2 for 9.0: perplexity_ratio 1.3, at most 1.05 is required; engine 7.8, baseline 6
     (512 samples)`.
     """
     accuracy = _measured(engine)
@@ -169,7 +169,7 @@ def _accuracy(engine: RequestedEngine) -> str:
         if accuracy.engine is not None and accuracy.baseline is not None
         else ""
     )
-    bounds_text = f", {' and '.join(bounds)} is asked" if bounds else ""
+    bounds_text = f", {' and '.join(bounds)} is required" if bounds else ""
     return f"{_named(engine)}: {accuracy.metric} {accuracy.value:g}{bounds_text}{both} ({accuracy.samples} samples)"
 
 

@@ -82,7 +82,7 @@ class RangedClient:
 
     def _unexpected(self, response: httpx.Response) -> StorageError:
         if response.is_success:
-            return TransientError(f"{shown(self._uri)}: the server sent all of it where a part was asked for")
+            return TransientError(f"{shown(self._uri)}: the server sent the whole file where a part was requested")
         return self.refused(response)
 
 

@@ -51,7 +51,7 @@ PLACEMENT: list[Case] = [
     (group(kind="KIND_GPU", gpus=[0, 0]), "spec.instanceGroups[0].gpus[1]", "listed twice"),
     (group(kind="KIND_GPU", gpus=[1]), "spec.instanceGroups[0].gpus[0]", "takes 1 GPU, counted from 0; found 1"),
     (group(kind="KIND_MODEL"), "spec.instanceGroups[0].kind", "tensorrt would run KIND_MODEL on the CPU"),
-    (group(kind="KIND_CPU"), "spec.instanceGroups", "every group is KIND_CPU, and a GPU is asked for"),
+    (group(kind="KIND_CPU"), "spec.instanceGroups", "every group is KIND_CPU, and a GPU is requested"),
     (
         group(kind="KIND_GPU") | {"footprint": {"device": "CPU"}},
         "spec.instanceGroups[0].kind",

@@ -107,7 +107,7 @@ def test_an_accuracy_that_is_too_low_blocks_and_shows_both_numbers() -> None:
     outcome = fleet.settle([pool(), built("m", 2, engine=gate)])
     assert says(outcome, ACCURATE) == ("False", "AccuracyTooLow")
     message = condition(outcome, ACCURATE).message
-    assert "perplexity_ratio 1.3, at most 1.05 is asked; engine 7.8, baseline 6 (64 samples)" in message
+    assert "perplexity_ratio 1.3, at most 1.05 is required; engine 7.8, baseline 6 (64 samples)" in message
     assert says(outcome) == ("False", "AccuracyTooLow")
     blocked = next(engine for engine in status(outcome).engines if engine.version == 2)
     assert blocked.accuracy is not None
@@ -141,7 +141,7 @@ def test_what_was_measured_stands_in_the_status() -> None:
     gate = {"precision": "int8", "accuracy": {"dataUri": "s3://b/d", "min": 0.9}}
     outcome = fleet.settle([pool(), built("m", engine=gate)])
     assert says(outcome, ACCURATE) == ("True", "AccuracyVerified")
-    assert "cosine_similarity 0.99, at least 0.9 is asked (64 samples)" in condition(outcome, ACCURATE).message
+    assert "cosine_similarity 0.99, at least 0.9 is required (64 samples)" in condition(outcome, ACCURATE).message
 
 
 def test_two_models_of_one_request_share_one_build() -> None:
