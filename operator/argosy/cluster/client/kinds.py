@@ -16,11 +16,12 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind in one version of its API; `plural` is its name in paths and roles."""
+    """A kind in one version of its API; `plural` is its name in paths and roles. The dynamic client reads these."""
 
     api_version: str
     name: str
     plural: str
+    namespaced: bool = True
     subresource: str = ""
 
     def path(self, name: str | None = None, namespace: str | None = None) -> str:
@@ -45,7 +46,7 @@ SECRET = Kind("v1", "Secret", "secrets")
 CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 SERVICE = Kind("v1", "Service", "services")
 POD = Kind("v1", "Pod", "pods")
-NODE = Kind("v1", "Node", "nodes")
+NODE = Kind("v1", "Node", "nodes", namespaced=False)
 EVENT = Kind("v1", "Event", "events")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 JOB = Kind("batch/v1", "Job", "jobs")
@@ -54,7 +55,7 @@ ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
 NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
-CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
+CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 RESOURCES = {
     name: Kind(API_VERSION, name, plural)
     for name, plural in (
