@@ -102,7 +102,7 @@ async def test_a_label_on_the_lease_costs_no_one_the_lead(
     first = contender("one")
     await first.acquire()
     holding = asyncio.create_task(first.renew())
-    cluster.kubectl("-n", namespace, "label", "lease/operator", "seen=yes")
+    await asyncio.to_thread(cluster.kubectl, "-n", namespace, "label", "lease/operator", "seen=yes")
     await asyncio.sleep(3)
     assert not holding.done()
     assert first.is_leader
