@@ -45,6 +45,20 @@ def test_one_name_holds_one_kind_of_exception(file: Path) -> None:
             assert all(len(kind) == 1 for kind in kinds.values()), f"{file}:{function.lineno} {kinds}"
 
 
+@pytest.mark.parametrize("file", _files(), ids=str)
+def test_no_coroutine_waits_while_it_handles_an_exception(file: Path) -> None:
+    """A compiled coroutine has no exception state of its own: what it raises on may be another coroutine's error."""
+    lines: list[int] = []
+    for node in ast.walk(ast.parse((ROOT / "runtime" / file).read_text())):
+        handling: list[ast.stmt] = []
+        if isinstance(node, ast.Try):
+            handling = [*node.finalbody, *(statement for handler in node.handlers for statement in handler.body)]
+        elif isinstance(node, ast.AsyncWith):
+            lines.append(node.lineno)
+        lines += [item.lineno for statement in handling for item in ast.walk(statement) if isinstance(item, ast.Await)]
+    assert lines == [], "leave the handler, then await, then raise what was caught"
+
+
 def test_nothing_uncompiled_inherits_from_a_compiled_class() -> None:
     """Python would refuse to make one: at the first request, not at the import."""
     listed, sources = {str(file) for file in _files()}, ROOT / "runtime"

@@ -166,9 +166,11 @@ class InstanceGroup:
             for result in results:
                 if result is not None:
                     raise result
-        except BaseException:
-            await self.stop(_STOP_SECONDS)
-            raise
+            return
+        except BaseException as error:
+            failure = error
+        await self.stop(_STOP_SECONDS)
+        raise failure
 
     async def stop(self, grace: float) -> None:
         """Release every instance; those that take longer than `grace` seconds are killed."""
@@ -204,14 +206,15 @@ class InstanceGroup:
             await asyncio.gather(*tasks, return_exceptions=True)
             for task in tasks:
                 task.result()
-        except BaseException:
-            for task in tasks:
-                task.cancel()
-            results = await asyncio.gather(*tasks, return_exceptions=True)
-            await self.discard([slot for slot, result in zip(slots, results, strict=True) if result is None])
-            self._coming = [slot for slot in self._coming if slot not in slots]
-            raise
-        return slots
+            return slots
+        except BaseException as error:
+            failure = error
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        await self.discard([slot for slot, result in zip(slots, results, strict=True) if result is None])
+        self._coming = [slot for slot in self._coming if slot not in slots]
+        raise failure
 
     async def discard(self, slots: Sequence[Slot]) -> None:
         """Release instances that were loaded and will not serve."""
@@ -278,9 +281,11 @@ class InstanceGroup:
                 await self._warm_up.run(instance)
             if slot.death is not None:
                 raise slot.death
-        except BaseException:
-            await instance.stop(_STOP_SECONDS)
-            raise
+            return
+        except BaseException as error:
+            failure = error
+        await instance.stop(_STOP_SECONDS)
+        raise failure
 
     def _announce(self, slot: Slot) -> None:
         assert slot.instance is not None

@@ -83,6 +83,24 @@ async def test_a_load_that_fails_ends_its_siblings_and_what_was_coming_back():
     assert len(bench.made) == 3
 
 
+async def test_groups_that_fail_at_the_same_time_raise_their_own_errors(monkeypatch):
+    stop = FakeInstance.stop
+
+    async def slowly(instance, grace):
+        for _ in range(5):
+            await asyncio.sleep(0)
+        await stop(instance, grace)
+
+    monkeypatch.setattr(FakeInstance, "stop", slowly)
+    benches = [Bench(2) for _ in range(3)]
+    await settle()
+    for number, bench in enumerate(benches):
+        bench.made[0].load()
+        bench.made[1].load(invalid(f"error {number}"))
+    errors = await asyncio.gather(*(bench.starting for bench in benches), return_exceptions=True)
+    assert [error.message for error in errors] == ["error 0", "error 1", "error 2"]
+
+
 async def test_a_load_that_is_abandoned_leaves_nothing():
     bench = Bench(2)
     await settle()

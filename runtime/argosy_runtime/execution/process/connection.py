@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol, cast
 
@@ -193,11 +194,11 @@ class WorkerConnection(asyncio.BufferedProtocol):
         """Wait for the process to end, and kill it after `grace` seconds. Return how it ended, in words."""
         if self._watch is None:
             return "never started"
-        try:
-            code = await asyncio.wait_for(asyncio.shield(self._watch), grace)
-        except TimeoutError:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._watch), grace)
+        if not self._watch.done():
             self.kill()
-            code = await asyncio.shield(self._watch)
+        code = await asyncio.shield(self._watch)
         if self._transport is not None:
             self._transport.close()
         if code < 0:
@@ -235,11 +236,12 @@ async def _spawn(theirs: socket.socket, memory: int, environment: dict[str, str]
     )
     try:
         GROUPS.add(process.pid)
-    except OSError:
-        process.kill()
-        await process.wait()
-        raise
-    return process
+        return process
+    except OSError as error:
+        failure = error
+    process.kill()
+    await process.wait()
+    raise failure
 
 
 def _environment(before: Mapping[str, str]) -> dict[str, str]:

@@ -123,14 +123,16 @@ class ProcessInstance(Instance):
             self._connection.send(control_frame(what))
             return await asyncio.wait_for(self._answer, self._load_timeout)
         except TimeoutError:
-            raise unavailable(load_timeout_message(self._spec, self._load_timeout)) from None
+            failure: BaseException = unavailable(load_timeout_message(self._spec, self._load_timeout))
         except OSError as error:
-            raise internal(f"cannot start its process: {error}") from error
-        finally:
-            if not self._answer.done() or self._answer.cancelled() or self._answer.exception():
-                self._stopping = True
-                self._connection.kill()
-                await self._end(_STOP_SECONDS)
+            failure = internal(f"cannot start its process: {error}")
+            failure.__cause__ = error
+        except BaseException as other:
+            failure = other
+        self._stopping = True
+        self._connection.kill()
+        await self._end(_STOP_SECONDS)
+        raise failure
 
     async def _brought(self) -> dict[str, str]:
         """Lock the model's own environment until the process has ended, and return its variables.
