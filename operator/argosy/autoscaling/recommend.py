@@ -10,7 +10,7 @@ from argosy.autoscaling.estimate import has_stood
 from argosy.autoscaling.explain import seconds
 from argosy.autoscaling.load import Load, to_come
 from argosy.autoscaling.metrics.signals import Distribution, Signals
-from argosy.autoscaling.settings import CONFIDENCE, MOST_CACHE, MOST_FACTOR, MOST_REPLICAS
+from argosy.autoscaling.settings import CONFIDENCE, LEAST_REMAINING, MOST_CACHE, MOST_FACTOR, MOST_REPLICAS
 from argosy.autoscaling.stage import Stage
 from argosy.planning.amounts import quantity
 
@@ -159,7 +159,7 @@ def _durations(
         factor = observed / target
         up = ceiling(replicas * min(factor, MOST_FACTOR)) if factor > 1 else replicas
         up = up if has_stood(stage, signals) else min(up, stage.allocation.replicas)
-        low = max(1.0, min(replicas - 1.0, MOST_CACHE * replicas)) if factor < 1 / 2 else float(up)
+        low = max(1.0, min(replicas - 1.0, LEAST_REMAINING * replicas)) if factor < 1 / 2 else float(up)
         because = f"{what} {name} is {seconds(observed)}, target {seconds(target)}"
         yield Need(f"{what} {name}", observed, target, min(up, ceiling(low)), low, because)
 

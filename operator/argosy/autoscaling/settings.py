@@ -54,6 +54,8 @@ MOST_CACHE = 0.9
 """Target share of the KV cache in use while requests wait in the engine."""
 MOST_REPLICAS = 1e9
 """Largest number of replicas of a recommendation, since integers of a status have 64 bits."""
+LEAST_REMAINING = 0.9
+"""The least share of the replicas that remain at once where a latency is below half of its target."""
 MOST_FACTOR = 4.0
 """Largest factor by which a latency, an error rate or a full cache multiplies the replicas at once."""
 
