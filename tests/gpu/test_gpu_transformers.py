@@ -1,13 +1,12 @@
 """The transformers backend on a GPU: its paged cache and streams give what the model itself generates."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import transformers
-from tests.runtime.backends.language_model import output, pbtxt, request, save_model
+from tests.runtime.backends.language_model import generated, output, pbtxt, request, save_model
 
 from argosy_runtime.backends import transformers as backend
 
@@ -26,15 +25,7 @@ def test_tokens_are_those_of_the_model_itself(
         responder.wait_for_final(*range(len(PROMPTS)))
     finally:
         instance.close()
+    model = transformers.LlamaForCausalLM.from_pretrained(folder.version_dir).to(gpu)
     for index, prompt in enumerate(PROMPTS):
         tokens = [token for response in responder.of(index) for token in output(response)]
-        assert tokens == generated(folder.version_dir, gpu, prompt)
-
-
-def generated(saved: Path, gpu: torch.device, prompt: tuple[int, ...]) -> list[int]:
-    """Return what the model itself generates greedily on the GPU."""
-    model = transformers.LlamaForCausalLM.from_pretrained(saved).to(gpu)
-    ids = torch.tensor([prompt], device=gpu)
-    made = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False)
-    tokens: list[int] = made[0, len(prompt) :].tolist()
-    return tokens
+        assert tokens == generated(model, prompt, 6)

@@ -1,6 +1,7 @@
 """A tiny language model with random weights, and what it is asked."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,14 @@ def configuration() -> transformers.LlamaConfig:
 def save_model(folder: Path) -> None:
     torch.manual_seed(0)
     transformers.LlamaForCausalLM(configuration()).save_pretrained(folder)
+
+
+def generated(model: Any, prompt: Sequence[int], new: int) -> list[int]:
+    """Return the tokens that the model itself generates greedily, on its own device."""
+    ids = torch.tensor([prompt], device=model.device)
+    made = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=new, do_sample=False)
+    tokens: list[int] = made[0, len(prompt) :].tolist()
+    return tokens
 
 
 def save_tokenizer(folder: Path) -> None:

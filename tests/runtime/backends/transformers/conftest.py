@@ -9,6 +9,7 @@ import torch
 import transformers
 from tests.runtime.backends.language_model import (
     configuration,
+    generated,
     pbtxt,
     save_model,
     save_tokenizer,
@@ -77,11 +78,4 @@ def reference(saved: Path) -> Callable[..., list[int]]:
     """Return a function that generates greedily with the model itself."""
     model = transformers.LlamaForCausalLM.from_pretrained(saved)
 
-    def generate(*input_ids: int, new: int = 4) -> list[int]:
-        made = model.generate(
-            torch.tensor([input_ids]), attention_mask=torch.ones(1, len(input_ids)), max_new_tokens=new, do_sample=False
-        )
-        tokens: list[int] = made[0, len(input_ids) :].tolist()
-        return tokens
-
-    return generate
+    return lambda *prompt, new=4: generated(model, prompt, new)
