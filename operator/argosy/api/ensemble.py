@@ -1,10 +1,11 @@
 """The resource Ensemble: a DAG of models that clients call as one model."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
+from argosy.api.model.chat import Chat, TensorName, chat_rule
 from argosy.api.model.configfields import ENSEMBLE_GOVERNED, ConfigFields, check_config
 from argosy.api.model.rollout import MemberRollout
 from argosy.api.model.scaling.scale import (
@@ -23,8 +24,6 @@ from argosy.api.values.base import ApiModel, Fault, Int, Rule
 from argosy.api.values.meta import ModelName, Name, PoolMember, PoolReference, RevisionHistoryLimit
 from argosy.api.values.tensors import BY_NAME, MAX_TENSORS, InputTensor, OutputTensor, unique_names
 from argosy.api.values.versions import Version
-
-TensorName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 
 class Step(ApiModel):
@@ -101,6 +100,11 @@ class EnsembleSpec(ApiModel):
         description="The most requests of one ensemble request in flight at a step, if an earlier step sends several "
         "responses. Default: no limit.",
     )
+    chat: Chat | None = Field(
+        default=None,
+        description="The tensors of a chat, which make it a chat model of the bundled server's OpenAI API. Default: it "
+        "is none.",
+    )
     slo: Slo | None = Field(
         default=None,
         description="Service level objectives, for which Argosy scales replicas and the instances of the limiting "
@@ -122,6 +126,7 @@ class EnsembleSpec(ApiModel):
         unique_names("outputs", "outputs"),
         Rule(("inputs", "outputs"), _plain_tensors),
         Rule(("config",), _config_fields),
+        chat_rule(),
     )
 
     @property

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from argosy.api.engine.engine import Builder
 from argosy.api.model.batchrules import BATCH_RULES
+from argosy.api.model.chat import chat_rule
 from argosy.api.model.configfields import OWN_FILES, check_config, check_own_files
 from argosy.api.model.gpurules import GPU_RULES
 from argosy.api.model.modelfields import InferenceModelFields
@@ -99,6 +100,7 @@ class InferenceModelSpec(InferenceModelFields):
         Rule(("engine", "versions", "rollout"), _one_engine_for_all_versions),
         Rule(("config",), _config_fields),
         Rule(("config", "engine", "model_format"), _own_files),
+        chat_rule(),
     )
 
 

@@ -22,6 +22,7 @@ from argosy.render.config.model_config import Devices, config_text, local_device
 from argosy.render.workloads.pods.volumes import REPOSITORY
 from argosy_agent.contract import RenderedModel, VersionSource, in_load_order
 from argosy_runtime.modelconfig import check_structure, normalize
+from argosy_runtime.modelconfig.chat import ChatTensors, chat_tensors
 
 
 def model(backend: str = "onnx", **spec: Any) -> InferenceModel:
@@ -236,6 +237,20 @@ def test_an_ensembles_config_and_bound_are_rendered_and_checked() -> None:
     assert {item.path for item in check_rendered([declared.model("m"), wrong])} == {
         "spec.config.model_metrics.metric_control[0]"
     }
+
+
+def test_a_chats_tensors_are_rendered_as_the_servers_parameter() -> None:
+    tensors = {
+        "inputs": [{"name": "T0", "dataType": "TYPE_STRING", "dims": [1]}],
+        "outputs": [{"name": "T1", "dataType": "TYPE_STRING", "dims": [1]}],
+        "chat": {"messages": "T0", "text": "T1"},
+    }
+    pipeline = declared.ensemble("e", "m", **tensors)
+    caller = declared.model("m", **tensors)
+    for config in (ensemble_config(pipeline, {"m": 1}), model_config(caller, Devices(), [1])):
+        assert chat_tensors(config) == ChatTensors(messages="T0", text="T1")
+    silent = declared.model("m")
+    assert chat_tensors(model_config(silent, Devices(), [1])) is None
 
 
 def test_an_engines_path_is_where_a_server_has_its_repository() -> None:

@@ -54,6 +54,20 @@ def test_an_ensembles_settings_without_effect_are_named() -> None:
     assert reported_of == {"argosy": True, "triton": False}
 
 
+def test_a_chat_that_no_server_answers_is_reported() -> None:
+    text = {"dataType": "TYPE_STRING", "dims": [1]}
+    chat = {
+        "inputs": [{"name": "q", **text}],
+        "outputs": [{"name": "a", **text}],
+        "chat": {"prompt": "q", "text": "a"},
+    }
+    for runtime, reason in (("argosy", "Valid"), ("triton", "SettingWithoutEffect")):
+        resources = [pool(runtime={"name": runtime}), model(**chat)]
+        status = of_model(statuses(decided_round(resources, [report("p-0", loaded("m"))])))
+        assert described(status, "Valid") == ("True", reason)
+        assert ("spec.chat" in condition_of(status, "Valid").message) == (runtime == "triton")
+
+
 def test_a_pools_settings_without_effect_are_named() -> None:
     settings: dict[str, Any] = {
         "packing": {"consolidate": True},

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from argosy.api.engine.engine import Engine
 from argosy.api.model.batching import Batching
+from argosy.api.model.chat import Chat
 from argosy.api.model.configfields import ConfigFields
 from argosy.api.model.footprint import Device, Footprint, Parallelism, Traffic
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, on_cpu
@@ -100,6 +101,11 @@ class InferenceModelFields(ApiModel):
     )
     sequence: Sequence | None = Field(
         default=None, description="How related requests are kept together. Default: requests are unrelated."
+    )
+    chat: Chat | None = Field(
+        default=None,
+        description="The tensors of a chat, which make it a chat model of the bundled server's OpenAI API. Default: "
+        "language models with Argosy's own tensors are chat models, others are none.",
     )
     footprint: Footprint | None = Field(
         default=None,

@@ -6,7 +6,7 @@ from google.protobuf import json_format
 from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.ensemble import Ensemble, Step
-from argosy.render.config.model_config import overlay, specific
+from argosy.render.config.model_config import add_chat, overlay, specific
 from argosy.render.config.tensors import tensor_input, tensor_output
 
 
@@ -34,6 +34,7 @@ def ensemble_config(
             max_inflight_requests=spec.max_inflight_requests or 0,
         ),
     )
+    add_chat(config, spec.chat)
     overlay(config, json_format.ParseDict(spec.config, pb.ModelConfig()))
     return config
 

@@ -1,5 +1,6 @@
 """An InferenceModel and its place become a ModelConfig: what `config.pbtxt` says."""
 
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -9,11 +10,13 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.batching import Batching, QueuePolicy
+from argosy.api.model.chat import Chat
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.config.engine_config import engine_parameters, name_engine
 from argosy.render.config.instance_groups import add_instance_groups
 from argosy.render.config.sequence import sequence_batching
 from argosy.render.config.tensors import tensor_input, tensor_output
+from argosy_runtime.modelconfig.chat import PARAMETER as CHAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,16 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
     if spec.engine is not None:
         for name, value in engine_parameters(spec.engine, model.served_name, versions).items():
             config.parameters[name].string_value = value
+    add_chat(config, spec.chat)
     overlay(config, json_format.ParseDict(spec.config, pb.ModelConfig()))
     name_engine(config, model, versions)
     return config
+
+
+def add_chat(config: pb.ModelConfig, chat: Chat | None) -> None:
+    """Add the tensors of a chat, as the parameter that the bundled server reads."""
+    if chat is not None:
+        config.parameters[CHAT].string_value = json.dumps(chat.names)
 
 
 def specific(versions: Collection[int]) -> pb.ModelVersionPolicy:

@@ -11,11 +11,13 @@ from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
 
 _ROLLOUT = "a new version takes all traffic once it is loaded, without shadow, steps, analysis or pause"
+_CHAT = "only the bundled server makes a pipeline a chat model of OpenAI's API"
 _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] = {
     "spec.rateLimiter": (
         lambda model, pool: model.spec.rate_limited and (_is_bundled(pool) or pool.spec.rate_limit is None),
         "instances run whenever they are free: only NVIDIA's server limits them, and with the pool's spec.rateLimit",
     ),
+    "spec.chat": (lambda model, pool: model.spec.chat is not None and not _is_bundled(pool), _CHAT),
     "spec.rollout": (lambda model, _: _asks_for_steps(model.spec.rollout), _ROLLOUT),
 }
 _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
@@ -23,6 +25,7 @@ _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
         lambda ensemble, pool: ensemble.spec.max_inflight_requests is not None and _is_bundled(pool),
         "the bundled server sets no bound; requests go on to a step as they come",
     ),
+    "spec.chat": (lambda ensemble, pool: ensemble.spec.chat is not None and not _is_bundled(pool), _CHAT),
     "spec.rollout": (lambda ensemble, _: ensemble.spec.rollout is not None, _ROLLOUT),
 }
 _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {

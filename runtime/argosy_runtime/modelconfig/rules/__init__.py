@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.modelconfig.chat import check_chat
 from argosy_runtime.modelconfig.errors import Violation
 
 from .batch_io import check_batch_io
@@ -41,7 +42,7 @@ _STRUCTURE: tuple[Rule, ...] = (
     check_response_cache,
     check_metrics,
 )
-_TENSORS: tuple[Rule, ...] = (check_tensors, check_batch_io)
+_TENSORS: tuple[Rule, ...] = (check_tensors, check_batch_io, check_chat)
 _INSTANCES: tuple[Rule, ...] = (check_groups, check_rate_limiter, check_states, check_warmup)
 
 
