@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from importlib.metadata import version as distribution_version
-from time import monotonic, monotonic_ns
+from time import monotonic, monotonic_ns, time
 
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -27,6 +27,7 @@ from .telemetry.log_settings import LogSettings, Setting
 from .telemetry.machine.sampling import MachineSampling
 from .telemetry.parts import in_parts
 from .telemetry.triton_families import triton_families
+from .telemetry.vllm_families import vllm_families
 from .tensors.device_arrays import DEVICE_TRANSFERS
 
 SERVER_NAME = "argosy"
@@ -236,7 +237,11 @@ class DataPlane:
 
     def _model_families(self, records: Sequence[ModelRecord]) -> list[Family]:
         series = describing.series(records)
-        return [*triton_families(series), *argosy_families(series, monotonic_ns())]
+        return [
+            *triton_families(series),
+            *argosy_families(series, monotonic_ns()),
+            *vllm_families(series, time()),
+        ]
 
     def _other_families(self) -> list[Family]:
         return [*self._own_families(), *self._custom.families()]

@@ -50,7 +50,7 @@ def table() -> list[list[str]]:
     rows = [
         line.strip("| ").split(" | ")
         for line in DOCUMENT.read_text().splitlines()
-        if re.match(r"\| `(nv|argosy)_", line)
+        if re.match(r"\| `(nv_|argosy_|vllm:)", line)
     ]
     assert rows
     return rows

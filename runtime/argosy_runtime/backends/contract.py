@@ -24,6 +24,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse
 
+from .engine_state import EngineState
+
 _FAMILY_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
@@ -147,20 +149,6 @@ class ActOnMetric(msgspec.Struct, frozen=True, tag=True):
     labels: dict[str, str]
     action: str
     value: float
-
-
-class EngineState(msgspec.Struct, frozen=True, tag=True):
-    """State of a backend that batches by itself, token by token. Reported now and then, never answered.
-
-    `waiting` requests have joined and have no token yet, `running` ones are generated for; `cache` is the share (0
-    to 1) in use, None where that is unknown. Tokens are totals since the instance was loaded.
-    """
-
-    waiting: int
-    running: int
-    cache: float | None
-    prompt_tokens: int
-    generated_tokens: int
 
 
 class Infer:

@@ -8,10 +8,11 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final
 
+from argosy_runtime.durations import DURATION_BOUNDS, DurationHistogram
 from argosy_runtime.tensors.device_arrays import DeviceTransfers
 
+from .engine_families import engine_families
 from .exposition import Family, bound_texts
-from .histogram import DURATION_BOUNDS, DurationHistogram
 from .series import InService, ModelSeries
 from .statistics import ModelStatistics
 
@@ -32,7 +33,7 @@ def argosy_families(models: list[ModelSeries], now: int) -> list[Family]:
         *_durations([model for model, _ in serving], [model for model, _ in with_instances], decoupled),
         *_instances(with_instances, now),
         *_gauges(serving),
-        *_engines(serving),
+        *engine_families(models),
         _failures(models),
         _failed_loads(models),
     ]
@@ -118,23 +119,6 @@ def _gauges(models: list[tuple[ModelSeries, InService]]) -> list[Family]:
         batch.add(model.labels, service.max_batch_size)
         delay.add(model.labels, service.max_queue_delay_us / 1e6)
     return [running, batch, delay]
-
-
-def _engines(models: list[tuple[ModelSeries, InService]]) -> list[Family]:
-    waiting = Family("argosy_engine_waiting_requests", "Requests in engines that have no token yet", "gauge")
-    running = Family("argosy_engine_running_requests", "Requests that engines generate for", "gauge")
-    cache = Family("argosy_kv_cache_utilization", "Share (0 to 1) of engines' caches in use", "gauge")
-    prompts = Family("argosy_prompt_tokens_total", "Tokens of requests that engines were given", "counter")
-    generated = Family("argosy_tokens_total", "Tokens that engines generated", "counter")
-    for model, service in models:
-        if service.engine is not None:
-            waiting.add(model.labels, service.engine.waiting)
-            running.add(model.labels, service.engine.running)
-            if service.engine.cache is not None:
-                cache.add(model.labels, service.engine.cache)
-            prompts.add(model.labels, model.statistics.engines.prompt_tokens)
-            generated.add(model.labels, model.statistics.engines.generated_tokens)
-    return [waiting, running, cache, prompts, generated]
 
 
 def _failures(models: list[ModelSeries]) -> Family:

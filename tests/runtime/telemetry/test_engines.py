@@ -1,14 +1,29 @@
-"""Reports of engines: counts of tokens only grow; the present load is that of live processes."""
+"""Reports of engines: counters only grow; the present load is that of live processes; wrong numbers add nothing."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_runtime.backends.contract import EngineState
-from argosy_runtime.telemetry.engines import EngineLoad, EngineStatistics
+from argosy_runtime.backends.engine_state import DurationCounts, EngineState, EngineTimes, FinishedRequest
+from argosy_runtime.durations import DurationHistogram
+from argosy_runtime.telemetry.engines import EngineStatistics, TokenHistogram
+
+MS = 1_000_000
 
 
 def state(generated: int = 0, prompts: int = 0, waiting: int = 0, running: int = 0, cache: float | None = None):
     return EngineState(waiting, running, cache, prompts, generated)
+
+
+def counts(*ms: int) -> DurationCounts:
+    histogram = DurationHistogram()
+    for duration in ms:
+        histogram.add(duration * MS)
+    return DurationCounts(histogram.counts, histogram.ns)
+
+
+def measured(**changes: DurationCounts | list[FinishedRequest]) -> EngineState:
+    times = {"waited": counts(), "first_token": counts(), "between_tokens": counts(), "finished": []}
+    return EngineState(0, 0, None, 0, 0, times=EngineTimes(**times | changes))
 
 
 def test_tokens_of_all_that_ever_were_add_up():
@@ -17,23 +32,76 @@ def test_tokens_of_all_that_ever_were_add_up():
     for instance, generated in (("m_0", 0), ("m_0", 10), ("m_1", 5), ("m_0", 30), ("m_0", 4)):
         engines.update(instance, state(generated, prompts=2 * generated))
     assert engines.any
-    assert (engines.generated_tokens, engines.prompt_tokens) == (30 + 4 + 5, 2 * 39)
+    total = engines.total()
+    assert (total.generated_tokens, total.prompt_tokens) == (30 + 4 + 5, 2 * 39)
+    assert engines.counters["m_1"].generated_tokens == 5
+
+
+def test_a_new_process_begins_its_totals_again_all_together():
+    engines = EngineStatistics()
+    engines.update("m_0", EngineState(0, 0, None, 10, 10, 8, 2))
+    engines.update("m_0", EngineState(0, 0, None, 30, 5, 9, 2))
+    total = engines.total()
+    assert (total.prompt_tokens, total.generated_tokens) == (40, 15)
+    assert (total.cached_tokens, total.preemptions) == (17, 4)
 
 
 def test_what_a_lost_one_reported_last_is_over():
     engines = EngineStatistics()
     engines.update("m_0", state(waiting=3, running=2, cache=0.5))
-    engines.update("m_1", state(waiting=1, running=4, cache=0.75))
-    assert engines.load(["m_0", "m_1"]) == EngineLoad(4, 6, 0.625)
-    assert engines.load(["m_1"]) == EngineLoad(1, 4, 0.75)
-    assert engines.load([]) == EngineLoad(0, 0, None)
+    engines.update("m_1", EngineState(1, 4, 0.75, 0, 0, sleep_level=1))
+    load = engines.load(["m_0", "m_1"])
+    assert (load.waiting, load.running, load.cache, load.asleep) == (4, 6, 0.625, 1)
+    load = engines.load(["m_1"])
+    assert (load.waiting, load.running, load.cache, list(load.states)) == (1, 4, 0.75, ["m_1"])
+    load = engines.load([])
+    assert (load.waiting, load.running, load.cache, load.asleep, load.states) == (0, 0, None, 0, {})
 
 
 def test_a_cache_that_cannot_be_so_is_unknown():
     engines = EngineStatistics()
     engines.update("m_0", state(cache=float("nan"), waiting=-1))
     engines.update("m_1", state(cache=1.5))
-    assert engines.load(["m_0", "m_1"]) == EngineLoad(0, 0, None)
+    load = engines.load(["m_0", "m_1"])
+    assert (load.waiting, load.running, load.cache) == (0, 0, None)
+
+
+def test_times_of_all_reports_and_engines_add_up():
+    engines = EngineStatistics()
+    assert not engines.total().measured
+    engines.update("m_0", measured(waited=counts(2), first_token=counts(5, 40)))
+    engines.update("m_0", measured(first_token=counts(7), between_tokens=counts(1, 1, 3)))
+    engines.update("m_1", measured(first_token=counts(9), finished=[FinishedRequest(0.5, 100, 3, 64)]))
+    total = engines.total()
+    assert total.measured
+    assert (sum(total.first_token.counts), total.first_token.ns) == (4, 61 * MS)
+    assert (sum(total.between_tokens.counts), total.between_tokens.ns) == (3, 5 * MS)
+    assert (sum(total.waited.counts), total.duration.ns) == (1, 500 * MS)
+    assert engines.counters["m_0"].first_token.ns == 52 * MS, "the sum is a copy"
+    tokens = (total.request_prompt_tokens, total.request_generated_tokens, total.request_cached_tokens)
+    assert [histogram.total for histogram in tokens] == [100, 3, 64]
+    assert [sum(histogram.counts) for histogram in tokens] == [1, 1, 1]
+
+
+def test_times_that_cannot_be_add_nothing():
+    engines = EngineStatistics()
+    few, negative = DurationCounts([1, 2], 3), DurationCounts([-1, *counts().counts[1:]], 0)
+    huge = DurationCounts(counts().counts, 1 << 62)
+    endless = [FinishedRequest(float("inf"), 1, 1), FinishedRequest(float("nan"), 1, 1), FinishedRequest(-1, 1, 1)]
+    engines.update("m_0", measured(waited=few, first_token=negative, between_tokens=huge, finished=endless))
+    total = engines.total()
+    assert [total.waited.ns, total.first_token.ns, total.between_tokens.ns, total.duration.ns] == [0, 0, 0, 0]
+    assert not any(total.first_token.counts)
+    assert not any(total.duration.counts)
+
+
+def test_a_bound_of_tokens_belongs_to_its_own_bucket():
+    tokens = TokenHistogram()
+    for count in (0, 1, 2, 3, 1 << 18, (1 << 18) + 1, -5):
+        tokens.add(count)
+    assert tokens.counts[:3] == [3, 1, 1]
+    assert tokens.counts[-2:] == [1, 1]
+    assert tokens.total == 7 + (1 << 19)
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(-5, 50), st.integers(-5, 50))))
@@ -41,7 +109,8 @@ def test_counters_never_go_back(reports):
     engines, before = EngineStatistics(), (0, 0)
     for instance, generated, prompts in reports:
         engines.update(instance, state(generated, prompts))
-        now = (engines.generated_tokens, engines.prompt_tokens)
+        total = engines.total()
+        now = (total.generated_tokens, total.prompt_tokens)
         assert now[0] >= before[0]
         assert now[1] >= before[1]
         before = now

@@ -4,6 +4,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from argosy_runtime.backends.contract import EngineState, ExecutionTimes
+from argosy_runtime.backends.engine_state import DurationCounts, EngineTimes, FinishedRequest
+from argosy_runtime.durations import DurationHistogram
 from argosy_runtime.errors import FailureReason
 from argosy_runtime.telemetry.argosy_families import argosy_families
 from argosy_runtime.telemetry.exposition import exposition
@@ -120,10 +122,25 @@ def test_an_ensemble_has_no_instances_and_an_unready_model_failures(statistics):
 
 
 def test_engines_are_reported_where_there_are_any(statistics):
-    assert not {name for name in samples(statistics) if "engine" in name or "tokens" in name}
-    statistics.engines.update("m_0", EngineState(1, 2, None, 30, 40))
+    assert not {name for name in samples(statistics) if "engine" in name or "token" in name}
+    statistics.engines.update("m_0", EngineState(1, 2, None, 30, 40, 16, 5, sleep_level=1))
     service = InService(1, 1, True, 0, 0, statistics.engines.load(["m_0"]))
     values = samples(statistics, service)
     assert (values["argosy_engine_waiting_requests"], values["argosy_engine_running_requests"]) == (1, 2)
     assert (values["argosy_prompt_tokens_total"], values["argosy_tokens_total"]) == (30, 40)
-    assert "argosy_kv_cache_utilization" not in values, "nobody knows it"
+    assert (values["argosy_cached_tokens_total"], values["argosy_engine_preemptions_total"]) == (16, 5)
+    assert values["argosy_engines_asleep"] == 1
+    assert not {name for name in values if "kv_cache" in name or "token_duration" in name}, "unknown, not 0"
+
+
+def test_times_of_tokens_are_reported_once_an_engine_measures_them(statistics):
+    histogram = DurationHistogram()
+    histogram.add(5 * MS)
+    counts = DurationCounts(histogram.counts, histogram.ns)
+    times = EngineTimes(counts, counts, counts, [FinishedRequest(1.0, 30, 40, 16)])
+    statistics.engines.update("m_0", EngineState(0, 0, None, 30, 40, times=times))
+    values = samples(statistics, InService(1, 1, True, 0, 0, statistics.engines.load(["m_0"])))
+    for name in ("engine_queue", "first_token", "between_tokens"):
+        assert values[f"argosy_{name}_duration_seconds_sum"] == values[f"argosy_{name}_duration_seconds_count"] / 200
+    tokens = [values[f"argosy_request_{name}_tokens_sum"] for name in ("prompt", "generated", "cached")]
+    assert tokens == [30, 40, 16]

@@ -72,11 +72,13 @@ class HistogramName(Enum):
     LATENCY = ("argosy_request_duration_seconds",)
     QUEUE = ("argosy_queue_duration_seconds",)
     FIRST_TOKEN = (
+        "argosy_first_token_duration_seconds",
         "vllm:time_to_first_token_seconds",
         "argosy_first_response_duration_seconds",
         "nv_inference_first_response_histogram_ms",
     )
     BETWEEN_TOKENS = (
+        "argosy_between_tokens_duration_seconds",
         "vllm:inter_token_latency_seconds",
         "vllm:time_per_output_token_seconds",
         "argosy_between_responses_duration_seconds",

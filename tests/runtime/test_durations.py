@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_runtime.telemetry.histogram import DURATION_BOUNDS, DurationHistogram
+from argosy_runtime.durations import DURATION_BOUNDS, DurationHistogram
 
 MS = 1_000_000
 durations = st.lists(st.integers(0, 100_000 * MS))
