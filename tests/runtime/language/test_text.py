@@ -7,7 +7,7 @@ import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_runtime.backends.transformers.answers import StreamedText
+from argosy_runtime.language import StreamedText
 
 BYTES = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
 WORDS = ["\u2581a", "\u2581be", "c", "<0xF0>", "<0x9F>", "<0x99>", "<0x82>", "<0xC3>", "<0xA9>", "</s>"]
