@@ -3,36 +3,29 @@
 import msgspec
 
 
-class DurationCounts(msgspec.Struct, frozen=True, array_like=True):
-    """Durations by buckets: `counts` as a `DurationHistogram` has them, and their sum in nanoseconds."""
+class HistogramCounts(msgspec.Struct, frozen=True, array_like=True):
+    """What a histogram counted: by bucket, and the sum of all values (nanoseconds, or tokens)."""
 
     counts: list[int]
-    ns: int
-
-
-class FinishedRequest(msgspec.Struct, frozen=True, array_like=True):
-    """A request that an engine has answered: seconds from its arrival there to its last token, and its tokens.
-
-    Tokens of the prompt include `cached_tokens`, those that the prefix cache had; generated ones are of all choices.
-    """
-
-    seconds: float
-    prompt_tokens: int
-    generated_tokens: int
-    cached_tokens: int = 0
+    total: int
 
 
 class EngineTimes(msgspec.Struct, frozen=True, array_like=True):
-    """What an engine has measured since its last report.
+    """What an engine has measured since its last report, as a `DurationHistogram` or a `TokenHistogram` each.
 
-    `waited`: from the arrival of a request at the engine until it first ran; `first_token`: until its first token;
-    `between_tokens`: from one token of a request to its next one.
+    Durations are `waited`, from the arrival of a request at the engine until it first ran; `first_token`, until its
+    first token; `between_tokens`, from one token of a request to its next one; `answered`, from the arrival of a
+    request to its last token. Of each answered request there are the tokens of its prompt, those of them that the
+    prefix cache had (`cached_tokens`), and those generated for all its choices.
     """
 
-    waited: DurationCounts
-    first_token: DurationCounts
-    between_tokens: DurationCounts
-    finished: list[FinishedRequest]
+    waited: HistogramCounts
+    first_token: HistogramCounts
+    between_tokens: HistogramCounts
+    answered: HistogramCounts
+    prompt_tokens: HistogramCounts
+    cached_tokens: HistogramCounts
+    generated_tokens: HistogramCounts
 
 
 class AdapterState(msgspec.Struct, frozen=True, array_like=True):

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final
 
-from argosy_runtime.durations import DURATION_BOUNDS, DurationHistogram
+from argosy_runtime.histograms import DURATION_BOUNDS, DurationHistogram
 from argosy_runtime.tensors.device_arrays import DeviceTransfers
 
 from .engine_families import engine_families

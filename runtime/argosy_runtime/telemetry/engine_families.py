@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from argosy_runtime.durations import DURATION_BOUNDS, DurationHistogram
+from argosy_runtime.histograms import DURATION_BOUNDS, TOKEN_BOUNDS, DurationHistogram, TokenHistogram
 
-from .engines import TOKEN_BOUNDS, EngineCounters, EngineLoad, TokenHistogram
+from .engines import EngineCounters, EngineLoad
 from .exposition import Family, bound_texts
 from .series import ModelSeries
 

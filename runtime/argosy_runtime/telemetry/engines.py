@@ -1,48 +1,20 @@
 """Statistics of engines inside of models: backends that batch by themselves, token by token, as language models do."""
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from argosy_runtime.backends.engine_state import DurationCounts, EngineState, EngineTimes
-from argosy_runtime.durations import DurationHistogram
+from argosy_runtime.backends.engine_state import EngineState, EngineTimes, HistogramCounts
+from argosy_runtime.histograms import DurationHistogram, TokenHistogram
 
-TOKEN_BOUNDS: Final = [1 << power for power in range(19)]
-"""Upper bounds of the buckets of tokens of a request, inclusive: 1 to 262144."""
-
-_NS: Final = 1e9
-_MOST_TOKENS: Final = 1 << 53
-_MOST_NS: Final = 1 << 60
+_MOST: Final = 1 << 60
 """Reports come from the process of a model. Larger numbers are wrong, and would spoil a sum for good."""
-
-
-class TokenHistogram:
-    """How many requests had up to so many tokens, and the sum of all tokens."""
-
-    __slots__ = ("counts", "total")
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(TOKEN_BOUNDS) + 1)
-        self.total = 0
-
-    def add(self, tokens: int) -> None:
-        """Count one request."""
-        tokens = _possible(tokens)
-        self.counts[bisect_left(TOKEN_BOUNDS, tokens)] += 1
-        self.total += tokens
-
-    def merge(self, other: "TokenHistogram") -> None:
-        """Add all requests of another histogram."""
-        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
-        self.total += other.total
 
 
 class EngineCounters:
     """Counters of one engine over all its processes, or of several engines; none of them decreases.
 
-    `waited` until the engine first ran a request, `first_token` and `duration` from a request's arrival at the engine;
-    `between_tokens` from one token of a request to its next one. `measured`: whether the engine reports such times.
+    Histograms are those of `EngineTimes`. `measured`: whether the engine reports them.
     """
 
     def __init__(self) -> None:
@@ -54,7 +26,7 @@ class EngineCounters:
         self.waited = DurationHistogram()
         self.first_token = DurationHistogram()
         self.between_tokens = DurationHistogram()
-        self.duration = DurationHistogram()
+        self.answered = DurationHistogram()
         self.request_prompt_tokens = TokenHistogram()
         self.request_generated_tokens = TokenHistogram()
         self.request_cached_tokens = TokenHistogram()
@@ -78,24 +50,29 @@ class EngineCounters:
         self.generated_tokens += other.generated_tokens
         self.cached_tokens += other.cached_tokens
         self.preemptions += other.preemptions
-        self.measured |= other.measured
-        for name in ("waited", "first_token", "between_tokens", "duration"):
-            setattr(self, name, getattr(self, name).with_all(getattr(other, name)))
-        self.request_prompt_tokens.merge(other.request_prompt_tokens)
-        self.request_generated_tokens.merge(other.request_generated_tokens)
-        self.request_cached_tokens.merge(other.request_cached_tokens)
+        if other.measured:
+            self.measured = True
+            for mine, theirs in zip(self._durations(), other._durations(), strict=True):
+                _add_durations(mine, theirs.counts, theirs.ns)
+            for some, others in zip(self._tokens(), other._tokens(), strict=True):
+                _add_tokens(some, others.counts, others.total)
+
+    def _durations(self) -> tuple[DurationHistogram, ...]:
+        return self.waited, self.first_token, self.between_tokens, self.answered
+
+    def _tokens(self) -> tuple[TokenHistogram, ...]:
+        return self.request_prompt_tokens, self.request_cached_tokens, self.request_generated_tokens
 
     def _add_times(self, times: EngineTimes) -> None:
         self.measured = True
-        _merge(self.waited, times.waited)
-        _merge(self.first_token, times.first_token)
-        _merge(self.between_tokens, times.between_tokens)
-        for request in times.finished:
-            if 0 <= request.seconds * _NS <= _MOST_NS:
-                self.duration.add(round(request.seconds * _NS))
-            self.request_prompt_tokens.add(request.prompt_tokens)
-            self.request_generated_tokens.add(request.generated_tokens)
-            self.request_cached_tokens.add(request.cached_tokens)
+        durations = (times.waited, times.first_token, times.between_tokens, times.answered)
+        for histogram, counted in zip(self._durations(), durations, strict=True):
+            if _is_possible(counted, len(histogram.counts)):
+                _add_durations(histogram, counted.counts, counted.total)
+        requests = (times.prompt_tokens, times.cached_tokens, times.generated_tokens)
+        for tokens, counted in zip(self._tokens(), requests, strict=True):
+            if _is_possible(counted, len(tokens.counts)):
+                _add_tokens(tokens, counted.counts, counted.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +146,18 @@ def _totals(state: EngineState) -> tuple[int, int, int, int]:
 
 
 def _possible(tokens: int) -> int:
-    return min(max(tokens, 0), _MOST_TOKENS)
+    return min(max(tokens, 0), _MOST)
 
 
-def _merge(histogram: DurationHistogram, durations: DurationCounts) -> None:
-    """Add reported durations, unless they cannot be."""
-    counts = durations.counts
-    if len(counts) == len(histogram.counts) and min(counts) >= 0 and 0 <= durations.ns <= _MOST_NS:
-        histogram.counts = [mine + theirs for mine, theirs in zip(histogram.counts, counts, strict=True)]
-        histogram.ns += durations.ns
+def _is_possible(counted: HistogramCounts, buckets: int) -> bool:
+    return len(counted.counts) == buckets and all(0 <= count <= _MOST for count in (*counted.counts, counted.total))
+
+
+def _add_durations(histogram: DurationHistogram, counts: list[int], ns: int) -> None:
+    histogram.counts = [mine + more for mine, more in zip(histogram.counts, counts, strict=True)]
+    histogram.ns += ns
+
+
+def _add_tokens(histogram: TokenHistogram, counts: list[int], tokens: int) -> None:
+    histogram.counts = [mine + more for mine, more in zip(histogram.counts, counts, strict=True)]
+    histogram.total += tokens

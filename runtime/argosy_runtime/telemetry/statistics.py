@@ -10,8 +10,8 @@ from time import time_ns
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.backends.contract import ExecutionTimes
-from argosy_runtime.durations import DurationHistogram
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
+from argosy_runtime.histograms import DurationHistogram
 from argosy_runtime.messages import InferResponse
 from argosy_runtime.scheduling.queued_request import QueuedRequest
 

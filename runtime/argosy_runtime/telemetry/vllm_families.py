@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from argosy_runtime.backends.engine_state import EngineState
-from argosy_runtime.durations import DURATION_BOUNDS, DurationHistogram
+from argosy_runtime.histograms import DURATION_BOUNDS, TOKEN_BOUNDS, DurationHistogram, TokenHistogram
 
-from .engines import TOKEN_BOUNDS, EngineCounters, TokenHistogram, cache_share
+from .engines import EngineCounters, cache_share
 from .exposition import Family, Labels, bound_texts
 from .series import ModelSeries
 
@@ -31,7 +31,7 @@ _COUNTERS: Final[Sequence[tuple[str, str, Callable[[EngineCounters], int]]]] = (
 _DURATIONS: Final[Sequence[tuple[str, str, Callable[[EngineCounters], DurationHistogram]]]] = (
     ("time_to_first_token", "Histogram of time to first token in seconds.", lambda engine: engine.first_token),
     ("inter_token_latency", "Histogram of inter-token latency in seconds.", lambda engine: engine.between_tokens),
-    ("e2e_request_latency", "Histogram of end to end request latency in seconds.", lambda engine: engine.duration),
+    ("e2e_request_latency", "Histogram of end to end request latency in seconds.", lambda engine: engine.answered),
     ("request_queue_time", "Histogram of time spent in WAITING phase for request.", lambda engine: engine.waited),
 )
 _REQUEST_TOKENS: Final[Sequence[tuple[str, str, Callable[[EngineCounters], TokenHistogram]]]] = (

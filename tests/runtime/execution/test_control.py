@@ -3,15 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_runtime.backends.engine_state import AdapterState, DurationCounts, EngineState, EngineTimes, FinishedRequest
+from argosy_runtime.backends.engine_state import AdapterState, EngineState, EngineTimes, HistogramCounts
 from argosy_runtime.execution.process.wire.control import UNANSWERED, Called, control_frame, read_from_process
 from argosy_runtime.execution.process.wire.frames import FrameCutter
 
 TOTALS = st.integers(0, 1 << 53)
-SECONDS = st.floats(0, 1e6)
 NAMES = st.lists(st.text(max_size=9), max_size=3)
-DURATIONS = st.builds(DurationCounts, st.lists(TOTALS, max_size=31), TOTALS)
-FINISHED = st.builds(FinishedRequest, SECONDS, TOTALS, TOTALS, TOTALS)
+COUNTS = st.builds(HistogramCounts, st.lists(TOTALS, max_size=31), TOTALS)
 STATES = st.builds(
     EngineState,
     *(TOTALS, TOTALS, st.none() | st.floats(0, 1), TOTALS, TOTALS),
@@ -19,7 +17,7 @@ STATES = st.builds(
     preemptions=TOTALS,
     sleep_level=st.integers(0, 2),
     adapters=st.none() | st.builds(AdapterState, NAMES, NAMES, TOTALS),
-    times=st.none() | st.builds(EngineTimes, DURATIONS, DURATIONS, DURATIONS, st.lists(FINISHED, max_size=3)),
+    times=st.none() | st.builds(EngineTimes, *[COUNTS] * 7),
 )
 
 

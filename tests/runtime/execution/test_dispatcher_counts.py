@@ -3,8 +3,8 @@
 from tests.runtime.execution.fakes import SECOND, US, ask, settle
 from tests.runtime.execution.test_dispatcher import Bench
 
-from argosy_runtime.durations import DurationHistogram
 from argosy_runtime.errors import FailureReason, internal
+from argosy_runtime.histograms import DurationHistogram
 from argosy_runtime.scheduling.queue_policy import QueuePolicies, QueuePolicy
 
 

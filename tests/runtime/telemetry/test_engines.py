@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_runtime.backends.engine_state import DurationCounts, EngineState, EngineTimes, FinishedRequest
-from argosy_runtime.durations import DurationHistogram
-from argosy_runtime.telemetry.engines import EngineStatistics, TokenHistogram
+from argosy_runtime.backends.engine_meter import EngineMeter
+from argosy_runtime.backends.engine_state import EngineState, EngineTimes, HistogramCounts
+from argosy_runtime.telemetry.engines import EngineStatistics
 
 MS = 1_000_000
 
@@ -14,16 +14,8 @@ def state(generated: int = 0, prompts: int = 0, waiting: int = 0, running: int =
     return EngineState(waiting, running, cache, prompts, generated)
 
 
-def counts(*ms: int) -> DurationCounts:
-    histogram = DurationHistogram()
-    for duration in ms:
-        histogram.add(duration * MS)
-    return DurationCounts(histogram.counts, histogram.ns)
-
-
-def measured(**changes: DurationCounts | list[FinishedRequest]) -> EngineState:
-    times = {"waited": counts(), "first_token": counts(), "between_tokens": counts(), "finished": []}
-    return EngineState(0, 0, None, 0, 0, times=EngineTimes(**times | changes))
+def measured(times: EngineTimes) -> EngineState:
+    return EngineState(0, 0, None, 0, 0, times=times)
 
 
 def test_tokens_of_all_that_ever_were_add_up():
@@ -67,16 +59,23 @@ def test_a_cache_that_cannot_be_so_is_unknown():
 
 
 def test_times_of_all_reports_and_engines_add_up():
-    engines = EngineStatistics()
+    engines, meter = EngineStatistics(), EngineMeter()
     assert not engines.total().measured
-    engines.update("m_0", measured(waited=counts(2), first_token=counts(5, 40)))
-    engines.update("m_0", measured(first_token=counts(7), between_tokens=counts(1, 1, 3)))
-    engines.update("m_1", measured(first_token=counts(9), finished=[FinishedRequest(0.5, 100, 3, 64)]))
+    meter.add_waited(0.002)
+    meter.add_first_token(0.005)
+    meter.add_first_token(0.040)
+    engines.update("m_0", measured(meter.take()))
+    meter.add_first_token(0.007)
+    meter.add_between_tokens(0.001, 3)
+    engines.update("m_0", measured(meter.take()))
+    meter.add_first_token(0.009)
+    meter.add_answered(0.5, 100, 3, 64)
+    engines.update("m_1", measured(meter.take()))
     total = engines.total()
     assert total.measured
     assert (sum(total.first_token.counts), total.first_token.ns) == (4, 61 * MS)
-    assert (sum(total.between_tokens.counts), total.between_tokens.ns) == (3, 5 * MS)
-    assert (sum(total.waited.counts), total.duration.ns) == (1, 500 * MS)
+    assert (sum(total.between_tokens.counts), total.between_tokens.ns) == (3, 3 * MS)
+    assert (sum(total.waited.counts), total.answered.ns) == (1, 500 * MS)
     assert engines.counters["m_0"].first_token.ns == 52 * MS, "the sum is a copy"
     tokens = (total.request_prompt_tokens, total.request_generated_tokens, total.request_cached_tokens)
     assert [histogram.total for histogram in tokens] == [100, 3, 64]
@@ -84,24 +83,27 @@ def test_times_of_all_reports_and_engines_add_up():
 
 
 def test_times_that_cannot_be_add_nothing():
-    engines = EngineStatistics()
-    few, negative = DurationCounts([1, 2], 3), DurationCounts([-1, *counts().counts[1:]], 0)
-    huge = DurationCounts(counts().counts, 1 << 62)
-    endless = [FinishedRequest(float("inf"), 1, 1), FinishedRequest(float("nan"), 1, 1), FinishedRequest(-1, 1, 1)]
-    engines.update("m_0", measured(waited=few, first_token=negative, between_tokens=huge, finished=endless))
+    engines, nothing = EngineStatistics(), EngineMeter().take()
+    counts = nothing.waited.counts
+    engines.update(
+        "m_0",
+        measured(
+            EngineTimes(
+                waited=HistogramCounts([1, 2], 3),
+                first_token=HistogramCounts([-1, *counts[1:]], 0),
+                between_tokens=HistogramCounts(counts, 1 << 62),
+                answered=HistogramCounts(counts, -1),
+                prompt_tokens=HistogramCounts([1, 2], 3),
+                cached_tokens=HistogramCounts([1 << 62, *nothing.cached_tokens.counts[1:]], 0),
+                generated_tokens=HistogramCounts([], 0),
+            )
+        ),
+    )
     total = engines.total()
-    assert [total.waited.ns, total.first_token.ns, total.between_tokens.ns, total.duration.ns] == [0, 0, 0, 0]
+    assert [total.waited.ns, total.first_token.ns, total.between_tokens.ns, total.answered.ns] == [0, 0, 0, 0]
     assert not any(total.first_token.counts)
-    assert not any(total.duration.counts)
-
-
-def test_a_bound_of_tokens_belongs_to_its_own_bucket():
-    tokens = TokenHistogram()
-    for count in (0, 1, 2, 3, 1 << 18, (1 << 18) + 1, -5):
-        tokens.add(count)
-    assert tokens.counts[:3] == [3, 1, 1]
-    assert tokens.counts[-2:] == [1, 1]
-    assert tokens.total == 7 + (1 << 19)
+    assert not any(total.request_cached_tokens.counts)
+    assert total.request_prompt_tokens.total == 0
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(-5, 50), st.integers(-5, 50))))

@@ -4,8 +4,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from argosy_runtime.backends.contract import EngineState, ExecutionTimes
-from argosy_runtime.backends.engine_state import DurationCounts, EngineTimes, FinishedRequest
-from argosy_runtime.durations import DurationHistogram
+from argosy_runtime.backends.engine_meter import EngineMeter
 from argosy_runtime.errors import FailureReason
 from argosy_runtime.telemetry.argosy_families import argosy_families
 from argosy_runtime.telemetry.exposition import exposition
@@ -134,11 +133,12 @@ def test_engines_are_reported_where_there_are_any(statistics):
 
 
 def test_times_of_tokens_are_reported_once_an_engine_measures_them(statistics):
-    histogram = DurationHistogram()
-    histogram.add(5 * MS)
-    counts = DurationCounts(histogram.counts, histogram.ns)
-    times = EngineTimes(counts, counts, counts, [FinishedRequest(1.0, 30, 40, 16)])
-    statistics.engines.update("m_0", EngineState(0, 0, None, 30, 40, times=times))
+    meter = EngineMeter()
+    meter.add_waited(0.005)
+    meter.add_first_token(0.005)
+    meter.add_between_tokens(0.005)
+    meter.add_answered(1.0, 30, 40, 16)
+    statistics.engines.update("m_0", EngineState(0, 0, None, 30, 40, times=meter.take()))
     values = samples(statistics, InService(1, 1, True, 0, 0, statistics.engines.load(["m_0"])))
     for name in ("engine_queue", "first_token", "between_tokens"):
         assert values[f"argosy_{name}_duration_seconds_sum"] == values[f"argosy_{name}_duration_seconds_count"] / 200

@@ -2,14 +2,13 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from argosy_runtime.backends.engine_state import AdapterState, DurationCounts, EngineState, EngineTimes, FinishedRequest
-from argosy_runtime.durations import DurationHistogram
+from argosy_runtime.backends.engine_meter import EngineMeter, MeteredRequest
+from argosy_runtime.backends.engine_state import AdapterState, EngineState
 from argosy_runtime.telemetry.exposition import exposition
 from argosy_runtime.telemetry.series import InService, ModelSeries
 from argosy_runtime.telemetry.statistics import ModelStatistics
 from argosy_runtime.telemetry.vllm_families import vllm_families
 
-MS = 1_000_000
 NOW = 1_700_000_000.5
 
 
@@ -24,13 +23,6 @@ def samples(statistics: ModelStatistics, alive: list[str]) -> dict[str, float]:
             assert sample.labels.pop("_team") == "x"
             result[" ".join([sample.name, *sample.labels.values()])] = sample.value
     return result
-
-
-def counts(*ms: int) -> DurationCounts:
-    histogram = DurationHistogram()
-    for duration in ms:
-        histogram.add(duration * MS)
-    return DurationCounts(histogram.counts, histogram.ns)
 
 
 def test_models_without_an_engine_have_none_of_it():
@@ -76,20 +68,22 @@ def test_adapters_are_named_by_labels_at_a_time():
 
 
 def test_times_and_tokens_of_requests_are_histograms():
-    statistics = ModelStatistics()
-    times = EngineTimes(counts(2), counts(5, 40), counts(1, 1, 3), [FinishedRequest(0.5, 100, 3, 64)])
-    statistics.engines.update("m_0", EngineState(0, 0, None, 100, 3, 64, times=times))
+    statistics, meter = ModelStatistics(), EngineMeter()
+    request = MeteredRequest(meter, 100, now=0.0)
+    request.began(0.125)
+    request.generated(1, 0.25)
+    request.generated(2, 0.5)
+    request.answered(0.5, cached_tokens=64)
+    statistics.engines.update("m_0", EngineState(0, 0, None, 100, 3, 64, times=meter.take()))
     values = samples(statistics, ["m_0"])
     for name, total, count in (
-        ("time_to_first_token_seconds", 0.045, 2),
-        ("inter_token_latency_seconds", 0.005, 3),
+        ("time_to_first_token_seconds", 0.25, 1),
+        ("inter_token_latency_seconds", 0.25, 2),
         ("e2e_request_latency_seconds", 0.5, 1),
-        ("request_queue_time_seconds", 0.002, 1),
+        ("request_queue_time_seconds", 0.125, 1),
         ("request_prompt_tokens", 100, 1),
         ("request_generation_tokens", 3, 1),
     ):
         assert (values[f"vllm:{name}_sum 0"], values[f"vllm:{name}_count 0"]) == (total, count)
-    assert (
-        values["vllm:time_to_first_token_seconds_bucket 0 0.005"],
-        values["vllm:request_prompt_tokens_bucket 0 64"],
-    ) == (1, 0)
+    assert values["vllm:request_prompt_tokens_bucket 0 64"] == 0
+    assert values["vllm:request_prompt_tokens_bucket 0 128"] == 1

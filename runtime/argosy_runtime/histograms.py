@@ -1,7 +1,8 @@
-"""Durations counted in buckets, so that percentiles of many servers can be computed.
+"""Durations and tokens counted in buckets, so that percentiles of many servers can be computed.
 
 All durations of all models have the same bounds, because only equal buckets can be added up. Between 1 ms and 10 s,
 where latency budgets of inference lie, a bound is at most twice the one below it, which bounds a percentile's error.
+The same holds for tokens.
 """
 
 from bisect import bisect_left
@@ -13,6 +14,9 @@ _BOUNDS_MS: Final = (
 )
 DURATION_BOUNDS: Final[list[int]] = [round(bound * 1_000_000) for bound in _BOUNDS_MS]
 """Upper bounds of the buckets in nanoseconds, inclusive; a last bucket counts what is above all of them."""
+
+TOKEN_BOUNDS: Final[list[int]] = [1 << power for power in range(19)]
+"""Upper bounds of the buckets of tokens of a request, inclusive: 1 to 262144; a last bucket counts the others."""
 
 
 class DurationHistogram:
@@ -46,3 +50,18 @@ class DurationHistogram:
             counts[bisect_left(bounds, bound)] += count
         counts[-1] += self.counts[-1]
         return counts
+
+
+class TokenHistogram:
+    """How many requests had up to so many tokens, and the sum of all tokens."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts: list[int] = [0] * (len(TOKEN_BOUNDS) + 1)
+        self.total = 0
+
+    def add(self, tokens: int) -> None:
+        """Count one request."""
+        self.counts[bisect_left(TOKEN_BOUNDS, tokens)] += 1
+        self.total += tokens

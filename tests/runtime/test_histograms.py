@@ -1,11 +1,11 @@
-"""Durations in buckets: each in the right one, added up and made coarser without a loss."""
+"""Durations and tokens in buckets: each in the right one, added up and made coarser without a loss."""
 
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_runtime.durations import DURATION_BOUNDS, DurationHistogram
+from argosy_runtime.histograms import DURATION_BOUNDS, DurationHistogram, TokenHistogram
 
 MS = 1_000_000
 durations = st.lists(st.integers(0, 100_000 * MS))
@@ -44,3 +44,12 @@ def test_coarser_buckets_count_as_if_they_had_been_there(values: list[int], boun
     for value in values:
         coarse.add(value)
     assert histogram_of(values).counts_in(sorted(bounds)) == coarse.counts
+
+
+def test_a_bound_of_tokens_belongs_to_its_own_bucket():
+    tokens = TokenHistogram()
+    for count in (0, 1, 2, 3, 1 << 18, (1 << 18) + 1):
+        tokens.add(count)
+    assert tokens.counts[:3] == [2, 1, 1]
+    assert tokens.counts[-2:] == [1, 1]
+    assert tokens.total == 7 + (1 << 19)
