@@ -21,12 +21,14 @@ from .contract import Host, InstanceSpec, Isolation, ModelInstance
 class _Row:
     """One backend: where its instances run by default, and its packages with the extras that install them.
 
-    `device_tensors`: its models take inputs that are in a device's memory.
+    `device_tensors`: its models take inputs that are in a device's memory. `engine`: the package that its models'
+    processes run with, in an environment of its own; never imported by the server.
     """
 
     isolation: Isolation
     packages: Mapping[str, str] = field(default_factory=dict)
     device_tensors: bool = False
+    engine: str = ""
 
 
 _BACKENDS = {
@@ -35,6 +37,8 @@ _BACKENDS = {
     "pytorch": _Row(Isolation.THREAD, {"torch": "pytorch"}, device_tensors=True),
     "tensorrt": _Row(Isolation.THREAD, {"tensorrt": "tensorrt"}, device_tensors=True),
     "transformers": _Row(Isolation.PROCESS, {"torch": "transformers", "transformers": "transformers"}),
+    "vllm": _Row(Isolation.PROCESS, engine="vllm"),
+    "tensorrtllm": _Row(Isolation.PROCESS, engine="tensorrt_llm"),
 }
 _ALIASES = {"libtorch": "pytorch"}
 
@@ -60,10 +64,16 @@ def isolation(config: ModelConfig) -> Isolation:
     if not value:
         return default_isolation(config.backend)
     try:
-        return Isolation(value.lower())
+        chosen = Isolation(value.lower())
     except ValueError:
         text = f"model '{config.name}': ISOLATION is '{value}'; it can be 'process' or 'thread'"
         raise invalid(text) from None
+    if chosen is Isolation.THREAD and engine_package(config.backend):
+        raise invalid(
+            f"model '{config.name}': ISOLATION is 'thread', and backend '{config.backend}' runs in a process of its "
+            "own alone, whose packages are not the server's"
+        )
+    return chosen
 
 
 def default_isolation(name: str) -> Isolation:
@@ -83,9 +93,22 @@ def takes_device_tensors(config: ModelConfig) -> bool:
     return row is not None and row.device_tensors and isolation(config) is Isolation.THREAD
 
 
+def engine_backends() -> frozenset[str]:
+    """Return the backends whose models run in an engine environment."""
+    return frozenset(name for name, row in _BACKENDS.items() if row.engine)
+
+
+def engine_package(backend: str) -> str:
+    """Return the package that models of an engine's backend run with, as it is imported; "" for other backends."""
+    row = _BACKENDS.get(backend)
+    return "" if row is None else row.engine
+
+
 def brings_environment(config: ModelConfig) -> bool:
-    """Return whether a model's process starts in an environment of the model's own."""
-    return config.backend == "python" and "EXECUTION_ENV_PATH" in config.parameters
+    """Return whether a model names an environment of its own for its process."""
+    return "EXECUTION_ENV_PATH" in config.parameters and (
+        config.backend == "python" or bool(engine_package(config.backend))
+    )
 
 
 def resolve(name: str) -> Backend:
@@ -111,12 +134,25 @@ def _canonical(name: str) -> str:
 
 def _not_installed(backend: str, missing: ModuleNotFoundError) -> ServingError:
     package = (missing.name or "").partition(".")[0]
-    extra = _BACKENDS[backend].packages.get(package)
+    row = _BACKENDS[backend]
+    extra = row.packages.get(package)
     advice = f": pip install 'argosy[{extra}]'" if extra else ""
+    if package == row.engine:
+        advice = f": argosy engines install {backend}"
     return ServingError(
         ErrorKind.UNAVAILABLE,
         f"backend '{backend}' needs the package '{package}', which is not installed{advice}",
     )
 
 
-__all__ = ["Backend", "default_isolation", "isolation", "names", "resolve", "takes_device_tensors"]
+__all__ = [
+    "Backend",
+    "brings_environment",
+    "default_isolation",
+    "engine_backends",
+    "engine_package",
+    "isolation",
+    "names",
+    "resolve",
+    "takes_device_tensors",
+]

@@ -48,6 +48,7 @@ class InstanceSpec:
     name: str
     kind: str  # KIND_CPU, KIND_GPU or KIND_MODEL
     device_id: int  # GPU ordinal; 0 for CPU
+    environment: Path | None = None  # folder of the backend's engine environment, where a flag names one
 
     @property
     def rank(self) -> int:

@@ -1,18 +1,21 @@
 """Options of the repositories: the server's flags, and `--backend-config`.
 
-A backend reads its settings as parameters while it completes a configuration; a model's own parameter of the same name
-comes first.
+ONNX Runtime's backend reads its setting as a parameter while it completes a configuration; a model's own parameter of
+the same name comes first. The setting `environment` of an engine's backend is the folder that its models run in.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-OBEYED = {"default-max-batch-size": "onnxruntime"}
-"""The settings with an effect, and the backend that reads each."""
+from argosy_runtime.backends import engine_backends
+
+_BATCH_SIZE: Final = "default-max-batch-size"
+_ENVIRONMENT: Final = "environment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +34,18 @@ class BackendSetting:
         if not (equals and name and (backend or not comma)):
             raise ValueError(f"'{text}' is not of the form <backend>,<setting>=<value> or <setting>=<value>")
         setting = cls(backend if comma else "", name, value)
-        if setting.acts and not (value.isascii() and value.isdigit()):
+        if setting.acts and name == _BATCH_SIZE and not (value.isascii() and value.isdigit()):
             raise ValueError(f"'{text}': {name} must be a whole number from 0 on")
+        if setting.acts and name == _ENVIRONMENT and not Path(value).is_absolute():
+            raise ValueError(f"'{text}': {name} must be the absolute path of a folder")
         return setting
 
     @property
     def acts(self) -> bool:
         """True if the setting has an effect."""
-        return self.name in OBEYED and self.backend in ("", OBEYED[self.name])
+        if self.name == _ENVIRONMENT:
+            return self.backend in engine_backends()
+        return self.name == _BATCH_SIZE and self.backend in ("", "onnxruntime")
 
 
 def with_settings(config: ModelConfig, settings: Sequence[BackendSetting]) -> ModelConfig:
@@ -46,17 +53,16 @@ def with_settings(config: ModelConfig, settings: Sequence[BackendSetting]) -> Mo
     result = ModelConfig()
     result.CopyFrom(config)
     for setting in sorted(settings, key=lambda setting: not setting.backend):
-        name = setting.name
-        if setting.acts and config.backend == OBEYED[name] and name not in result.parameters:
-            result.parameters[name].string_value = setting.value
+        unset = _BATCH_SIZE not in result.parameters
+        if setting.acts and setting.name == _BATCH_SIZE and config.backend == "onnxruntime" and unset:
+            result.parameters[_BATCH_SIZE].string_value = setting.value
     return result
 
 
 def without_settings(completed: ModelConfig, config: ModelConfig) -> ModelConfig:
     """Return the backend's completion of `with_settings(config)`, with the parameters of `config` alone."""
-    for name in OBEYED:
-        if name in completed.parameters and name not in config.parameters:
-            del completed.parameters[name]
+    if _BATCH_SIZE in completed.parameters and _BATCH_SIZE not in config.parameters:
+        del completed.parameters[_BATCH_SIZE]
     return completed
 
 
@@ -83,3 +89,8 @@ class RepositoryOptions:
     parallel_loads: int = 4
     backend_settings: tuple[BackendSetting, ...] = ()
     overrides: bool = True
+
+    def environment(self, backend: str) -> Path | None:
+        """Return the engine environment that a setting names for a backend: the last such setting's."""
+        named = [s.value for s in self.backend_settings if s.acts and (s.backend, s.name) == (backend, _ENVIRONMENT)]
+        return Path(named[-1]) if named else None

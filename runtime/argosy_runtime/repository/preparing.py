@@ -141,7 +141,8 @@ class Preparer:
 
     async def _completed(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
         path = folder.version_path(version)
-        spec = InstanceSpec(config, version, folder.path, path, f"{config.name} (autocomplete)", "KIND_CPU", 0)
+        name, environment = f"{config.name} (autocomplete)", self._options.environment(config.backend)
+        spec = InstanceSpec(config, version, folder.path, path, name, "KIND_CPU", 0, environment)
         timeout = load_timeout(config, self._options)
         if isolation(config) is Isolation.THREAD:
             return await complete_in_thread(

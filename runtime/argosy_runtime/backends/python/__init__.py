@@ -98,7 +98,7 @@ def _folders(config: ModelConfigProto, model_dir: Path, version_dir: Path) -> It
     """Yield the folders to import from, of which an unpacked one may go afterwards."""
     brought = environment_of(config, model_dir)
     try:
-        yield [version_dir, model_dir, *([brought.packages] if brought else [])]
+        yield [version_dir, model_dir, *([] if brought is None or brought.runs_here() else [brought.packages()])]
     finally:
         if brought is not None:
             brought.release()

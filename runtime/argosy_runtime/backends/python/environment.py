@@ -1,43 +1,70 @@
-"""EXECUTION_ENV_PATH: the packages of a Python model's own environment, as a folder or a conda-pack archive."""
+"""EXECUTION_ENV_PATH: a model's own environment, as a folder or a conda-pack archive.
+
+Its interpreter runs the model's process where it has one (`bin/python`); else the server's does, with its packages
+before the server's.
+"""
 
 import sys
-from importlib.metadata import distributions, version
+from dataclasses import replace
 from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_common.tarballs import BROKEN_TAR
+from argosy_runtime.backends.environments.process import ProcessEnvironment, interpreter_in, of_the_server
 from argosy_runtime.backends.unpacked import Unpacked, unpack
-from argosy_runtime.errors import invalid, not_found
+from argosy_runtime.errors import ServingError, invalid, not_found
 
 PARAMETER = "EXECUTION_ENV_PATH"
 _MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
 
 
-# Packages that a model's process cannot start without.
-_NEEDED = ("numpy", "protobuf", "msgspec", "ml-dtypes", "tritonclient")
-
-
 class Environment:
-    """A model's own environment; an unpacked one stays until `release`. `packages`: its site-packages."""
+    """A model's own environment; an unpacked one stays until `release`. `python`: its interpreter, if it has one."""
 
-    def __init__(self, packages: Path, unpacked: Unpacked | None) -> None:
-        self.packages = packages
+    def __init__(self, model: str, path: Path, root: Path, unpacked: Unpacked | None) -> None:
+        self._model = model
+        self._path = path
+        self._root = root
         self._unpacked = unpacked
+        self.python = interpreter_in(root)
 
-    def variables(self) -> dict[str, str]:
-        """Return the folders that a model's process searches first, by environment variable."""
-        root = self.packages.parents[2]
-        return {"PYTHONPATH": str(self.packages), "PATH": str(root / "bin"), "LD_LIBRARY_PATH": str(root / "lib")}
+    def packages(self) -> Path:
+        """Return the folder of its packages for the Python that runs here. Raises ServingError where it has none."""
+        running = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        packages = self._root / "lib" / running / "site-packages"
+        if packages.is_dir():
+            return packages
+        others = sorted(folder.name for folder in (self._root / "lib").glob("python3.*"))
+        raise self._refused(f"holds {', '.join(others) or 'no Python'}, but this server runs {running}")
 
-    def replaced(self) -> list[str]:
-        """Return the server's packages that have another version in the environment, with both versions."""
-        replaced = []
-        for name in _NEEDED:
-            brought = next(iter(distributions(name=name, path=[str(self.packages)])), None)
-            if brought is not None and brought.version != (own := version(name)):
-                replaced.append(f"{name} {brought.version} for {own}")
-        return replaced
+    def runs_here(self) -> bool:
+        """Return whether this process was started by the environment's interpreter, so that its packages are found."""
+        return self.python is not None and Path(sys.prefix).resolve() == self._root.resolve()
+
+    def process(self) -> ProcessEnvironment:
+        """Return the environment of the model's process: its interpreter's, or the server's with its packages first.
+
+        Raises ServingError, and releases it then.
+        """
+        try:
+            return replace(self._process(), release=self.release)
+        except BaseException:
+            self.release()
+            raise
+
+    def _process(self) -> ProcessEnvironment:
+        if self.python is not None:
+            # Imported where it is used: models' processes need none of it.
+            from argosy_runtime.backends.environments.inspection import environment_with
+
+            return environment_with(self.python, self._refused)
+        packages, root = self.packages(), self._root
+        first = {"PYTHONPATH": str(packages), "PATH": str(root / "bin"), "LD_LIBRARY_PATH": str(root / "lib")}
+        return replace(of_the_server(first), packages=packages)
+
+    def _refused(self, reason: str) -> ServingError:
+        return invalid(f"model '{self._model}': {PARAMETER} '{self._path}' {reason}")
 
     def release(self) -> None:
         """Release the environment: an unpacked one may be removed."""
@@ -48,7 +75,7 @@ class Environment:
 def environment_of(config: ModelConfig, model_dir: Path) -> Environment | None:
     """Return the environment of a model, unpacked if need be; None where the model names none.
 
-    Raises ServingError where it does not exist or was made for another Python.
+    Raises ServingError where it does not exist or cannot be unpacked.
     """
     configured = config.parameters[PARAMETER].string_value if PARAMETER in config.parameters else ""
     if not configured:
@@ -57,25 +84,9 @@ def environment_of(config: ModelConfig, model_dir: Path) -> Environment | None:
     if not path.exists():
         raise not_found(f"model '{config.name}': {PARAMETER} '{path}' does not exist")
     if path.is_dir():
-        return Environment(_packages_of(config.name, path, path), None)
+        return Environment(config.name, path, path, None)
     try:
         unpacked = unpack(path)
     except (*BROKEN_TAR, OSError) as error:
         raise invalid(f"model '{config.name}': {PARAMETER} '{path}' cannot be unpacked: {error}") from error
-    try:
-        return Environment(_packages_of(config.name, path, unpacked.folder), unpacked)
-    except BaseException:
-        unpacked.release()
-        raise
-
-
-def _packages_of(model: str, path: Path, root: Path) -> Path:
-    running = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    packages = root / "lib" / running / "site-packages"
-    if packages.is_dir():
-        return packages
-    others = sorted(folder.name for folder in (root / "lib").glob("python3.*"))
-    raise invalid(
-        f"model '{model}': {PARAMETER} '{path}' holds {', '.join(others) or 'no Python'}, "
-        f"but this server runs {running}"
-    )
+    return Environment(config.name, path, unpacked.folder, unpacked)

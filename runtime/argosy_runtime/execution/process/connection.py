@@ -4,12 +4,11 @@ import asyncio
 import os
 import signal
 import socket
-import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol, cast
 
+from argosy_runtime.backends.environments.process import ProcessEnvironment
 from argosy_runtime.failures.out_of_memory import OOM_KILLS
 from argosy_runtime.tensors import Data
 
@@ -17,6 +16,9 @@ from .groups import GROUPS, kill
 from .wire.arena import Arena, make_memory
 from .wire.frames import RELEASE, Frame, FrameCutter, FrameError, FrameWriter, read_release, release_frame
 
+# The worker, as the server's interpreter finds it, and as one does that has to be shown the server's code first.
+_BY_NAME: Final = ("-m", "argosy_runtime.execution.process.worker")
+_BY_FILE: Final = ("-P", str(Path(__file__).with_name("bootstrap.py")))
 _JOIN_BELOW: Final = 1 << 16
 # Time that the process's last frames are waited for: a child of it may have the socket too.
 _LAST_WORDS_SECONDS: Final = 1.0
@@ -79,11 +81,8 @@ class WorkerConnection(asyncio.BufferedProtocol):
         self._hanging_up: asyncio.TimerHandle | None = None
         self._is_lost = False
 
-    async def start(self, before: Mapping[str, str] | None = None) -> None:
-        """Start the process, which then waits for messages. Raises OSError.
-
-        `before`: folders that it searches first, by environment variable.
-        """
+    async def start(self, environment: ProcessEnvironment) -> None:
+        """Start the process, which then waits for messages. Raises OSError."""
         ours, theirs = socket.socketpair()
         memory = _memory()
         try:
@@ -91,7 +90,7 @@ class WorkerConnection(asyncio.BufferedProtocol):
                 if memory >= 0:
                     self._arena = Arena(memory, server=True)
                     self._cutter = FrameCutter(writable=False, incoming=self._arena.incoming)
-                self._process = await _spawn(theirs, memory, _environment(before or {}))
+                self._process = await _spawn(theirs, memory, environment)
                 self._watch = asyncio.get_running_loop().create_task(self._watched(self._process))
         except BaseException:
             ours.close()
@@ -222,15 +221,14 @@ def _memory() -> int:
         return -1
 
 
-async def _spawn(theirs: socket.socket, memory: int, environment: dict[str, str]) -> asyncio.subprocess.Process:
+async def _spawn(theirs: socket.socket, memory: int, environment: ProcessEnvironment) -> asyncio.subprocess.Process:
     descriptors = [theirs.fileno(), memory] if memory >= 0 else [theirs.fileno()]
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "argosy_runtime.execution.process.worker",
+        environment.executable,
+        *(_BY_NAME if environment.finds_the_servers_code else _BY_FILE),
         *[str(descriptor) for descriptor in descriptors],
         pass_fds=descriptors,
-        env=environment,
+        env=environment.variables,
         stdin=asyncio.subprocess.DEVNULL,
         start_new_session=True,
     )
@@ -242,13 +240,3 @@ async def _spawn(theirs: socket.socket, memory: int, environment: dict[str, str]
     process.kill()
     await process.wait()
     raise failure
-
-
-def _environment(before: Mapping[str, str]) -> dict[str, str]:
-    """Return the worker's environment: this package's folder, and first the folders of the model's own environment."""
-    package_root = str(Path(__file__).resolve().parents[3])
-    path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
-    variables = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
-    for name, folder in before.items():
-        variables[name] = os.pathsep.join(filter(None, [folder, variables.get(name)]))
-    return variables

@@ -10,8 +10,10 @@ from typing import Any
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends import brings_environment
 from argosy_runtime.backends.contract import ExecutionTimes, InstanceSpec
+from argosy_runtime.backends.environments.choice import environment_of, is_certain
+from argosy_runtime.backends.environments.inspection import replaced
+from argosy_runtime.backends.environments.process import ProcessEnvironment, of_the_server
 from argosy_runtime.errors import FailureReason, ServingError, internal, unavailable
 from argosy_runtime.execution.calls import OpenCalls, ServerCalls, Value
 from argosy_runtime.execution.instance import Instance, Run
@@ -59,9 +61,9 @@ def _nothing() -> None:
     """Release nothing."""
 
 
-def _release(reading: "asyncio.Future[Any]") -> None:
+def _release(reading: "asyncio.Future[ProcessEnvironment]") -> None:
     """Release an environment whose reading has timed out."""
-    if not reading.cancelled() and reading.exception() is None and reading.result() is not None:
+    if not reading.cancelled() and reading.exception() is None:
         reading.result().release()
 
 
@@ -119,7 +121,7 @@ class ProcessInstance(Instance):
     async def _ask(self, what: ToProcess) -> Loaded | Completed:
         self._answer = asyncio.get_running_loop().create_future()
         try:
-            await self._connection.start(await self._brought())
+            await self._connection.start(await self._environment())
             self._connection.send(control_frame(what))
             return await asyncio.wait_for(self._answer, self._load_timeout)
         except TimeoutError:
@@ -134,28 +136,23 @@ class ProcessInstance(Instance):
         await self._end(_STOP_SECONDS)
         raise failure
 
-    async def _brought(self) -> dict[str, str]:
-        """Lock the model's own environment until the process has ended, and return its variables.
+    async def _environment(self) -> ProcessEnvironment:
+        """Return the environment of the process, which is released when that has ended.
 
         Raises ServingError, and TimeoutError where a file does not answer.
         """
-        config = self._spec.config
-        if not brings_environment(config):
-            return {}
-        # Imported where it is used: it belongs to one backend.
-        from argosy_runtime.backends.python.environment import environment_of
-
-        reading = asyncio.ensure_future(asyncio.to_thread(environment_of, config, self._spec.model_dir))
+        if is_certain(self._spec.config):
+            return of_the_server()
+        reading = asyncio.ensure_future(asyncio.to_thread(environment_of, self._spec))
         try:
-            brought = await asyncio.wait_for(asyncio.shield(reading), self._load_timeout)
+            environment = await asyncio.wait_for(asyncio.shield(reading), self._load_timeout)
         except BaseException:
             reading.add_done_callback(_release)
             raise
-        if brought is None:
-            return {}
-        self._release_environment = brought.release
-        self._replaced = await asyncio.to_thread(brought.replaced)
-        return brought.variables()
+        self._release_environment = environment.release
+        if environment.packages is not None:
+            self._replaced = await asyncio.to_thread(replaced, environment.packages)
+        return environment
 
     async def _end(self, grace: float) -> str:
         """Wait for the process to end, kill it after `grace` seconds, and release what it used. Return how it ended."""
@@ -286,7 +283,7 @@ class ProcessInstance(Instance):
         """Return which packages of the model's own environment may keep its process from starting."""
         if not self._replaced:
             return ""
-        return f"; EXECUTION_ENV_PATH brings along, in place of the server's packages: {', '.join(self._replaced)}"
+        return f"; its environment has, in place of the server's packages: {', '.join(self._replaced)}"
 
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
         frame = self._connection.frame()

@@ -1,6 +1,7 @@
 """Instances of a version: how each is created, and which slot of the group belongs to which placement."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
@@ -42,7 +43,8 @@ class InstanceCalls:
 class InstanceFactory:
     """Factory of one version's instances. `timeout`: seconds that one may load.
 
-    `engines` has the states of their engines.
+    `engines` has the states of their engines. `environment`: folder of the backend's engine environment, if a flag
+    names one.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class InstanceFactory:
         calls: ServerCalls,
         engines: EngineStatistics,
         timeout: float,
+        environment: Path | None,
     ) -> None:
         self._folder = folder
         self._version = version
@@ -60,6 +63,7 @@ class InstanceFactory:
         self._calls = calls
         self._engines = engines
         self._timeout = timeout
+        self._environment = environment
 
     def placements(self, config: ModelConfig) -> list[InstancePlacement]:
         """Return the instances of a complete configuration."""
@@ -76,6 +80,7 @@ class InstanceFactory:
             name=placement.name,
             kind=placement.kind,
             device_id=placement.device_id,
+            environment=self._environment,
         )
         calls = InstanceCalls(self._calls, placement.name, self._engines)
         if isolation(config) is Isolation.PROCESS:

@@ -160,7 +160,15 @@ class ServedModel:
         self.folder = prepared.folder.path
         self._most = prepared.config.max_batch_size
         self._timeout = load_timeout(self.config, options)
-        self._maker = InstanceFactory(prepared.folder, version, gpus, calls, self.statistics.engines, self._timeout)
+        self._maker = InstanceFactory(
+            prepared.folder,
+            version,
+            gpus,
+            calls,
+            self.statistics.engines,
+            self._timeout,
+            options.environment(self.config.backend),
+        )
         self._admission = Admission(self.config)
         self._output_shapes = OutputShapes(self.config)
         self._holds = Holds()

@@ -1,0 +1,119 @@
+"""A model's process with an interpreter of its own: another Python, other packages, an engine's environment."""
+
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+from tests.runtime.service.conftest import CONFIG, value
+
+from argosy_runtime.errors import ServingError
+
+PARAMETER = 'parameters {{ key: "EXECUTION_ENV_PATH" value {{ string_value: "{}" }} }}'
+
+
+def packages_of(environment: Path) -> Path:
+    """Return the folder of an environment's packages."""
+    (folder,) = environment.glob("lib/python3*/site-packages")
+    return folder
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """Return a virtual environment of this Python, without packages but one that the server has, too."""
+    folder = tmp_path / "environment"
+    venv.create(folder, symlinks=True)
+    package = packages_of(folder) / "idna"
+    package.mkdir()
+    (package / "__init__.py").write_text("VERSION = 'idna of the environment'\n")
+    return folder
+
+
+async def test_a_model_runs_by_its_environment_s_interpreter_whose_packages_come_first(repository, serve, environment):
+    code = f"""
+    import subprocess, sys
+    import idna, numpy, msgspec
+    assert sys.prefix == {str(environment)!r} != {sys.prefix!r}, sys.prefix
+    assert idna.VERSION == "idna of the environment"
+    assert {sysconfig.get_path("purelib")!r} in msgspec.__file__
+    assert os.environ["PATH"].startswith({str(environment / "bin")!r})
+    here = subprocess.check_output([sys.executable, "-c", "import idna; print(idna.VERSION)"], text=True)
+    assert here == "idna of the environment\\n", here
+    """
+    repository.add("m", code, config=CONFIG + PARAMETER.format(environment))
+    plane = await serve()
+    await plane.load("m", None, {})
+    assert await value(plane, "m", 3) == 3
+
+
+async def test_processes_that_such_a_model_spawns_import_the_model_and_the_server_s_code(
+    repository, serve, environment
+):
+    code = """
+    import multiprocessing
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(doubled, (2,)) == (4, "idna of the environment")
+    """
+    folder = repository.add("m", code, config=CONFIG + PARAMETER.format(environment))
+    source = folder / "1/model.py"
+    code = "def doubled(x):\n    import idna\n    import argosy_runtime.messages\n    return 2 * x, idna.VERSION\n\n"
+    source.write_text(code + source.read_text())
+    plane = await serve()
+    await plane.load("m", None, {})
+    assert await value(plane, "m", 3) == 3
+
+
+async def test_auto_complete_runs_in_the_model_s_environment(repository, serve, environment):
+    source = """
+import idna
+class TritonPythonModel:
+    @staticmethod
+    def auto_complete_config(config):
+        assert idna.VERSION == "idna of the environment"
+        config.set_max_batch_size(5)
+        return config
+    def execute(self, requests):
+        pass
+"""
+    repository.write("m", {"1/model.py": source}, 'backend: "python"\n' + PARAMETER.format(environment))
+    plane = await serve()
+    await plane.load("m", None, {})
+    assert plane.model_config("m", "").max_batch_size == 5
+
+
+def stand_in(environment: Path, report: str) -> None:
+    """Put a program in place of an environment's interpreter."""
+    python = environment / "bin/python"
+    python.unlink()
+    python.write_text(f"#!/bin/sh\n{report}\n")
+    python.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (
+            """echo '{"version": "3.10.13", "abi": "cpython-310", "packages": "/p", "missing": []}'""",
+            r"EXECUTION_ENV_PATH '.*/environment' has Python 3\.10\.13; the server, on Python 3\.\d+\.\d+, needs 3\.11",
+        ),
+        (
+            """echo '{"version": "3.99.1", "abi": "cpython-399", "packages": "/p", "missing": ["numpy", "msgspec"]}'""",
+            (
+                r"has Python 3\.99\.1, and the server Python 3\.\d+\.\d+, whose packages it cannot import\. It lacks "
+                r"numpy, msgspec: .*/bin/python -m pip install numpy msgspec, or create it with Python 3\.\d+"
+            ),
+        ),
+        ("echo 'no such library' >&2; exit 127", r"has an interpreter that fails: .*bin/python: no such library"),
+        ("echo hello", r"has an interpreter that cannot be run"),
+    ],
+    ids=["too old", "of another Python", "broken", "no Python"],
+)
+async def test_an_interpreter_that_cannot_run_the_model_is_refused_with_the_reason(
+    repository, serve, environment, program, message
+):
+    stand_in(environment, program)
+    repository.add("m", config=CONFIG + PARAMETER.format(environment))
+    plane = await serve()
+    with pytest.raises(ServingError, match=message):
+        await plane.load("m", None, {})
