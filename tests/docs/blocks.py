@@ -30,6 +30,7 @@ EXCUSES = {
     r"python -m e2e\.cluster": "needs root and a minute; tests/cluster_tools run it",
     r"python examples/assistant/train_\w+\.py": "trains a model for minutes, and overwrites it",
     r"pytest|python -m tests\.": "tests, which are run as such",
+    r"argosy bench \w+=http": "needs two endpoints: tests/operator/bench sends such a load to servers of its own",
     r"argosy serve .*[=\s][A-Z]+\b": "a placeholder stands for the reader's own repository",
 }
 _COMMANDS = ("argosy", "curl", "python", "make", "pip", "kubectl", "git", "docker", "helm")

@@ -18,6 +18,9 @@ GROUPS = {
         "render": "argosy.cli.planning.render",
         "simulate": "argosy.cli.simulation.simulate",
     },
+    "Measure": {
+        "bench": "argosy.cli.bench.bench",
+    },
     "Operate in a cluster": {
         "operator": "argosy.cli.cluster.operator",
         "engines": "argosy.cli.cluster.engines",
@@ -35,6 +38,7 @@ _EPILOG = {
     "plan": "Example: argosy plan -f examples/llama-70b --nodes examples/llama-70b/nodes.yaml",
     "render": "Example: argosy render -f examples/assistant --config-only -o repositories",
     "simulate": "Example: argosy simulate -f manifests --trace trace.csv --service service.yaml --beside hpa",
+    "bench": "Example: argosy bench engine=http://localhost:8000 vllm=http://localhost:9000 --budget ttft=200ms",
     "operator": "Example: argosy operator --kubeconfig ~/.kube/config --namespace inference",
     "crds": "Example: argosy crds --check",
 }

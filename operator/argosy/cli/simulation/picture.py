@@ -1,24 +1,11 @@
 """The result as a picture, by matplotlib, which is an extra (`argosy[pictures]`)."""
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from argosy.simulation.outcome import Outcome
 
-SUFFIXES = (".png", ".svg")
 _INCHES = (9.0, 8.0)
-
-
-def errors(path: Path) -> list[str]:
-    """Return the reasons why no picture can be drawn to `path`."""
-    if path.suffix not in SUFFIXES:
-        return [f"--plot {path}: must end with {' or '.join(SUFFIXES)}"]
-    if not path.parent.is_dir():
-        return [f"--plot {path}: there is no folder {path.parent}"]
-    if find_spec("matplotlib") is None:
-        return ["--plot needs matplotlib, which is not installed: pip install 'argosy[pictures]'"]
-    return []
 
 
 def draw(path: Path, outcomes: Mapping[str, Sequence[Outcome]], budgets: Sequence[float]) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from argosy.api import InferenceModel
 from argosy.api.values.quantity import parse_duration
+from argosy.cli import plots
 from argosy.cli.simulation import documents, picture, tables
 from argosy.cli.simulation.curves import Curve, CurvesError, read_curves
 from argosy.cli.simulation.traces import read_traces
@@ -60,7 +61,7 @@ def simulate(
     """
     others = autoscalers or []
     problems = [problem for other in others if (problem := other_error(other))]
-    problems += [] if plot is None else picture.errors(plot)
+    problems += [] if plot is None else plots.errors(plot)
     models, more = _read(filename, trace, service, startup)
     problems += [] if gpus is None else _too_few(gpus, models)
     if problems + more:
