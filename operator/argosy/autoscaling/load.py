@@ -4,7 +4,9 @@ from math import sqrt
 
 from msgspec import Struct
 
+from argosy.autoscaling.capacity.engine import Engine
 from argosy.autoscaling.capacity.options import Limit, Option, limited, limits_of, options
+from argosy.autoscaling.capacity.queueing import highest
 from argosy.autoscaling.estimate import overdue
 from argosy.autoscaling.metrics.histograms import SHARES
 from argosy.autoscaling.metrics.signals import Signals
@@ -69,9 +71,7 @@ def options_of(stage: Stage) -> tuple[Option, ...]:
     if estimates.service is None:
         return ()
     if engine is not None:
-        first_token = sorted(targets.first_token.items())
-        limits = [Limit(f"first token {name}", SHARES[name], s) for name, s in first_token if s > engine.prompt_s]
-        rate, limit = limited(targets.busy_high * engine.most, limits, engine.within)
+        rate, limit = _engine_rate(stage, engine)
         before = stage.memory.holds or 0.0
         rate = before if abs(rate - before) <= SAME * before else rate
         return (Option(stage.allocation.instances, stage.allocation.window_s, rate, limit),)
@@ -81,3 +81,33 @@ def options_of(stage: Stage) -> tuple[Option, ...]:
         if settings[-1].rate > 0:
             break
     return settings
+
+
+def _engine_rate(stage: Stage, engine: Engine) -> tuple[float, Limit | None]:
+    """Return the most requests per second of an engine within all targets that can be met, and the one that limits."""
+    targets = stage.policy.targets
+    first_token = sorted(targets.first_token.items())
+    limits = [Limit(f"first token {name}", SHARES[name], s) for name, s in first_token if s > engine.prompt_s]
+    rate, limit = limited(targets.busy_high * engine.most, limits, engine.within)
+
+    def within(limit: Limit, most: float) -> float:
+        spread = between_spread(stage.signals, limit.metric.rpartition(" ")[2])
+        return highest(most, lambda rate: engine.between_tokens(rate) * spread <= limit.seconds)
+
+    between = [
+        Limit(f"between tokens {name}", SHARES[name], s)
+        for name, s in sorted(targets.between_tokens.items())
+        if s > engine.between_tokens(0.0) * between_spread(stage.signals, name)
+    ]
+    rate, stricter = limited(rate, between, within)
+    return rate, stricter or limit
+
+
+def between_spread(signals: Signals | None, percentile: str) -> float:
+    """Return how many times the mean time between tokens a percentile of it is, as measured; 1 if that is unknown.
+
+    The model of an engine has means alone: how unevenly tokens come depends on prompts that are worked on in between.
+    """
+    mean = signals.between_tokens.mean if signals is not None else None
+    measured = signals.between_tokens.percentile(percentile) if signals is not None else None
+    return max(1.0, measured / mean) if measured and mean else 1.0

@@ -50,6 +50,7 @@ class Targets:
     latency: Mapping[str, float] = field(default_factory=dict)
     queue_delay: Mapping[str, float] = field(default_factory=dict)
     first_token: Mapping[str, float] = field(default_factory=dict)
+    between_tokens: Mapping[str, float] = field(default_factory=dict)
     error_rate: float | None = None
     queue_share: float | None = None
     concurrency: float | None = None

@@ -1,6 +1,6 @@
 """The replicas that the targets need. Each target yields one or more needs, and the largest need decides."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import ceil, inf
 
 from msgspec import Struct, structs
@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 from argosy.autoscaling.capacity.options import QUEUE_SHARE, Limit, Option
 from argosy.autoscaling.estimate import has_stood
 from argosy.autoscaling.explain import seconds
-from argosy.autoscaling.load import Load, to_come
+from argosy.autoscaling.load import Load, between_spread, to_come
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.settings import CONFIDENCE, LEAST_REMAINING, MOST_CACHE, MOST_FACTOR, MOST_REPLICAS
 from argosy.autoscaling.stage import Stage
@@ -77,6 +77,8 @@ def _needs(stage: Stage, signals: Signals, load: Load, options: tuple[Option, ..
     if stage.engine is None or not options:  # the model of the engine answers these
         yield from _kv_cache(stage, signals)
         yield from _durations(stage, signals, "first token", stage.policy.targets.first_token, signals.first_token)
+        between = stage.policy.targets.between_tokens
+        yield from _durations(stage, signals, "between tokens", between, signals.between_tokens)
     if signals.arrivals and (signals.execution is None or signals.batch is None):  # nothing else explains latencies
         yield from _durations(stage, signals, "latency", stage.policy.targets.latency, signals.latency)
         yield from _durations(stage, signals, "queue delay", stage.policy.targets.queue_delay, signals.queue)
@@ -203,20 +205,40 @@ def _queue_share(signals: Signals) -> float:
 def _percentile(signals: Signals, metric: str) -> float:
     """Return the measured percentile that a metric names, 0 if unknown."""
     what, _, name = metric.rpartition(" ")
-    measured = {"latency": signals.latency, "queue delay": signals.queue, "first token": signals.first_token}
+    measured = {
+        "latency": signals.latency,
+        "queue delay": signals.queue,
+        "first token": signals.first_token,
+        "between tokens": signals.between_tokens,
+    }
     return (measured[what].percentile(name) or 0.0) if what in measured else 0.0
 
 
 def _beyond(stage: Stage, need: Need) -> tuple[Need, str]:
     """Return the need with the field of a target that cannot be met, and a clause that reports it, if there is one."""
-    targets, engine, service = stage.policy.targets, stage.engine, stage.memory.estimates.service
-    field, limits, takes = "spec.slo.latency", targets.latency, "one request alone is executed for"
-    alone = service.seconds(1.0) if service is not None else 0.0
-    if engine is not None:
-        field, limits, takes = "spec.slo.timeToFirstToken", targets.first_token, "a prompt alone takes"
-        alone = engine.prompt_s
-    for name, limit in sorted(limits.items()):
-        if limit <= alone:
-            beyond = f"; {name} {seconds(limit)} is out of reach, {takes} {seconds(alone)}"
-            return structs.replace(need, limited_by=f"{field}.{name}"), beyond
+    for field, limits, takes, alone in _unloaded(stage):
+        for name, limit in sorted(limits.items()):
+            least = alone(name)
+            if limit <= least:
+                beyond = f"; {name} {seconds(limit)} is out of reach, {takes} {seconds(least)}"
+                return structs.replace(need, limited_by=f"{field}.{name}"), beyond
     return need, ""
+
+
+def _unloaded(stage: Stage) -> Iterator[tuple[str, Mapping[str, float], str, Callable[[str], float]]]:
+    """Yield fields of targets with their limits, and what a percentile takes without any other request: words, and a
+    function of the percentile's name.
+    """
+    targets, engine, service = stage.policy.targets, stage.engine, stage.memory.estimates.service
+    if engine is None:
+        alone = service.seconds(1.0) if service is not None else 0.0
+        yield "spec.slo.latency", targets.latency, "one request alone is executed for", lambda _: alone
+        return
+    prompt_s, step_s, signals = engine.prompt_s, engine.between_tokens(0.0), stage.signals
+    yield "spec.slo.timeToFirstToken", targets.first_token, "a prompt alone takes", lambda _: prompt_s
+    yield (
+        "spec.slo.interTokenLatency",
+        targets.between_tokens,
+        "the tokens of one request alone take",
+        lambda name: step_s * between_spread(signals, name),
+    )

@@ -1,6 +1,7 @@
 """The capacity of an engine, and its estimate from measurements."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from argosy.autoscaling.capacity.engine import Engine, EngineUse, engine_use
 from argosy.autoscaling.capacity.options import Limit
 from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.decision import Allocation
+from argosy.autoscaling.explain import seconds
 from argosy.autoscaling.load import Load, load_of
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.policy import Bounds, Policy, Targets
@@ -213,3 +215,46 @@ def test_a_language_models_sentence_has_its_target_and_its_steps() -> None:
     assert (decision.metric, decision.observed, decision.target) == ("first token p99", 0.1, 2.0)
     assert decision.estimate.startswith("a step takes 2")
     assert decision.estimate.endswith(" ms for each sequence, without prompts")
+
+
+def test_tokens_come_more_slowly_the_more_requests_run() -> None:
+    alone = ENGINE.between_tokens(0.0)
+    assert alone == pytest.approx(STEP.seconds(1))
+    rates = [ENGINE.most * share for share in (0.2, 0.4, 0.6, 0.8)]
+    between = [ENGINE.between_tokens(rate) for rate in rates]
+    assert sorted(between) == between
+    assert between[0] > alone
+    assert ENGINE.between_tokens(1 / (200 * STEP.per_row)) == inf
+    with_prompts = engine_of(16.0, 200.0, 0.5)
+    assert with_prompts.between_tokens(0.0) == pytest.approx(alone), "its own prompt is before its first token"
+    assert with_prompts.between_tokens(rates[0]) > between[0]
+
+
+@pytest.mark.parametrize(("p95", "spread"), [(None, 1.0), (2.0, 2.0)])
+def test_a_target_between_tokens_limits_what_a_replica_holds(p95: float | None, spread: float) -> None:
+    limit = STEP.seconds(4) * spread
+    member = Member(replace(POLICY, targets=Targets(between_tokens={"p95": limit})))
+    for _ in range(40):
+        signals = generating(member, 0.4, 0.1)
+        mean = signals.between_tokens.mean or 0.0
+        between = Distribution(mean, p95=None if p95 is None else p95 * mean)
+        decision = member.step(replace(signals, between_tokens=between))
+    assert f"within between tokens p95 {seconds(limit)}" in decision.message
+    assert (decision.metric, decision.target) == ("between tokens p95", limit)
+    assert decision.estimate.startswith("a step takes 2")
+
+
+def test_a_target_between_tokens_below_one_step_is_out_of_reach() -> None:
+    member = Member(replace(POLICY, targets=Targets(between_tokens={"p95": 0.01})))
+    for _ in range(60):
+        decision = member.step(generating(member, 0.4, 0.1))
+    assert decision.allocation.replicas == 1
+    assert "; p95 10 ms is out of reach, the tokens of one request alone take 2" in decision.message
+    assert decision.limited_by == "spec.slo.interTokenLatency.p95"
+
+
+def test_before_an_engine_is_known_replicas_follow_the_measured_time_between_tokens() -> None:
+    policy = Policy(Bounds(max_replicas=20), Targets(between_tokens={"p95": 0.05}))
+    signals = Signals(START, 30.0, servers=2, arrivals=1.0, between_tokens=Distribution(0.04, p95=0.1))
+    need = recommendation(policy, Allocation(2), signals)
+    assert (need.metric, need.observed, need.target) == ("between tokens p95", 0.1, 0.05)

@@ -1,13 +1,17 @@
 """The numbers that rules compare with thresholds. Each is of a stage or of its subject; None if it was not measured."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+
+from argosy.autoscaling.metrics.signals import Distribution
 
 from .subjects import PathStage, Subject
 
 WORTH_S = 0.001
 """Shortest wait that matters, however large its share of a request's time."""
+ENGINE_WORTH_S = 0.02
+"""Shortest wait in an engine that matters; it takes requests up between two steps, which take some milliseconds."""
 
 
 def percent(value: float) -> str:
@@ -120,20 +124,22 @@ def _window_share(subject: Subject, stage: PathStage) -> float | None:
     return None if budget is None else _ratio(stage.window_s, budget[1])
 
 
-def _over_budget(subject: Subject, _: PathStage) -> float | None:
-    """Return the latency of the worst percentile as a share of its limit in the SLO."""
-    worst = _worst_percentile(subject)
+def _over_budget(name: str, subject: Subject, _: PathStage) -> float | None:
+    """Return a duration's worst percentile as a share of its limit in the SLO; `name` as in `Subject` and `Signals`."""
+    worst = _worst_percentile(name, subject)
     return None if worst is None else worst[0]
 
 
-def _percentile_in_words(subject: Subject, _: PathStage) -> str:
-    worst = _worst_percentile(subject)
+def _percentile_in_words(name: str, subject: Subject, _: PathStage) -> str:
+    worst = _worst_percentile(name, subject)
     return "" if worst is None else f", {worst[1]} {seconds(worst[2])} of {seconds(worst[3])}"
 
 
-def _worst_percentile(subject: Subject) -> tuple[float, str, float, float] | None:
+def _worst_percentile(name: str, subject: Subject) -> tuple[float, str, float, float] | None:
     """Return the percentile that exceeds its limit the most: the ratio, its name, its value and its limit."""
-    measured = ((name, subject.signals.latency.percentile(name), most) for name, most in subject.latency.items())
+    limits: Mapping[str, float] = getattr(subject, name)
+    durations: Distribution = getattr(subject.signals, name)
+    measured = ((percentile, durations.percentile(percentile), most) for percentile, most in limits.items())
     return max(((is_ / most, name, is_, most) for name, is_, most in measured if is_ is not None), default=None)
 
 
@@ -181,6 +187,41 @@ def _generates(stage: PathStage) -> bool:
     return any(sign is not None for sign in signs)
 
 
+def _engine_queue_share(_: Subject, stage: PathStage) -> float | None:
+    """Return the share of the time to first token that passes before the engine runs a request."""
+    return _ratio(stage.signals.engine_queue.mean, stage.signals.first_token.mean)
+
+
+def _prompt_s(stage: PathStage) -> float | None:
+    """Return the seconds from the start of a request in the engine to its first token."""
+    first, waits = stage.signals.first_token.mean, stage.signals.engine_queue.mean
+    return None if first is None or waits is None else max(0.0, first - waits)
+
+
+def _prompt_share(_: Subject, stage: PathStage) -> float | None:
+    """Return the share of the time to first token in which the engine works on prompts."""
+    return _ratio(_prompt_s(stage), stage.signals.first_token.mean)
+
+
+def _prompt_in_words(_: Subject, stage: PathStage) -> str:
+    signals = stage.signals
+    if not signals.prompt_tokens or not signals.completions:
+        return ""
+    words = f", with {signals.prompt_tokens / signals.completions:.0f} tokens on average"
+    cached = _ratio(signals.cached_tokens, signals.prompt_tokens)
+    return words if cached is None else f"{words}, {percent(cached)} of which the prefix cache had"
+
+
+def _preempted(_: Subject, stage: PathStage) -> float | None:
+    """Return the preemptions of an answered request, on average."""
+    return _ratio(stage.signals.preemptions, stage.signals.completions)
+
+
+def _sequences_in_words(_: Subject, stage: PathStage) -> str:
+    running, servers = stage.signals.engine_running, stage.signals.servers
+    return "" if not running or not servers else f", with {number(running / servers)} requests in an engine at once"
+
+
 def _engine_share(subject: Subject, stage: PathStage) -> float | None:
     """Return the engine's share of a request's time, seen from another stage."""
     other = engine(subject)
@@ -219,7 +260,30 @@ BATCH = Measure("batches have {value} rows", partial(_signal, "batch"), number)
 LARGEST_BATCH = Measure("they may have {value}", _largest_batch, number)
 BATCH_FILL = Measure("batches are filled {value}", _batch_fill)
 WINDOW_SHARE = Measure("the window alone is {value} of the SLO's latency", _window_share)
-OVER_BUDGET = Measure("latency is {value} of what slo.latency allows", _over_budget, detail=_percentile_in_words)
+OVER_BUDGET = Measure(
+    "latency is {value} of what slo.latency allows",
+    partial(_over_budget, "latency"),
+    detail=partial(_percentile_in_words, "latency"),
+)
+FIRST_TOKEN_OVER = Measure(
+    "the first token takes {value} of what slo.timeToFirstToken allows",
+    partial(_over_budget, "first_token"),
+    detail=partial(_percentile_in_words, "first_token"),
+)
+BETWEEN_TOKENS_OVER = Measure(
+    "the time between tokens is {value} of what slo.interTokenLatency allows",
+    partial(_over_budget, "between_tokens"),
+    detail=partial(_percentile_in_words, "between_tokens"),
+)
+ENGINE_QUEUE_SHARE = Measure(
+    "requests wait in the engine {value} of the time to their first token", _engine_queue_share
+)
+ENGINE_QUEUE = Measure("they wait {value}", lambda _, stage: stage.signals.engine_queue.mean, seconds)
+PROMPT_SHARE = Measure("prompts take {value} of it", _prompt_share, detail=_prompt_in_words)
+ENGINE_RUNNING = Measure(
+    "{value} requests are generated for", partial(_signal, "engine_running"), number, _sequences_in_words
+)
+PREEMPTED = Measure("{value} preemptions come to a request", _preempted, number)
 COMPUTE_AGAINST_BUDGET = Measure(
     "executing alone takes {value} of what slo.latency allows", _compute_against_budget, detail=_compute_in_words
 )

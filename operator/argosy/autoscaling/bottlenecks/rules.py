@@ -26,6 +26,9 @@ class BottleneckKind(StrEnum):
     MEMORY_PRESSURE = "MemoryPressure"
     SERIALISED_ENSEMBLE = "SerialisedEnsemble"
     STARVED_STAGE = "StarvedStage"
+    FULL_ENGINE = "FullEngine"
+    PREFILL_BOUND = "PrefillBound"
+    DECODE_BOUND = "DecodeBound"
     SATURATED_GPU = "SaturatedGpu"
     COLLAPSED_BATCHES = "CollapsedBatches"
     WINDOW_TOO_LONG = "WindowTooLong"
@@ -124,6 +127,39 @@ RULES = (
         BottleneckKind.MEMORY_PRESSURE,
         (over(m.KV_CACHE, 0.9), over(m.ENGINE_WAITING, 0.0)),
         "more replicas (now {replicas}), a KV cache of a lower precision, or shorter contexts",
+        Lever.REPLICAS,
+    ),
+    Rule(
+        BottleneckKind.MEMORY_PRESSURE,
+        (over(m.PREEMPTED, 0.05),),
+        "requests that lose their KV cache are computed again: more memory (footprint.gpuMemory), fewer sequences at "
+        "once, shorter contexts, or more replicas (now {replicas})",
+        Lever.REPLICAS,
+    ),
+    Rule(
+        BottleneckKind.FULL_ENGINE,
+        (
+            over(m.ENGINE_QUEUE_SHARE, 0.5),
+            over(m.ENGINE_QUEUE, m.ENGINE_WORTH_S),
+            over(m.ENGINE_WAITING, 0.0),
+            under(m.KV_CACHE, 0.9).where_measured,
+        ),
+        "the engine has memory left and runs no more requests at once: raise its limit of sequences, or take more "
+        "replicas of {model} (now {replicas})",
+        Lever.REPLICAS,
+    ),
+    Rule(
+        BottleneckKind.PREFILL_BOUND,
+        (over(m.FIRST_TOKEN_OVER, 1.0), over(m.PROMPT_SHARE, 0.5)),
+        "shorter prompts, or prompts that begin alike with the prefix cache on; more GPUs for a request "
+        "(parallelism.tensor); or more replicas of {model} (now {replicas}), so that fewer prompts wait for each other",
+        Lever.REPLICAS,
+    ),
+    Rule(
+        BottleneckKind.DECODE_BOUND,
+        (over(m.BETWEEN_TOKENS_OVER, 1.0), over(m.ENGINE_RUNNING, 0.0)),
+        "fewer sequences at once, which more replicas of {model} (now {replicas}) bring; weights of a lower precision, "
+        "speculative decoding, or more GPUs for a request (parallelism.tensor)",
         Lever.REPLICAS,
     ),
     Rule(

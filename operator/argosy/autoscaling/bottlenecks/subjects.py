@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from argosy.api import Ensemble, InferenceModel
+from argosy.api.model.scaling.slo import Percentiles, Slo
 from argosy.autoscaling.metrics.signals import GpuSignals, PoolSignals, Signals
 from argosy.autoscaling.policy import Bounds
 from argosy.planning.facts import CurrentServer
@@ -58,7 +59,7 @@ class PathStage:
 class Subject:
     """A model with one stage, or an ensemble with its steps in the order of their data flow.
 
-    `latency`: the SLO's percentiles, by name, in seconds.
+    `latency`, `first_token` and `between_tokens`: the SLO's percentiles, by name, in seconds.
     """
 
     name: str
@@ -66,6 +67,8 @@ class Subject:
     stages: tuple[PathStage, ...]
     is_ensemble: bool = False
     latency: Mapping[str, float] = field(default_factory=dict)
+    first_token: Mapping[str, float] = field(default_factory=dict)
+    between_tokens: Mapping[str, float] = field(default_factory=dict)
 
 
 def subjects(
@@ -107,7 +110,13 @@ class _Inputs:
         stages = self._stages(member)
         if measured is None or not stages:
             return None
-        return Subject(member.name, measured, stages, isinstance(member, Ensemble), _latency(member))
+        slo = member.spec.slo or Slo()
+        latency, first_token, between_tokens = (
+            _seconds(percentiles) for percentiles in (slo.latency, slo.time_to_first_token, slo.inter_token_latency)
+        )
+        return Subject(
+            member.name, measured, stages, isinstance(member, Ensemble), latency, first_token, between_tokens
+        )
 
     def _stages(self, member: Member) -> tuple[PathStage, ...]:
         """Return the stages of a member; none if one of them was not measured."""
@@ -152,9 +161,9 @@ class _Inputs:
                     yield gpu
 
 
-def _latency(member: Member) -> dict[str, float]:
-    latency = member.spec.slo.latency if member.spec.slo is not None else None
-    return {} if latency is None else {name: value / _MS for name, value in latency if value is not None}
+def _seconds(percentiles: Percentiles | None) -> dict[str, float]:
+    """Return the percentiles that are set, in seconds, by name."""
+    return {name: value / _MS for name, value in percentiles or () if value is not None}
 
 
 def _in_order(ensemble: Ensemble) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -20,10 +20,14 @@ _MOST_PROMPTS = 0.9
 
 
 class Engine(Struct, frozen=True):
-    """An engine as a `replica` that executes each request in a slot, after its prompt, which takes `prompt_s`."""
+    """An engine as a `replica` that executes each request in a slot, after its prompt, which takes `prompt_s`.
+
+    `tokens`: those that a request generates, on average.
+    """
 
     replica: Replica
     prompt_s: float = 0.0
+    tokens: float = 1.0
 
     @property
     def most(self) -> float:
@@ -44,6 +48,14 @@ class Engine(Struct, frozen=True):
     def within(self, limit: Limit, most: float) -> float:
         """Return the largest request rate, at most `most`, that meets a limit of the time to first token."""
         return highest(most, lambda rate: self.first_token(rate, limit.share) <= limit.seconds)
+
+    def between_tokens(self, rate: float) -> float:
+        """Return the mean seconds from one token of a request to its next one, with as many others as run at this rate
+        on average (by Little's law), and their prompts.
+        """
+        service = self.replica.service
+        left = 1 - rate * service.seconds(1.0) * service.contention
+        return (service.seconds(1.0) / left - self.prompt_s) / self.tokens if left > 0 else inf
 
 
 class EngineUse(Struct, frozen=True):
@@ -104,7 +116,7 @@ class EngineUse(Struct, frozen=True):
         if alone <= 0:
             return None
         slots = max(1, round(self.slots))
-        return Engine(Replica(Service(alone, 0.0, other / alone), slots), self.prompt_s)
+        return Engine(Replica(Service(alone, 0.0, other / alone), slots), self.prompt_s, self.tokens)
 
 
 def _running(signals: Signals) -> float | None:

@@ -28,6 +28,9 @@ class Counter(Enum):
     CACHE_HITS = ("nv_cache_num_hits_per_model",)
     CACHE_MISSES = ("nv_cache_num_misses_per_model",)
     TOKENS = ("argosy_tokens_total", "vllm:generation_tokens_total")
+    PROMPT_TOKENS = ("argosy_prompt_tokens_total", "vllm:prompt_tokens_total")
+    CACHED_TOKENS = ("argosy_cached_tokens_total", "vllm:prefix_cache_hits_total")
+    PREEMPTIONS = ("argosy_engine_preemptions_total", "vllm:num_preemptions_total")
 
 
 class Failure(Enum):
@@ -71,6 +74,7 @@ class HistogramName(Enum):
 
     LATENCY = ("argosy_request_duration_seconds",)
     QUEUE = ("argosy_queue_duration_seconds",)
+    ENGINE_QUEUE = ("argosy_engine_queue_duration_seconds", "vllm:request_queue_time_seconds")
     FIRST_TOKEN = (
         "argosy_first_token_duration_seconds",
         "vllm:time_to_first_token_seconds",

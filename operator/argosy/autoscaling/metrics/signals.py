@@ -52,8 +52,10 @@ class Signals:
     (0: no batching). `busy`: the share (0 to 1) of the time of all `instances` that was spent executing; `cache_hits`:
     the share of requests that the response cache answered.
 
-    Of language models: `first_token` from request to first response, `between_tokens`, `tokens` per second, requests
-    in the engines, `engine_waiting` and `engine_running`, and `kv_cache`, the share in use where it is highest.
+    Of language models: `first_token` from request to first token (of that, `engine_queue` passes before the engine
+    runs it), `between_tokens`; per second, `tokens` generated, `prompt_tokens` received, `cached_tokens` of these that
+    prefix caches had, and `preemptions`, running requests that lost their cache to others; requests in the engines,
+    `engine_waiting` and `engine_running`, and `kv_cache`, the share in use where it is highest.
     """
 
     at: datetime
@@ -83,7 +85,11 @@ class Signals:
     cache_hits: float | None = None
     first_token: Distribution = UNMEASURED
     between_tokens: Distribution = UNMEASURED
+    engine_queue: Distribution = UNMEASURED
     tokens: float | None = None
+    prompt_tokens: float | None = None
+    cached_tokens: float | None = None
+    preemptions: float | None = None
     engine_waiting: float | None = None
     engine_running: float | None = None
     kv_cache: float | None = None

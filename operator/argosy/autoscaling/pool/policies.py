@@ -128,6 +128,7 @@ def _targets(slo: Slo, scaling: Scaling) -> Targets:
         latency=_seconds(slo.latency),
         queue_delay=_seconds(slo.queue_delay),
         first_token=_seconds(slo.time_to_first_token),
+        between_tokens=_seconds(slo.inter_token_latency),
         error_rate=None if slo.error_rate is None else slo.error_rate / _MILLIONTHS,
         queue_share=None if targets.queue_share is None else targets.queue_share / _THOUSANDTHS,
         concurrency=targets.concurrency,

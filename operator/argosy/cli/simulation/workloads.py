@@ -132,6 +132,7 @@ def _ignored(model: InferenceModel, curve: Curve) -> tuple[str, ...]:
     is_set = {
         "spec.slo.errorRate": slo.error_rate is not None,
         "spec.slo.timeToFirstToken": slo.time_to_first_token is not None and not generates,
+        "spec.slo.interTokenLatency": slo.inter_token_latency is not None and not generates,
         "spec.scaling.targets.tokensPerSecond": scaling.targets.tokens_per_second is not None and not generates,
         "spec.scaling.targets.queries": bool(scaling.targets.queries),
         "spec.scaling.holdTimeout": "hold_timeout" in scaling.model_fields_set,

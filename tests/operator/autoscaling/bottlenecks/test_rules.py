@@ -113,6 +113,66 @@ def test_memory_pressure_has_two_signs() -> None:
     assert kinds(model(measured(kv_cache=0.2), gpus=(gpu(USED, memory=0.95),))) == []
 
 
+def engine(wait: float = 0.01, first: float = 0.1, between: float = 0.03, **others: float) -> Signals:
+    """Return the signals of an engine: seconds until it runs a request, to its first token, and between tokens."""
+    numbers = {"tokens": 900.0, "engine_running": 20.0, "engine_waiting": 0.0, "kv_cache": 0.4, "completions": 4.0}
+    return measured(
+        engine_queue=Distribution(wait),
+        first_token=Distribution(first, p95=2 * first),
+        between_tokens=Distribution(between, p95=2 * between),
+        servers=2,
+        **numbers | others,
+    )
+
+
+def test_requests_that_lose_their_cache_are_memory_pressure_even_if_none_waits() -> None:
+    (bottleneck,) = findings(model(engine(preemptions=0.4)))
+    assert bottleneck.kind is K.MEMORY_PRESSURE
+    assert bottleneck.evidence == "0.1 preemptions come to a request (over 0.05)"
+    assert kinds(model(engine(preemptions=0.16))) == []
+    assert kinds(model(engine(preemptions=0.0, completions=0.0))) == []
+
+
+@pytest.mark.parametrize(
+    ("signals", "full"),
+    [
+        (engine(wait=0.3, first=0.5, engine_waiting=4.0), True),
+        (engine(wait=0.3, first=0.5, engine_waiting=0.0), False),
+        (engine(wait=0.1, first=0.5, engine_waiting=4.0), False),
+        (engine(wait=0.015, first=0.02, engine_waiting=4.0), False),
+        (engine(wait=0.3, first=0.5, engine_waiting=4.0, kv_cache=0.95), False),
+        (replace(engine(wait=0.3, first=0.5, engine_waiting=4.0), kv_cache=None), True),
+    ],
+)
+def test_an_engine_with_memory_left_that_lets_requests_wait_is_full(signals: Signals, full: bool) -> None:
+    assert (K.FULL_ENGINE in kinds(model(signals))) is full
+
+
+def test_prompts_that_take_the_time_to_the_first_token_are_named_with_their_length() -> None:
+    slow = engine(wait=0.1, first=1.0, prompt_tokens=8000.0, cached_tokens=800.0)
+    subject = replace(model(slow), first_token={"p95": 1.5})
+    (bottleneck,) = findings(subject)
+    assert bottleneck.kind is K.PREFILL_BOUND
+    assert "of what slo.timeToFirstToken allows, p95 2 s of 1.5 s (over 100 %)" in bottleneck.evidence
+    assert (
+        "prompts take 90 % of it, with 2000 tokens on average, 10 % of which the prefix cache had"
+        in bottleneck.evidence
+    )
+    assert kinds(replace(subject, first_token={"p95": 2.5})) == []
+    assert kinds(replace(subject, first_token={})) == []
+    waits = replace(slow, engine_queue=Distribution(0.6))
+    assert kinds(replace(model(waits), first_token={"p95": 1.5})) == [], "they wait, nothing is to be computed faster"
+
+
+def test_tokens_that_come_too_slowly_bind_an_engine_to_decoding() -> None:
+    subject = replace(model(engine(between=0.05)), between_tokens={"p95": 0.08})
+    (bottleneck,) = findings(subject)
+    assert bottleneck.kind is K.DECODE_BOUND
+    assert "is 125 % of what slo.interTokenLatency allows, p95 100 ms of 80 ms (over 100 %)" in bottleneck.evidence
+    assert "with 10 requests in an engine at once" in bottleneck.evidence
+    assert kinds(replace(subject, between_tokens={"p95": 0.2})) == []
+
+
 def test_a_response_cache_that_seldom_answers_is_reported() -> None:
     assert kinds(model(measured(cache_hits=0.4))) == [K.LOW_CACHE_HIT_RATE]
     assert kinds(model(measured(cache_hits=0.71))) == []
@@ -191,6 +251,9 @@ _SIGNALS = st.builds(
     window_s=st.just(60.0),
     latency=st.builds(Distribution, mean=_NUMBER, p99=_NUMBER),
     queue=st.builds(Distribution, mean=_NUMBER),
+    first_token=st.builds(Distribution, mean=_NUMBER, p95=_NUMBER),
+    engine_queue=st.builds(Distribution, mean=_NUMBER),
+    between_tokens=st.builds(Distribution, mean=_NUMBER, p95=_NUMBER),
     **{
         field.name: st.none() | st.integers(0, 64) if field.name == "max_batch" else _NUMBER
         for field in fields(Signals)
@@ -203,6 +266,7 @@ _SIGNALS = st.builds(
 def test_every_bottleneck_has_evidence_and_advice(one, two, window, replicas) -> None:
     stages = [stage(name, signals, window_s=window, replicas=replicas) for name, signals in (("a", one), ("b", two))]
     for subject in (model(one, {"p99": 0.1}, window_s=window), ensemble(*stages, latency={"p99": 0.1})):
+        subject = replace(subject, first_token={"p95": 0.1}, between_tokens={"p95": 0.1})
         for bottleneck in findings(subject):
             assert bottleneck.evidence
             assert bottleneck.advice

@@ -70,6 +70,11 @@ class Slo(ApiModel):
         description="The time from request to the first of several responses, such as {p95: 500ms}. Default: no "
         "objective.",
     )
+    inter_token_latency: Percentiles | None = Field(
+        default=None,
+        description="The time from one token of an answer to the next one, such as {p95: 50ms}; of models that count "
+        "no tokens, from one response to the next. Default: no objective.",
+    )
     error_rate: Rate | None = Field(
         default=None, description='The largest share of requests that may fail, as "0.1%". Default: no objective.'
     )
