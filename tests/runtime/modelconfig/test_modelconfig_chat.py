@@ -19,9 +19,9 @@ RIGHT = '{"prompt": "question", "max_tokens": "limit", "text": "answer", "refuse
 
 def violations(chat: str) -> list[str]:
     """Return what is wrong with this parameter, in words."""
-    found = check(normalize(parse_text(CONFIG % chat), "m"))
-    assert {violation.path for violation in found} <= {'parameters["chat"]'}
-    return [str(violation.message) for violation in found]
+    result = check(normalize(parse_text(CONFIG % chat), "m"))
+    assert {violation.path for violation in result} <= {'parameters["chat"]'}
+    return [str(violation.message) for violation in result]
 
 
 def test_a_right_declaration_is_read_and_has_no_fault() -> None:

@@ -1,32 +1,40 @@
-"""The tensors of a text generation model."""
+"""The tensors of a model: those of the contract that it can take and give."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.modelconfig import config_type
+from argosy_runtime.language import tensors
 
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
-
-_IDS = {"input_ids": ("INT32", [-1]), "request_output_len": ("INT32", [1])}
-_IDS_OPTIONAL = {
-    "end_id": ("INT32", [1]),
-    "temperature": ("FP32", [1]),
-    "top_k": ("INT32", [1]),
-    "top_p": ("FP32", [1]),
-    "random_seed": ("UINT64", [1]),
-    "streaming": ("BOOL", [1]),
-}
-_TEXT = {"text_input": ("BYTES", [1])}
-_TEXT_OPTIONAL = {
-    "stream": ("BOOL", [1]),
-    "sampling_parameters": ("BYTES", [1]),
-    "exclude_input_in_output": ("BOOL", [1]),
-}
-_IDS_OUTPUTS = {"output_ids": ("INT32", [-1]), "sequence_length": ("INT32", [1])}
-_TEXT_OUTPUTS = {"text_output": ("BYTES", [1])}
-
-Tensors = dict[str, tuple[str, list[int]]]
+TOKENIZER_FILES: Final = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
+_PLAIN: Final = (
+    "max_tokens",
+    "request_output_len",
+    "end_id",
+    "pad_id",
+    "beam_width",
+    "streaming",
+    "temperature",
+    "top_k",
+    "top_p",
+    "random_seed",
+    "seed",
+    "stop_words",
+    "min_length",
+    "min_tokens",
+    "num_return_sequences",
+)
+_OF_TEXT: Final = (
+    tensors.TEXT_INPUT,
+    tensors.MESSAGES,
+    tensors.TEXT_OUTPUT,
+    "exclude_input_in_output",
+    "stop_words",
+    "prompt_logprobs",
+)
+"""Tensors of models with a tokenizer, and prompt_logprobs, which this backend lacks."""
 
 
 def has_tokenizer(version_dir: Path) -> bool:
@@ -35,23 +43,18 @@ def has_tokenizer(version_dir: Path) -> bool:
 
 
 def completed(config: ModelConfig, *, has_tokenizer: bool) -> ModelConfig:
-    """Return a copy of `config` with what is missing. With a tokenizer, requests may come either way, so all is
-    optional.
-    """
-    result = ModelConfig()
-    result.CopyFrom(config)
-    if not result.input:
-        required = {} if has_tokenizer else _IDS
-        optional = {**_IDS, **_IDS_OPTIONAL, **_TEXT, **_TEXT_OPTIONAL} if has_tokenizer else _IDS_OPTIONAL
-        _add(result, "input", required)
-        _add(result, "input", optional, optional=True)
-    if not result.output:
-        _add(result, "output", {**_IDS_OUTPUTS, **(_TEXT_OUTPUTS if has_tokenizer else {})})
-    if not result.HasField("model_transaction_policy"):
-        result.model_transaction_policy.decoupled = True
-    return result
+    """Return a copy of `config` with inputs and outputs where it has none, and decoupled unless it says otherwise."""
+    missing = ("prompt_logprobs",) if has_tokenizer else _OF_TEXT
+    inputs = {**tensors.INPUTS, **{name: tensors.PLAIN_INPUTS[name] for name in _PLAIN}}
+    return tensors.completed(
+        config,
+        inputs={} if config.input else _without(inputs, missing),
+        outputs={} if config.output else _without(tensors.OUTPUTS, missing),
+    )
 
 
-def _add(config: ModelConfig, side: str, tensors: Tensors, **fields: bool) -> None:
-    for name, (datatype, dims) in tensors.items():
-        getattr(config, side).add(name=name, data_type=config_type(datatype), dims=dims, **fields)
+def _without(every: tensors.Tensors, names: tuple[str, ...]) -> tensors.Tensors:
+    retained: Mapping[str, tuple[str, tuple[int, ...]]] = {
+        name: tensor for name, tensor in every.items() if name not in names
+    }
+    return retained

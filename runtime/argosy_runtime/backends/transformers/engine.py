@@ -8,15 +8,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from argosy_common import device_errors
 from argosy_runtime.backends.contract import EngineState, Host
+from argosy_runtime.backends.engine_meter import EngineMeter, MeteredRequest
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
 from argosy_runtime.failures.out_of_memory import with_reason
+from argosy_runtime.fifo_cache import FifoCache
 
 _log = logging.getLogger(__name__)
 
-OnTokens = Callable[[Sequence[int], bool], None]
-"""Called with all tokens so far, and whether they are the last."""
+OnTokens = Callable[[Sequence[int], Sequence[Any], bool], bool]
+"""Called with all tokens so far, what there is to tell of them (`TokenLogprobs`), and whether they are the last.
+
+Returns whether no more are needed.
+"""
 
 SWEEP_SECONDS = 0.05
 IDLE_SECONDS = 0.5
@@ -27,12 +34,17 @@ REPORT_SECONDS = 0.5
 
 @dataclass(slots=True)
 class Ticket:
-    """A request in the batch, and how many tokens it has so far."""
+    """A request in the batch, and how many tokens it has so far. `on_cached` is called once, before its first token,
+    with the number of its prompt's tokens that the cache had.
+    """
 
     on_tokens: OnTokens
+    on_cached: Callable[[int], None]
     on_error: Callable[[ServingError], None]
     is_cancelled: Callable[[], bool]
     tokens: int = 0
+    cached: int = 0
+    metered: MeteredRequest | None = None
 
 
 class Engine:
@@ -42,13 +54,16 @@ class Engine:
     request fails with the reason, and the host replaces the instance.
     """
 
-    def __init__(self, name: str, manager: Any, host: Host) -> None:
+    def __init__(self, name: str, manager: Any, cached: FifoCache[str, int], host: Host) -> None:
         self._name = name
         self._manager = manager
+        self._cached = cached
+        self._meter = EngineMeter()
         self._host = host
         self._reported: EngineState | None = None
         self._prompt_tokens = 0
         self._generated_tokens = 0
+        self._cached_tokens = 0
         self._numbers = itertools.count()
         self._tickets: dict[str, Ticket] = {}
         self._lock = threading.Lock()
@@ -61,10 +76,11 @@ class Engine:
     def submit(self, ticket: Ticket, input_ids: list[int], **settings: Any) -> None:
         """Let a request join the batch. Raises ServingError (UNAVAILABLE) where the batch has ended."""
         key = f"{self._name}-{next(self._numbers)}"
+        ticket.metered = MeteredRequest(self._meter, len(input_ids), time.perf_counter())
         with self._lock:
             self._tickets[key] = ticket
         try:
-            accepted = self._manager.add_request(input_ids, request_id=key, **settings)
+            accepted = self._manager.add_request(input_ids, request_id=key, record_timestamps=True, **settings)
         except Exception as error:
             self._take(key)
             raise internal(f"model instance '{self._name}' could not queue the request: {error}") from error
@@ -112,10 +128,12 @@ class Engine:
         try:
             running, cache = self._batch()
             waiting = max(len(self._tickets) - running, 0)
-            state = EngineState(waiting, running, cache, self._prompt_tokens, self._generated_tokens)
+            state = EngineState(
+                waiting, running, cache, self._prompt_tokens, self._generated_tokens, self._cached_tokens
+            )
             if state != self._reported:
                 self._reported = state
-                self._host.report(state)
+                self._host.report(msgspec.structs.replace(state, times=self._meter.take()))
         except Exception as error:
             _log.debug("model instance '%s' cannot report its state: %r", self._name, error)
 
@@ -131,20 +149,40 @@ class Engine:
 
     def _deliver(self, output: Any) -> None:
         finished = output.is_finished()
-        ticket = self._take(output.request_id) if finished else self._tickets.get(output.request_id)
+        ticket = self._tickets.get(output.request_id)
         if ticket is None:
             return
-        self._generated_tokens += len(output.generated_tokens) - ticket.tokens
-        ticket.tokens = len(output.generated_tokens)
+        self._count(ticket, output)
         try:
             if output.error is not None:
+                self._take(output.request_id)
                 ticket.on_error(self._failed(output.error))
-            else:
-                ticket.on_tokens(output.generated_tokens, finished)
+            elif ticket.on_tokens(output.generated_tokens, output.logprobs, finished) or finished:
+                self._answered(ticket, output)
         except Exception as error:
             self._take(output.request_id)
             self._manager.cancel_request(output.request_id)
             ticket.on_error(internal(f"model instance '{self._name}' could not answer: {error}"))
+
+    def _answered(self, ticket: Ticket, output: Any) -> None:
+        self._take(output.request_id)
+        if ticket.metered is not None:
+            ticket.metered.answered(time.perf_counter(), ticket.cached)
+        if not output.is_finished():
+            self._manager.cancel_request(output.request_id)
+
+    def _count(self, ticket: Ticket, output: Any) -> None:
+        if not ticket.tokens:
+            ticket.cached = self._cached.get(output.request_id) or 0
+            self._cached_tokens += ticket.cached
+            ticket.on_cached(ticket.cached)
+        new = len(output.generated_tokens) - ticket.tokens
+        self._generated_tokens += new
+        ticket.tokens += new
+        if ticket.metered is not None and output.error is None and new:
+            ticket.metered.began(output.lifespan[0])
+            for moment in output.timestamps[-new:]:
+                ticket.metered.generated(1, moment)
 
     def _drop_cancelled(self) -> None:
         with self._lock:

@@ -1,189 +1,182 @@
-"""The generation that a request asks for, read from its tensors. Imports no torch."""
+"""What the library is asked for a request. Imports no torch."""
 
-import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-import numpy as np
+from argosy_runtime.errors import invalid, unsupported
+from argosy_runtime.language import GenerationRequest, Sampling
 
-from argosy_runtime.errors import invalid
-from argosy_runtime.messages import InferRequest
+from .seeds import key_of
 
-TEXT_DEFAULT_TOKENS = 16
-MIN_TEMPERATURE = 1e-5
+MIN_TEMPERATURE: Final = 1e-5
 """What sampling divides by at least. The library divides in float32, which ends at 3.4e38: with a temperature of 1e-40
 logits become infinite, their softmax is not a number, and the batch ends for every request. With this one, logits up to
 1e33 stay finite, and tokens whose logits differ by 0.001 are already e^100 apart: in effect the
 likeliest token."""
-_FLOAT32_MAX = float(np.finfo(np.float32).max)
-_TEXT_KEYS = ("max_tokens", "temperature", "top_k", "top_p", "seed", "ignore_eos", "stop_token_ids", "n")
+MOST_LOGPROBS: Final = 20
+"""The largest `logprobs`, which is OpenAI's `top_logprobs`."""
+_WITHOUT_EFFECT: Final = {
+    "min_p": 0.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "repetition_penalty": 1.0,
+    "logit_bias": {},
+    "bad_words": [],
+    "prompt_logprobs": None,
+    "allowed_token_ids": None,
+    "structured_outputs": None,
+    "lora_name": None,
+    "priority": 0,
+    "cache_salt": None,
+    "spaces_between_special_tokens": True,
+    "detokenize": True,
+}
+"""Parameters that this backend lacks, with the values that ask for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
-    """The choice of the next token: the likeliest where all fields are None."""
+class Abilities:
+    """What a loaded model can take. `context` is the most tokens of a prompt and its answer; `larger` says how to
+    have more of them. `ends` are the model's own end tokens.
+    """
 
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
-    seed: int | None = None
-
-    @property
-    def is_greedy(self) -> bool:
-        """True if no token is drawn at random."""
-        if self.temperature is not None and self.temperature == 0:
-            return True
-        samples = self.temperature is not None or bool(self.top_k) or self.top_p is not None
-        return not samples or self.top_k == 1
+    vocabulary: int
+    context: int
+    ends: frozenset[int]
+    has_tokenizer: bool
+    samples: bool
+    has_logprobs: bool
+    larger: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One request. `end_ids` None means the model's own, empty means none. `prompt` is set for text requests."""
+    """One request. `ends` are the tokens that end it; `stop_ids` those of them that it names itself.
 
+    `settings` are the library's, for each choice; `streaming` whether it tells of each token. `marker` is what it has
+    in place of a token where the logits are not finite.
+    """
+
+    request: GenerationRequest
     input_ids: list[int]
     max_new_tokens: int
-    sampling: Sampling
-    end_ids: tuple[int, ...] | None
+    ends: frozenset[int]
+    stop_ids: frozenset[int]
     streaming: bool
-    prompt: str | None = None
-    repeats_prompt: bool = False
+    settings: list[dict[str, Any]]
+    marker: int
 
 
-def from_ids(request: InferRequest) -> Generation:
-    """Return the generation of `input_ids` and the inputs that go with it.
+def generation(request: GenerationRequest, input_ids: list[int], abilities: Abilities, seed: int) -> Generation:
+    """Return what is asked for a prompt; `seed` is for requests without one.
 
-    Raises ServingError that names the tensor.
+    Raises ServingError, INVALID_ARG or UNSUPPORTED, for what the model cannot do. It would end the batch for all.
     """
-    end_id = _scalar(request, "end_id", int)
+    sampling = request.sampling
+    about = f"model '{request.model_name}': "
+    _check_supported(about, request, abilities)
+    input_ids = _truncated(input_ids, sampling, abilities.context)
+    _check_prompt(about, input_ids, abilities.vocabulary)
+    new = _new_tokens(about, len(input_ids), sampling, abilities)
+    stop_ids = frozenset(sampling.stop_token_ids or ())
+    own = frozenset[int]() if sampling.ignore_eos else abilities.ends
+    common = _ends_from(about, sampling, len(input_ids), own, stop_ids)
+    if (count := _logprobs(request)) is not None:
+        common["logprobs"] = count
+    seed = seed if sampling.seed is None else sampling.seed
     return Generation(
-        input_ids=[int(value) for value in _array(request, "input_ids").reshape(-1).tolist()],
-        max_new_tokens=_required(request, "request_output_len"),
-        sampling=_checked(
-            Sampling(
-                _scalar(request, "temperature", float),
-                _scalar(request, "top_k", int),
-                _scalar(request, "top_p", float),
-                _scalar(request, "random_seed", int),
-            )
-        ),
-        end_ids=None if end_id is None else tuple(value for value in (end_id,) if value >= 0),
-        streaming=bool(_scalar(request, "streaming", bool)),
+        request=request,
+        input_ids=input_ids,
+        max_new_tokens=new,
+        ends=own | stop_ids,
+        stop_ids=stop_ids - own,
+        streaming=request.stream or bool(sampling.stops),
+        settings=[{**common, **_warpers(sampling, abilities, seed, choice)} for choice in range(sampling.n)],
+        marker=abilities.vocabulary,
     )
 
 
-def from_text(request: InferRequest, encode: Callable[[str], list[int]]) -> Generation:
-    """Return the generation of `text_input` and the inputs that go with it, tokenized by `encode`.
-
-    Raises ServingError.
-    """
-    prompt = _text(request, "text_input")
-    parameters = _sampling_parameters(request)
-    streaming = bool(_scalar(request, "stream", bool))
-    excluded = _scalar(request, "exclude_input_in_output", bool)
-    repeats = not streaming if excluded is None else not excluded
-    if repeats and streaming:
-        raise invalid("When streaming, `exclude_input_in_output` = False is not allowed.")
-    if _number(parameters, "n", int) not in (None, 1):
-        raise invalid("sampling_parameters: 'n' must be 1; send the request again for another answer")
-    top_k = _number(parameters, "top_k", int)
-    return Generation(
-        input_ids=encode(prompt),
-        max_new_tokens=_or(_number(parameters, "max_tokens", int), TEXT_DEFAULT_TOKENS),
-        sampling=_checked(
-            Sampling(
-                _number(parameters, "temperature", float),
-                None if top_k == -1 else top_k,
-                _number(parameters, "top_p", float),
-                _number(parameters, "seed", int),
-            )
-        ),
-        end_ids=_end_ids(parameters),
-        streaming=streaming,
-        prompt=prompt,
-        repeats_prompt=repeats,
-    )
+def is_greedy(sampling: Sampling) -> bool:
+    """Return whether no token is drawn at random: also where a request has no parameter that makes it random."""
+    samples = bool(sampling.temperature) or sampling.top_p is not None or (sampling.top_k or 0) > 0
+    return sampling.is_greedy or not samples
 
 
-def _checked(sampling: Sampling) -> Sampling:
-    if sampling.temperature is not None and not 0 <= sampling.temperature <= _FLOAT32_MAX:
-        raise invalid(f"temperature is {sampling.temperature:g}, expected 0 or more, and finite in float32")
-    if sampling.top_k is not None and sampling.top_k < 0:
-        raise invalid(f"top_k is {sampling.top_k}, expected 0 (off) or more")
-    if sampling.top_p is not None and not 0 < sampling.top_p <= 1:
-        raise invalid(f"top_p is {sampling.top_p:g}, expected more than 0 and at most 1")
-    return sampling
+def _check_supported(about: str, request: GenerationRequest, abilities: Abilities) -> None:
+    sampling = request.sampling
+    for name, neutral in _WITHOUT_EFFECT.items():
+        value = getattr(sampling, name)
+        if value is not None and value != neutral:
+            raise unsupported(f"{about}backend 'transformers' has no '{name}'; leave it out")
+    if sampling.stops and not abilities.has_tokenizer:
+        raise invalid(f"{about}it has no tokenizer, so it cannot stop at a text; send stop_token_ids")
+    if not is_greedy(sampling) and not abilities.samples:
+        raise unsupported(f"{about}it is loaded with decoding 'greedy' and does not sample")
+    count = _logprobs(request)
+    if count is not None and not 0 <= count <= MOST_LOGPROBS:
+        raise invalid(f"{about}'logprobs' is {count}, expected 0 to {MOST_LOGPROBS}")
+    if count is not None and not abilities.has_logprobs:
+        raise unsupported(
+            f"{about}it has no logprobs while it batches ahead of the results; set its parameters use_cuda_graph and "
+            "use_async_batching to false"
+        )
 
 
-def _array(request: InferRequest, name: str) -> Any:
-    if name not in request.inputs:
-        raise invalid(f"input '{name}' is missing for model '{request.model_name}'")
-    return request.inputs[name].array
+def _logprobs(request: GenerationRequest) -> int | None:
+    """Return how many of the likeliest tokens to tell of next to the chosen one; None for not even that."""
+    count = request.sampling.logprobs
+    return 0 if count is None and request.wants("cumulative_logprob") else count
 
 
-def _scalar(request: InferRequest, name: str, kind: Callable[[Any], Any]) -> Any:
-    if name not in request.inputs:
-        return None
-    array = request.inputs[name].array
-    if array.size != 1:
-        raise invalid(f"input '{name}' has shape {list(array.shape)}, expected one element")
-    return kind(np.asarray(array).reshape(-1)[0])
+def _truncated(input_ids: list[int], sampling: Sampling, context: int) -> list[int]:
+    length = sampling.truncate_prompt_tokens
+    if length is None:
+        return input_ids
+    return input_ids[-(max(context - (sampling.max_tokens or 1), 1) if length == -1 else length) :]
 
 
-def _required(request: InferRequest, name: str) -> int:
-    _array(request, name)
-    value = int(_scalar(request, name, int))
-    if value < 0:
-        raise invalid(f"input '{name}' is {value}, expected 0 or more")
-    return value
+def _check_prompt(about: str, input_ids: list[int], vocabulary: int) -> None:
+    if not input_ids:
+        raise invalid(f"{about}the prompt is empty")
+    for token in input_ids:
+        if not 0 <= token < vocabulary:
+            raise invalid(f"{about}input id {token} is not in the vocabulary of {vocabulary} tokens")
 
 
-def _text(request: InferRequest, name: str) -> str:
-    value: bytes = _scalar(request, name, bytes)
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise invalid(f"input '{name}' is not UTF-8: {error}") from error
+def _new_tokens(about: str, prompt: int, sampling: Sampling, abilities: Abilities) -> int:
+    context = abilities.context
+    new = sampling.max_tokens if sampling.max_tokens is not None else max(context - prompt, 1)
+    if prompt + new > context:
+        raise invalid(
+            f"{about}its maximum context length is {context} tokens; {prompt} prompt tokens and {new} new ones are "
+            f"{prompt + new}{abilities.larger}"
+        )
+    return new
 
 
-def _sampling_parameters(request: InferRequest) -> Mapping[str, Any]:
-    """Return the JSON tensor; without one, the request's own parameters of these names."""
-    if "sampling_parameters" not in request.inputs:
-        return {name: request.parameters[name] for name in _TEXT_KEYS if name in request.parameters}
-    try:
-        parameters = json.loads(_text(request, "sampling_parameters"))
-    except ValueError as error:
-        raise invalid(f"input 'sampling_parameters' is not JSON: {error}") from error
-    if not isinstance(parameters, dict):
-        raise invalid("input 'sampling_parameters' must be a JSON object")
-    for name in parameters:
-        if name not in _TEXT_KEYS:
-            raise invalid(f"sampling_parameters: '{name}' is not supported, only {', '.join(_TEXT_KEYS)}")
-    return parameters
+def _ends_from(
+    about: str, sampling: Sampling, prompt: int, own: frozenset[int], stop_ids: frozenset[int]
+) -> dict[str, Any]:
+    """Return the settings that keep an answer from ending before it has `min_tokens`."""
+    if not sampling.min_tokens or not (own or stop_ids):
+        return {}
+    ends_from = {"ends_from": prompt + sampling.min_tokens}
+    if not stop_ids:
+        return ends_from
+    if own or len(stop_ids) > 1:
+        raise unsupported(f"{about}backend 'transformers' has no 'min_tokens' together with 'stop_token_ids'")
+    return {**ends_from, "end_id": next(iter(stop_ids))}
 
 
-def _number(parameters: Mapping[str, Any], name: str, kind: Callable[[Any], Any]) -> Any:
-    if parameters.get(name) is None:
-        return None
-    try:
-        return kind(parameters[name])
-    except (TypeError, ValueError):
-        raise invalid(f"sampling_parameters: '{name}' is {parameters[name]!r}, expected a number") from None
-    except OverflowError:
-        raise invalid(f"sampling_parameters: '{name}' is {parameters[name]!r}, expected a number in range") from None
-
-
-def _end_ids(parameters: Mapping[str, Any]) -> tuple[int, ...] | None:
-    ids = parameters.get("stop_token_ids")
-    if ids is not None and not (isinstance(ids, list) and all(isinstance(value, int) for value in ids)):
-        raise invalid("sampling_parameters: 'stop_token_ids' must be a list of token ids")
-    if str(parameters.get("ignore_eos", False)).lower() in ("true", "1"):
-        return tuple(ids or ())
-    return tuple(ids) if ids else None
-
-
-def _or(value: int | None, default: int) -> int:
-    if value is not None and value < 0:
-        raise invalid(f"sampling_parameters: 'max_tokens' is {value}, expected 0 or more")
-    return default if value is None else value
+def _warpers(sampling: Sampling, abilities: Abilities, seed: int, choice: int) -> dict[str, Any]:
+    if not abilities.samples:
+        return {}
+    if is_greedy(sampling):
+        return {"temperature": 1.0, "top_k": abilities.vocabulary, "top_p": 1.0}
+    top_k = sampling.top_k if sampling.top_k is not None and sampling.top_k > 0 else abilities.vocabulary
+    return {
+        "temperature": max(sampling.temperature, MIN_TEMPERATURE) if sampling.temperature is not None else 1.0,
+        "top_k": min(top_k, abilities.vocabulary),
+        "top_p": sampling.top_p if sampling.top_p is not None else 1.0,
+        "key": key_of(seed, choice),
+    }

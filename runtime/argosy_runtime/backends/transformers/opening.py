@@ -15,7 +15,7 @@ from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import internal, invalid, unavailable
 
 from . import sizing
-from .sampling import end_where_not_finite, make_top_one_argmax
+from .sampling import Sampler, install
 from .sizing import CacheSize
 
 _ABSENT = 0.5  # a value that makes the library keep its per-request warpers; every request says its own
@@ -24,11 +24,13 @@ CPU = "cpu"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What has been opened. `manager` is the library's, warmed up and not started."""
+    """A model on its devices. `manager` is the library's, warmed up and not started. `ends`: the model's end tokens."""
 
     model: Any
     size: CacheSize
     manager: Any
+    sampler: Sampler
+    ends: frozenset[int]
     bytes_per_token: int
 
 
@@ -76,10 +78,11 @@ def open_model(spec: InstanceSpec, devices: tuple[str, ...]) -> Opened:
     per_token = bytes_per_token(text, model.dtype.itemsize)
     size = sizing.cache_size(spec.config.name, parameters, per_token, max_positions(text), defaults)
     try:
-        manager = _manager(spec, model, parameters, size)
+        ends = _end_ids(model.generation_config)
+        manager, sampler = _manager(spec, model, parameters, size, ends)
     except Exception as error:
         raise internal(f"model instance '{spec.name}' cannot start generating: {error}") from error
-    return Opened(model, size, manager, per_token)
+    return Opened(model, size, manager, sampler, frozenset(ends), per_token)
 
 
 def bytes_per_token(text: Any, element_bytes: int) -> int:
@@ -114,14 +117,15 @@ def _model(version_dir: Path, parameters: Parameters, devices: tuple[str, ...]) 
     return (model if split else model.to(torch.device(devices[0]))).eval()
 
 
-def _manager(spec: InstanceSpec, model: Any, parameters: Parameters, size: CacheSize) -> Any:
+def _manager(
+    spec: InstanceSpec, model: Any, parameters: Parameters, size: CacheSize, ends: list[int]
+) -> tuple[Any, Sampler]:
     greedy = is_greedy_only(spec.config.name, parameters)
-    seed = parameters.integer("random_seed", -1)
     own = model.generation_config
     vocabulary = int(model.config.get_text_config().vocab_size)
     settings = transformers.GenerationConfig(
         do_sample=not greedy,
-        eos_token_id=[*_end_ids(own), vocabulary],
+        eos_token_id=[*ends, vocabulary],
         pad_token_id=own.pad_token_id,
         **({} if greedy else {"temperature": _ABSENT, "top_k": 1, "top_p": _ABSENT}),
     )
@@ -131,7 +135,6 @@ def _manager(spec: InstanceSpec, model: Any, parameters: Parameters, size: Cache
         max_batch_tokens=size.max_batch_tokens,
         max_requests_per_batch=parameters.integer("max_requests_per_batch", 256, minimum=1),
         per_request_processors=not greedy,
-        seed=seed if seed >= 0 else None,
         auto_switch_to_flash=False,
         use_cuda_graph=parameters.flag("use_cuda_graph", False) if "use_cuda_graph" in parameters else None,
         use_async_batching=(
@@ -139,11 +142,9 @@ def _manager(spec: InstanceSpec, model: Any, parameters: Parameters, size: Cache
         ),
     )
     manager = model.init_continuous_batching(settings, batching)
-    if not greedy:
-        make_top_one_argmax(manager)
-    end_where_not_finite(manager, vocabulary)
+    sampler = install(manager, vocabulary, ends, greedy=greedy)
     manager.warmup()  # reserves the cache now, so that what does not fit is said while loading
-    return manager
+    return manager, sampler
 
 
 def _end_ids(own: Any) -> list[int]:

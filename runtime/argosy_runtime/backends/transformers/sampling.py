@@ -1,62 +1,73 @@
-"""Corrections of the sampling in the library's continuous batching.
+"""The choice of each next token in the library's continuous batching.
 
-**Greedy requests in a batch that samples.** The library draws each token at random once one request may sample. A
-greedy request is then a choice among the top 1, and the library's top-k keeps every token that ties with it. Here
-exactly one is left.
+The token with the largest score is taken: that of greedy requests is the first of the likeliest ones, and that of the
+others is a sample, since their scores have noise of their own (`processors.Noise`). The library draws for all requests
+of a batch from one generator instead.
 
-**Logits that are not finite.** A model whose weights or activations overflow has logits that are NaN or infinite. Their
-softmax is NaN, at which the library's sampling ends the batch for good, and their argmax is an arbitrary token. Here
-such a request ends with a marker in place of its next token: the first number that is no token, the size of the
-vocabulary. Requests of the same forward pass may end with it, since attention under a mask multiplies its NaN by zero;
-later ones do not.
+**Logits that are not finite.** A model whose weights or activations overflow has logits that are NaN or infinite, and
+their argmax is an arbitrary token. Such a request ends with a marker in place of its next token: the first number that
+is no token, the size of the vocabulary. Requests of the same forward pass may end with it, since attention under a
+mask multiplies its NaN by zero; later ones do not.
 """
 
-from typing import Any
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import torch
-from transformers.generation.continuous_batching.cb_logits_processors import ContinuousBatchingTopKLogitsWarper
+
+from argosy_runtime.fifo_cache import FifoCache
+
+from .processors import LaterEnd, Logprobs, Noise
+
+_LATEST: Final = 4096
 
 
-class ArgmaxTopK(ContinuousBatchingTopKLogitsWarper):  # type: ignore[misc]  # the library has no types for it
-    """The library's top-k for each request, where a top-k of 1 is argmax: the first of the likeliest tokens."""
-
-    def __call__(self, scores: torch.Tensor, tensor_arg: torch.Tensor) -> torch.Tensor:
-        """Return the scores, [requests, vocabulary], of the tokens that stay; the rest are the filter value."""
-        top: torch.Tensor = super().__call__(scores, tensor_arg)
-        is_greedy = (tensor_arg[: scores.size(0)] == 1).unsqueeze(-1)
-        tokens = torch.arange(scores.size(-1), device=scores.device)
-        is_first = tokens == scores.argmax(dim=-1, keepdim=True)
-        return top.masked_fill(is_greedy & ~is_first, self.filter_value)
-
-
-def make_top_one_argmax(manager: Any) -> None:
-    """Put `ArgmaxTopK` in place of the top-k of a `ContinuousBatchingManager` that has not been warmed up."""
-    processors = manager.logit_processor.logits_processor
-    for index, processor in enumerate(processors):
-        if isinstance(processor, ContinuousBatchingTopKLogitsWarper):
-            processors[index] = ArgmaxTopK(processor)
-
-
-def end_where_not_finite(manager: Any, vocabulary: int) -> None:
-    """Make a `ContinuousBatchingManager` end a request whose logits are not finite with the token `vocabulary`.
-
-    Called before its warm-up, which records what it runs. Each request's end ids must include the marker.
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """What a manager's batch can do for a request, and how many tokens of a request's prompt the cache had, by the
+    library's id for it: of the latest requests.
     """
+
+    samples: bool
+    has_logprobs: bool
+    cached: FifoCache[str, int] = field(default_factory=lambda: FifoCache(_LATEST))
+
+
+def install(manager: Any, vocabulary: int, ends: Collection[int], *, greedy: bool) -> Sampler:
+    """Make a `ContinuousBatchingManager` choose tokens as this module says. Called before its warm-up.
+
+    `ends` are the model's own end tokens. Each request's end ids must include the marker.
+    """
+    logprobs = Logprobs()
+    processors = manager.logit_processor
+    steps = [logprobs, LaterEnd(ends, vocabulary, manager.model.device), *processors.logits_processor]
+    processors.logits_processor = type(processors.logits_processor)([*steps, *([] if greedy else [Noise()])])
+    processors.tensors_required += 2 if greedy else 3
+    processors.do_processing = True
+    processors._retrieve_processors_kwargs()
     manager.batch_processor = batch = manager._create_batch_processor()
-    _mark_samples(batch.model_runner, vocabulary)
+    one_by_one = not (batch.use_async_batching or any(batch.cb_config.cuda_graph_booleans))
+    sampler = Sampler(not greedy, one_by_one)
+    batch.model_runner._sample = _sample(vocabulary, logprobs if one_by_one else None)
     _keep_tokens(batch.inputs_and_outputs, vocabulary)
+    _report_logprobs(batch.inputs_and_outputs, logprobs)
+    _note_cached(batch.cache, sampler.cached)
+    return sampler
 
 
-def _mark_samples(runner: Any, marker: int) -> None:
-    sample = runner._sample
+def _sample(marker: int, logprobs: Logprobs | None) -> Callable[[torch.Tensor, torch.Tensor], None]:
+    """Return the function from scores, [1, requests, vocabulary], to tokens, the first row of [rows, requests]."""
 
-    def marked(scores: torch.Tensor, output_ids: torch.Tensor) -> None:
-        # A row's largest score, of [1, requests, vocabulary], is not finite where any is NaN or all are -inf.
-        not_finite = ~scores[0].amax(dim=-1).isfinite()
-        sample(scores.masked_fill_(not_finite[None, :, None], 0.0), output_ids)
-        output_ids[0, : not_finite.size(0)].masked_fill_(not_finite, marker)
+    def sample(scores: torch.Tensor, output_ids: torch.Tensor) -> None:
+        best, tokens = scores[0].max(dim=-1)
+        # A row's largest score is not finite where any is NaN or infinite, or where all are -inf.
+        tokens = tokens.masked_fill(~best.isfinite(), marker)
+        output_ids[0, : tokens.size(0)].copy_(tokens)
+        if logprobs is not None:
+            logprobs.sampled(tokens)
 
-    runner._sample = marked
+    return sample
 
 
 def _keep_tokens(inputs: Any, marker: int) -> None:
@@ -71,3 +82,26 @@ def _keep_tokens(inputs: Any, marker: int) -> None:
         input_ids.clamp_(max=marker - 1)
 
     inputs.carry_over_tokens = carry_over_tokens
+
+
+def _report_logprobs(inputs: Any, logprobs: Logprobs) -> None:
+    """Put what there is to tell of each token where the library has its log probability."""
+    prepare = inputs.prepare_batch_update
+
+    def prepare_batch_update() -> tuple[Any, Any, Any]:
+        requests, tokens, _ = prepare()
+        return requests, tokens, logprobs.of_batch(len(tokens))
+
+    inputs.prepare_batch_update = prepare_batch_update
+
+
+def _note_cached(cache: Any, cached: FifoCache[str, int]) -> None:
+    search = cache.search_prefix_match
+
+    def search_prefix_match(request_id: str, prompt_ids: list[int]) -> int:
+        matched: int = search(request_id, prompt_ids)
+        if cached.get(request_id) is None:  # later ones find what the request itself has computed
+            cached.put(request_id, matched)
+        return matched
+
+    cache.search_prefix_match = search_prefix_match

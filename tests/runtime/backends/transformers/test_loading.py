@@ -8,6 +8,7 @@ from tests.runtime.backends.language_model import configuration, pbtxt, save_tok
 
 from argosy_runtime.backends import transformers as backend
 from argosy_runtime.errors import ServingError
+from argosy_runtime.language import is_language_model
 
 
 def test_a_missing_model_is_named(model_folder: Callable[[str], Any], host: Any) -> None:
@@ -39,8 +40,18 @@ def test_the_configuration_is_completed(model_folder: Callable[[str], Any], toke
     config = backend.complete_config(folder.model_dir, folder.version_dir, folder.config)
     assert config.model_transaction_policy.decoupled
     assert config.max_batch_size == 0
-    required = [tensor.name for tensor in config.input if not tensor.optional]
-    assert required == ([] if tokenizer else ["input_ids", "request_output_len"])
-    assert ("text_input" in [tensor.name for tensor in config.input]) == tokenizer
-    outputs = ["output_ids", "sequence_length"] + (["text_output"] if tokenizer else [])
-    assert [made.name for made in config.output] == outputs
+    assert all(tensor.optional for tensor in config.input)
+    inputs, outputs = ({tensor.name for tensor in side} for side in (config.input, config.output))
+    assert inputs >= {"input_ids", "request_output_len", "sampling_parameters", "random_seed", "min_tokens"}
+    assert outputs >= {"output_ids", "sequence_length", "finish_reason", "logprobs", "num_cached_tokens", "index"}
+    assert ({"text_input", "messages"} <= inputs, "text_output" in outputs) == (tokenizer, tokenizer)
+    assert is_language_model(config) == tokenizer
+
+
+def test_tensors_that_a_configuration_declares_stay(model_folder: Callable[[str], Any]) -> None:
+    declared = 'name: "lm" input { name: "input_ids" data_type: TYPE_INT32 dims: [ 1, -1 ] reshape { shape: -1 } }'
+    folder = model_folder(declared)
+    configuration().save_pretrained(folder.version_dir)
+    config = backend.complete_config(folder.model_dir, folder.version_dir, folder.config)
+    assert list(config.input) == list(folder.config.input)
+    assert config.output

@@ -57,12 +57,11 @@ def test_sampling_parameters_may_be_the_requests_own(shared: Loader, responder: 
         ("{", "'sampling_parameters' is not JSON"),
         ([], "must be a JSON object"),
         ({"beam": 1}, "'beam' is not supported"),
-        ({"n": 2}, "'n' must be 1"),
-        ({"top_k": "many"}, "'top_k' is 'many', expected a number"),
-        ('{"top_k": Infinity}', "'top_k' is inf, expected a number in range"),
-        ({"temperature": 1e39}, "temperature is 1e+39, expected 0 or more, and finite in float32"),
+        ({"n": 1000}, "'n' is 1000, expected 1 to 128"),
+        ({"top_k": "many"}, "'top_k': expected `int"),
+        ({"temperature": 1e39}, "'temperature' is 1e+39, expected 0 or more, and finite in float32"),
         ({"max_tokens": -1}, "'max_tokens' is -1"),
-        ({"stop_token_ids": 3}, "must be a list of token ids"),
+        ({"stop_token_ids": 3}, "'stop_token_ids': expected `array"),
     ],
 )
 def test_wrong_sampling_parameters_are_named(shared: Loader, responder: Any, sampling: object, expected: str) -> None:

@@ -1,0 +1,138 @@
+"""One of the answers to a request, as its tokens come: its text, where it stops, and what is new."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from argosy_runtime.language import Delta, StreamedText
+
+from .generation import Generation
+from .processors import TokenLogprobs
+from .token_text import positions
+
+Decode = Callable[[Sequence[int]], str]
+
+
+class StopText:
+    """The text of an answer up to the first of its stop strings.
+
+    What may be the beginning of a stop string is held back until it is clear whether it is one.
+    """
+
+    def __init__(self, stops: Sequence[str], include: bool) -> None:
+        self._stops = stops
+        self._include = include
+        self._deferred = ""
+        self.stopped_by: str | None = None
+
+    def next(self, new: str, searched: bool = True) -> str:
+        """Return the text that is certain to belong to the answer. Unless `searched`, `new` has no stop string."""
+        if not self._stops:
+            return new
+        text = self._deferred + new
+        if not searched:
+            self._deferred = ""
+            return text
+        matches = [(at, stop) for stop in self._stops if (at := text.find(stop)) >= 0]
+        if matches:
+            at, self.stopped_by = min(matches)
+            self._deferred = ""
+            return text[: at + len(self.stopped_by)] if self._include else text[:at]
+        deferred = max((self._beginning(text, stop) for stop in self._stops), default=0)
+        self._deferred = text[len(text) - deferred :]
+        return text[: len(text) - deferred]
+
+    def last(self) -> str:
+        """Return the text that was held back, once no more comes."""
+        deferred, self._deferred = self._deferred, ""
+        return deferred
+
+    @staticmethod
+    def _beginning(text: str, stop: str) -> int:
+        """Return how many characters at the end of `text` are the beginning of `stop`."""
+        return next((n for n in range(min(len(stop) - 1, len(text)), 0, -1) if text.endswith(stop[:n])), 0)
+
+
+class Choice:
+    """One answer. `advance` takes all of its tokens so far; `delta` returns what is new since the last one."""
+
+    def __init__(self, index: int, generation: Generation, tokenizer: Any) -> None:
+        sampling = generation.request.sampling
+        self._index = index
+        self._generation = generation
+        self._tokenizer = tokenizer
+        self._skip_special = sampling.skip_special_tokens
+        self._text = StreamedText(self._decode) if tokenizer is not None and self._needs_text() else None
+        self._stop = StopText(sampling.stops, sampling.include_stop_str_in_output)
+        self._tokens: Sequence[int] = ()
+        self._logprobs: Sequence[TokenLogprobs] = ()
+        self._new = ""
+        self._sent = 0
+        self._cumulative = 0.0
+        self.finish_reason: str | None = None
+        self._stop_reason: str | int | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the answer is complete."""
+        return self.finish_reason is not None
+
+    @property
+    def is_not_finite(self) -> bool:
+        """Whether it ended because its logits are not finite."""
+        return bool(self._tokens) and self._tokens[-1] == self._generation.marker
+
+    @property
+    def tokens(self) -> int:
+        """Number of its tokens so far."""
+        return len(self._tokens)
+
+    def advance(self, tokens: Sequence[int], logprobs: Sequence[TokenLogprobs], final: bool) -> None:
+        """Take all tokens so far; `final` where the library has no more of them."""
+        self._tokens, self._logprobs = tokens, logprobs
+        if final:
+            self._end(tokens[-1] if tokens else None)
+        if self._text is None or self.is_not_finite:
+            return
+        new = self._text.last(self._spoken()) if final else self._text.next(tokens)
+        self._new += self._stop.next(new, len(tokens) > self._generation.request.sampling.min_tokens)
+        if self._stop.stopped_by is not None:
+            self.finish_reason, self._stop_reason = "stop", self._stop.stopped_by
+        elif final:
+            self._new += self._stop.last()
+
+    def delta(self) -> Delta | None:
+        """Return what is new; None where there is nothing to tell yet."""
+        tokens = list(self._tokens[self._sent :])
+        if not self.has_ended and not (self._new if self._text is not None else tokens):
+            return None
+        new, self._new = self._new, ""
+        logprobs = self._logprobs[self._sent :]
+        self._sent = len(self._tokens)
+        self._cumulative += sum(entry.logprob for entry in logprobs)
+        has_logprobs = self._generation.request.sampling.logprobs is not None
+        return Delta(
+            self._index,
+            new,
+            tokens,
+            self.finish_reason,
+            self._stop_reason,
+            self._cumulative if self._logprobs else None,
+            positions(self._tokenizer, tokens, logprobs) if has_logprobs else None,
+        )
+
+    def _end(self, last: int | None) -> None:
+        stopped = last is not None and last in self._generation.ends
+        self.finish_reason = "stop" if stopped else "length"
+        self._stop_reason = last if last in self._generation.stop_ids else None
+
+    def _spoken(self) -> Sequence[int]:
+        """Return the tokens of the text: without the one that ended it."""
+        hidden = self.finish_reason == "stop" and not self._generation.request.sampling.include_stop_str_in_output
+        return self._tokens[:-1] if hidden else self._tokens
+
+    def _needs_text(self) -> bool:
+        request = self._generation.request
+        return request.wants("text_output") or bool(request.sampling.stops)
+
+    def _decode(self, tokens: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(tokens), skip_special_tokens=self._skip_special))
