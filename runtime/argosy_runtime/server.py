@@ -23,6 +23,7 @@ from .frontends import metrics
 from .frontends.grpc import listener as grpc
 from .frontends.grpc.listener import GrpcListener
 from .frontends.http import app as http
+from .frontends.http.openai.app import OpenAiOptions
 from .frontends.http.wire.listener import HttpListener
 from .repository.options import ControlMode
 from .telemetry.exposition import Family
@@ -55,6 +56,7 @@ class Server:
         )
         self._listeners: list[_Listener] = []
         self._poll: asyncio.Task[None] | None = None
+        self._keys: asyncio.Task[None] | None = None
 
     async def start(self) -> dict[str, ServingError]:
         """Open the ports, then load the models; health answers meanwhile. Return the models that failed."""
@@ -77,9 +79,12 @@ class Server:
                 header_forward_pattern=options.header_forward_pattern,
                 restricted=options.http_restricted,
                 timeouts=options.http_timeouts,
+                openai=options.openai if options.openai_port is None else None,
             )
             self._listeners.append(await http.serve(self.dataplane, where))
             _log.info("Started HTTPService at %s:%d", options.http_address, self._listeners[-1].port)
+        if options.openai is not None:
+            await self._listen_openai(options.openai)
         if options.grpc_port is not None:
             listen = grpc.GrpcListenOptions(
                 host=options.grpc_address,
@@ -100,6 +105,16 @@ class Server:
             )
             self._listeners.append(await metrics.serve(self.dataplane, scrape))
             _log.info("Started Metrics Service at %s:%d", options.metrics_address, self._listeners[-1].port)
+
+    async def _listen_openai(self, openai: OpenAiOptions) -> None:
+        """Open the port of OpenAI's API, if it has one of its own, and read the API keys again as they change."""
+        options = self._options
+        if options.openai_port is not None:
+            where = http.OpenAiListen(options.openai_address, options.openai_port, openai, options.http_timeouts)
+            self._listeners.append(await http.serve_openai(self.dataplane, where))
+            _log.info("Started OpenAI API at %s:%d/v1", options.openai_address, self._listeners[-1].port)
+        if openai.guard is not None:
+            self._keys = asyncio.get_running_loop().create_task(openai.guard.follow())
 
     async def _poll_forever(self) -> None:
         while True:
@@ -123,8 +138,9 @@ class Server:
 
     async def stop(self) -> None:
         """Refuse further requests, answer the accepted ones, release the models."""
-        if self._poll is not None:
-            self._poll.cancel()
+        for task in (self._poll, self._keys):
+            if task is not None:
+                task.cancel()
         loop = asyncio.get_running_loop()
         end = loop.time() + self._options.exit_timeout
         self.dataplane.stop_accepting()

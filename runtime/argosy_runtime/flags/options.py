@@ -8,24 +8,32 @@ from pathlib import Path
 from argosy_common.idle import IdlePeriod
 from argosy_runtime.frontends.grpc.flags import COMPRESSION, keepalive_rules, tls_files
 from argosy_runtime.frontends.grpc.tls import TlsFiles
+from argosy_runtime.frontends.http.openai.app import OpenAiOptions
 from argosy_runtime.frontends.http.wire.timeouts import Timeouts
 from argosy_runtime.frontends.restrictions import CONTROL_TOKEN_FLAG, Restrictions
 from argosy_runtime.http2 import KeepAliveRules
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
 from argosy_runtime.telemetry.log_settings import LogSettings
 
+from .openai import openai_options
 from .parser import argument_parser
 from .without_effect import missing_here, sort_out, without_effect_on_backends
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """The options of the command line. Times in seconds; a port of None turns its front end off."""
+    """The options of the command line. Times in seconds; a port of None turns its front end off.
+
+    `openai` is None where OpenAI's API is not served; with an `openai_port` of None it is on the HTTP port.
+    """
 
     repository: RepositoryOptions
     server_id: str
     http_address: str
     http_port: int | None
+    openai: OpenAiOptions | None
+    openai_address: str
+    openai_port: int | None
     grpc_address: str
     grpc_port: int | None
     grpc_keepalive: KeepAliveRules
@@ -56,11 +64,15 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
     parser = argument_parser()
     values, rest = parser.parse_known_args(arguments)
     without_effect = _without_effect(parser, rest)
+    http_restricted = _with_control(parser, values.http_restricted_api, values.control_token_file)
     return ServerOptions(
         repository=_repository_options(parser, values),
         server_id=values.id,
         http_address=values.http_address,
         http_port=values.http_port if values.allow_http else None,
+        openai=openai_options(parser, values, http_restricted),
+        openai_address=values.openai_address or values.http_address,
+        openai_port=values.openai_port,
         grpc_address=values.grpc_address,
         grpc_port=values.grpc_port if values.allow_grpc else None,
         grpc_keepalive=keepalive_rules(values),
@@ -83,7 +95,7 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         reuse_grpc_port=values.reuse_grpc_port,
         header_forward_pattern=values.http_header_forward_pattern,
         without_effect=(*without_effect, *without_effect_on_backends(values.backend_config)),
-        http_restricted=_with_control(parser, values.http_restricted_api, values.control_token_file),
+        http_restricted=http_restricted,
         grpc_restricted=_with_control(parser, values.grpc_restricted_protocol, values.control_token_file),
         log=_log_settings(values),
     )

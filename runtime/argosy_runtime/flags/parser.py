@@ -9,6 +9,7 @@ from argosy_runtime.frontends.restrictions import CONTROL_TOKEN_FLAG
 from argosy_runtime.repository.options import ControlMode
 from argosy_runtime.telemetry.log_settings import DEFAULT_FORMAT, FORMATS
 
+from .openai import add_openai_flags
 from .values import (
     backend_setting,
     boolean,
@@ -25,6 +26,7 @@ def argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="argosy serve", description="Serve a model repository.")
     _add_repository_flags(parser)
     _add_endpoint_flags(parser)
+    add_openai_flags(parser)
     add_grpc_flags(parser, boolean)
     add = parser.add_argument
     add("--id", default="argosy", help="the server's name in its metadata")

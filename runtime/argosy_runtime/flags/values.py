@@ -9,7 +9,7 @@ from argosy_runtime.repository.options import BackendSetting
 
 _GRPC_HEADER_PREFIX = "triton-grpc-protocol-"
 _GROUPS = tuple(api for api in Api if api is not Api.MODEL_INDEX)
-"""Triton's groups, in which the index is a part of the model repository."""
+"""Triton's groups, in which the index is a part of the model repository, and OpenAI's API."""
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
 
 
@@ -51,9 +51,12 @@ def control_token(text: str) -> Restrictions:
 
 def grpc_restriction(text: str) -> Restrictions:
     """Parse the same for gRPC, where the metadata's key is a prefix and the header."""
+    restrictions = http_restriction(text)
+    if Api.OPENAI in restrictions:
+        raise argparse.ArgumentTypeError(f"'{Api.OPENAI}' is served over HTTP alone: use --http-restricted-api for it")
     return {
         api: Restriction(_GRPC_HEADER_PREFIX + restriction.header, restriction.value)
-        for api, restriction in http_restriction(text).items()
+        for api, restriction in restrictions.items()
     }
 
 

@@ -19,6 +19,7 @@ class Api(StrEnum):
     STATISTICS = "statistics"
     TRACE = "trace"
     LOGGING = "logging"
+    OPENAI = "openai"
 
 
 @dataclass(frozen=True, slots=True)

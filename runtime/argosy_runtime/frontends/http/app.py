@@ -11,6 +11,7 @@ from argosy_runtime.protocol.http.request import DEFAULT_MAX_INPUT_SIZE
 
 from .generating import Generating
 from .management import Management
+from .openai.app import OpenAiApp, OpenAiOptions
 from .request_template import InferEndpoint
 from .routing import Routes
 from .wire.application import Answer, ByCoroutine, Fixed, Handler
@@ -20,11 +21,12 @@ from .wire.reply import message_reply
 from .wire.timeouts import Timeouts
 
 PORT_FLAG = "--http-port"
+OPENAI_PORT_FLAG = "--openai-port"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """Where and how to serve. Sizes are bytes; port 0 takes any free one."""
+    """Where and how to serve. Sizes are bytes; port 0 takes any free one. `openai`: serve OpenAI's API as well."""
 
     host: str = "0.0.0.0"
     port: int = 8000
@@ -33,6 +35,7 @@ class HttpOptions:
     header_forward_pattern: str = ""
     restricted: Restrictions = field(default_factory=dict)
     timeouts: Timeouts = field(default_factory=Timeouts)
+    openai: OpenAiOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +51,13 @@ class HttpApp:
     def __init__(self, plane: DataPlane, options: HttpOptions) -> None:
         limit = options.max_input_size
         self._restricted = options.restricted
+        self._openai = None if options.openai is None else OpenAiApp(plane, options.openai)
         inference = InferEndpoint(plane, limit, options.header_forward_pattern)
         self._routes = Routes(_routes(inference, Generating(plane, limit), Management(plane, limit)))
 
     def handler(self, head: Head) -> Handler:
+        if self._openai is not None and self._openai.owns(head.path):
+            return self._openai.handler(head)
         route = self._routes.find(head.path)
         if route is None:
             return Fixed(message_reply(404, "Not Found"))
@@ -126,5 +132,24 @@ async def serve(plane: DataPlane, options: HttpOptions) -> HttpListener:
     """
     listening = bind(options.host, options.port, PORT_FLAG, options.reuse_port)
     listener = HttpListener(HttpApp(plane, options), listening, options.max_input_size, options.timeouts)
+    await listener.start()
+    return listener
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAiListen:
+    """Where to serve OpenAI's API alone."""
+
+    host: str
+    port: int
+    options: OpenAiOptions
+    timeouts: Timeouts = field(default_factory=Timeouts)
+
+
+async def serve_openai(plane: DataPlane, listen: OpenAiListen) -> HttpListener:
+    """Serve OpenAI's API alone, on a port of its own. Otherwise as `serve`."""
+    listening = bind(listen.host, listen.port, OPENAI_PORT_FLAG)
+    app = OpenAiApp(plane, listen.options)
+    listener = HttpListener(app, listening, listen.options.max_input_size, listen.timeouts)
     await listener.start()
     return listener

@@ -11,7 +11,7 @@ from argosy_runtime.tensors import Data
 
 from .heads import Head
 from .reply import Headers, Reply, head_bytes, message_reply
-from .writer import Writer
+from .writer import Source, Writer
 
 _log = logging.getLogger(__name__)
 _CLOSE: Final = b"Connection: close\r\n"
@@ -27,10 +27,11 @@ class Work(Protocol):
 
 
 class RequestContext:
-    """A request and its one response: by `reply`, by `send`, or by `start`, `write` … and `end`.
+    """A request and its one response: by `reply`, by `send`, or by `start`, `write` or `push` … and `end`.
 
     The body is `data` from `begin` on; `size` is its length in bytes, even where it was too long to be kept. `work` is
-    cancelled when the client hangs up.
+    cancelled when the client hangs up. `interrupted` answers, with a status and a message, where the server itself
+    cannot go on with the request; None is for a reply in the form of the V2 protocol.
     """
 
     __slots__ = (
@@ -41,6 +42,7 @@ class RequestContext:
         "begin",
         "data",
         "head",
+        "interrupted",
         "keep_alive",
         "size",
         "started",
@@ -58,6 +60,7 @@ class RequestContext:
         self.answered = False
         self.keep_alive = True
         self.work: Work | None = None
+        self.interrupted: Callable[[int, str], None] | None = None
         self._writer = writer
         self._ended = ended
         self._chunked = False
@@ -118,9 +121,19 @@ class RequestContext:
 
     async def write(self, chunk: bytes) -> None:
         """Send a piece of the stream, and wait while the client reads more slowly than it is written."""
+        self.push(chunk)
+        await self._writer.drained()
+
+    def push(self, chunk: bytes) -> None:
+        """Send a piece of the stream without waiting. What it comes from is to be paced."""
         pieces: list[Data] = [b"%x\r\n" % len(chunk), chunk, b"\r\n"] if self._chunked else [chunk]
         self._writer.put(pieces, len(chunk))
-        await self._writer.drained()
+
+    def paces(self, source: Source) -> None:
+        """Pause a source of the stream whenever the client is behind with reading, until the response ends."""
+        self._writer.source = source
+        if self._writer.paused:
+            source.pause()
 
     def end(self) -> None:
         """End the stream."""
@@ -148,14 +161,23 @@ class RequestContext:
 
     def stop(self) -> None:
         """Answer that the server is shutting down."""
-        self.reply(message_reply(503, "the server is shutting down"))
+        self._interrupt(503, "the server is shutting down")
 
     def fail(self, error: Exception) -> None:
         """Answer after an unexpected error, and log it."""
         _log.error("%s %s failed", self.head.method, self.head.path, exc_info=error)
-        self.reply(message_reply(500, f"unexpected {type(error).__name__} in the HTTP front end"))
+        self._interrupt(500, f"unexpected {type(error).__name__} in the HTTP front end")
+
+    def _interrupt(self, status: int, message: str) -> None:
+        interrupted, self.interrupted = self.interrupted, None
+        if interrupted is None or self.answered:
+            self.reply(message_reply(status, message))
+        else:
+            interrupted(status, message)
 
     def _end(self) -> None:
         self.answered = True
         self.work = None
+        self.interrupted = None
+        self._writer.source = None
         self._ended(self)

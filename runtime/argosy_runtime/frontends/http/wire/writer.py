@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from argosy_runtime.tensors import Data
 
@@ -10,14 +10,25 @@ from argosy_runtime.tensors import Data
 JOIN_BYTES: Final = 1 << 16
 
 
+class Source(Protocol):
+    """What a stream is written from."""
+
+    def pause(self) -> None:
+        """Make no more for now: the client reads too slowly."""
+
+    def resume(self) -> None:
+        """Go on."""
+
+
 class Writer:
     """Writes the responses of a connection, one after the other.
 
     `more` is whether a further request has come already. `finishing`: the answer now being made is the last.
-    `draining`: it is unless `more`. `lost`: the client has gone, and nothing is written any more.
+    `draining`: it is unless `more`. `lost`: the client has gone, and nothing is written any more. `source` is paused
+    while the client is behind with reading.
     """
 
-    __slots__ = ("_transport", "_writable", "draining", "finishing", "lost", "more")
+    __slots__ = ("_transport", "_writable", "draining", "finishing", "lost", "more", "source")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -26,6 +37,7 @@ class Writer:
         self.finishing = False
         self.lost = False
         self.more = False
+        self.source: Source | None = None
 
     @property
     def is_last(self) -> bool:
@@ -62,12 +74,16 @@ class Writer:
     def pause(self) -> None:
         """Note that the client reads too slowly."""
         self._writable = asyncio.Event()
+        if self.source is not None:
+            self.source.pause()
 
     def resume(self) -> None:
         """Note that the client has caught up, or gone."""
         if self._writable is not None:
             self._writable.set()
             self._writable = None
+            if self.source is not None:
+                self.source.resume()
 
     async def drained(self) -> None:
         """Wait while the client is behind with reading."""

@@ -1,0 +1,74 @@
+"""The body of a request to /v1/completions."""
+
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.json import Decoder
+
+from argosy_runtime.protocol.openai.errors import invalid
+from argosy_runtime.protocol.openai.validation import decode as decode_fields
+from argosy_runtime.tensors import Data
+
+from .fields import MOST_LOGPROBS, GenerationFields, NotNegative
+from .rules import check
+
+DEFAULT_MAX_TOKENS = 16
+_MOST_PROMPTS = 1024
+
+TokenId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Prompt = str | list[int]
+
+
+class CompletionRequest(GenerationFields, kw_only=True):
+    """A request to continue prompts."""
+
+    prompt: str | Annotated[list[str | TokenId | list[TokenId]], Meta(min_length=1)] | None = None
+    best_of: Annotated[int, Meta(ge=1, le=MOST_LOGPROBS)] | None = None
+    echo: bool | None = None
+    logprobs: Annotated[int, Meta(ge=0, le=MOST_LOGPROBS)] | None = None
+    max_tokens: NotNegative | None = None
+    suffix: str | None = None
+
+    def prompts(self) -> list[Prompt]:
+        """Return the prompts, one or several, each as text or as tokens. Raises ApiError."""
+        prompt = self.prompt
+        if prompt is None:
+            raise invalid("Missing required parameter: 'prompt'.", "prompt", "missing_required_parameter")
+        if isinstance(prompt, str):
+            return [prompt]
+        texts = [item for item in prompt if isinstance(item, str)]
+        tokens = [item for item in prompt if isinstance(item, int)]
+        lists = [item for item in prompt if isinstance(item, list)]
+        if len(tokens) == len(prompt):
+            return [tokens]
+        if len(prompt) not in (len(texts), len(lists)):
+            message = (
+                "Invalid type for 'prompt': an array holds strings alone, tokens alone, or arrays of tokens alone."
+            )
+            raise invalid(message, "prompt", "invalid_type")
+        if len(prompt) > _MOST_PROMPTS:
+            message = (
+                f"Invalid 'prompt': array too long. Expected at most {_MOST_PROMPTS} prompts, but got {len(prompt)}."
+            )
+            raise invalid(message, "prompt", "array_above_max_length")
+        if empty := [at for at, item in enumerate(lists) if not item]:
+            where = f"prompt[{empty[0]}]"
+            raise invalid(f"Invalid '{where}': empty array. A prompt needs a token at least.", where, "empty_array")
+        return [*texts, *lists]
+
+
+_DECODER = Decoder(CompletionRequest)
+
+
+def decode(body: Data) -> CompletionRequest:
+    """Return the request in a body. Raises ApiError."""
+    request = decode_fields(_DECODER, body)
+    check(request)
+    if request.suffix:
+        raise invalid(
+            "'suffix' is not supported: no engine of this server inserts text.", "suffix", "unsupported_parameter"
+        )
+    if request.best_of is not None and request.best_of != (request.n or 1):
+        message = "'best_of' above 'n' is not supported: leave it out, and choose among 'n' choices by their logprobs."
+        raise invalid(message, "best_of", "unsupported_parameter")
+    return request
