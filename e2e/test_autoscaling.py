@@ -194,5 +194,5 @@ def test_the_stage_is_cured(namespace: Namespace, loads: Loads) -> None:
 def test_what_kubectl_shows_at_a_glance(namespace: Namespace) -> None:
     (models,) = (table for table in namespace("get", "argosy").split("\n\n") if "inferencemodel" in table)
     head, *rows = models.splitlines()
-    assert {"INSTANCES", "SCALING", "BOTTLENECK"} <= set(head.split())
+    assert {"INSTANCES", "SCALING", "TOKENS/S", "BOTTLENECK"} <= set(head.split())
     assert any(row.split()[0].endswith("crowd") for row in rows)

@@ -11,16 +11,18 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from argosy.api import Ensemble, InferenceModel, Resource
+from argosy.api.status import InferenceModelStatus
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.memory import PoolMemory, restored
 from argosy.autoscaling.pool.policies import policies
 from argosy.autoscaling.pool.pool_round import PoolInputs, decide_pool
 from argosy.reconcile import Outcome
-from argosy.status.findings import bottleneck
+from argosy.status.findings import bottleneck, language
 
 Member = InferenceModel | Ensemble
 
@@ -54,10 +56,11 @@ class _Pool:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The decisions that a reconcile acts upon, and the bottlenecks that it reports, by identity."""
+    """The decisions that a reconcile acts upon, and the bottlenecks and engines that it reports, by identity."""
 
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     bottlenecks: Mapping[str, BottleneckReport] = field(default_factory=dict)
+    language: Mapping[str, LanguageReport] = field(default_factory=dict)
 
 
 class Scaling:
@@ -105,7 +108,7 @@ class Scaling:
         queued = self._holding(key).queued
         if queued != pool.signals.queued:  # requests do not wait for the next measurement
             self._decide(key, pool, replace(pool.signals, queued=queued))
-        return Decided(pool.memory.decisions, pool.memory.reported_bottlenecks)
+        return Decided(pool.memory.decisions, pool.memory.reported_bottlenecks, pool.memory.language)
 
     def after(self, key: PoolKey, outcome: Outcome) -> None:
         """Store the outcome of a reconcile, from which the next scaling rounds start."""
@@ -171,14 +174,26 @@ class Scaling:
             for name, memory in memories.items()
         }
         bottlenecks = {name: bottleneck.restored(status.bottleneck, now) for name, status in statuses.items()}
+        reports = {
+            name: language.restored(status.language)
+            for name, status in statuses.items()
+            if isinstance(status, InferenceModelStatus)
+        }
         pool.memory = replace(
-            before, members={**before.members, **own}, bottlenecks={**before.bottlenecks, **bottlenecks}
+            before,
+            members={**before.members, **own},
+            bottlenecks={**before.bottlenecks, **bottlenecks},
+            language={**before.language, **{name: report for name, report in reports.items() if report is not None}},
         )
 
 
 def _differ(before: PoolMemory, after: PoolMemory) -> bool:
     """Return whether decisions or statuses differ, so that a reconcile is due."""
-    return after.reports != before.reports or after.reported_bottlenecks != before.reported_bottlenecks
+    return (after.reports, after.reported_bottlenecks, after.language) != (
+        before.reports,
+        before.reported_bottlenecks,
+        before.language,
+    )
 
 
 def _has_schedules(member: Member) -> bool:

@@ -10,6 +10,7 @@ from argosy.api.status import EngineStatus, EnsembleStatus, InferenceModelStatus
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
+from argosy.autoscaling.pool.language import LanguageReport
 from argosy.planning.builds.build import ObservedBuild
 from argosy.planning.demand.pool_facts import LoadedVersions
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
@@ -65,10 +66,11 @@ class FleetSnapshot:
     reports the problem. A resource in `faulty` has no valid spec; it only gets a status.
 
     By identity: `statuses` as last written; `valid`, each resource with the spec that was last acted upon; `urls`,
-    `grpc_addresses` and `selectors`, the addresses for a status (a server's own URL without one); `bottlenecks`, to
-    report; `decisions` of scaling (without one, the allocation in the status applies); `shapes` of models whose files
-    were read. `refusals`: objects that could not be applied last time. `claimed`: GPUs that pools outside this round
-    request; `cordoned`: GPUs that these pools' statuses cordon. `build_image`: builds engines of models that name none.
+    `grpc_addresses` and `selectors`, the addresses for a status (a server's own URL without one); `bottlenecks` and
+    `language`, to report; `decisions` of scaling (without one, the allocation in the status applies); `shapes` of
+    models whose files were read. `refusals`: objects that could not be applied last time. `claimed`: GPUs that pools
+    outside this round request; `cordoned`: GPUs that these pools' statuses cordon. `build_image`: builds engines of
+    models that name none.
     """
 
     resources: tuple[Resource, ...]
@@ -87,6 +89,7 @@ class FleetSnapshot:
     build_image: str = ""
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     bottlenecks: Mapping[str, BottleneckReport] = field(default_factory=dict)
+    language: Mapping[str, LanguageReport] = field(default_factory=dict)
     decisions: Mapping[str, Decision] = field(default_factory=dict)
 
     def pool(self, key: PoolKey) -> PoolSnapshot:

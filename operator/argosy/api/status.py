@@ -201,6 +201,30 @@ class BottleneckStatus(StatusPart):
     measured: str | None = Field(default=None, description="When the evidence was measured, RFC 3339.")
 
 
+class LanguageStatus(StatusPart):
+    """What the engines of a language model do, all its servers together, over about half a minute."""
+
+    tokens_per_second: Int = Field(default=0, ge=0, description="Tokens that are generated each second.")
+    prompt_tokens_per_second: Int | None = Field(
+        default=None, ge=0, description="Tokens of prompts that are received each second."
+    )
+    cached: MeasuredShare | None = Field(
+        default=None, description="The share of the prompts' tokens that prefix caches had."
+    )
+    first_token: Number | None = Field(
+        default=None, description="Seconds from a request to its first token, of 95 in 100 requests at most."
+    )
+    between_tokens: Number | None = Field(
+        default=None, description="Seconds from one token of a request to the next one, 95 in 100 times at most."
+    )
+    running: Int | None = Field(default=None, ge=0, description="Requests that are generated for.")
+    waiting: Int | None = Field(default=None, ge=0, description="Requests that wait in engines.")
+    kv_cache: MeasuredShare | None = Field(
+        default=None, description="The share of the KV cache in use, of the engine where it is highest."
+    )
+    measured: str | None = Field(default=None, description="When it was measured, RFC 3339.")
+
+
 class ResourceStatus(StatusPart):
     """The fields of every status."""
 
@@ -255,6 +279,9 @@ class InferenceModelStatus(ResourceStatus):
         default=None, description="The scaling decision: replicas, instances and the reason."
     )
     bottleneck: BottleneckStatus | None = Field(default=None, description="The stage that delays requests the most.")
+    language: LanguageStatus | None = Field(
+        default=None, description="What its engines do, as measured; absent if it is no language model."
+    )
 
 
 class StepStatus(StatusPart):

@@ -18,6 +18,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
 from argosy.autoscaling.explain import own_fault
+from argosy.autoscaling.pool.language import LanguageReport
 from argosy.planning.facts import Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
 from argosy.scaling import Holding, Scaling
@@ -160,6 +161,7 @@ class Supervisor:
         """Return the snapshot with the scaling decisions of each pool."""
         decisions: dict[str, Decision] = {}
         bottlenecks: dict[str, BottleneckReport] = {}
+        language: dict[str, LanguageReport] = {}
         for key in {member.pool_key for member in snapshot.resources if not isinstance(member, ServingPool)}:
             members = [
                 member.model_copy(update={"status": snapshot.statuses.get(member.identity)})
@@ -169,7 +171,8 @@ class Supervisor:
             decided = self._scaling.before(key, members)
             decisions |= decided.decisions
             bottlenecks |= decided.bottlenecks
-        return replace(snapshot, decisions=decisions, bottlenecks=bottlenecks)
+            language |= decided.language
+        return replace(snapshot, decisions=decisions, bottlenecks=bottlenecks, language=language)
 
     async def _converge(self, snapshot: FleetSnapshot, outcome: Outcome, now: float) -> None:
         self._snapshot = outcome.after(snapshot)

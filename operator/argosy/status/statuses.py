@@ -13,6 +13,7 @@ from argosy.planning.migration.state import PoolState
 from argosy.round import DecidedRound
 from argosy.status.ensemble import ensemble_status
 from argosy.status.findings.bottleneck import bottleneck_status
+from argosy.status.findings.language import language_status
 from argosy.status.findings.scaling import ScaledMember
 from argosy.status.invalid import EMPTY, deleting, invalid_status
 from argosy.status.model import model_status
@@ -91,8 +92,12 @@ class _Writer:
             status: Status = model_status(resource, progress, before, self._scaled(resource), self._now)
         else:
             status = ensemble_status(resource, progress, before, self._scaled(resource), self._now)
-        bottleneck = bottleneck_status(self._snapshot.bottlenecks.get(resource.identity))
-        return status.model_copy(update={"bottleneck": bottleneck})
+        reported: dict[str, object] = {
+            "bottleneck": bottleneck_status(self._snapshot.bottlenecks.get(resource.identity))
+        }
+        if isinstance(resource, InferenceModel):
+            reported["language"] = language_status(self._snapshot.language.get(resource.identity))
+        return status.model_copy(update=reported)
 
     def _scaled(self, member: InferenceModel | Ensemble) -> ScaledMember:
         """Return a member with its allocation and the decision behind it."""

@@ -12,10 +12,12 @@ from tests.operator.planning import declared
 
 from argosy import scaling
 from argosy.api import Ensemble, InferenceModel, Resource
+from argosy.api.crd.crds import DEFINITIONS, Column
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.metrics.signals import PoolSignals, Signals
 from argosy.controller.metrics.estimates import EstimateMetrics
+from argosy.local.printing import cell
 from argosy.planning.facts import Gpu, Node
 from argosy.reconcile import Outcome, reconcile
 from argosy.scaling import Holding, Scaling
@@ -58,7 +60,12 @@ class Operator:
             if isinstance(resource, InferenceModel | Ensemble)
         ]
         decided = self.scaling.before(KEY, members)
-        snapshot = replace(self.snapshot, decisions=decided.decisions, bottlenecks=decided.bottlenecks)
+        snapshot = replace(
+            self.snapshot,
+            decisions=decided.decisions,
+            bottlenecks=decided.bottlenecks,
+            language=decided.language,
+        )
         outcome = reconcile(snapshot, self.now)
         self.scaling.after(KEY, outcome)
         self.snapshot = outcome.after(snapshot)
@@ -117,6 +124,29 @@ def test_a_constant_load_asks_for_no_reconcile_after_it_settled() -> None:
         operator.scaling.measured(KEY, PoolSignals(members={"m": operator.measured("m", 200.0)}))
     assert operator.marked == []
     assert operator.status("m").history == history
+
+
+def test_tokens_of_a_language_model_are_in_its_status_also_after_a_restart() -> None:
+    operator = Operator((model("m", modelFormat={"name": "huggingface"}),))
+    generating = replace(operator.measured("m", 2.0), tokens=84.4, at=NOON)
+    for tokens, requested in ((84.4, [KEY]), (85.0, []), (0.0, [KEY])):
+        operator.scaling.measured(KEY, PoolSignals(members={"m": replace(generating, tokens=tokens)}))
+        assert operator.marked == requested
+        if requested:
+            operator.reconciled()
+    (column,) = [column for column in DEFINITIONS[0].columns if column.name == "Tokens/s"]
+    assert shown(operator, column) == "0"
+    operator.scaling.measured(KEY, PoolSignals(members={"m": generating}))
+    operator.reconciled()
+    assert shown(operator, column) == "84"
+    operator.start()
+    assert shown(operator, column) == "84"
+
+
+def shown(operator: Operator, column: Column) -> str:
+    """Return the text in a column of the one model."""
+    status = operator.snapshot.statuses["InferenceModel default/m"]
+    return cell({"status": status.model_dump(mode="json", by_alias=True, exclude_none=True)}, column, NOON)
 
 
 def test_a_window_that_is_free_is_no_change_by_itself() -> None:

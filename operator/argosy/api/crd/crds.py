@@ -57,6 +57,9 @@ _INSTANCES = Column("Instances", ".status.scaling.instances", "integer", "Instan
 _SCALING = Column("Scaling", _condition("Scaling", "reason"), description="The reason for the number of replicas.")
 _BOTTLENECK = Column("Bottleneck", ".status.bottleneck.kind", description="The bottleneck of its requests.")
 _WHY = Column("Why", ".status.scaling.message", description="The message of the last scaling decision.", priority=1)
+_TOKENS = Column(
+    "Tokens/s", ".status.language.tokensPerSecond", "integer", "Tokens that its engines generate each second."
+)
 _AVAILABLE = Column("Available", ".status.availableReplicas", "integer", "Servers on which it is loaded.")
 
 DEFINITIONS = (
@@ -76,6 +79,7 @@ DEFINITIONS = (
             _AVAILABLE,
             _INSTANCES,
             _SCALING,
+            _TOKENS,
             _BOTTLENECK,
             _ENGINE,
             _URL,

@@ -12,6 +12,7 @@ from argosy.autoscaling.bottlenecks import diagnose as diagnosis
 from argosy.autoscaling.decision import Allocation, Change, Decision, Lowering
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.policy import Served
+from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.policies import Member
 from argosy.autoscaling.settings import SAME, STALE_S
 
@@ -28,11 +29,14 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class PoolMemory:
-    """The memory of each member and of its bottleneck, and the report of its last decision, by identity."""
+    """The memory of each member and of its bottleneck, and the reports of its last decision and of its engines, by
+    identity.
+    """
 
     members: Mapping[str, MemberMemory] = field(default_factory=dict)
     bottlenecks: Mapping[str, diagnosis.BottleneckState] = field(default_factory=dict)
     reports: Mapping[str, Report] = field(default_factory=dict)
+    language: Mapping[str, LanguageReport] = field(default_factory=dict)
 
     @property
     def decisions(self) -> dict[str, Decision]:

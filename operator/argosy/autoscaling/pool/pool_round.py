@@ -15,10 +15,11 @@ from argosy.autoscaling.decide import MemberDecision, decide
 from argosy.autoscaling.decision import Allocation, Decision, SpareCapacity
 from argosy.autoscaling.explain import joined, own_fault, sentence
 from argosy.autoscaling.memory import MemberMemory, Memory
-from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.metrics.signals import PoolSignals, Signals
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.allocations import scaled_resource
 from argosy.autoscaling.pool.grants import Grant, served
+from argosy.autoscaling.pool.language import language_reports
 from argosy.autoscaling.pool.memory import PoolMemory, report
 from argosy.autoscaling.pool.policies import Member
 from argosy.autoscaling.stage import Stage
@@ -53,7 +54,13 @@ def decide_pool(inputs: PoolInputs, signals: PoolSignals, memory: PoolMemory, no
     pool_round = _Round(inputs, signals, memory, now)
     members, decisions = pool_round.decide()
     reports = {name: report(memory.reports.get(name), decision, now) for name, decision in decisions.items()}
-    return PoolMemory(members, pool_round.diagnose(decisions), reports)
+    measured: dict[str, Signals | None] = {
+        member.identity: signals.members.get(member.name)
+        for member in inputs.members
+        if isinstance(member, InferenceModel)
+    }
+    language = language_reports(memory.language, measured, now)
+    return PoolMemory(members, pool_round.diagnose(decisions), reports, language)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,7 @@ def round_snapshot(
         build_image=build_image,
         decisions=scaling.decisions,
         bottlenecks=scaling.bottlenecks,
+        language=scaling.language,
     )
 
 
