@@ -47,7 +47,7 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	@# uv does in seconds what pip does in minutes. It finds packages where pip finds them.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13'
-	@$(BIN)/python e2e/cluster/images/pip_settings.py > $(UV_CONFIG_FILE)
+	@$(BIN)/python runtime/argosy_common/pip_settings.py > $(UV_CONFIG_FILE)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --editable '.[dev]'
 	@# Helm's own code, for the chart's tests. The wheel runs on 3.11 although it asks for 3.12.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --ignore-requires-python 'helm-sdkpy>=0.1.32' \

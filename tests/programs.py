@@ -16,7 +16,7 @@ from e2e.cluster.node import node
 from e2e.cluster.policy import Machine, Verdict, verdict
 from e2e.cluster.programs import binaries, crd_apiserver, packages
 from e2e.deployed import builds
-from tests.peers import perf_analyzer, prometheus, s3, tensorrt_lean, triton
+from tests.peers import perf_analyzer, prometheus, s3, tensorrt_lean, triton, vllm
 from tests.peers.cache import PeerUnavailableError
 
 Brings = Iterator[tuple[str, Callable[[], object]]]
@@ -58,6 +58,7 @@ def _programs() -> Brings:
     yield "Prometheus", prometheus.install
     yield "tritonserver", triton.install
     yield "perf_analyzer", perf_analyzer.install
+    yield "vLLM", vllm.install
     for release in tensorrt_lean.RELEASES:
         yield f"TensorRT's lean runtime {release}", lambda release=release: tensorrt_lean.tensorrt_lean(release)
     yield "Kubernetes' control plane", binaries.find

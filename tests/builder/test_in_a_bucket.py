@@ -12,7 +12,7 @@ from tests.peers.fixtures import s3
 from tests.peers.s3 import S3
 from typer.testing import CliRunner
 
-from argosy.cli.cluster.engines import engines
+from argosy.cli.engines import engines
 from argosy.local.manifests.reading import read_manifests
 from argosy.planning.builds.requests import requests
 from argosy_agent.cache.storage import Storage

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 from e2e.cluster.errors import ClusterUnavailableError
-from e2e.cluster.images import pip_settings
 from e2e.cluster.programs import binaries, upstream
 from e2e.cluster.programs.binaries import parse_version
 from e2e.cluster.programs.debian_archive import Mirror, parse_sources
+
+from argosy_common import pip_settings
 
 DEB822 = """\
 Types: deb
@@ -54,6 +55,7 @@ def test_pip_settings_keep_what_says_where_and_the_environment_wins(
         ":env:.index-url='https://env.example/simple'",
         "global.cache-dir='/somewhere'",
         f"global.extra-index-url='file://{tmp_path}/index/simple https://more.example/simple'",
+        "global.constraint='/etc/constraints.txt'",
         f"global.find-links='{tmp_path}/wheels {tmp_path}/gone'",
         "global.index-url='https://file.example/simple'",
     ])  # fmt: skip
@@ -72,6 +74,9 @@ def test_pip_settings_keep_what_says_where_and_the_environment_wins(
         "index-url": "https://env.example/simple",
     }
     assert settings.folders == (tmp_path / "index", tmp_path / "wheels")
+    assert settings.constraints == (Path("/etc/constraints.txt"),)
+    assert settings.has_sources
+    assert not pip_settings.parse("global.cache-dir='/somewhere'").has_sources
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from e2e.starting import give_up
 from tests.peers import perf_analyzer as load
 from tests.peers import s3 as storage
+from tests.peers import vllm
 from tests.peers.argosy import argosy
 from tests.peers.cache import PeerUnavailableError
 from tests.peers.server import Server
@@ -77,3 +78,12 @@ def s3() -> Iterator[storage.S3]:
         give_up(reason)
     with storage.serving() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def vllm_environment() -> Path:
+    """Return the folder of an engine environment with vLLM for the CPU; its parent is what ARGOSY_ENGINES names."""
+    try:
+        return vllm.install()
+    except PeerUnavailableError as reason:
+        give_up(reason)

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from argosy_common import pip_settings
 from e2e.cluster.errors import ClusterError, ClusterUnavailableError
-from e2e.cluster.images import base_image, pip_settings
+from e2e.cluster.images import base_image
 from e2e.cluster.node.containerd import Containerd
 from e2e.cluster.programs import packages
 from e2e.cluster.programs.binaries import CACHE

@@ -23,7 +23,7 @@ GROUPS = {
     },
     "Operate in a cluster": {
         "operator": "argosy.cli.cluster.operator",
-        "engines": "argosy.cli.cluster.engines",
+        "engines": "argosy.cli.engines",
     },
     "Generate files": {
         "crds": "argosy.cli.generated",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from argosy_common import engine_folders
 from argosy_runtime.backends import engine_backends, isolation
 from argosy_runtime.backends.contract import InstanceSpec
 from argosy_runtime.backends.environments import engines
@@ -25,7 +26,7 @@ def spec(backend: str = "vllm", environment: Path | None = None, parameters: str
 def folders(tmp_path, monkeypatch) -> list[Path]:
     """Return two folders that are searched for environments; both are empty, and vllm is not installed here."""
     both = [tmp_path / "first", tmp_path / "second"]
-    monkeypatch.setenv(engines.FOLDERS, ":".join(map(str, both)))
+    monkeypatch.setenv(engine_folders.VARIABLE, ":".join(map(str, both)))
     monkeypatch.setattr(engines, "find_spec", lambda package: None)
     return both
 
@@ -78,7 +79,7 @@ def test_a_flag_s_folder_without_an_interpreter_is_named(folders, tmp_path):
     ],
 )
 def test_folders_that_are_searched(variables, expected):
-    assert [str(folder) for folder in engines.folders(variables)] == expected
+    assert [str(folder) for folder in engine_folders.searched(variables)] == expected
 
 
 def test_engines_run_in_processes_of_their_own_alone():

@@ -43,12 +43,6 @@ class ProcessEnvironment:
         return PATHS not in self.variables
 
 
-def interpreter_in(environment: Path) -> Path | None:
-    """Return the interpreter of an environment's folder; None where it has none."""
-    python = environment / "bin" / "python"
-    return python if os.access(python, os.X_OK) else None
-
-
 def of_the_server(before: Mapping[str, str] | None = None) -> ProcessEnvironment:
     """Return the server's own interpreter. `before`: folders that are searched first, by environment variable."""
     path = os.pathsep.join(filter(None, [_ROOT, os.environ.get("PYTHONPATH")]))

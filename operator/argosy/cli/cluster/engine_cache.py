@@ -1,10 +1,9 @@
-"""`argosy engines`: lists the engines of a pool's cache, and removes unused ones."""
+"""The engines of a pool's cache, for `argosy engines list` and `argosy engines gc`."""
 
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -20,7 +19,6 @@ from argosy_agent.engines.store import EngineStore, open_store
 from argosy_agent.transfer.errors import StorageError
 from argosy_agent.transfer.stores.settings import Settings
 
-engines = typer.Typer(no_args_is_help=True, help="List the built engines of a cache, or remove unused ones.")
 _PIPE_WIDTH = 160
 _DAY_S = 24 * 3600
 _SECRET = Path("/secrets/storage")
@@ -30,29 +28,10 @@ _NO_MODELS = (
     "models: kubectl get inferencemodels -A -o yaml > models.yaml"
 )
 
-Filenames = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--filename", "-f", help="A manifest, or a folder of them: the pool, and the models. May be repeated."
-    ),
-]
-Store = Annotated[
-    str, typer.Option("--store", help="The store's URI. Default: spec.storage.engineCache of each pool in -f.")
-]
-PvcRoot = Annotated[
-    Path, typer.Option("--pvc-root", help="The folder in which claims are mounted by name, for pvc: URIs in a Pod.")
-]
 
-
-@engines.command("list", epilog="Example: argosy engines list -f pool.yaml -f models.yaml")
-def list_engines(
-    filename: Filenames = None,
-    store: Store = "",
-    pvc_root: PvcRoot = Path("/pvc"),
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to write them.")] = Output.TABLE,
-) -> None:
-    """List every engine of a cache: what it is, how large, how old, how accurate, and which models use it."""
-    resources = _resources(filename or [])
+def list_engines(filename: Sequence[Path], store: str, pvc_root: Path, output: Output) -> None:
+    """Print every engine of a cache: what it is, how large, how old, how accurate, and which models use it."""
+    resources = _resources(filename)
     uses, now = EngineUses(resources), datetime.now(UTC)
     try:
         inventories = {cache.uri: list(cache.inventory()) for cache in _stores(resources, store, pvc_root)}
@@ -71,27 +50,13 @@ def list_engines(
     print_document(documents, as_json=output is Output.JSON)
 
 
-@engines.command("gc", epilog="Example: argosy engines gc -f pool.yaml -f models.yaml --older-than 7d --dry-run")
-def collect_engines(
-    filename: Filenames = None,
-    store: Store = "",
-    pvc_root: PvcRoot = Path("/pvc"),
-    older_than: Annotated[
-        str,
-        typer.Option(
-            "--older-than",
-            help="Remove only what was neither written nor requested for this long, such as 30d, 12h or 90m. Must be "
-            "longer than a build takes.",
-        ),
-    ] = "30d",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be removed.")] = False,
-) -> None:
+def collect_engines(filename: Sequence[Path], store: str, pvc_root: Path, older_than: str, dry_run: bool) -> None:
     """Remove engines that no model of -f uses, and what unfinished builds left.
 
     Without a model in -f only broken engines are removed.
     """
     before = time.time() - _seconds(older_than)
-    resources = _resources(filename or [])
+    resources = _resources(filename)
     uses = EngineUses(resources)
     if not uses.has_models:
         typer.echo(_NO_MODELS, err=True)

@@ -16,6 +16,7 @@ CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 # Settings that say where packages come from. Others (caches, user installs) are the machine's own affair.
 _WHERE = ("index-url", "extra-index-url", "find-links", "trusted-host", "cert", "timeout", "default-timeout", "retries",
           "no-index", "proxy")  # fmt: skip
+_CONSTRAINTS = "constraint"
 _LOCATIONS = ("index-url", "extra-index-url", "find-links")
 _OF_UV = {"extra-index-url": "extra-index-url", "find-links": "find-links", "trusted-host": "allow-insecure-host"}
 
@@ -23,12 +24,15 @@ _OF_UV = {"extra-index-url": "extra-index-url", "find-links": "find-links", "tru
 @dataclass(frozen=True, slots=True)
 class PipSettings:
     """A pip.conf, a uv.toml with the same places and the hosts to be trusted, and the local folders that they name
-    (which a build must see at the same path).
+    (which a build must see at the same path). `constraints`: files that limit the releases, which neither of the two
+    has. `has_sources`: something says where packages come from.
     """
 
     config: str
     uv: str
     folders: tuple[Path, ...]
+    constraints: tuple[Path, ...]
+    has_sources: bool
 
 
 def of_machine() -> PipSettings:
@@ -45,8 +49,9 @@ def parse(listed: str) -> PipSettings:
     for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
         name, _, value = line.partition("=")
         key = name.rpartition(".")[2]
-        if key in _WHERE:
+        if key in (*_WHERE, _CONSTRAINTS):
             settings[key] = str(ast.literal_eval(value))
+    constraints = tuple(map(Path, settings.pop(_CONSTRAINTS, "").split()))
     folders: list[Path] = []
     for key in _LOCATIONS:
         reachable = []
@@ -58,11 +63,13 @@ def parse(listed: str) -> PipSettings:
                 # An index's pages refer to files in its parent folder.
                 folders.append(local.parent if local.name == "simple" else local)
         settings[key] = " ".join(reachable)
+    has_sources = any(settings.values())
     if CERTIFICATES.exists():
         settings["cert"] = str(CERTIFICATES)
     settings = {key: value for key, value in sorted(settings.items()) if value}
     lines = [f"{key} = {value}" for key, value in settings.items()]
-    return PipSettings("\n".join(["[global]", *lines, ""]), _of_uv(settings), tuple(dict.fromkeys(folders)))
+    config = "\n".join(["[global]", *lines, ""])
+    return PipSettings(config, _of_uv(settings), tuple(dict.fromkeys(folders)), constraints, has_sources)
 
 
 def _of_uv(settings: Mapping[str, str]) -> str:
