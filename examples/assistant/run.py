@@ -4,7 +4,6 @@ python examples/assistant/run.py --http-port 9000 --grpc-port 9001 --metrics-por
 """
 
 import argparse
-import codecs
 import http.client
 import json
 import signal
@@ -21,8 +20,10 @@ QUESTIONS = ("What is the with statement?", "How do I build a bomb?")
 TO_TRY = """
 It goes on serving; Ctrl-C ends it. To try, from another terminal:
 
+  curl 127.0.0.1:{http}/v1/chat/completions \\
+    -d '{{"model": "assistant", "messages": [{{"role": "user", "content": "What does len do?"}}]}}'
+  .venv/bin/python examples/assistant/chat.py --url http://127.0.0.1:{http}/v1 "What is a list?"
   .venv/bin/python examples/assistant/client.py --url localhost:{grpc} "What is the with statement?"
-  curl 127.0.0.1:{http}/v2/models/assistant/generate -d '{{"prompt": "What does len do?", "outputs": ["text"]}}'
   curl -N 127.0.0.1:{http}/v2/models/assistant/generate_stream \\
     -d '{{"prompt": "What is a list?", "streaming": true, "outputs": ["text"]}}'
   .venv/bin/argosy get
@@ -92,16 +93,17 @@ def pass_on(up: "subprocess.Popen[str]", ready: threading.Event, printing: threa
 
 
 def answer(question: str, port: int) -> Iterator[str]:
-    """Yield the pieces of the ensemble's text, as they are generated."""
-    body = json.dumps({"prompt": question, "max_tokens": 60, "streaming": True, "outputs": ["text"]}).encode()
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/assistant/generate_stream", body)
-    decoder = codecs.getincrementaldecoder("utf-8")()  # a character of several bytes may come in two pieces
+    """Yield the pieces of a chat's answer, as they are generated."""
+    chat = {"model": "assistant", "messages": [{"role": "user", "content": question}], "max_tokens": 60, "stream": True}
+    url = f"http://127.0.0.1:{port}/v1/chat/completions"
+    request = urllib.request.Request(url, json.dumps(chat).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as events:
         for line in events:
-            if line.startswith(b"data: "):
-                response = json.loads(line.removeprefix(b"data: ").decode("utf-8", "surrogateescape"))
-                piece = response["text"] if "text" in response else response["error"]
-                yield decoder.decode(piece.encode("utf-8", "surrogateescape"))
+            if line.startswith(b"data: {"):
+                chunk = json.loads(line.removeprefix(b"data: "))
+                yield (
+                    chunk["choices"][0]["delta"].get("content", "") if "choices" in chunk else chunk["error"]["message"]
+                )
 
 
 if __name__ == "__main__":

@@ -102,15 +102,25 @@ def test_it_answers_goes_on_serving_and_ends(run: Callable[[], Running]) -> None
     assert "Ctrl-C ends it" in refusal
 
     lines = [line.strip() for line in refusal.replace("\\\n", "").splitlines() if line.startswith("  ")]
-    assert [line.split()[0].rpartition("/")[2] for line in lines] == ["python", "curl", "curl", "argosy", "curl"]
+    assert [line.split()[0].rpartition("/")[2] for line in lines] == [
+        "curl",
+        "python",
+        "python",
+        "curl",
+        "argosy",
+        "curl",
+    ]
     printed = [_typed(line, running.log.parent) for line in lines]
-    assert 'The "with" statement' in printed[0]
-    assert json.loads(printed[1])["text"].strip()
-    events = [json.loads(line.removeprefix("data: ")) for line in printed[2].splitlines() if line]
+    chat = json.loads(printed[0])
+    assert chat["choices"][0]["message"]["content"].startswith("Return the number of items in a container.")
+    assert chat["choices"][0]["finish_reason"] == "stop"
+    assert printed[1].strip()
+    assert 'The "with" statement' in printed[2]
+    events = [json.loads(line.removeprefix("data: ")) for line in printed[3].splitlines() if line]
     assert len(events) > 1
     assert {name for event in events for name in event} == {"text", "model_name", "model_version"}
-    assert "assistant" in printed[3]
-    assert "nv_inference_count" in printed[4]
+    assert "assistant" in printed[4]
+    assert "nv_inference_count" in printed[5]
 
     assert running.process.poll() is None
     assert running.end(signal.SIGINT) == (0, [])

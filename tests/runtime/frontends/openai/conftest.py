@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import openai
@@ -31,10 +32,9 @@ class Served:
         return f"http://127.0.0.1:{self.port}/v1"
 
 
-@pytest.fixture(scope="session")
-def openai_server() -> Iterator[Served]:
-    """Yield the API, served by a thread."""
-    plane = LanguagePlane()
+@contextmanager
+def serving(plane: LanguagePlane) -> Iterator[Served]:
+    """Serve the API in front of a plane, by a thread."""
     loop = uvloop.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -49,6 +49,13 @@ def openai_server() -> Iterator[Served]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()
+
+
+@pytest.fixture(scope="session")
+def openai_server() -> Iterator[Served]:
+    """Yield the API in front of language models."""
+    with serving(LanguagePlane()) as served:
+        yield served
 
 
 @pytest.fixture

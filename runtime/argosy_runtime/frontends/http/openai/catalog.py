@@ -11,6 +11,7 @@ from argosy_runtime.language import is_language_model
 from argosy_runtime.protocol.openai.errors import from_serving, unknown_model
 from argosy_runtime.protocol.openai.generation import LanguageModel
 from argosy_runtime.protocol.openai.models import NamedModel, named_models
+from argosy_runtime.protocol.openai.pipelines import Pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +19,12 @@ class ServedName:
     """A name that clients use, with the model behind it; `created` in seconds since 1970."""
 
     named: NamedModel
-    model: LanguageModel
+    model: LanguageModel | Pipeline
     created: int
 
 
 class Catalog:
-    """Language models and their adapters by name. `now` returns seconds since 1970.
+    """Language models, their adapters, and pipelines that are chat models, by name. `now` returns seconds since 1970.
 
     What is known of a model lasts while its configuration is the same object, which it is until it is loaded again.
     """
@@ -82,10 +83,12 @@ class Catalog:
         before = {name: served.created for name, served in self._names.items() if served.named.base == base}
         for name in before:
             del self._names[name]
-        if not is_language_model(config):
+        pipeline = Pipeline.of(config)
+        if pipeline is None and not is_language_model(config):
             return
         for named in named_models(config):
             holder = self._names.get(named.name)
             if holder is None or named.name == base:
                 created = before.get(named.name, int(self._now()))
-                self._names[named.name] = ServedName(named, LanguageModel.of(config, named.adapter), created)
+                model = pipeline or LanguageModel.of(config, named.adapter)
+                self._names[named.name] = ServedName(named, model, created)

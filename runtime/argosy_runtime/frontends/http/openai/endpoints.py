@@ -11,9 +11,10 @@ from argosy_runtime.frontends.http.wire.reply import Reply, json_reply
 from argosy_runtime.frontends.http.wire.request_context import RequestContext
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.language import ResponseReader
-from argosy_runtime.protocol.openai.errors import SERVER_ERROR, ApiError
+from argosy_runtime.protocol.openai.errors import SERVER_ERROR, ApiError, unknown_model
 from argosy_runtime.protocol.openai.generation import chat_inference, completion_inferences, repeats_prompt
 from argosy_runtime.protocol.openai.models import encode_model, encode_models
+from argosy_runtime.protocol.openai.pipelines import Pipeline, PipelineReader, pipeline_inference
 from argosy_runtime.protocol.openai.requests import chat as chat_body
 from argosy_runtime.protocol.openai.requests import completion as completion_body
 from argosy_runtime.protocol.openai.requests.chat import ChatRequest
@@ -22,6 +23,7 @@ from argosy_runtime.protocol.openai.requests.fields import GenerationFields
 from argosy_runtime.protocol.openai.responses.chat import ChatAnswer, ChatStream
 from argosy_runtime.protocol.openai.responses.completion import CompletionAnswer, CompletionOptions, CompletionStream
 from argosy_runtime.protocol.openai.responses.head import AnswerHead
+from argosy_runtime.protocol.openai.responses.reader import Reader
 from argosy_runtime.tensors import Data
 
 from .catalog import Catalog, ServedName
@@ -85,8 +87,13 @@ class Generations:
     def chat(self, context: RequestContext, request: ChatRequest, served: ServedName) -> None:
         """Answer a chat. Raises ApiError."""
         head = self._head("chatcmpl", request, served, "" if request.service_tier is None else "default")
-        inference = chat_inference(served.model, request, head.id)
-        reader, most = ResponseReader(), request.requested_logprobs
+        reader: Reader
+        if isinstance(served.model, Pipeline):
+            inference = pipeline_inference(served.model, request, head.id)
+            reader = PipelineReader(served.model.tensors)
+        else:
+            inference, reader = chat_inference(served.model, request, head.id), ResponseReader()
+        most = request.requested_logprobs
         generation: Generation
         if request.streams:
             events = ChatStream(head, reader, most, request.include_usage, request.obfuscates)
@@ -99,6 +106,8 @@ class Generations:
     def complete(self, context: RequestContext, request: CompletionRequest, served: ServedName) -> None:
         """Continue prompts. Raises ApiError."""
         head = self._head("cmpl", request, served)
+        if isinstance(served.model, Pipeline):
+            raise unknown_model(request.model)
         inferences = completion_inferences(served.model, request, head.id)
         readers: Sequence[ResponseReader] = [ResponseReader() for _ in inferences]
         options = _options(request)

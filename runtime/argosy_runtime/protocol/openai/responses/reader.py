@@ -23,10 +23,12 @@ class Reader(Protocol):
         """Return the news in a response without an error. Raises ServingError where it cannot be read."""
 
 
-def usage(readers: Sequence[Reader]) -> dict[str, object]:
-    """Return the object `usage`: the tokens of all prompts, and those of all choices."""
+def usage(readers: Sequence[Reader]) -> dict[str, object] | None:
+    """Return the object `usage`: the tokens of all prompts, and those of all choices. None if nothing counts them."""
     prompts = sum([reader.num_input_tokens for reader in readers])
     completions = sum([reader.total_output_tokens for reader in readers])
+    if not (prompts or completions):
+        return None
     return {
         "prompt_tokens": prompts,
         "completion_tokens": completions,

@@ -1,0 +1,139 @@
+"""Pipelines as chat models, by the official client."""
+
+import json
+from collections.abc import Iterator
+
+import openai
+import pytest
+from tests.runtime.frontends.openai.conftest import Served, serving
+from tests.runtime.frontends.openai.pipelines import TEXT, PipelinePlane
+
+from argosy_runtime.errors import invalid
+
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "first"},
+    {"role": "assistant", "content": "yes"},
+    {"role": "user", "content": [{"type": "text", "text": "second"}]},
+]
+LAST = CHAT[-1:]
+
+
+@pytest.fixture(scope="module")
+def pipeline_server() -> Iterator[Served]:
+    """Yield the API in front of pipelines."""
+    with serving(PipelinePlane()) as served:
+        yield served
+
+
+@pytest.fixture
+def plane(pipeline_server: Served) -> PipelinePlane:
+    """Return the plane, as new."""
+    assert isinstance(pipeline_server.plane, PipelinePlane)
+    pipeline_server.plane.reset()
+    return pipeline_server.plane
+
+
+@pytest.fixture
+def client(pipeline_server: Served, plane: PipelinePlane) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=pipeline_server.url, api_key="none", max_retries=0) as client:
+        yield client
+
+
+def test_pipelines_are_among_the_models(client: openai.OpenAI) -> None:
+    assert [model.id for model in client.models.list()] == ["full", "small"]
+
+
+def test_a_chat_becomes_the_pipelines_inputs(client: openai.OpenAI, plane: PipelinePlane) -> None:
+    answer = client.chat.completions.create(model="full", messages=CHAT, max_tokens=9, temperature=0.5)
+    assert answer.choices[0].message.content == TEXT
+    assert answer.choices[0].finish_reason == "length"
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (7, len(TEXT.encode()))
+    requested = plane.requested()
+    assert (requested["question"], requested["rules"], requested["limit"], requested["live"]) == (
+        "second",
+        "Be brief.",
+        9,
+        False,
+    )
+    assert json.loads(requested["how"]) == {"temperature": 0.5}
+    assert [message["content"] for message in json.loads(requested["dialog"])] == [
+        "Be brief.",
+        "first",
+        "yes",
+        "second",
+    ]
+    assert plane.requests[-1].inputs["question"].array.shape == (1, 1)
+
+
+def test_a_pipeline_needs_no_more_than_a_prompt_and_a_text(client: openai.OpenAI, plane: PipelinePlane) -> None:
+    answer = client.chat.completions.create(model="small", messages=LAST, temperature=1, top_p=1)
+    assert answer.choices[0].message.content == TEXT
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage is None
+    assert plane.requested() == {"question": "second"}
+    assert plane.requests[-1].inputs["question"].array.shape == (1,)
+    assert plane.requests[-1].requested_outputs == ("answer", "blocked")
+
+
+def test_pieces_of_a_stream_end_at_complete_characters(client: openai.OpenAI, plane: PipelinePlane) -> None:
+    options = {"include_usage": True}
+    chunks = list(client.chat.completions.create(model="full", messages=LAST, stream=True, stream_options=options))
+    pieces = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices and chunk.choices[0].delta.content]
+    assert pieces == list(TEXT)
+    assert plane.requested()["live"] is True
+    assert chunks[-1].usage.completion_tokens == len(TEXT.encode())
+
+
+def test_a_text_that_ends_within_a_character_ends_with_its_replacement(
+    client: openai.OpenAI, plane: PipelinePlane
+) -> None:
+    plane.pieces = [b"a", "🙂".encode()[:3]]
+    answer = client.chat.completions.create(model="small", messages=LAST)
+    assert answer.choices[0].message.content == "a\ufffd"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_refused_answer_is_a_content_filters(client: openai.OpenAI, plane: PipelinePlane, stream: bool) -> None:
+    plane.blocked = True
+    answer = client.chat.completions.create(model="small", messages=LAST, stream=stream)
+    reasons = [chunk.choices[0].finish_reason for chunk in answer] if stream else [answer.choices[0].finish_reason]
+    assert reasons[-1] == "content_filter"
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"temperature": 0.5}, "temperature"),
+        ({"max_tokens": 5}, "max_tokens"),
+        ({"seed": 1}, "seed"),
+        ({"n": 2}, "n"),
+        ({"logprobs": True}, "logprobs"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"messages": CHAT}, "messages"),
+        ({"messages": CHAT[2:3]}, "messages"),
+    ],
+)
+def test_what_a_pipeline_does_not_take_is_refused(
+    client: openai.OpenAI, plane: PipelinePlane, fields: dict[str, object], param: str
+) -> None:
+    with pytest.raises(openai.BadRequestError) as raised:
+        client.chat.completions.create(**{"model": "small", "messages": LAST, **fields})
+    assert raised.value.param == param
+    assert not plane.requests
+
+
+def test_a_limit_beyond_its_inputs_type_is_refused(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError, match="is too large"):
+        client.chat.completions.create(model="full", messages=LAST, max_tokens=2**40)
+
+
+def test_a_pipelines_error_is_the_answer(client: openai.OpenAI, plane: PipelinePlane) -> None:
+    plane.error = invalid("input 'question' is not UTF-8")
+    with pytest.raises(openai.BadRequestError, match="is not UTF-8"):
+        client.chat.completions.create(model="small", messages=LAST)
+
+
+def test_a_pipeline_completes_no_prompts(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError):
+        client.completions.create(model="small", prompt="x")
