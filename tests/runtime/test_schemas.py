@@ -8,6 +8,7 @@ import pytest
 SCHEMA = (
     "import argosy_runtime, sys; from tritonclient.grpc import service_pb2 as a; assert 'grpc' not in sys.modules; "
 )
+READ = "assert a.ModelReadyRequest.FromString(a.ModelReadyRequest(name='m').SerializeToString()).name == 'm'"
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,11 @@ SCHEMA = (
         "assert t.service_pb2 is a; assert t.InferInput is InferInput",
         SCHEMA + " import tritonclient.grpc as t; assert not hasattr(t, 'nothing of the kind')",
         "import tritonclient.grpc as t, argosy_runtime, sys; assert sys.modules['tritonclient.grpc'] is t",
+        # A release of protobuf that is older than the schemas, and one that has no such check.
+        "import google.protobuf.runtime_version as r; r.MAJOR, r.OSS_MAJOR = 5, 5; " + SCHEMA + READ + "; "
+        "from google.protobuf import runtime_version as now; assert now is r",
+        "import sys; sys.modules['google.protobuf.runtime_version'] = None; " + SCHEMA + READ + "; "
+        "assert 'google.protobuf.runtime_version' not in sys.modules",
         "import sys, argosy_runtime.schemas as s; a = [*sys.meta_path]; s.postpone_client(); assert sys.meta_path == a",
     ],
 )

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -42,6 +43,15 @@ def field_names(message: Descriptor) -> list[str]:
 def value_names(enum: EnumDescriptor) -> list[str]:
     """Return the values of an enum, by name."""
     return [value.name for value in enum.values]
+
+
+def is_repeated(field: FieldDescriptor) -> bool:
+    """Return whether a field is a list or a map."""
+    # Named so from protobuf 6.31 on. A model's own environment may have an older one, whose name newer ones lack.
+    described: Any = field
+    if hasattr(described, "is_repeated"):
+        return bool(described.is_repeated)
+    return bool(described.label == described.LABEL_REPEATED)
 
 
 def map_value(field: FieldDescriptor) -> FieldDescriptor | None:

@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from .errors import ConfigError
-from .fields import field_names, hint, map_value, value_names
+from .fields import field_names, hint, is_repeated, map_value, value_names
 
 Json = Any
 
@@ -52,7 +52,7 @@ def _field_to_json(field: FieldDescriptor, value: Json) -> Json:
     entry = map_value(field)
     if entry is not None:
         return {str(key): _scalar_to_json(entry, value[key]) for key in sorted(value)}
-    if field.is_repeated:
+    if is_repeated(field):
         return [_scalar_to_json(field, item) for item in value]
     return _scalar_to_json(field, value)
 
@@ -126,7 +126,7 @@ def _prepare_field(value: Json, field: FieldDescriptor, path: str) -> Json:
         if not isinstance(value, Mapping):
             raise _fail(path, f"expected an object, got {_kind(value)}")
         return {key: _prepare_value(item, entry, f"{path}[{json.dumps(key)}]") for key, item in value.items()}
-    if field.is_repeated:
+    if is_repeated(field):
         if not isinstance(value, list):
             raise _fail(path, f"expected an array, got {_kind(value)}")
         return [_prepare_value(item, field, f"{path}[{index}]") for index, item in enumerate(value)]

@@ -1,13 +1,17 @@
 """A model's process with an interpreter of its own: another Python, other packages, an engine's environment."""
 
+import shutil
+import subprocess
 import sys
 import sysconfig
 import venv
 from pathlib import Path
 
 import pytest
+from e2e.starting import give_up
 from tests.runtime.service.conftest import CONFIG, value
 
+from argosy.environments import running, tools
 from argosy_runtime.errors import ServingError
 
 PARAMETER = 'parameters {{ key: "EXECUTION_ENV_PATH" value {{ string_value: "{}" }} }}'
@@ -80,6 +84,49 @@ class TritonPythonModel:
     plane = await serve()
     await plane.load("m", None, {})
     assert plane.model_config("m", "").max_batch_size == 5
+
+
+def is_another(python: str) -> bool:
+    """Return whether an interpreter is of another version than this one, 3.12 or later."""
+    code = "import sys; print(sys.version_info >= (3, 12) and sys.version_info[1])"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    return done.returncode == 0 and done.stdout.strip() not in ("False", str(sys.version_info.minor))
+
+
+def other_python() -> str:
+    """Return a Python of another version than this that this machine has."""
+    names = [*(f"python3.{minor}" for minor in range(12, 20)), "python3"]
+    pyenv = map(str, sorted(Path.home().glob(".pyenv/versions/3.1[2-9]*/bin/python")))
+    candidates = [*pyenv, *filter(None, map(shutil.which, names))]
+    return next(filter(is_another, candidates), None) or give_up("no Python from 3.12 on, other than this one")
+
+
+@pytest.fixture(scope="module")
+def other_environment(tmp_path_factory) -> Path:
+    """Return an environment of another Python, with real packages that a model's process needs."""
+    scratch = tmp_path_factory.mktemp("other")
+    tool = tools.find_tool(other_python(), (), scratch)
+    folder = scratch / "environment"
+    running.run(tool.creating(folder), "create an environment", print)
+    running.run(tool.installing(folder, ["numpy", "msgspec", "protobuf"]), "install packages", print)
+    return folder
+
+
+async def test_a_model_runs_on_another_python_with_packages_that_the_server_could_not_import(
+    repository, serve, other_environment
+):
+    code = f"""
+    import sys
+    import google.protobuf, msgspec, numpy, tritonclient
+    assert sys.version_info[1] != {sys.version_info.minor}
+    for package in (google.protobuf, msgspec, numpy):
+        assert package.__file__.startswith({str(other_environment)!r}), package.__file__
+    assert {sysconfig.get_path("purelib")!r} not in sys.path
+    """
+    repository.add("m", code, "y = x * 2", CONFIG + PARAMETER.format(other_environment))
+    plane = await serve()
+    await plane.load("m", None, {})
+    assert await value(plane, "m", 3) == 6
 
 
 def stand_in(environment: Path, report: str) -> None:

@@ -1,30 +1,43 @@
 """Triton's data types as numpy's, and BYTES tensors in their serialized form."""
 
 import struct
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 import numpy as np
 
-from argosy_runtime.modelconfig import config_type, numpy_dtype
+from argosy_runtime.modelconfig import ConfigError, config_type, numpy_dtype
 from argosy_runtime.modelconfig.datatypes import TABLE
 from argosy_runtime.tensors import Array, StringsError, join_strings, split_strings, string_array, string_elements
 
-# TRITONSERVER_DataType numbers its types as ModelConfig's DataType does.
-_BY_NUMBER: dict[int, tuple[str, type]] = {config_type(row.v2): (row.v2, numpy_dtype(row.v2).type) for row in TABLE}
-_NUMBERS = {np.dtype(dtype): number for number, (_, dtype) in _BY_NUMBER.items()}
+
+def _numpy_types() -> dict[str, type]:
+    """Return the numpy types by V2 name. In an environment without the package ml_dtypes BF16 has none."""
+    types = {}
+    for row in TABLE:
+        with suppress(ConfigError):
+            types[row.v2] = numpy_dtype(row.v2).type
+    return types
+
+
+_TYPES: Final = _numpy_types()
+_NAMES: Final = {config_type(row.v2): row.v2 for row in TABLE}
 _BYTES = config_type("BYTES")
 
-NUMBERS = {name: number for number, (name, _) in _BY_NUMBER.items()}
+# TRITONSERVER_DataType numbers its types as ModelConfig's DataType does.
+NUMBERS = {name: number for number, name in _NAMES.items()}
 """TRITONSERVER_DataType numbers by V2 name."""
 
+_NUMBERS: Final = {np.dtype(dtype): NUMBERS[name] for name, dtype in _TYPES.items()}
+
 TRITON_STRING_TO_NUMPY: dict[str, type] = {
-    row.config_name: bool if row.v2 == "BOOL" else numpy_dtype(row.v2).type for row in TABLE
+    row.config_name: bool if row.v2 == "BOOL" else _TYPES[row.v2] for row in TABLE if row.v2 in _TYPES
 }
 
 
 def triton_to_numpy_type(data_type: int) -> type | None:
     """Return the numpy type of a TRITONSERVER_DataType number; None for an unknown one."""
-    return _BY_NUMBER[data_type][1] if data_type in _BY_NUMBER else None
+    return _TYPES.get(_NAMES.get(data_type, ""))
 
 
 def numpy_to_triton_type(data_type: Any) -> int | None:
@@ -40,7 +53,7 @@ def triton_string_to_numpy(triton_type_string: str) -> type:
 
 def wire_name(number: int) -> str:
     """Return the V2 name, such as FP32, of a TRITONSERVER_DataType number."""
-    return _BY_NUMBER[number][0]
+    return _NAMES[number]
 
 
 def serialize_byte_tensor(input_tensor: Array) -> bytes | tuple[()] | None:

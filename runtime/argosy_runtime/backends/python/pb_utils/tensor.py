@@ -3,11 +3,11 @@
 import importlib
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from argosy_runtime import messages
 from argosy_runtime.messages import Array
+from argosy_runtime.modelconfig import numpy_dtype
 from argosy_runtime.tensors import string_array, string_elements
 
 from . import arguments, context, datatypes
@@ -170,7 +170,7 @@ def _array_of(tensor: Any) -> Array:
         tensor = _on_host(tensor)
     if str(getattr(tensor, "dtype", "")) == "torch.bfloat16":
         int16 = importlib.import_module("torch").int16
-        return np.from_dlpack(tensor.view(int16)).view(ml_dtypes.bfloat16)
+        return np.from_dlpack(tensor.view(int16)).view(numpy_dtype("BF16"))
     return np.from_dlpack(tensor)
 
 
