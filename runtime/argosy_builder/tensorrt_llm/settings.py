@@ -6,7 +6,7 @@ from typing import Any
 
 from argosy_agent.contract.builds import BuildRequest
 from argosy_agent.contract.engine_options.precisions import Precision
-from argosy_agent.contract.engine_options.tensorrt_llm.quantization import AWQ, WITHOUT_DATA, qformat_of
+from argosy_agent.contract.engine_options.tensorrt_llm.quantization import AWQ, DEVICE_MAPS, WITHOUT_DATA, qformat_of
 from argosy_builder.options import read_options
 
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
@@ -67,6 +67,12 @@ class Settings:
     def block(self) -> int:
         """Weights that share a scale, of AWQ's formats; 0 of others."""
         return int(self.options.get("awq_block_size", 128)) if self.qformat in AWQ else 0
+
+    @property
+    def device_map(self) -> str:
+        """Where the model is while it is calibrated, as transformers names it."""
+        requested = str(self.options.get("device_map", "auto"))
+        return DEVICE_MAPS.get(requested, requested)
 
     @property
     def longest_prompt(self) -> int:

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from argosy_builder.tensorrt_llm.checkpoints.engineless import calibration
+from argosy_builder.tensorrt_llm.settings import settings_of
+
 from .conftest import Standins, a_request, rewrite
 
 
@@ -15,6 +18,16 @@ def test_code_of_a_checkpoint_stays_out(model: Path, standins: Standins, build: 
     (call,) = [call for call in standins.calls if call["call"] == "from_hugging_face"]
     assert not call["code"]
     assert "modeling_own.py" not in call["files"]
+
+
+def test_a_device_map_is_what_transformers_calls_it(
+    standins: Standins, build: Callable[..., Path], texts: Path
+) -> None:
+    build(a_request(precision="fp8", options={"device_map": "gpu"}), texts)
+    (call,) = [call for call in standins.calls if call["call"] == "quantize_and_export"]
+    assert call["device_map"] == "cuda"
+    request = a_request(precision="fp8", options={"backend": "pytorch", "device_map": "gpu"})
+    assert calibration(settings_of(request))["device_map"] == "cuda"
 
 
 def test_progress_only_grows_and_names_what_is_done(

@@ -65,6 +65,16 @@ DIFFERENCES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         "spec.engine.options.max_batch_size: requested 8, and the engine has 4",
     ),
     (
+        {"options": {"max_num_tokens": 256, "max_batch_size": 4, "max_seq_len": 64}},
+        {"build_config.max_num_tokens": 32},
+        "spec.engine.options.max_num_tokens: requested 256, and the engine has 32",
+    ),
+    (
+        {"options": {"max_num_tokens": 64, "max_batch_size": 4}},
+        {"build_config.max_num_tokens": 512},
+        "spec.engine.options.max_num_tokens: requested 64, and the engine has 512",
+    ),
+    (
         {"precision": "fp8"},
         {"pretrained_config.quantization.quant_algo": None},
         "spec.engine.precision: requested FP8, and the engine has nothing",
@@ -109,6 +119,7 @@ def test_an_engine_that_is_not_what_was_requested_fails_with_both_values(
     assert message in error.value.message
 
 
+LOOKAHEAD: dict[str, Any] = {"speculative_decoding_mode": "lookahead_decoding", "max_draft_len": 5}
 SAME: list[dict[str, Any]] = [
     {},
     {"options": {"max_num_tokens": 8192, "max_batch_size": 4}},
@@ -121,6 +132,12 @@ SAME: list[dict[str, Any]] = [
     {"precision": "int4", "options": {"awq_block_size": 64, "qformat": "w4a8_awq"}},
     {"tensor": 2, "options": {"reduce_fusion": True, "user_buffer": True, "nccl_plugin": "auto"}},
     {"options": {"gemm_plugin": "disable", "dora_plugin": True, "context_fmha": False}},
+    # cut to max_seq_len x max_batch_size, before max_seq_len grows by what is guessed, and raised to a step of all
+    {"options": {**LOOKAHEAD, "max_seq_len": 64, "max_batch_size": 2, "max_num_tokens": 128}},
+    {"options": {**LOOKAHEAD, "max_batch_size": 64, "max_num_tokens": 100}},
+    {"options": {"max_num_tokens": 5, "max_batch_size": 1, "max_seq_len": 8, "tokens_per_block": 64}},
+    {"options": {"max_num_tokens": 5, "max_batch_size": 4, "max_seq_len": 100, "context_fmha": False}},
+    {"options": {"max_num_tokens": 4000, "opt_num_tokens": 3000, "max_batch_size": 4}},
 ]
 
 

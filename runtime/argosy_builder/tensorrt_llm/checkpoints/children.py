@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from argosy_builder.contract import Progress
+from argosy_agent.contract.builds import BuildFailure
+from argosy_builder.contract import BuildError, Progress
 
 CONFIGURATIONS = {
     "fp8": "FP8_DEFAULT_CFG",
@@ -82,7 +83,7 @@ def quantize_checkpoint(
     torch.manual_seed(calibration["seed"])
     tokenizer = _tokenizer(model)
     loaded = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, device_map=calibration["device_map"])
-    configuration = _configuration(mtq, qformat, cache, calibration["block_size"])
+    configuration = configuration_of(mtq, qformat, cache, calibration["block_size"])
     batches = list(_batches(tokenizer, dataset, calibration["batch_size"], calibration["max_length"]))
 
     def calibrate(quantized: Any) -> None:
@@ -107,17 +108,46 @@ def _tokenizer(model: str) -> Any:
     return tokenizer
 
 
-def _configuration(mtq: Any, qformat: str, cache: str | None, block: int) -> dict[str, Any]:
-    """Return a copy of modelopt's configuration, with the cache's and AWQ's block size laid over it."""
+def configuration_of(mtq: Any, qformat: str, cache: str | None, block: int) -> dict[str, Any]:
+    """Return a copy of modelopt's configuration, with the cache's and AWQ's block size laid over it.
+
+    `quant_cfg` is a dict of patterns up to 0.43, and a list of entries of which a later one counts more since 0.44.
+    """
     configuration: dict[str, Any] = copy.deepcopy(getattr(mtq, CONFIGURATIONS[qformat]))
+    quantizers = configuration["quant_cfg"]
     if block:
-        weights = configuration["quant_cfg"]["*weight_quantizer"]
-        (weights[0] if isinstance(weights, list) else weights)["block_sizes"][-1] = block
+        for settings in _settings_of(quantizers, _WEIGHTS)[:1]:
+            settings["block_sizes"][-1] = block
     if cache is not None:
-        quantizers = dict(getattr(mtq, CACHES[cache])["quant_cfg"])
-        quantizers.pop("default", None)
-        configuration["quant_cfg"].update(copy.deepcopy(quantizers))
+        more = copy.deepcopy(getattr(mtq, CACHES[cache])["quant_cfg"])
+        if isinstance(quantizers, list):
+            quantizers.extend(entry for entry in more if entry.get("quantizer_name") not in _DEFAULTS)
+        else:
+            quantizers.update({name: settings for name, settings in more.items() if name not in _DEFAULTS})
     return configuration
+
+
+_WEIGHTS = "*weight_quantizer"
+_DEFAULTS = ("default", "*")
+"""The entries that turn off every quantizer which no other entry names."""
+
+
+def _settings_of(quantizers: Any, name: str) -> list[dict[str, Any]]:
+    """Return the settings of a quantizer in either form, several where it quantizes in steps.
+
+    Raises BuildError, BUILDER_MISSING, where this release of modelopt has none of that name.
+    """
+    if isinstance(quantizers, list):
+        settings = next((entry.get("cfg") for entry in quantizers if entry.get("quantizer_name") == name), None)
+    else:
+        settings = quantizers.get(name)
+    if not settings:
+        raise BuildError(
+            BuildFailure.BUILDER_MISSING,
+            f"spec.engine.options.awq_block_size: this release of modelopt has no {name} in its configuration; leave "
+            "the option out, or set engine.image to TensorRT-LLM 1.2",
+        )
+    return settings if isinstance(settings, list) else [settings]
 
 
 def _batches(tokenizer: Any, dataset: str, size: int, length: int) -> Iterator[Any]:

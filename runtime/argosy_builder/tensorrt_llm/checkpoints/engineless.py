@@ -88,8 +88,20 @@ def cache_of(settings: Settings) -> str | None:
     return None if dtype == "auto" else str(dtype)
 
 
+def calibration(settings: Settings) -> dict[str, Any]:
+    """Return the settings of a calibration by modelopt, as `quantize_checkpoint` takes them."""
+    options = settings.options
+    return {
+        "batch_size": options.get("calib_batch_size", 1),
+        "max_length": options.get("calib_max_seq_length", 512),
+        "seed": options.get("random_seed", 1234),
+        "device_map": settings.device_map,
+        "block_size": settings.block,
+    }
+
+
 def _quantized(job: BuildJob, settings: Settings, output: Path) -> None:
-    prompts, options = texts(job), settings.options
+    prompts = texts(job)
     with tool_folder(job) as here:
         write_dataset(prompts, here.texts)
         call(
@@ -101,13 +113,7 @@ def _quantized(job: BuildJob, settings: Settings, output: Path) -> None:
                 "cache": cache_of(settings),
                 "dtype": settings.dtype,
                 "dataset": str(here.texts),
-                "calibration": {
-                    "batch_size": options.get("calib_batch_size", 1),
-                    "max_length": options.get("calib_max_seq_length", 512),
-                    "seed": options.get("random_seed", 1234),
-                    "device_map": options.get("device_map", "auto"),
-                    "block_size": settings.block,
-                },
+                "calibration": calibration(settings),
             },
             job.progress,
             causes=OF_CALIBRATION,

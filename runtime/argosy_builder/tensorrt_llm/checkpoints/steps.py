@@ -125,6 +125,6 @@ def quantization(settings: Settings, model: Path, data: Path, samples: int, outp
         "cp_size": 1,
         "seed": options.get("random_seed", 1234),
         "tokenizer_max_seq_length": options.get("tokenizer_max_seq_length", 2048),
-        "device_map": options.get("device_map", "auto"),
+        "device_map": settings.device_map,
         **more,
     }

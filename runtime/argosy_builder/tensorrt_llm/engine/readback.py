@@ -114,11 +114,32 @@ def _same(expected: Expected, actual: Any, config: Mapping[str, Any], settings: 
 
 
 def _tokens(expected: Any, actual: Any, config: Mapping[str, Any], settings: Settings) -> bool:
-    """Return whether they are the same: more tokens than a batch can hold are cut to that, and a block is the least."""
+    """Return whether the engine has what TensorRT-LLM makes of the requested `max_num_tokens`.
+
+    It cuts it to what a batch can hold, raises it to a block of the cache (without fused attention to a whole prompt),
+    and then, where tokens are guessed ahead, to those of one step of a full batch.
+    """
     build = config.get("build_config", {})
-    most = int(build.get("max_seq_len") or 0) * int(build.get("max_batch_size") or 0)
-    block = int(build.get("plugin_config", {}).get("tokens_per_block") or 0)
-    return actual in (expected, min(expected, most) if most else expected, max(expected, block))
+    plugins, batch = build.get("plugin_config", {}), int(build.get("max_batch_size") or 0)
+    guessed = int(build.get("max_draft_len") or 0) if _guesses(build) else 0
+    # `max_seq_len` has grown by the guessed tokens after `max_num_tokens` was cut to it
+    longest = int(build.get("max_seq_len") or 0) - guessed
+    tokens = min(int(expected), longest * batch) if longest > 0 and batch else int(expected)
+    fused = plugins.get("context_fmha") is not False
+    tokens = max(tokens, int((plugins.get("tokens_per_block") if fused else build.get("max_input_len")) or 0))
+    if guessed:
+        tokens = max(tokens, batch * (guessed + 1))
+    return bool(actual == tokens)
+
+
+def _optimum(expected: Any, actual: Any, config: Mapping[str, Any], settings: Settings) -> bool:
+    """Return whether they are the same: an engine is not tuned for more tokens than a step can have."""
+    most = int(config.get("build_config", {}).get("max_num_tokens") or expected)
+    return bool(actual == min(int(expected), most))
+
+
+def _guesses(build: Mapping[str, Any]) -> bool:
+    return build.get("speculative_decoding_mode") not in (None, 0, 1)
 
 
 def _cache_kind(expected: Any, actual: Any, config: Mapping[str, Any], settings: Settings) -> bool:
@@ -143,6 +164,7 @@ def _state(expected: Any, actual: Any, config: Mapping[str, Any], settings: Sett
 
 _MEANS_THE_SAME = {
     "max_num_tokens": _tokens,
+    "opt_num_tokens": _optimum,
     "kv_cache_type": _cache_kind,
     "nccl_plugin": _nccl,
     "gemm_plugin": _gemm,

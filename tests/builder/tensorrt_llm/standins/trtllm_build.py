@@ -136,15 +136,18 @@ def config(arguments: argparse.Namespace, checkpoint: dict[str, Any]) -> dict[st
     plugins["use_fp8_context_fmha"] &= fp8 and cache == "FP8"
     if checkpoint["mapping"]["tp_size"] == 1:
         plugins["reduce_fusion"] = plugins["user_buffer"] = False
+    prompt = min(arguments.max_input_len, longest)
+    guesses = arguments.speculative_decoding_mode is not None
+    tokens, optimum = numbers_of_tokens(arguments, prompt, longest, plugins)
+    if guesses:
+        tokens = max(tokens, arguments.max_batch_size * (arguments.max_draft_len + 1))
     return {
-        "max_input_len": min(arguments.max_input_len, longest),
-        "max_seq_len": longest + arguments.max_draft_len,
+        "max_input_len": prompt,
+        "max_seq_len": longest + (arguments.max_draft_len if guesses else 0),
         "max_batch_size": arguments.max_batch_size,
         "max_beam_width": arguments.max_beam_width,
-        "max_num_tokens": max(
-            min(arguments.max_num_tokens, longest * arguments.max_batch_size), arguments.tokens_per_block
-        ),
-        "opt_num_tokens": arguments.opt_num_tokens or min(arguments.max_batch_size, arguments.max_num_tokens),
+        "max_num_tokens": tokens,
+        "opt_num_tokens": optimum,
         "max_prompt_embedding_table_size": arguments.max_prompt_embedding_table_size,
         "max_draft_len": arguments.max_draft_len,
         "kv_cache_type": arguments.kv_cache_type or "paged",
@@ -157,6 +160,21 @@ def config(arguments: argparse.Namespace, checkpoint: dict[str, Any]) -> dict[st
         "lora_config": {"max_lora_rank": arguments.max_lora_rank, "lora_target_modules": arguments.lora_target_modules},
         "plugin_config": plugins,
     }
+
+
+def numbers_of_tokens(
+    arguments: argparse.Namespace, prompt: int, longest: int, plugins: dict[str, Any]
+) -> tuple[int, int | None]:
+    """Return max_num_tokens and opt_num_tokens as check_max_num_tokens() changes them."""
+    batch, tokens, optimum = arguments.max_batch_size, arguments.max_num_tokens, arguments.opt_num_tokens
+    if optimum is None and not plugins["multiple_profiles"]:
+        optimum = min(batch * arguments.max_beam_width, tokens)
+    tokens = min(tokens, longest * batch)
+    if not plugins["context_fmha"]:
+        tokens = max(tokens, prompt)
+    else:
+        tokens = max(tokens, arguments.tokens_per_block)
+    return tokens, optimum if optimum is None else min(optimum, tokens)
 
 
 def none(value: str) -> str | None:

@@ -17,6 +17,12 @@ FORMATS = {
     "onnxruntime": "onnx",
     "aotinductor": "pytorch",
 }
+SIZES = ("lookahead_window_size", "lookahead_ngram_size", "lookahead_verification_set_size")
+LOOKAHEAD = {
+    "decoding_mode": "lookahead",
+    "speculative_decoding_mode": "lookahead_decoding",
+    "max_draft_len": 5,
+}
 DATA = {"dataUri": "s3://data/prompts.jsonl"}
 
 
@@ -93,13 +99,37 @@ OF_LLM: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"options": {"kv_cache_type": "continuous", "tokens_per_block": 64}},
         {},
-        "options.tokens_per_block: needs kv_cache_type: paged, and it is continuous",
+        "options.kv_cache_type: is continuous, and no server runs such an engine",
+    ),
+    ({"options": {"remove_input_padding": False}}, {}, "options.remove_input_padding: is false, and no server runs"),
+    ({"options": {"gpt_attention_plugin": "disable"}}, {}, "options.gpt_attention_plugin: is disable, and no server"),
+    (
+        {"options": {"kv_cache_type": "disabled", "tokens_per_block": 64}},
+        {},
+        "options.tokens_per_block: needs kv_cache_type: paged, and it is disabled",
     ),
     (
-        {"options": {"kv_cache_type": "continuous", "use_paged_context_fmha": True}},
+        {"options": {"kv_cache_type": "disabled", "use_paged_context_fmha": True}},
         {},
         "options.use_paged_context_fmha: needs kv_cache_type: paged",
     ),
+    (
+        {"options": {"kv_cache_type": "disabled", "enable_kv_cache_reuse": True}},
+        {},
+        "options.enable_kv_cache_reuse: needs kv_cache_type: paged",
+    ),
+    (
+        {"options": LOOKAHEAD | {"lookahead_ngram_size": 7}},
+        {},
+        "options.decoding_mode: is lookahead, which needs lookahead_window_size, lookahead_verification_set_size",
+    ),
+    (
+        {"options": {"decoding_mode": "lookahead", **dict.fromkeys(SIZES, 7)}},
+        {},
+        "options.decoding_mode: is lookahead, which needs speculative_decoding_mode: lookahead_decoding",
+    ),
+    ({"options": LOOKAHEAD | dict.fromkeys(SIZES, 7)}, {}, "options.max_draft_len: is 5, and lookahead of these sizes"),
+    ({"options": {"lookahead_window_size": 7}}, {}, "options.lookahead_window_size: needs decoding_mode: lookahead"),
     (
         {"options": {"kv_cache_type": "disabled", "kv_cache_dtype": "int8"}, "calibration": DATA},
         {},
@@ -270,6 +300,7 @@ RIGHT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"parallelism": {"tensor": 2}, "maxBatchSize": 64},
     ),
     ("tensorrt_llm", {"options": {"backend": "pytorch", "cuda_graph_config": None}}, {}),
+    ("tensorrt_llm", {"options": LOOKAHEAD | dict.fromkeys(SIZES, 7) | {"max_draft_len": 83}}, {}),
     ("tensorrt_llm", {"precision": "int8", "options": {"qformat": "int8_wo", "dtype": "float16"}}, {}),
     ("tensorrt", {"options": {"profiles": [{"x": {"min": [1, 1], "opt": [4, 8], "max": [8, 8]}}]}}, {}),
     ("onnxruntime", {"precision": "int8", "options": {"per_channel": True}}, {}),

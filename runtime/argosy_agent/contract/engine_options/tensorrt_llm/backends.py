@@ -6,6 +6,8 @@ the engine-less path (`backend: pytorch`): keyword arguments of `tensorrt_llm.LL
 
 from argosy_agent.contract.engine_options.option import Option, choice, fields, flag, integer, integers, names, number
 
+LOOKAHEAD = ("lookahead_window_size", "lookahead_ngram_size", "lookahead_verification_set_size")
+"""The sizes that `decoding_mode: lookahead` needs, all three."""
 SERVING: dict[str, Option] = {
     "cuda_graph_mode": flag("Steps of generation run as CUDA graphs.", default=False, serving=True),
     "cuda_graph_cache_size": integer("So many CUDA graphs are kept.", 0, default=0, serving=True),
@@ -27,7 +29,11 @@ SERVING: dict[str, Option] = {
         default=0,
         serving=True,
     ),
-    "enable_kv_cache_reuse": flag("Equal beginnings of prompts share their cache.", default=False, serving=True),
+    "enable_kv_cache_reuse": flag(
+        "Equal beginnings of prompts share their cache.",
+        default="true, if the engine has use_paged_context_fmha",
+        serving=True,
+    ),
     "enable_chunked_context": flag("Long prompts go in chunks, alongside generation.", default=False, serving=True),
     "batch_scheduler_policy": choice(
         "How many sequences are taken on.",
@@ -45,6 +51,11 @@ SERVING: dict[str, Option] = {
         "lookahead",
         default="by the request",
         serving=True,
+    ),
+    "lookahead_window_size": integer("Tokens of a branch that lookahead guesses at once.", serving=True),
+    "lookahead_ngram_size": integer("Tokens of an n-gram that lookahead collects.", serving=True),
+    "lookahead_verification_set_size": integer(
+        "The most n-grams that lookahead verifies in a step.", serving=True
     ),
     "exclude_input_in_output": flag("Answers do not repeat the prompt.", default=False, serving=True),
     "normalize_log_probs": flag("Log-probabilities of beams are divided by length.", default=True, serving=True),

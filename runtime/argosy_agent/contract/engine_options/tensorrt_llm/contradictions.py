@@ -6,12 +6,14 @@ from argosy_agent.contract.engine_options.option import Fault
 from argosy_agent.contract.engine_options.precisions import Precision
 from argosy_agent.contract.engine_options.requested import DeclaredSizes, RequestedEngine, fault
 
+from .backends import LOOKAHEAD
 from .quantization import AWQ, FP8_WEIGHTS, OF_CALIBRATION, QFORMATS, asks_for_calibration, qformat_of
+from .served import paged_attention, unserved
 
 
 def contradictions(engine: RequestedEngine) -> Iterator[Fault]:
     """Yield all that cannot be so together, relative to the engine."""
-    for check in (_lengths, _formats, _calibration, _cache, _attention, _plugins, _guesses, _serving):
+    for check in (_lengths, _formats, _calibration, unserved, _cache, _attention, _plugins, _guesses, _serving):
         yield from check(engine)
 
 
@@ -114,14 +116,14 @@ def _calibration(engine: RequestedEngine) -> Iterator[Fault]:
 
 
 def _cache(engine: RequestedEngine) -> Iterator[Fault]:
-    kind = engine.options.get("kv_cache_type", "paged")
-    if kind != "paged":
-        for name in ("tokens_per_block", "enable_kv_cache_reuse", "enable_chunked_context"):
-            if engine.has(name) and not engine.off(name):
-                yield fault(name, f"needs kv_cache_type: paged, and it is {kind}; change one of them")
-        if engine.on("use_paged_context_fmha"):
-            yield fault("use_paged_context_fmha", f"needs kv_cache_type: paged, and it is {kind}; change one of them")
-    if kind == "disabled" and engine.has("kv_cache_dtype"):
+    if engine.options.get("kv_cache_type") != "disabled":
+        return
+    for name in ("tokens_per_block", "enable_kv_cache_reuse", "enable_chunked_context"):
+        if engine.has(name) and not engine.off(name):
+            yield fault(name, "needs kv_cache_type: paged, and it is disabled; change one of them")
+    if engine.on("use_paged_context_fmha"):
+        yield fault("use_paged_context_fmha", "needs kv_cache_type: paged, and it is disabled; change one of them")
+    if engine.has("kv_cache_dtype"):
         yield fault("kv_cache_dtype", "is the precision of a cache, and kv_cache_type is disabled; leave one out")
 
 
@@ -140,11 +142,11 @@ def _attention(engine: RequestedEngine) -> Iterator[Fault]:
     if engine.on("use_fp8_context_fmha") and not (fp8 and cache == "fp8"):
         yield fault("use_fp8_context_fmha", "needs precision fp8 and kv_cache_dtype: fp8; leave it out")
     for name in ("enable_kv_cache_reuse", "enable_chunked_context"):
-        if not engine.on(name):
+        if not engine.on(name) or paged_attention(engine.precision, engine.options):
             continue
         if engine.off("use_paged_context_fmha") or engine.off("context_fmha"):
             yield fault(name, "needs context_fmha and use_paged_context_fmha; set neither to false")
-        elif cache == "int8" or (cache == "fp8" and not fp8):
+        elif engine.options.get("kv_cache_type") != "disabled":
             yield fault(name, f"needs use_paged_context_fmha, which kv_cache_dtype {cache} does not go with here")
 
 
@@ -167,6 +169,30 @@ def _guesses(engine: RequestedEngine) -> Iterator[Fault]:
         yield fault("speculative_decoding_mode", "needs max_draft_len, 1 or more")
     if draft and engine.on("gather_context_logits"):
         yield fault("gather_context_logits", "does not go with max_draft_len; leave one of them out")
+    yield from _lookahead(engine, draft)
+
+
+def _lookahead(engine: RequestedEngine, draft: int) -> Iterator[Fault]:
+    """Yield the errors of `decoding_mode: lookahead`: its sizes, and whether the engine was built for them."""
+    decodes = engine.options.get("decoding_mode") == "lookahead"
+    missing = [name for name in LOOKAHEAD if not engine.has(name)]
+    if not decodes:
+        for name in LOOKAHEAD:
+            if engine.has(name):
+                yield fault(name, "needs decoding_mode: lookahead; set it, or leave this out")
+    elif missing:
+        yield fault("decoding_mode", f"is lookahead, which needs {', '.join(missing)}; set all three sizes")
+    elif engine.options.get("speculative_decoding_mode") != "lookahead_decoding":
+        yield fault("decoding_mode", "is lookahead, which needs speculative_decoding_mode: lookahead_decoding; set it")
+    else:
+        needed = lookahead_draft(*(engine.number(name) for name in LOOKAHEAD))
+        if draft and draft < needed:
+            yield fault("max_draft_len", f"is {draft}, and lookahead of these sizes guesses {needed} tokens; raise it")
+
+
+def lookahead_draft(window: int, ngram: int, verified: int) -> int:
+    """Return the most tokens that lookahead guesses in a step, by its three sizes."""
+    return max(0, ngram - 2) + (window - 1 + verified) * (ngram - 1)
 
 
 def _serving(engine: RequestedEngine) -> Iterator[Fault]:

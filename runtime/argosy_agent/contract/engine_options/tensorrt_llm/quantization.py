@@ -40,6 +40,8 @@ QUANTIZATION = {
         "Where the model is while it is calibrated.", "auto", "sequential", "cpu", "gpu", default="auto"
     ),
 }
+DEVICE_MAPS = {"gpu": "cuda"}
+"""What transformers calls a `device_map` that `quantize.py` names otherwise; every other is called the same."""
 OF_CALIBRATION = ("calib_batch_size", "calib_max_seq_length", "tokenizer_max_seq_length", "random_seed", "device_map")
 """Options without effect where nothing is calibrated."""
 

@@ -72,7 +72,8 @@ def quantize_and_export(
     typed("dtype", dtype, "auto", "float16", "bfloat16", "float32")
     typed("kv_cache_dtype", kv_cache_dtype, None, "int8", "fp8")
     typed("qformat", qformat, *FORMATS)
-    typed("device_map", device_map, "auto", "sequential", "cpu", "gpu")
+    # it goes to transformers as it is, which knows no "gpu", whatever quantize.py takes on its command line
+    typed("device_map", device_map, "auto", "sequential", "cpu", "cuda")
     model, data = Path(model_dir), Path(calib_dataset)
     assert (model / "config.json").is_file()
     for trap in ("mpt", "vila", "llava-onevision-qwen2"):
