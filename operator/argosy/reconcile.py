@@ -12,7 +12,7 @@ from functools import partial
 
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
-from argosy.api.servingpool import RuntimeName, ServingPool
+from argosy.api.servingpool import ServingPool
 from argosy.api.status import ServingPoolStatus, Status
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
@@ -39,7 +39,7 @@ from argosy.planning.plan import FleetPlan, PoolPlan
 from argosy.planning.validation.accept import Accepted, accept
 from argosy.planning.validation.graph import Invalid
 from argosy.render.config.configrules import check_together
-from argosy.render.keys import OF_ARGOSY, OF_TRITON, RenderedKeys
+from argosy.render.keys import RenderedKeys
 from argosy.render.repositories import RenderedServer, rendered_servers
 from argosy.render.sizes import document_sizes
 from argosy.round import DecidedRound
@@ -133,13 +133,19 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
 def conclude(decided: DecidedRound) -> Outcome:
     """Return all that follows from a round's decision: statuses, models' configurations, and the spare capacity."""
     snapshot, migrations = decided.snapshot, decided.migrations
+    runtimes = {facts.pool: facts.runtime for facts in decided.ranked.facts}
     wakes = (next_readiness_change(snapshot.nodes, decided.now), *(migration.wake for migration in migrations.values()))
     return Outcome(
         plan=decided.plan,
         facts=decided.ranked.facts,
         statuses=statuses(decided),
         steps={
-            key: rendered_servers(migration.steps, migration.state.members, snapshot.pool(key).repositories)
+            key: rendered_servers(
+                migration.steps,
+                migration.state.members,
+                snapshot.pool(key).repositories,
+                runtimes[key],
+            )
             for key, migration in migrations.items()
         },
         problems=decided.accepted.problems,
@@ -225,7 +231,7 @@ def _migration(
     drain_period: timedelta,
 ) -> PoolMigration:
     """Return the next step of one pool's servers towards their plan."""
-    keys = RenderedKeys(members.served_names, OF_TRITON if facts.runtime is RuntimeName.TRITON else OF_ARGOSY)
+    keys = RenderedKeys(members.served_names, facts.runtime)
     loaded, served = revisions_by_server(pool.repositories), revisions_by_server(pool.served)
     observed = Observed.of(pool.reports, loaded, served, pool.drain_since)
     return PoolMigration.of(plan, facts, members, observed, nodes, keys, now, drain_period)

@@ -164,16 +164,16 @@ def _options() -> set[str]:
 
 DIGEST = "sha256:" + "ab" * 32
 IMAGES = {
-    "the release's version": ({}, "argosy-operator:0.1.0", "nvcr.io/nvidia/tritonserver:25.08-py3"),
+    "the release's version": ({}, "argosy-operator:0.1.0", "nvcr.io/nvidia/tritonserver:26.07-py3"),
     "a mirror, but for what names its registry": (
         {"registry": "mirror.test:5000/x"},
         "mirror.test:5000/x/argosy-operator:0.1.0",
-        "nvcr.io/nvidia/tritonserver:25.08-py3",
+        "nvcr.io/nvidia/tritonserver:26.07-py3",
     ),
     "a folder of a mirror": (
         {"registry": "mirror.test", "operator": {"repository": "ml/op"}, "triton": {"repository": "nv/triton"}},
         "mirror.test/ml/op:0.1.0",
-        "mirror.test/nv/triton:25.08-py3",
+        "mirror.test/nv/triton:26.07-py3",
     ),
     "a digest wins": (
         {"operator": {"tag": "x", "digest": DIGEST}, "triton": {"repository": "localhost/triton", "tag": "e2e"}},
@@ -197,8 +197,8 @@ def test_images_are_named(release: Release, images: dict[str, Any], operator: st
 def test_the_variants_of_nvidias_image_are_named(release: Release) -> None:
     images = {"registry": "mirror.test", "tritonVllm": {"repository": "nv/triton"}}
     (container,) = _pod(release.install({**WITHOUT_CRDS, "images": images}))["containers"]
-    assert "--triton-vllm-image=mirror.test/nv/triton:25.08-vllm-python-py3" in container["args"]
-    assert "--triton-trtllm-image=nvcr.io/nvidia/tritonserver:25.08-trtllm-python-py3" in container["args"]
+    assert "--triton-vllm-image=mirror.test/nv/triton:26.07-vllm-python-py3" in container["args"]
+    assert "--triton-trtllm-image=nvcr.io/nvidia/tritonserver:26.07-trtllm-python-py3" in container["args"]
 
 
 @pytest.mark.usefixtures("monitoring")

@@ -4,6 +4,7 @@ Decisions never see a rendered text, only whether it changed.
 """
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,10 +14,12 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
+from argosy.api.servingpool import RuntimeName
 from argosy.planning.migration.revisions import RevisionKeys
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, local_devices, model_config
+from argosy.render.config.version_texts import version_texts
 from argosy_runtime.modelconfig.inplace import CHANGEABLE
 
 Member = TypeVar("Member", InferenceModel, Ensemble)
@@ -39,27 +42,29 @@ class Alike(Generic[Member]):
         )
 
 
-OF_ARGOSY = frozenset(CHANGEABLE) - {"max_batch_size"}
+_OF_ARGOSY = frozenset(CHANGEABLE) - {"max_batch_size"}
 """What the bundled server changes in place. A batch limit it only lowers so, and which one it loaded with is not known
 here: what a change of it may take is counted as a reload."""
-OF_TRITON = frozenset({"version_policy", "instance_group"})
+_OF_TRITON = frozenset({"version_policy", "instance_group"})
 """What NVIDIA's server changes in place."""
+INPLACE: Mapping[RuntimeName, frozenset[str]] = {RuntimeName.ARGOSY: _OF_ARGOSY, RuntimeName.TRITON: _OF_TRITON}
+"""The fields of a configuration that each server changes in place."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedKeys:
     """Keys of rendered configurations, without the served versions; those for reloads also without the fields that the
-    pool's server changes `inplace`. Implements `ReloadKeys`.
+    pool's server, of `runtime`, changes in place. Implements `ReloadKeys`.
 
     `served_names`: the names of models for clients, where they differ from the declared ones.
     """
 
     served_names: Mapping[str, str] = field(default_factory=dict)
-    inplace: frozenset[str] = OF_ARGOSY
+    runtime: RuntimeName = RuntimeName.ARGOSY
 
     def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> RevisionKeys:
         """Return the keys of a model that is placed there."""
-        return _model_keys(Alike(model), local_devices(placement, server), self.inplace)
+        return _model_keys(Alike(model), local_devices(placement, server, self.runtime))
 
     def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> RevisionKeys:
         """Return the keys of an ensemble that runs these versions."""
@@ -68,12 +73,12 @@ class RenderedKeys:
 
 
 @lru_cache(maxsize=4096)
-def _model_keys(model: Alike[InferenceModel], devices: Devices, inplace: frozenset[str]) -> RevisionKeys:
-    config = model_config(model.resource, devices, ())
-    full = _key(config)
-    for name in inplace:
+def _model_keys(model: Alike[InferenceModel], devices: Devices) -> RevisionKeys:
+    config, texts = model_config(model.resource, devices, ()), version_texts(model.resource, devices)
+    full = _key(config, texts)
+    for name in INPLACE[devices.runtime]:
         config.ClearField(name)
-    return RevisionKeys(full, _key(config))
+    return RevisionKeys(full, _key(config, texts))
 
 
 @lru_cache(maxsize=4096)
@@ -84,6 +89,7 @@ def _ensemble_key(
     return RevisionKeys(key, key)
 
 
-def _key(config: ModelConfig) -> str:
+def _key(config: ModelConfig, texts: Mapping[str, str] | None = None) -> str:
     config.ClearField("version_policy")
-    return hashlib.sha256(config.SerializeToString(deterministic=True)).hexdigest()[:16]
+    written = json.dumps(texts, sort_keys=True).encode() if texts else b""
+    return hashlib.sha256(config.SerializeToString(deterministic=True) + written).hexdigest()[:16]

@@ -7,12 +7,14 @@ from functools import lru_cache
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
+from argosy.api.servingpool import RuntimeName
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.next_step import ServerStep
 from argosy.planning.migration.revisions import ModelRevision
 from argosy.planning.plan import ServerPlan
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, config_text, local_devices, model_config
+from argosy.render.config.version_texts import version_texts
 from argosy.render.keys import Alike
 from argosy_agent.contract import RenderedModel, RenderedRepository, in_load_order
 
@@ -30,15 +32,22 @@ class RenderedServer:
 
 
 def rendered_servers(
-    steps: Iterable[ServerStep], members: Members, loaded: Iterable[RenderedRepository]
+    steps: Iterable[ServerStep],
+    members: Members,
+    loaded: Iterable[RenderedRepository],
+    runtime: RuntimeName = RuntimeName.ARGOSY,
 ) -> tuple[RenderedServer, ...]:
-    """Return a pool's servers with their repositories. `loaded`: the present ones, parts of which are retained."""
+    """Return a pool's servers, of `runtime`, with their repositories. `loaded`: the present ones, parts of which are
+    retained.
+    """
     texts = {repository.server: {model.declared_name: model for model in repository.models} for repository in loaded}
-    return tuple(_server(step, members, texts.get(step.plan.name, {})) for step in steps)
+    return tuple(_server(step, members, texts.get(step.plan.name, {}), runtime) for step in steps)
 
 
-def _server(step: ServerStep, members: Members, loaded: Mapping[str, RenderedModel]) -> RenderedServer:
-    placed = {placement.model: local_devices(placement, step.plan) for placement in step.plan.placements}
+def _server(
+    step: ServerStep, members: Members, loaded: Mapping[str, RenderedModel], runtime: RuntimeName
+) -> RenderedServer:
+    placed = {placement.model: local_devices(placement, step.plan, runtime) for placement in step.plan.placements}
     models = tuple(
         loaded[name] if name in step.as_loaded else _model(revision, members, placed)
         for name, revision in step.revisions.items()
@@ -52,11 +61,14 @@ def _server(step: ServerStep, members: Members, loaded: Mapping[str, RenderedMod
 def _model(revision: ModelRevision, members: Members, placed: Mapping[str, Devices]) -> RenderedModel:
     names = members.served_names
     names_of_steps = tuple((step, names.get(step, step)) for step in sorted(revision.steps))
-    text = (
-        _ensemble_text(Alike(members.ensembles[revision.name]), tuple(sorted(revision.steps.items())), names_of_steps)
-        if revision.steps
-        else _model_text(Alike(members.models[revision.name]), placed[revision.name], tuple(sorted(revision.versions)))
-    )
+    texts: Mapping[str, str] = {}
+    if revision.steps:
+        pins = tuple(sorted(revision.steps.items()))
+        text = _ensemble_text(Alike(members.ensembles[revision.name]), pins, names_of_steps)
+    else:
+        model, devices = members.models[revision.name], placed[revision.name]
+        text = _model_text(Alike(model), devices, tuple(sorted(revision.versions)))
+        texts = version_texts(model, devices)
     steps = {names.get(step, step): version for step, version in revision.steps.items()}
     served = names.get(revision.name, revision.name)
     resource = revision.name if served != revision.name else ""
@@ -70,6 +82,7 @@ def _model(revision: ModelRevision, members: Members, placed: Mapping[str, Devic
         resource,
         revision.config_key,
         revision.instances,
+        texts,
     )
 
 

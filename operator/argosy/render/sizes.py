@@ -12,13 +12,16 @@ from typing import Generic, TypeVar
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.batching import Batching
+from argosy.api.servingpool import RuntimeName
 from argosy.planning.demand.footprint import DocumentSize, largest
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.model_files import EngineFiles, declared_sources
 from argosy.render.config.ensemble_config import ensemble_config
+from argosy.render.config.language import BY_RUNTIME
 from argosy.render.config.model_config import Devices, config_text, model_config
+from argosy.render.config.version_texts import version_texts
 from argosy_agent.contract import VersionSource
-from argosy_agent.contract.sizes import config_bytes, entry_bytes
+from argosy_agent.contract.sizes import config_bytes, entry_bytes, texts_bytes
 
 Member = TypeVar("Member", InferenceModel, Ensemble)
 
@@ -100,10 +103,14 @@ def _size(model: InferenceModel, sources: dict[int, VersionSource]) -> DocumentS
 def _longest_config(model: SizeKey[InferenceModel], gpus: int) -> int:
     """Return the bytes of the config where the model sits on as many GPUs as it requests, or on the CPU."""
     resource, on = model.resource, tuple(range(_FIRST_GPU, _FIRST_GPU + gpus))
-    texts = (
-        config_text(model_config(resource, Devices(where, _MOST_INSTANCES), _versions(resource))) for where in (on, ())
+    runtimes = tuple(RuntimeName) if resource.spec.backend in BY_RUNTIME else (RuntimeName.ARGOSY,)
+    places = [Devices(where, _MOST_INSTANCES, runtime) for where in (on, ()) for runtime in runtimes]
+    sizes = (
+        config_bytes(config_text(model_config(resource, place, _versions(resource))))
+        + texts_bytes(version_texts(resource, place))
+        for place in places
     )
-    return max(map(config_bytes, texts)) + (_BATCHING if resource.spec.batching is not None else 0)
+    return max(sizes) + (_BATCHING if resource.spec.batching is not None else 0)
 
 
 def _versions(model: InferenceModel) -> tuple[int, ...]:

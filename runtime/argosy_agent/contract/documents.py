@@ -128,6 +128,7 @@ def of_model(model: RenderedModel) -> dict[str, Any]:
         "configKey": model.config_key,
         **({"resource": model.resource} if model.resource else {}),
         **({"instances": model.instances} if model.instances else {}),
+        **({"texts": {name: model.texts[name] for name in sorted(model.texts)}} if model.texts else {}),
     }
 
 
@@ -135,6 +136,7 @@ def to_model(fields: Fields) -> RenderedModel:
     """Return the model that `of_model` made these of. Raises DocumentError."""
     name = file_name(fields.text("name"), fields.at("name"))
     versions, steps = fields.mapping("versions"), fields.mapping("steps", {})
+    texts = fields.mapping("texts", {})
     reload_key = fields.text("reloadKey", "")
     # Where the one key stood for all of the config there is no other key.
     config_key = fields.text("configKey", reload_key)
@@ -148,6 +150,7 @@ def to_model(fields: Fields) -> RenderedModel:
         resource=fields.text("resource", ""),
         config_key=config_key,
         instances=fields.number("instances", 0),
+        texts={file_name(name, texts.path): texts.text(name) for name in texts.values},
     )
 
 

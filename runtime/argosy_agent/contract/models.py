@@ -3,13 +3,16 @@
 A server's model repository as values, before it is written:
 
 <model>/config.pbtxt        `config_text`
-<model>/<version>/          the files at `versions[version].uri`; empty for an ensemble
+<model>/<version>/          the files at `versions[version].uri`, and those of `texts`; empty for an ensemble
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from heapq import heapify, heappop, heappush
+
+VERSION = "${version}"
+"""What stands for the number of a version in a text that is written into its folder."""
 
 
 class LoadState(StrEnum):
@@ -95,7 +98,9 @@ class RenderedModel:
     `gpus` are those of the server that the model sits on, by index from 0, and `instances` how many of it run on each
     device, 0 where that is not known. `config_key` is another where the config differs in anything but the versions
     that are served, `reload_key` where a server cannot change to it in place. All are the operator's, and given back to
-    it as they are. `name` is what clients ask for, `resource` what declares it where that is called otherwise.
+    it as they are. `name` is what clients ask for, `resource` what declares it where that is called otherwise. `texts`:
+    files that each version's folder gets where the version's own have none of that name, by name; `VERSION` in them
+    stands for the version's number.
     """
 
     name: str
@@ -107,6 +112,7 @@ class RenderedModel:
     resource: str = ""
     config_key: str = ""
     instances: int = 0
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def declared_name(self) -> str:
@@ -129,7 +135,8 @@ class RenderedModel:
 
     def serves_like(self, other: "RenderedModel") -> bool:
         """Return whether a server would load the same: the memory is only reported, and may change without a reload."""
-        return (self.name, self.config_text, self.steps) == (other.name, other.config_text, other.steps) and {
+        mine = (self.name, self.config_text, self.steps, self.texts)
+        return mine == (other.name, other.config_text, other.steps, other.texts) and {
             version: source.files for version, source in self.versions.items()
         } == {version: source.files for version, source in other.versions.items()}
 

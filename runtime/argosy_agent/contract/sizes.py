@@ -54,6 +54,13 @@ def config_bytes(text: str) -> int:
     return len(text.encode()) + text.count("\n") + text.count('"') + text.count("\\") + 2
 
 
+def texts_bytes(texts: Mapping[str, str]) -> int:
+    """Return the bytes that a model's `texts` take of what is applied."""
+    return sum(_TEXT + _TEXT + text_bytes(name) + text_bytes(text) for name, text in texts.items()) + (
+        2 * _TEXT if texts else 0
+    )
+
+
 def entry_bytes(
     name: str,
     resource: str,

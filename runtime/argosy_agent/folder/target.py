@@ -23,7 +23,8 @@ class Target:
         """Return whether a version's folder looks the same in both."""
         source, others = self.model.versions[version], other.model.versions.get(version)
         same_name = others is not None and source.filename == others.filename
-        return same_name and self.keys[version] == other.keys.get(version)
+        same_texts = self.model.texts == other.model.texts
+        return same_name and same_texts and self.keys[version] == other.keys.get(version)
 
     def without_newest(self) -> "Target":
         """Return the target without its newest version.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from argosy_agent.contract import RenderedModel
+from argosy_agent.contract.models import VERSION
 from argosy_agent.transfer.beneath import resolved
 
 from .tritonfolder import CONFIG, OWN_CONFIG, version_files, with_defaults
@@ -29,10 +30,15 @@ def write_model(model: RenderedModel, files: Mapping[int, Path], folder: Path) -
 
 
 def write_version(model: RenderedModel, version: int, files: Path | None, target: Path) -> None:
-    """Make `target` the folder of a version, whose files are those of a copy or none. Raises StorageError, OSError."""
+    """Make `target` the folder of a version: the files of a copy or none, and the model's `texts` where it has none of
+    that name. Raises StorageError, OSError.
+    """
     source = model.versions[version]
     content = version_files(files, version, source.uri) if files is not None else None
     copy_into(content.folder if content is not None else None, target, source.filename)
+    for name, text in model.texts.items():
+        if not (target / name).exists():
+            (target / name).write_text(text.replace(VERSION, str(version)), encoding="utf-8")
     if content is not None and content.config is not None:
         copy_into(content.config, target / OWN_CONFIG)
 

@@ -35,6 +35,7 @@ MODELS = st.builds(
     config_key=st.text(),
     reload_key=st.text(),
     instances=NUMBERS,
+    texts=st.dictionaries(NAMES, st.text(st.characters(exclude_categories=("Cs",))), max_size=2),
 )
 REPOSITORIES = st.builds(
     RenderedRepository,

@@ -20,6 +20,7 @@ from argosy_agent.contract.sizes import (
     entry_bytes,
     stepped,
     text_bytes,
+    texts_bytes,
 )
 
 KEY = "0123456789abcdef"
@@ -30,7 +31,7 @@ FULL = 1_048_576
 
 def bound(model: RenderedModel) -> int:
     """Return the most bytes that the model takes, as it is."""
-    config = text_bytes(model.config_text)
+    config = text_bytes(model.config_text) + texts_bytes(model.texts)
     return entry_bytes(model.name, model.resource, config, model.versions, model.steps, len(model.gpus))
 
 

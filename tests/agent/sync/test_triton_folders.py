@@ -1,5 +1,6 @@
 """A storageUri that names a whole model folder of Triton's."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,16 @@ def test_numbered_folders_of_a_models_own_stay_in_its_version(tmp_path: Path) ->
     source = VersionSource((tmp_path / "theirs").as_uri())
     write_model(RenderedModel("m", RENDERED, {1: source}), {1: tmp_path / "theirs"}, tmp_path / "m")
     assert (tmp_path / "m" / "1" / "1" / "part").read_text() == "x"
+
+
+async def test_texts_are_written_where_the_files_have_none_of_that_name(bench: Bench) -> None:
+    texts = {"model.json": '{"model": "/m/${version}"}'}
+    bare, own = bench.source("a", "one"), bench.source("b", "two")
+    (bench.root / "sources/b/model.json").write_text("{}")
+    await bench.settle(replace(bench.model("m", v1=bare, v2=own), texts=texts))
+    folder = bench.root / "server/repository/m"
+    assert (folder / "1/model.json").read_text() == '{"model": "/m/1"}'
+    assert (folder / "2/model.json").read_text() == "{}"
+    await bench.settle(replace(bench.model("m", v1=bare, v2=own), texts={"model.json": "other"}))
+    assert (folder / "1/model.json").read_text() == "other"
+    assert not (bench.root / "sources/a/model.json").exists()

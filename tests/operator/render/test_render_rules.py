@@ -12,12 +12,13 @@ from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
+from argosy.api.servingpool import RuntimeName
 from argosy.api.values.versions import VersionPolicy, retained
 from argosy.planning.demand.model_files import declared_sources
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.config.configrules import check_rendered
-from argosy.render.config.engine_config import POD_REPOSITORY
 from argosy.render.config.ensemble_config import ensemble_config
+from argosy.render.config.language import POD_REPOSITORY
 from argosy.render.config.model_config import Devices, config_text, local_devices, model_config, overlay
 from argosy.render.workloads.pods.volumes import REPOSITORY
 from argosy_agent.contract import RenderedModel, VersionSource, in_load_order
@@ -32,19 +33,23 @@ def model(backend: str = "onnx", **spec: Any) -> InferenceModel:
 
 
 @pytest.mark.parametrize(
-    ("backend", "gpus", "kind", "listed", "parameter"),
+    ("backend", "runtime", "gpus", "kind", "listed", "parameter"),
     [
-        ("onnx", (), "KIND_CPU", [], None),
-        ("onnx", (1,), "KIND_GPU", [1], None),
-        ("python", (0, 1), "KIND_MODEL", [], "0,1"),
-        ("vllm", (2,), "KIND_MODEL", [], "2"),
-        ("tensorrt_llm", (2, 3), "KIND_MODEL", [], "2,3"),
+        ("onnx", "argosy", (), "KIND_CPU", [], None),
+        ("onnx", "argosy", (1,), "KIND_GPU", [1], None),
+        ("python", "argosy", (0, 1), "KIND_MODEL", [], "0,1"),
+        ("vllm", "argosy", (2,), "KIND_MODEL", [], "2"),
+        ("tensorrt_llm", "argosy", (2, 3), "KIND_MODEL", [], "2,3"),
+        ("tensorrt_llm", "triton", (2, 3), "KIND_MODEL", [], "2,3"),
+        # NVIDIA's backend reads no gpu_device_ids: one GPU by its instance group, or all of its server's
+        ("vllm", "triton", (2,), "KIND_GPU", [2], None),
+        ("vllm", "triton", (0, 1), "KIND_MODEL", [], None),
     ],
 )
 def test_the_instance_group_is_what_the_backend_expects(
-    backend: str, gpus: tuple[int, ...], kind: str, listed: list[int], parameter: str | None
+    backend: str, runtime: str, gpus: tuple[int, ...], kind: str, listed: list[int], parameter: str | None
 ) -> None:
-    config = model_config(model(backend), Devices(gpus, 2), [1])
+    config = model_config(model(backend), Devices(gpus, 2, RuntimeName(runtime)), [1])
     (group,) = config.instance_group
     assert (pb.ModelInstanceGroup.Kind.Name(group.kind), list(group.gpus), group.count) == (kind, listed, 2)
     reported = config.parameters["gpu_device_ids"].string_value if "gpu_device_ids" in config.parameters else None
@@ -151,7 +156,9 @@ def test_a_batch_size_that_is_left_to_the_files_is_absent_and_no_fault(backend: 
 
 def test_gpus_count_from_the_servers_first() -> None:
     placement = Placement("m", 1, "m", (6, 4), 3, 0, 0)
-    assert local_devices(placement, ServerPlan("s", "n", (4, 5, 6), (placement,))) == Devices((2, 0), 3)
+    assert local_devices(placement, ServerPlan("s", "n", (4, 5, 6), (placement,)), RuntimeName.TRITON) == Devices(
+        (2, 0), 3, RuntimeName.TRITON
+    )
 
 
 def test_the_overlay_replaces_lists_and_merges_the_rest() -> None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 RELEASE = version("argosy")
 ARGOSY_IMAGE = f"argosy-runtime:{RELEASE}"
-TRITON = "nvcr.io/nvidia/tritonserver:25.08"
+# The last release with TensorRT-LLM 1.2.1, by which engines are built, and with a backend that opens engines.
+TRITON = "nvcr.io/nvidia/tritonserver:26.07"
 TRITON_IMAGE, TRITON_VLLM_IMAGE = f"{TRITON}-py3", f"{TRITON}-vllm-python-py3"
 TRITON_TRTLLM_IMAGE = f"{TRITON}-trtllm-python-py3"
 LOG_LEVELS = {"httpx": logging.WARNING, "kopf.objects": logging.CRITICAL}

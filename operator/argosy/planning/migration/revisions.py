@@ -8,7 +8,7 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.planning.plan import Placement, ServerPlan
 from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource
-from argosy_agent.contract.sizes import config_bytes
+from argosy_agent.contract.sizes import config_bytes, texts_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,5 +99,5 @@ def _revision(model: RenderedModel, declared: Mapping[str, str]) -> ModelRevisio
         steps,
         model.config_key,
         model.instances,
-        config_bytes(model.config_text),
+        config_bytes(model.config_text) + texts_bytes(model.texts),
     )

@@ -9,7 +9,7 @@ from argosy.api.servingpool import RuntimeName
 
 
 class Variant(StrEnum):
-    """A variant of NVIDIA's server image, by the suffix of its tag, as in `25.08-vllm-python-py3`."""
+    """A variant of NVIDIA's server image, by the suffix of its tag, as in `26.07-vllm-python-py3`."""
 
     STANDARD = "py3"
     VLLM = "vllm-python-py3"

@@ -6,20 +6,27 @@ from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.inferencemodel import InferenceModelSpec
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter
+from argosy.api.servingpool import RuntimeName
 
 ACROSS_GPUS = frozenset({"vllm", "tensorrtllm"})
 """Backends whose one instance takes the model's GPUs by itself, and wants no group per GPU."""
+TRITON_VLLM = (RuntimeName.TRITON, "vllm")
+"""NVIDIA's backend for vLLM reads no `gpu_device_ids`: an instance of KIND_GPU has that GPU, one of KIND_MODEL those of
+its server, from the first on (`planning/facts.py` `Demand.whole_server`).
+"""
 GPU_DEVICES = "gpu_device_ids"
 """The parameter that tells such a backend which of the server's GPUs are the model's."""
 
 
-def add_instance_groups(config: pb.ModelConfig, spec: InferenceModelSpec, gpus: Sequence[int], instances: int) -> None:
+def add_instance_groups(
+    config: pb.ModelConfig, spec: InferenceModelSpec, gpus: Sequence[int], instances: int, runtime: RuntimeName
+) -> None:
     """Write the instance groups of a model on these GPUs of its server; without GPUs they are on the CPU.
 
     If none are declared, one group with the number of `instances` is written.
     """
     for group in spec.instance_groups or (InstanceGroup(count=min(instances, 256)),):
-        kind = _kind(group, spec.backend, gpus)
+        kind = _kind(group, spec.backend, gpus, runtime)
         rendered = config.instance_group.add(
             name=group.name,
             kind=pb.ModelInstanceGroup.Kind.Value(kind),
@@ -29,16 +36,18 @@ def add_instance_groups(config: pb.ModelConfig, spec: InferenceModelSpec, gpus: 
         )
         if kind is GroupKind.GPU:
             rendered.gpus.extend(gpu for at, gpu in enumerate(gpus) if group.is_on(at))
-        if kind is GroupKind.MODEL:
+        if kind is GroupKind.MODEL and (runtime, spec.backend) != TRITON_VLLM:
             config.parameters[GPU_DEVICES].string_value = ",".join(map(str, gpus))
         limiter = group.rate_limiter or spec.rate_limiter
         if limiter is not None:
             rendered.rate_limiter.CopyFrom(_rate_limiter(limiter))
 
 
-def _kind(group: InstanceGroup, backend: str, gpus: Sequence[int]) -> GroupKind:
+def _kind(group: InstanceGroup, backend: str, gpus: Sequence[int], runtime: RuntimeName) -> GroupKind:
     if group.kind is GroupKind.CPU or not gpus:
         return GroupKind.CPU
+    if (runtime, backend) == TRITON_VLLM:
+        return GroupKind.MODEL if len(gpus) > 1 else GroupKind.GPU
     across = len(gpus) > 1 or backend in ACROSS_GPUS
     if group.kind is GroupKind.MODEL or (group.spans and across):
         return GroupKind.MODEL

@@ -11,9 +11,11 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.batching import Batching, QueuePolicy
 from argosy.api.model.chat import Chat
+from argosy.api.servingpool import RuntimeName
 from argosy.planning.plan import Placement, ServerPlan
-from argosy.render.config.engine_config import engine_parameters, name_engine
+from argosy.render.config.engine_config import name_engine
 from argosy.render.config.instance_groups import add_instance_groups
+from argosy.render.config.language import language_parameters
 from argosy.render.config.sequence import sequence_batching
 from argosy.render.config.tensors import tensor_input, tensor_output
 from argosy_runtime.modelconfig.chat import PARAMETER as CHAT
@@ -21,15 +23,18 @@ from argosy_runtime.modelconfig.chat import PARAMETER as CHAT
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Where a model sits in its server. `gpus` count from 0 among the server's own; empty means its CPU."""
+    """Where a model sits in its server, and which server that is: ours or NVIDIA's. `gpus` count from 0 among the
+    server's own; empty means its CPU.
+    """
 
     gpus: tuple[int, ...] = ()
     instances: int = 1
+    runtime: RuntimeName = RuntimeName.ARGOSY
 
 
-def local_devices(placement: Placement, server: ServerPlan) -> Devices:
+def local_devices(placement: Placement, server: ServerPlan, runtime: RuntimeName) -> Devices:
     """Return the placement's GPUs as the server counts them: CUDA_VISIBLE_DEVICES leaves it its own, from 0."""
-    return Devices(tuple(server.gpus.index(gpu) for gpu in placement.gpus), placement.instances)
+    return Devices(tuple(server.gpus.index(gpu) for gpu in placement.gpus), placement.instances, runtime)
 
 
 def model_config(model: InferenceModel, devices: Devices, versions: Collection[int]) -> pb.ModelConfig:
@@ -50,13 +55,12 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
         config.dynamic_batching.CopyFrom(_batching(spec.batching))
     if spec.sequence is not None:
         config.sequence_batching.CopyFrom(sequence_batching(spec.sequence))
-    add_instance_groups(config, spec, devices.gpus, devices.instances)
-    if spec.engine is not None:
-        for name, value in engine_parameters(spec.engine, model.served_name, versions).items():
-            config.parameters[name].string_value = value
+    add_instance_groups(config, spec, devices.gpus, devices.instances, devices.runtime)
+    for name, value in language_parameters(model, versions, devices.runtime).items():
+        config.parameters[name].string_value = value
     add_chat(config, spec.chat)
     overlay(config, json_format.ParseDict(spec.config, pb.ModelConfig()))
-    name_engine(config, model, versions)
+    name_engine(config, model)
     return config
 
 

@@ -170,10 +170,7 @@ def numbers_of_tokens(
     if optimum is None and not plugins["multiple_profiles"]:
         optimum = min(batch * arguments.max_beam_width, tokens)
     tokens = min(tokens, longest * batch)
-    if not plugins["context_fmha"]:
-        tokens = max(tokens, prompt)
-    else:
-        tokens = max(tokens, arguments.tokens_per_block)
+    tokens = max(tokens, arguments.tokens_per_block if plugins["context_fmha"] else prompt)
     return tokens, optimum if optimum is None else min(optimum, tokens)
 
 

@@ -8,8 +8,9 @@ from tests.operator.planning.declared import ensemble, model
 from tests.operator.planning.migration.pool_states import KEYS, on, server
 
 from argosy.api import Ensemble, InferenceModel
+from argosy.api.servingpool import RuntimeName
 from argosy.planning.migration.revisions import ModelRevision, ReloadKeys, RevisionKeys
-from argosy.render.keys import OF_TRITON, RenderedKeys
+from argosy.render.keys import RenderedKeys
 from argosy_agent.contract import VersionSource
 
 ONE, TWO = VersionSource("s3://b/m/1"), VersionSource("s3://b/m/2")
@@ -89,7 +90,7 @@ class TestReloadKeys:
 
 
 def test_nvidia_s_server_changes_instances_inplace_but_not_batching() -> None:
-    keys = RenderedKeys(inplace=OF_TRITON)
+    keys = RenderedKeys(runtime=RuntimeName.TRITON)
     assert model_key(keys, instances=2).reload == model_key(keys).reload
     assert model_key(keys, batching={"maxQueueDelayMicroseconds": 9}).reload != model_key(keys).reload
 

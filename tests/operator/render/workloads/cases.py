@@ -65,10 +65,11 @@ def _servers(
     """Return servers that have nothing yet, as a plan puts them."""
     plan = PoolPlan(pool.key, tuple(_plan(server, members) for server in servers), (), 0, 0, 0)
     mine = Members.of(pool.key, members)
-    bindings, observed, keys = PlannedBindings.of(plan, mine), Observed(), RenderedKeys()
+    runtime = pool.spec.runtime.name
+    bindings, observed, keys = PlannedBindings.of(plan, mine), Observed(), RenderedKeys(runtime=runtime)
     targets = {server.name: target_revisions(server, mine, bindings, observed, keys) for server in plan.servers}
     state = PoolState(plan, mine, bindings, observed, {}, {}, targets)
-    return rendered_servers(server_steps(state, Migration(), keys), mine, ())
+    return rendered_servers(server_steps(state, Migration(), keys), mine, (), runtime)
 
 
 def _plan(server: dict[str, Any], members: tuple[InferenceModel | Ensemble, ...]) -> ServerPlan:

@@ -1,11 +1,19 @@
 """Which image a pool's servers run: the release's for the runtime, in the variant that the models need."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+import yaml
 from tests.operator.planning import declared
 from tests.operator.render.workloads.cases import read_case
 
 from argosy.api import InferenceModel, ServingPool
-from argosy.render.workloads import Images
+from argosy.cli.cluster import operator
+from argosy.planning.plan import ServerPlan
+from argosy.planning.validation.releases import BUILDS_WITH, TENSORRT_LLM_OF
+from argosy.render.workloads import Images, pod_template
+from argosy_agent.contract import RenderedRepository
 
 VARIANTS = ("vllm-python-py3", "trtllm-python-py3")
 
@@ -33,6 +41,64 @@ def test_nvidias_image_follows_from_the_formats(formats: list[str], image: str) 
     pool = read_case("triton_with_own_image").pool
     own = images.serving(pool, [_of_format(pool, name) for name in formats])
     assert own.triton == image
+    assert len(own.backends) == len(formats)
     assert (own.argosy, own.agent, own.pull_policy) == ("argosy", "agent", "Always")
     others = pool.model_copy(update={"metadata": pool.metadata.model_copy(update={"name": "other"})})
     assert images.serving(others, [_of_format(pool, name) for name in formats]) == images
+
+
+def _container(gpus: tuple[int, ...], *formats: str, runtime: str = "triton") -> dict[str, Any]:
+    """Return the server's container, with the Pod's volumes, of a pool with models of these formats."""
+    pool = declared.pool("p", runtime={"name": runtime})
+    models = [declared.model(name.replace("_", "-"), modelFormat={"name": name}) for name in formats]
+    images = Images("argosy", "triton", "agent").serving(pool, models)
+    template = pod_template(pool, ServerPlan("p-0", "n", gpus, ()), RenderedRepository("p-0"), images)
+    (container,) = (item for item in template["spec"]["containers"] if item["name"] == "server")
+    return {**container, "volumes": template["spec"]["volumes"]}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "formats", "runtime", "orchestrates"),
+    [
+        ((2, 3), ["tensorrt_llm"], "triton", True),
+        ((2,), ["tensorrt_llm"], "triton", False),
+        ((2, 3), ["vllm"], "triton", False),
+        ((2, 3), ["tensorrt_llm"], "argosy", False),
+    ],
+)
+def test_a_server_starts_the_processes_of_a_split_engine_itself(
+    gpus: tuple[int, ...], formats: list[str], runtime: str, orchestrates: bool
+) -> None:
+    container = _container(gpus, *formats, runtime=runtime)
+    variables = {item["name"]: item.get("value") for item in container["env"]}
+    assert (variables.get("TRTLLM_ORCHESTRATOR") == "1") is orchestrates
+    pools = [argument for argument in container["args"] if "memory-pool" in argument]
+    expected = [
+        "--pinned-memory-pool-byte-size=0",
+        "--cuda-memory-pool-byte-size=0:0",
+        "--cuda-memory-pool-byte-size=1:0",
+    ]
+    assert pools == (expected if orchestrates else [])
+
+
+@pytest.mark.parametrize(
+    ("gpus", "runtime", "shares"),
+    [((0,), "triton", True), ((), "triton", True), ((0,), "argosy", False), ((0, 1), "argosy", True)],
+)
+def test_shared_memory_is_memory_where_processes_share_tensors(
+    gpus: tuple[int, ...], runtime: str, shares: bool
+) -> None:
+    container = _container(gpus, "python", runtime=runtime)
+    mounted = {item["mountPath"]: item["name"] for item in container["volumeMounts"]}
+    assert ("/dev/shm" in mounted) is shares
+    volumes = {item["name"]: item for item in container["volumes"]}
+    if shares:
+        assert volumes[mounted["/dev/shm"]]["emptyDir"] == {"medium": "Memory"}
+
+
+def test_the_releases_images_have_the_release_that_builds_engines() -> None:
+    values = yaml.safe_load(Path("charts/argosy/values.yaml").read_text())["images"]
+    assert TENSORRT_LLM_OF[values["tritonTrtllm"]["tag"].split("-")[0]] == BUILDS_WITH
+    assert f"nvcr.io/nvidia/tritonserver:{values['tritonTrtllm']['tag']}" == operator.TRITON_TRTLLM_IMAGE
+    assert operator.TRITON_VLLM_IMAGE.endswith(values["tritonVllm"]["tag"])
+    assert operator.TRITON_IMAGE.endswith(values["triton"]["tag"])

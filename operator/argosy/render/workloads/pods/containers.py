@@ -8,7 +8,7 @@ from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.api.values.storage import file_path
 from argosy.planning.plan import ServerPlan
 from argosy.render.names import object_name, state_name
-from argosy.render.workloads.pods import control, volumes
+from argosy.render.workloads.pods import control, nvidia, volumes
 from argosy.render.workloads.pods.ending import DRAIN_FLAGS, ending_flags, lifecycle
 from argosy.render.workloads.pods.inputs import Images
 from argosy.render.workloads.pods.volumes import agent_mounts, server_mounts
@@ -43,14 +43,15 @@ def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dic
         "command": control.server_command(runtime.name),
         "args": [
             *_server_arguments(runtime.name),
+            *nvidia.memory_pool_flags(pool, plan, images),
             *setting_flags(pool.spec.rate_limit, pool.spec.cache),
             *runtime.args,
         ],
-        "env": _server_environment(on_cpu=not plan.gpus),
+        "env": [*_server_environment(on_cpu=not plan.gpus), *nvidia.variables(pool, plan, images)],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
         **_probes(),
         **lifecycle(runtime.name),
-        "volumeMounts": server_mounts(),
+        "volumeMounts": [*server_mounts(), *nvidia.shared_memory_mounts(pool, plan)],
         "securityContext": container_security(),
     }
     gpus = {"resources": {"limits": {GPU_RESOURCE: str(len(plan.gpus))}}} if plan.gpus else {}

@@ -17,6 +17,7 @@ class Images:
     """The release's images: the servers' by runtime, and the one with the agent.
 
     `triton` is NVIDIA's standard image; `triton_vllm` and `triton_trtllm` are its variants with those backends.
+    `backends`: those of the pool's models, once a pool's images are chosen.
     """
 
     argosy: str
@@ -25,12 +26,14 @@ class Images:
     pull_policy: str = "IfNotPresent"
     triton_vllm: str = ""
     triton_trtllm: str = ""
+    backends: frozenset[str] = frozenset()
 
     def serving(self, pool: ServingPool, models: Iterable[InferenceModel]) -> "Images":
         """Return the inputs with the image variant for `triton` that these models of a pool need."""
-        variant = choose_variant(pool, (model for model in models if model.pool_key == pool.key)).variant
+        mine = [model for model in models if model.pool_key == pool.key]
         variants = {Variant.VLLM: self.triton_vllm, Variant.TENSORRT_LLM: self.triton_trtllm}
-        return replace(self, triton=variants.get(variant, "") or self.triton)
+        triton = variants.get(choose_variant(pool, mine).variant, "") or self.triton
+        return replace(self, triton=triton, backends=frozenset(model.spec.backend for model in mine))
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,9 +54,7 @@ SERVING: dict[str, Option] = {
     ),
     "lookahead_window_size": integer("Tokens of a branch that lookahead guesses at once.", serving=True),
     "lookahead_ngram_size": integer("Tokens of an n-gram that lookahead collects.", serving=True),
-    "lookahead_verification_set_size": integer(
-        "The most n-grams that lookahead verifies in a step.", serving=True
-    ),
+    "lookahead_verification_set_size": integer("The most n-grams that lookahead verifies in a step.", serving=True),
     "exclude_input_in_output": flag("Answers do not repeat the prompt.", default=False, serving=True),
     "normalize_log_probs": flag("Log-probabilities of beams are divided by length.", default=True, serving=True),
     "gpu_weights_percent": number(

@@ -1,5 +1,6 @@
-"""modelopt's configurations by name, with the parts that others change: as of 0.37, where `quant_cfg` is a dict, or, with
-`STANDIN_MODELOPT=0.47`, where it is a list of entries of which a later one counts more.
+"""modelopt's configurations by name, with the parts that others change.
+
+Those of 0.37, where `quant_cfg` is a dict; with `STANDIN_MODELOPT=0.47` it is a list whose later entries count more.
 """
 
 import os

@@ -1,0 +1,66 @@
+"""Parameters of language models: what the backends `tensorrtllm` and `vllm` of each server read in `config.pbtxt`.
+
+As NVIDIA's releases 26.04 to 26.07 have them. Never run on NVIDIA's server: the tests run stand-ins that read what its
+backends read.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from argosy.api.engine.engine import Engine
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.servingpool import RuntimeName
+from argosy_agent.contract.engine_options.tensorrt_llm import SERVING, paged_attention
+
+POD_REPOSITORY = "/models/repository"
+"""Where a server's Pod has its repository."""
+TENSORRT_LLM, VLLM = "tensorrtllm", "vllm"
+BY_RUNTIME = frozenset({TENSORRT_LLM, VLLM})
+"""The backends whose models are configured differently for our server and NVIDIA's."""
+TOKENIZER = "tokenizer"
+"""The folder of an engine's tokenizer, next to its files."""
+REUSE = "enable_kv_cache_reuse"
+_OFF = ""
+"""NVIDIA's backend reads these without a default, and turns off what is empty; without them no model loads."""
+
+
+def language_parameters(model: InferenceModel, versions: Collection[int], runtime: RuntimeName) -> Mapping[str, str]:
+    """Return the `parameters` of `config.pbtxt`, as texts; none of what other backends serve. What is a path names the
+    newest version.
+    """
+    backend, engine = model.spec.backend, model.spec.engine
+    if backend == VLLM and runtime is RuntimeName.TRITON:
+        return {"REPORT_CUSTOM_METRICS": "true"}
+    if backend != TENSORRT_LLM:
+        return {}
+    options = _serving_options(engine) if engine is not None else {}
+    return {**_of_nvidia(model, versions), **options} if runtime is RuntimeName.TRITON else options
+
+
+def _of_nvidia(model: InferenceModel, versions: Collection[int]) -> dict[str, str]:
+    """Return what NVIDIA's backend must be told. Its paths are absolute, and one for all versions."""
+    folder = f"{POD_REPOSITORY}/{model.served_name}/{max(versions)}" if versions else ""
+    tokenizer = f"{folder}/{TOKENIZER}" if folder and model.spec.engine is not None else _OFF
+    return {
+        "gpt_model_type": "inflight_fused_batching",
+        "tokenizer_dir": tokenizer,
+        "xgrammar_tokenizer_info_path": _OFF,
+        "guided_decoding_backend": _OFF,
+        **({"gpt_model_path": folder} if folder else {}),
+    }
+
+
+def _serving_options(engine: Engine) -> dict[str, str]:
+    """Return the options that a server reads of an engine, and no other. Reuse of the cache is the default of both
+    servers; an engine that cannot do it must say so.
+    """
+    options = {option: _text(value) for option, value in sorted(engine.options.items()) if option in SERVING}
+    if not paged_attention(engine.precision, engine.options):
+        options.setdefault(REUSE, _text(False))
+    width = engine.options.get("max_beam_width")
+    return {**({} if width is None else {"max_beam_width": _text(width)}), **options}
+
+
+def _text(value: Any) -> str:
+    """Return a value as the backend reads it: flags in lower case."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
