@@ -104,11 +104,11 @@ def _longest_config(model: SizeKey[InferenceModel], gpus: int) -> int:
     """Return the bytes of the config where the model sits on as many GPUs as it requests, or on the CPU."""
     resource, on = model.resource, tuple(range(_FIRST_GPU, _FIRST_GPU + gpus))
     runtimes = tuple(RuntimeName) if resource.spec.backend in BY_RUNTIME else (RuntimeName.ARGOSY,)
-    places = [Devices(where, _MOST_INSTANCES, runtime) for where in (on, ()) for runtime in runtimes]
+    everywhere = [Devices(where, _MOST_INSTANCES, runtime) for where in (on, ()) for runtime in runtimes]
     sizes = (
-        config_bytes(config_text(model_config(resource, place, _versions(resource))))
-        + texts_bytes(version_texts(resource, place))
-        for place in places
+        config_bytes(config_text(model_config(resource, devices, _versions(resource))))
+        + texts_bytes(version_texts(resource, devices))
+        for devices in everywhere
     )
     return max(sizes) + (_BATCHING if resource.spec.batching is not None else 0)
 

@@ -128,7 +128,7 @@ def test_nvidias_backend_reads_what_is_rendered(
     assert read["gpus"] == [0, 1]
 
 
-def test_an_engine_that_was_built_elsewhere_is_opened_too() -> None:
+def test_a_prebuilt_engine_is_opened_too() -> None:
     model = declared.model(
         "m", modelFormat={"name": "tensorrt_llm"}, inputs=None, outputs=None, footprint={"gpuMemory": "8Gi"}
     )

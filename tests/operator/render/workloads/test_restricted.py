@@ -58,7 +58,7 @@ def test_only_the_agent_has_a_token_and_credentials(name: str) -> None:
         assert spec["automountServiceAccountToken"] is False
         assert "envFrom" not in server
         seen = {mount["name"] for mount in server["volumeMounts"]}
-        assert seen <= {"models", "server-tmp", "shared", "control-token"}
+        assert seen <= {"models", "server-tmp", "shared", "shared-memory", "control-token"}
         assert "token" in {mount["name"] for mount in agent["volumeMounts"]}
 
 

@@ -37,8 +37,8 @@ def variables(pool: ServingPool, plan: ServerPlan, images: Images) -> list[dict[
 def shares_memory(pool: ServingPool, plan: ServerPlan) -> bool:
     """Return whether a server's processes need more shared memory than the 64 MiB that a container gets.
 
-    NVIDIA's server passes tensors to the processes of Python models (and of vLLM) through it. NCCL and MPI pass what GPUs
-    exchange.
+    NVIDIA's server passes tensors to the processes of Python models (and of vLLM) through it. NCCL and MPI exchange
+    data of GPUs in it.
     """
     return pool.spec.runtime.name is RuntimeName.TRITON or len(plan.gpus) > 1
 
