@@ -16,6 +16,7 @@ from argosy_runtime.protocol.http.request import DEFAULT_MAX_INPUT_SIZE
 from argosy_runtime.protocol.openai.errors import ApiError, from_serving
 
 from .catalog import Catalog
+from .embedding import embedding_handler
 from .endpoints import ModelEndpoints, generation_handlers
 from .keyguard import KeyGuard
 from .replies import error_reply, use_error_objects
@@ -152,4 +153,8 @@ def _routes(plane: DataPlane, limit: int) -> list[tuple[str, _Route]]:
         (f"{PREFIX}/models/{{model}}", _Route(Api.MODEL_INDEX, {"GET": _Endpoint(answer=about.model)})),
         (f"{PREFIX}/chat/completions", _Route(Api.INFERENCE, {"POST": _Endpoint(chat)})),
         (f"{PREFIX}/completions", _Route(Api.INFERENCE, {"POST": _Endpoint(completions)})),
+        (
+            f"{PREFIX}/embeddings",
+            _Route(Api.INFERENCE, {"POST": _Endpoint(embedding_handler(plane, catalog, limit))}),
+        ),
     ]

@@ -8,6 +8,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.language import is_language_model
+from argosy_runtime.protocol.openai.embeddings import EmbeddingModel
 from argosy_runtime.protocol.openai.errors import from_serving, unknown_model
 from argosy_runtime.protocol.openai.generation import LanguageModel
 from argosy_runtime.protocol.openai.models import NamedModel, named_models
@@ -19,12 +20,14 @@ class ServedName:
     """A name that clients use, with the model behind it; `created` in seconds since 1970."""
 
     named: NamedModel
-    model: LanguageModel | Pipeline
+    model: LanguageModel | Pipeline | EmbeddingModel
     created: int
 
 
 class Catalog:
-    """Language models, their adapters, and pipelines that are chat models, by name. `now` returns seconds since 1970.
+    """Language models, their adapters, pipelines that are chat models, and models of embeddings, by name.
+
+    `now` returns seconds since 1970.
 
     What is known of a model lasts while its configuration is the same object, which it is until it is loaded again.
     """
@@ -83,12 +86,12 @@ class Catalog:
         before = {name: served.created for name, served in self._names.items() if served.named.base == base}
         for name in before:
             del self._names[name]
-        pipeline = Pipeline.of(config)
-        if pipeline is None and not is_language_model(config):
+        other = Pipeline.of(config) or (None if is_language_model(config) else EmbeddingModel.of(config))
+        if other is None and not is_language_model(config):
             return
         for named in named_models(config):
             holder = self._names.get(named.name)
             if holder is None or named.name == base:
                 created = before.get(named.name, int(self._now()))
-                model = pipeline or LanguageModel.of(config, named.adapter)
+                model = other or LanguageModel.of(config, named.adapter)
                 self._names[named.name] = ServedName(named, model, created)

@@ -11,14 +11,21 @@ from argosy_runtime.frontends.http.wire.reply import Reply, json_reply
 from argosy_runtime.frontends.http.wire.request_context import RequestContext
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.language import ResponseReader
+from argosy_runtime.protocol.openai.embeddings import EmbeddingModel
 from argosy_runtime.protocol.openai.errors import SERVER_ERROR, ApiError, unknown_model
-from argosy_runtime.protocol.openai.generation import chat_inference, completion_inferences, repeats_prompt
+from argosy_runtime.protocol.openai.generation import (
+    LanguageModel,
+    chat_inference,
+    completion_inferences,
+    repeats_prompt,
+)
 from argosy_runtime.protocol.openai.models import encode_model, encode_models
 from argosy_runtime.protocol.openai.pipelines import Pipeline, PipelineReader, pipeline_inference
 from argosy_runtime.protocol.openai.requests import chat as chat_body
 from argosy_runtime.protocol.openai.requests import completion as completion_body
 from argosy_runtime.protocol.openai.requests.chat import ChatRequest
 from argosy_runtime.protocol.openai.requests.completion import CompletionRequest
+from argosy_runtime.protocol.openai.requests.embedding import EmbeddingRequest
 from argosy_runtime.protocol.openai.requests.fields import GenerationFields
 from argosy_runtime.protocol.openai.responses.chat import ChatAnswer, ChatStream
 from argosy_runtime.protocol.openai.responses.completion import CompletionAnswer, CompletionOptions, CompletionStream
@@ -30,7 +37,7 @@ from .catalog import Catalog, ServedName
 from .generating import Generation, StreamedGeneration, UnaryGeneration
 from .replies import error_reply
 
-Fields = TypeVar("Fields", bound=GenerationFields)
+Fields = TypeVar("Fields", bound=GenerationFields | EmbeddingRequest)
 
 
 def body_of(context: RequestContext, limit: int) -> Data:
@@ -43,8 +50,8 @@ def body_of(context: RequestContext, limit: int) -> Data:
     return context.body(limit)
 
 
-class GenerationEndpoint(Generic[Fields]):
-    """Handles requests that generate text. `decode` reads a body, `start` begins the answer of a known model."""
+class ModelEndpoint(Generic[Fields]):
+    """Handles requests to models. `decode` reads a body, `start` begins the answer of a known model."""
 
     def __init__(
         self,
@@ -88,6 +95,8 @@ class Generations:
         """Answer a chat. Raises ApiError."""
         head = self._head("chatcmpl", request, served, "" if request.service_tier is None else "default")
         reader: Reader
+        if isinstance(served.model, EmbeddingModel):
+            raise unknown_model(request.model)
         if isinstance(served.model, Pipeline):
             inference = pipeline_inference(served.model, request, head.id)
             reader = PipelineReader(served.model.tensors)
@@ -106,7 +115,7 @@ class Generations:
     def complete(self, context: RequestContext, request: CompletionRequest, served: ServedName) -> None:
         """Continue prompts. Raises ApiError."""
         head = self._head("cmpl", request, served)
-        if isinstance(served.model, Pipeline):
+        if not isinstance(served.model, LanguageModel):
             raise unknown_model(request.model)
         inferences = completion_inferences(served.model, request, head.id)
         readers: Sequence[ResponseReader] = [ResponseReader() for _ in inferences]
@@ -165,6 +174,6 @@ def generation_handlers(plane: DataPlane, catalog: Catalog, limit: int) -> tuple
     """Return the handlers of chat completions and of completions."""
     generations = Generations(plane)
     return (
-        GenerationEndpoint(catalog, limit, chat_body.decode, generations.chat),
-        GenerationEndpoint(catalog, limit, completion_body.decode, generations.complete),
+        ModelEndpoint(catalog, limit, chat_body.decode, generations.chat),
+        ModelEndpoint(catalog, limit, completion_body.decode, generations.complete),
     )
