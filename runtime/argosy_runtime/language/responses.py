@@ -19,7 +19,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class ResponseBuilder:
-    """The responses to one request: `prompt` is its text where they repeat it.
+    """The responses to one request, the first of which begins with `prompt`, if the request asks for that.
 
     Set `num_input_tokens`, `num_cached_tokens` and `prompt_logprobs` before the response that is to have them;
     `prompt_logprobs` are in one response only.
@@ -29,10 +29,11 @@ class ResponseBuilder:
         "_id",
         "_model",
         "_outputs",
-        "_prompt",
+        "_repeats",
         "_version",
         "num_cached_tokens",
         "num_input_tokens",
+        "prompt",
         "prompt_logprobs",
     )
 
@@ -40,7 +41,8 @@ class ResponseBuilder:
         self._model = request.model_name
         self._version = version
         self._id = request.id
-        self._prompt = prompt if request.repeats_prompt else ""
+        self._repeats = request.repeats_prompt
+        self.prompt = prompt
         self._outputs = [
             (name, _OUTPUTS[name], name in request.flagged) for name in request.outputs if name in _OUTPUTS
         ]
@@ -58,7 +60,7 @@ class ResponseBuilder:
             tensor = write(self, name, deltas, flagged)
             if tensor is not None:
                 tensors.append(tensor)
-        self._prompt = ""
+        self._repeats = False
         self.prompt_logprobs = None
         return InferResponse(self._model, self._version, self._id, tensors, final=final)
 
@@ -67,7 +69,7 @@ class ResponseBuilder:
         return InferResponse(self._model, self._version, self._id, error=error)
 
     def _text(self, name: str, deltas: Sequence[Delta], _: bool) -> Tensor:
-        prompt = self._prompt
+        prompt = self.prompt if self._repeats else ""
         return _strings(
             name, [(prompt + delta.text if prompt else delta.text).encode("utf-8", "replace") for delta in deltas]
         )

@@ -1,0 +1,32 @@
+"""Commands of the server to a running model instance, other than requests."""
+
+import msgspec
+
+
+class Sleep(msgspec.Struct, frozen=True, tag=True):
+    """Free the memory of the device, once running requests have ended.
+
+    Levels are vLLM's: 1 keeps the weights in the host's memory, 2 reads them again on waking.
+    """
+
+    level: int = 1
+
+
+class Wake(msgspec.Struct, frozen=True, tag=True):
+    """Take the device's memory again, and be ready for requests."""
+
+
+class AddAdapter(msgspec.Struct, frozen=True, tag=True):
+    """Load a LoRA adapter, or load it again from another folder, for requests that name it from now on."""
+
+    name: str
+    path: str
+
+
+class RemoveAdapter(msgspec.Struct, frozen=True, tag=True):
+    """Unload a LoRA adapter. Requests that run with it end first."""
+
+    name: str
+
+
+Command = Sleep | Wake | AddAdapter | RemoveAdapter

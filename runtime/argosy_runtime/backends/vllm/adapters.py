@@ -1,0 +1,111 @@
+"""LoRA adapters of one engine: names, paths, numbers."""
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.backends.parameters import Parameters
+from argosy_runtime.errors import invalid, not_found
+
+from .opening.arguments import read_object
+
+MULTI_LORA_JSON: Final = "multi_lora.json"
+PARAMETER: Final = "adapters"
+_RANKS: Final = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""The values that vLLM takes for `max_lora_rank`."""
+
+
+class Adapters:
+    """The adapters that requests may name. vLLM knows them by numbers, which are not used again."""
+
+    def __init__(self, model: str, request_class: Any) -> None:
+        self._model = model
+        self._class = request_class
+        self._numbers = itertools.count(1)
+        self._requests: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def new(self, name: str, path: str) -> Any:
+        """Return the `LoRARequest` of an adapter that is not there yet. Raises ServingError (INVALID_ARG)."""
+        if not (Path(path) / "adapter_config.json").is_file():
+            raise invalid(f"model '{self._model}': adapter '{name}' has no '{Path(path) / 'adapter_config.json'}'")
+        return self._class(name, next(self._numbers), path)
+
+    def put(self, request: Any) -> Any | None:
+        """Let requests name an adapter. Return the one that had the name before."""
+        before = self._requests.get(request.lora_name)
+        self._requests[request.lora_name] = request
+        return before
+
+    def remove(self, name: str) -> Any:
+        """Remove an adapter, and return it. Raises ServingError (NOT_FOUND)."""
+        request = self.find(name)
+        del self._requests[name]
+        return request
+
+    def find(self, name: str) -> Any:
+        """Return an adapter. Raises ServingError (NOT_FOUND)."""
+        request = self._requests.get(name)
+        if request is None:
+            there = ", ".join(sorted(self._requests)) or "none"
+            raise not_found(f"model '{self._model}' has no adapter '{name}'; it has {there}")
+        return request
+
+
+def declared_adapters(config: ModelConfig, version_dir: Path) -> dict[str, str]:
+    """Return the paths of the adapters in `multi_lora.json` and in the parameter `adapters`, by name.
+
+    Relative paths are those of the version's folder. Raises ServingError (INVALID_ARG).
+    """
+    paths: dict[str, str] = {}
+    file = version_dir / MULTI_LORA_JSON
+    if file.is_file():
+        for name, path in read_object(config.name, file).items():
+            if not isinstance(path, str):
+                raise invalid(f"model '{config.name}': '{file}': the path of adapter '{name}' is not a text")
+            paths[name] = path
+    paths.update(_of_parameter(config))
+    return {name: str(version_dir / path) for name, path in paths.items()}
+
+
+def lora_arguments(arguments: Mapping[str, Any], paths: Mapping[str, str], on_cpu: bool) -> dict[str, Any]:
+    """Return the arguments of an engine with these adapters, where `arguments` leave them open."""
+    if not paths and not arguments.get("enable_lora"):
+        return {}
+    added: dict[str, Any] = {"enable_lora": True}
+    rank = max([_rank(Path(path)) for path in paths.values()], default=0)
+    added["max_lora_rank"] = next((known for known in _RANKS if known >= rank), rank) if rank > 16 else 16
+    if on_cpu:
+        # With 1, vLLM on a CPU answers requests without an adapter with its weights, if both are in one batch.
+        added["max_loras"] = max(2, len(paths))
+    added = {name: value for name, value in added.items() if name not in arguments or name == "enable_lora"}
+    if on_cpu and arguments.get("max_loras") == 1:
+        added["max_loras"] = 2
+    return added
+
+
+def _of_parameter(config: ModelConfig) -> dict[str, str]:
+    text = Parameters(config).text(PARAMETER)
+    if not text:
+        return {}
+    try:
+        adapters = msgspec.json.decode(text)
+        return {adapter["name"]: adapter["path"] for adapter in adapters}
+    except (msgspec.DecodeError, KeyError, TypeError) as error:
+        raise invalid(
+            f"model '{config.name}': parameter '{PARAMETER}' is not a JSON list of objects with 'name' and 'path': "
+            f"{error!r}"
+        ) from error
+
+
+def _rank(path: Path) -> int:
+    try:
+        return int(msgspec.json.decode((path / "adapter_config.json").read_bytes()).get("r", 0))
+    except (OSError, ValueError, TypeError, AttributeError):
+        return 0  # `new` says what is wrong with it

@@ -1,0 +1,109 @@
+"""The engine: vLLM's `AsyncLLM` on a loop of its own, with what is asked of it as a whole."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from argosy_runtime.backends.contract import Host, InstanceSpec
+from argosy_runtime.errors import ServingError, internal, invalid, unsupported
+from argosy_runtime.failures.translation import failure
+
+from .adapters import declared_adapters, lora_arguments
+from .loop import EngineLoop
+from .opening.arguments import engine_arguments, is_pooling, parameter_names, split_unknown
+from .opening.library import Library
+from .reports import EngineReports, stat_logger_factory
+
+
+class Engine:
+    """A started engine. `arguments` are those that it was started with."""
+
+    def __init__(self, library: Library, llm: Any, loop: EngineLoop, arguments: Mapping[str, Any]) -> None:
+        self.library = library
+        self.llm = llm
+        self.loop = loop
+        self.arguments = arguments
+        self.model_config = llm.model_config
+        self.longest = int(self.model_config.max_model_len)
+        self.is_pooling = is_pooling(arguments)
+
+    @property
+    def has_priorities(self) -> bool:
+        """Whether requests run in the order of their priorities."""
+        return self.arguments.get("scheduling_policy") == "priority"
+
+    async def sleep(self, level: int) -> None:
+        """Free the memory of a GPU, once running requests have ended: level 1 keeps the weights in the host's memory.
+
+        Raises ServingError (UNSUPPORTED) for an engine that cannot.
+        """
+        if not self.arguments.get("enable_sleep_mode"):
+            raise unsupported("the engine cannot sleep: start it with 'enable_sleep_mode', which needs a GPU")
+        if level not in (1, 2):
+            raise invalid(f"an engine sleeps at level 1 or 2, not {level}")
+        await self.llm.sleep(level=level, mode="wait")
+
+    async def wake(self, level: int) -> None:
+        """Take the memory again, and after level 2 the weights."""
+        if level < 2:
+            await self.llm.wake_up()
+            return
+        await self.llm.wake_up(tags=["weights"])
+        await self.llm.collective_rpc("reload_weights")
+        await self.llm.wake_up(tags=["kv_cache"])
+
+    def close(self) -> None:
+        """End the engine and its loop."""
+        self.loop.run(_shut_down(self.llm))
+        self.loop.stop()
+
+
+def start_engine(spec: InstanceSpec, host: Host, library: Library, reports: EngineReports | None) -> Engine:
+    """Start an engine, which takes from half a minute to many. Raises ServingError with vLLM's reason."""
+    arguments = _arguments(spec, host, library)
+    loggers = [] if reports is None else [stat_logger_factory(library.StatLoggerBase, reports)]
+    loop = EngineLoop(f"{spec.name}-engine")
+    try:
+        llm = loop.run(_start(library, arguments, loggers))
+    except BaseException as error:
+        loop.stop()
+        if isinstance(error, ServingError) or not isinstance(error, Exception | SystemExit):
+            raise
+        raise _refusal(spec, error) from error
+    return Engine(library, llm, loop, arguments)
+
+
+def most_adapters(spec: InstanceSpec) -> int:
+    """Return how many adapters a model may use at once, 0 for a model without."""
+    arguments = engine_arguments(spec.config, spec.version_dir)
+    paths = declared_adapters(spec.config, spec.version_dir)
+    lora = {**arguments, **lora_arguments(arguments, paths, on_cpu=spec.kind == "KIND_CPU")}
+    return int(lora.get("max_loras", 1)) if lora.get("enable_lora") else 0
+
+
+def _arguments(spec: InstanceSpec, host: Host, library: Library) -> dict[str, Any]:
+    declared = engine_arguments(spec.config, spec.version_dir)
+    arguments, unknown = split_unknown(declared, library.argument_names, parameter_names(spec.config))
+    for name in unknown:
+        host.log("warning", f"model instance '{spec.name}': parameter '{name}' is no argument of vLLM's, so it is unused")
+    paths = declared_adapters(spec.config, spec.version_dir)
+    arguments.update(lora_arguments(arguments, paths, on_cpu=spec.kind == "KIND_CPU"))
+    # The statistics go to this server's metrics; vLLM's own loggers would make them a second time.
+    arguments["disable_log_stats"] = True
+    arguments["enable_log_requests"] = False
+    return arguments
+
+
+async def _start(library: Library, arguments: dict[str, Any], loggers: list[Any]) -> Any:
+    """Start the engine on the running loop, which has nothing else to do yet."""
+    return library.AsyncLLM.from_engine_args(library.AsyncEngineArgs(**arguments), stat_loggers=loggers)
+
+
+async def _shut_down(llm: Any) -> None:
+    llm.shutdown(timeout=0)
+
+
+def _refusal(spec: InstanceSpec, error: BaseException) -> ServingError:
+    text = f"failed to load '{spec.config.name}' version {spec.version}: {type(error).__name__}: {error}"
+    if isinstance(error, ValueError | TypeError):
+        return invalid(text)
+    return failure(text, error) if isinstance(error, Exception) else internal(text)

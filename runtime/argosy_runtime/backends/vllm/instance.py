@@ -1,0 +1,216 @@
+"""One language model on vLLM: requests in, deltas out, and the server's commands."""
+
+import asyncio
+import itertools
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final
+
+from argosy_runtime.backends.commands import AddAdapter, Command, RemoveAdapter, Sleep, Wake
+from argosy_runtime.backends.contract import Host, InstanceSpec, Responder
+from argosy_runtime.errors import ServingError, internal, invalid, unavailable
+from argosy_runtime.language import GenerationRequest, ResponseBuilder
+from argosy_runtime.messages import InferRequest, InferResponse
+
+from .adapters import Adapters, declared_adapters
+from .engine import Engine, most_adapters, start_engine
+from .failures import serving_error
+from .opening.arguments import engine_arguments, parts
+from .opening.devices import visible_gpus
+from .opening.library import import_library
+from .reports import EngineReports
+from .requests.embeddings import EmbeddingRequest, EmbeddingStream
+from .requests.prompts import Prompts
+from .requests.sampling import check_length, copies, sampling_arguments, sampling_params, truncated
+from .requests.streams import Stream
+from .requests.tasks import RequestTasks
+from .requests.tasks import Stream as AnyStream
+
+REPORT_SECONDS: Final = 0.5
+"""Seconds between reports of the engine's state, and between looks at whether an idle engine still runs."""
+CLOSE_SECONDS: Final = 20.0
+"""Seconds that requests have to end once the instance is to close; its server ends them earlier, if it has to."""
+
+
+class VllmInstance:
+    """A loaded model. `execute` only queues: responses come from the engine's loop."""
+
+    def __init__(self, spec: InstanceSpec, host: Host, engine: Engine, reports: EngineReports) -> None:
+        self._spec = spec
+        self._host = host
+        self._engine = engine
+        self._reports = reports
+        self._decoupled = spec.config.model_transaction_policy.decoupled
+        self._adapters = Adapters(spec.config.name, engine.library.LoRARequest)
+        config = engine.model_config
+        self._defaults = {} if engine.is_pooling else dict(config.get_diff_sampling_param())
+        self._prompts = Prompts(spec.config.name, engine.llm.tokenizer, int(config.get_vocab_size()))
+        self._tasks = RequestTasks(host, self._explain)
+        self._numbers = itertools.count()
+        self._slow = ThreadPoolExecutor(1, thread_name_prefix=f"{spec.name}-prompts")
+        self._sleep_level = 0
+        self._closing = threading.Event()
+        self._watch = engine.loop.submit(self._watch_engine())
+
+    def execute(self, requests: Sequence[InferRequest], responder: Responder) -> None:
+        """Let every request join the batch; one that cannot is answered at once and hinders no other."""
+        for index, request in enumerate(requests):
+            try:
+                if self._engine.is_pooling:
+                    self._begin_embedding(request, index, responder)
+                else:
+                    self._begin(request, index, responder)
+            except ServingError as error:
+                responder.send(index, InferResponse(request.model_name, id=request.id, error=error))
+
+    def manage(self, command: Command) -> None:
+        """Carry out a command of the server, and return when it is done. Raises ServingError."""
+        try:
+            self._engine.loop.run(self._manage(command))
+        except Exception as error:
+            raise self._explain(error) from error
+
+    def close(self) -> None:
+        """Let running requests end, and end the engine."""
+        self._closing.set()
+        self._slow.shutdown()
+        self._engine.loop.run(self._end_requests())
+        self._watch.cancel()
+        self._engine.close()
+
+    def add_declared_adapters(self) -> None:
+        """Load the adapters of the model's folder and configuration. Raises ServingError for one that does not fit."""
+        for name, path in declared_adapters(self._spec.config, self._spec.version_dir).items():
+            self.manage(AddAdapter(name, path))
+
+    def _begin(self, request: InferRequest, index: int, responder: Responder) -> None:
+        parsed = GenerationRequest.read(request, decoupled=self._decoupled)
+        if parsed.sampling.priority and not self._engine.has_priorities:
+            raise invalid(
+                f"sampling_parameters: 'priority' is {parsed.sampling.priority}, and the engine runs requests in the "
+                "order of their arrival: start it with \"scheduling_policy\": \"priority\""
+            )
+        builder = ResponseBuilder(parsed, str(self._spec.version))
+        stream = Stream(parsed, builder, responder, index)
+        prepare = partial(self._prepare, parsed, builder, stream)
+        self._read_prompt(prepare, self._prompts.is_slow(parsed.prompt), stream)
+
+    def _prepare(self, request: GenerationRequest, builder: ResponseBuilder, stream: Stream) -> None:
+        """Hand a request to the engine's loop. Raises any exception for one that does not fit."""
+        engine, sampling = self._engine, request.sampling
+        ids = truncated(self._prompts.ids(request.prompt), sampling, engine.longest)
+        check_length(len(ids), engine.longest)
+        arguments = sampling_arguments(sampling, self._defaults, len(ids), engine.longest)
+        parameters = sampling_params(engine.library, arguments, sampling.structured_outputs, request.stream)
+        adapter = None if sampling.lora_name is None else self._adapters.find(sampling.lora_name)
+        if request.repeats_prompt:
+            builder.prompt = self._prompts.text(request.prompt, ids)
+        stream.copy_choices(copies(sampling, arguments))
+        prompt = engine.library.tokens_input(ids, cache_salt=sampling.cache_salt)
+        options = {"lora_request": adapter, "priority": sampling.priority}
+        engine.loop.post(self._start, stream, partial(engine.llm.generate, prompt, parameters, **options))
+
+    def _begin_embedding(self, request: InferRequest, index: int, responder: Responder) -> None:
+        parsed = EmbeddingRequest.read(request)
+        stream = EmbeddingStream(parsed, request, str(self._spec.version), responder, index)
+        prepare = partial(self._prepare_embedding, parsed, stream)
+        self._read_prompt(prepare, self._prompts.is_slow(parsed.prompt), stream)
+
+    def _prepare_embedding(self, request: EmbeddingRequest, stream: EmbeddingStream) -> None:
+        engine = self._engine
+        ids = self._prompts.ids(request.prompt)
+        check_length(len(ids), engine.longest + 1)
+        parameters = engine.library.PoolingParams(task="embed", dimensions=request.dimensions)
+        prompt = engine.library.tokens_input(ids)
+        engine.loop.post(self._start, stream, partial(engine.llm.encode, prompt, parameters))
+
+    def _read_prompt(self, prepare: Callable[[], None], is_slow: bool, stream: AnyStream) -> None:
+        if is_slow:
+            self._slow.submit(self._prepared, prepare, stream)
+        else:
+            self._prepared(prepare, stream)
+
+    def _prepared(self, prepare: Callable[[], None], stream: AnyStream) -> None:
+        try:
+            prepare()
+        except Exception as error:
+            stream.fail(self._explain(error))
+
+    def _start(self, stream: AnyStream, generate: Callable[..., Any]) -> None:
+        """Start a request on the engine's loop."""
+        if self._sleep_level:
+            stream.fail(unavailable(f"model instance '{self._spec.name}' is asleep"))
+            return
+        self._tasks.begin(stream, generate(request_id=f"{self._spec.name}-{next(self._numbers)}"))
+
+    async def _manage(self, command: Command) -> None:
+        if isinstance(command, Sleep):
+            await self._engine.sleep(command.level)
+            self._note_sleep(command.level)
+        elif isinstance(command, Wake):
+            await self._engine.wake(self._sleep_level)
+            self._note_sleep(0)
+        elif isinstance(command, AddAdapter):
+            await self._add_adapter(command)
+        elif isinstance(command, RemoveAdapter):
+            await self._engine.llm.remove_lora(self._adapters.remove(command.name).lora_int_id)
+
+    def _note_sleep(self, level: int) -> None:
+        self._sleep_level = level
+        self._reports.slept(level)
+        self._reports.send(self._host)
+
+    async def _add_adapter(self, command: AddAdapter) -> None:
+        request = self._adapters.new(command.name, command.path)
+        if not await self._engine.llm.add_lora(request):
+            raise invalid(f"adapter '{command.name}' of '{command.path}' could not be loaded")
+        before = self._adapters.put(request)
+        if before is not None:
+            await self._engine.llm.remove_lora(before.lora_int_id)
+
+    async def _watch_engine(self) -> None:
+        """Report the engine's state, and notice an engine that dies while nothing runs."""
+        while True:
+            await asyncio.sleep(REPORT_SECONDS)
+            if self._engine.llm.errored and not self._closing.is_set():
+                self._lose("it has ended")
+            self._reports.send(self._host)
+
+    async def _end_requests(self) -> None:
+        try:
+            await asyncio.wait_for(self._tasks.wait_idle(), CLOSE_SECONDS)
+        except TimeoutError:
+            self._tasks.fail_all(unavailable(f"model instance '{self._spec.name}' was unloaded"))
+
+    def _explain(self, error: Exception) -> ServingError:
+        if isinstance(error, self._engine.library.EngineDeadError):
+            return self._lose(str(error))
+        return serving_error(self._engine.library, self._spec.name, error)
+
+    def _lose(self, reason: str) -> ServingError:
+        """Have the server start the engine again, and its open requests end with an error that says so."""
+        error = internal(f"model instance '{self._spec.name}': its engine died: {reason}")
+        if not self._closing.is_set():
+            self._host.lost(error)
+        return error
+
+
+def open_instance(spec: InstanceSpec, host: Host) -> VllmInstance:
+    """Start the engine with its adapters. Raises ServingError."""
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+    gpus = visible_gpus(spec, parts(engine_arguments(spec.config, spec.version_dir)), shown)
+    if gpus is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpus  # before vLLM looks at the devices
+    library = import_library()
+    reports = EngineReports(most_adapters(spec))
+    instance = VllmInstance(spec, host, start_engine(spec, host, library, reports), reports)
+    try:
+        instance.add_declared_adapters()
+    except BaseException:
+        instance.close()
+        raise
+    host.log("info", f"model instance '{spec.name}' runs on vLLM {library.version}, up to {instance.longest} tokens")
+    return instance

@@ -1,0 +1,1 @@
+"""What an engine is started with: its arguments, its devices, and vLLM itself."""

@@ -1,0 +1,104 @@
+"""What the engine reports of itself, and this backend of the engine."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from argosy_runtime.backends.contract import Host
+from argosy_runtime.backends.engine_meter import EngineMeter
+from argosy_runtime.backends.engine_state import AdapterState, EngineState
+
+
+class EngineReports:
+    """The newest state of an engine. vLLM calls `record` after every step, and does not promise the fields it reads."""
+
+    def __init__(self, most_adapters: int) -> None:
+        self._meter = EngineMeter()
+        self._most_adapters = most_adapters
+        self._schedulers: dict[int, Any] = {}
+        self._prompt_tokens = self._generated_tokens = self._cached_tokens = self._preemptions = 0
+        self._sleep_level = 0
+        self._is_new = True
+
+    def record(self, scheduler: Any, iteration: Any, engine: int = 0) -> None:
+        """Take a `SchedulerStats` and an `IterationStats` of an engine (with data parallelism there are several).
+
+        Either may be None.
+        """
+        self._is_new = True
+        if scheduler is not None:
+            self._schedulers[engine] = scheduler
+        if iteration is not None:
+            self._record_iteration(iteration)
+
+    def _record_iteration(self, iteration: Any) -> None:
+        self._prompt_tokens += iteration.num_prompt_tokens
+        self._generated_tokens += iteration.num_generation_tokens
+        self._preemptions += iteration.num_preempted_reqs
+        prompts = getattr(iteration, "prompt_token_stats", None)
+        self._cached_tokens += getattr(prompts, "cached_tokens", 0)
+        meter = self._meter
+        for seconds in iteration.time_to_first_tokens_iter:
+            meter.add_first_token(seconds)
+        for seconds in iteration.inter_token_latencies_iter:
+            meter.add_between_tokens(seconds)
+        for request in iteration.finished_requests:
+            meter.add_waited(request.queued_time)
+            meter.add_answered(
+                request.e2e_latency,
+                request.num_prompt_tokens,
+                request.num_generation_tokens,
+                getattr(request, "num_cached_tokens", 0),
+            )
+
+    def slept(self, level: int) -> None:
+        """Note that the engine sleeps, or with 0 that it is awake."""
+        self._sleep_level = level
+        self._is_new = True
+
+    def send(self, host: Host) -> None:
+        """Report the state, if it is new."""
+        if not self._is_new:
+            return
+        self._is_new = False
+        host.report(self._state())
+
+    def _state(self) -> EngineState:
+        schedulers = list(self._schedulers.values())
+        return EngineState(
+            sum(scheduler.num_waiting_reqs + getattr(scheduler, "num_skipped_waiting_reqs", 0) for scheduler in schedulers),
+            sum(scheduler.num_running_reqs for scheduler in schedulers),
+            max([scheduler.kv_cache_usage for scheduler in schedulers], default=None),
+            self._prompt_tokens,
+            self._generated_tokens,
+            cached_tokens=self._cached_tokens,
+            preemptions=self._preemptions,
+            sleep_level=self._sleep_level,
+            adapters=self._adapters(schedulers) if self._most_adapters else None,
+            times=self._meter.take(),
+        )
+
+    def _adapters(self, schedulers: Sequence[Any]) -> AdapterState:
+        running = {name for scheduler in schedulers for name in getattr(scheduler, "running_lora_adapters", ())}
+        waiting = {name for scheduler in schedulers for name in getattr(scheduler, "waiting_lora_adapters", ())}
+        return AdapterState(sorted(running), sorted(waiting), self._most_adapters)
+
+
+def stat_logger_factory(base: Any, reports: EngineReports) -> Callable[[Any, int], Any]:
+    """Return what vLLM makes its logger of statistics with. `base` is its `StatLoggerBase`."""
+
+    class Reporter(base):  # type: ignore[misc]  # vLLM has no types here
+        """Passes the statistics of every step on."""
+
+        def __init__(self, vllm_config: Any, engine_index: int = 0) -> None:
+            self._engine = engine_index
+
+        def record(
+            self, scheduler_stats: Any, iteration_stats: Any, mm_cache_stats: Any = None, engine_idx: int = 0
+        ) -> None:
+            """Take the statistics of a step."""
+            reports.record(scheduler_stats, iteration_stats, self._engine)
+
+        def log_engine_initialized(self) -> None:
+            """Take no note of the start."""
+
+    return lambda vllm_config, engine_index=0: Reporter(vllm_config, engine_index)

@@ -1,0 +1,1 @@
+"""A request on its way through the engine: its parameters, its prompt, its stream of deltas."""

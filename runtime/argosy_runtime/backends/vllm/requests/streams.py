@@ -1,0 +1,124 @@
+"""The responses of one request while the engine generates."""
+
+from typing import Any
+
+from argosy_runtime.backends.contract import Responder
+from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
+from argosy_runtime.language import Delta, GenerationRequest, ResponseBuilder
+from argosy_runtime.language.tensors import OUTPUT_IDS, TEXT_OUTPUT
+from argosy_runtime.messages import InferResponse
+
+from .deltas import delta_of, merge, prompt_positions
+
+
+class Stream:
+    """One request, and the news of its choices that have not been sent.
+
+    News wait while the client reads slowly; they leave with later ones, and the engine goes on. `copies`: each
+    generated choice stands for so many.
+    """
+
+    __slots__ = ("_builder", "_copies", "_empty", "_index", "_news", "_responder", "_sends_tokens", "_stream", "is_over")
+
+    def __init__(self, request: GenerationRequest, builder: ResponseBuilder, responder: Responder, index: int) -> None:
+        self._builder = builder
+        self._responder = responder
+        self._index = index
+        self._stream = request.stream
+        self._copies = 1
+        self._empty = request.sampling.max_tokens == 0
+        self._sends_tokens = request.wants(OUTPUT_IDS) or not request.wants(TEXT_OUTPUT)
+        self._news: dict[int, Delta] = {}
+        self.is_over = False
+
+    def copy_choices(self, copies: int) -> None:
+        """Let each generated choice stand for so many."""
+        self._copies = copies
+
+    def is_cancelled(self) -> bool:
+        """Return whether the client has gone."""
+        return self._responder.is_cancelled(self._index)
+
+    def take(self, output: Any) -> None:
+        """Take a `RequestOutput`. Raises ServingError where it ends by an error of the engine."""
+        builder = self._builder
+        builder.num_input_tokens = len(output.prompt_token_ids or ())
+        builder.num_cached_tokens = output.num_cached_tokens or 0
+        if output.prompt_logprobs:
+            builder.prompt_logprobs = prompt_positions(output.prompt_logprobs)
+        for choice in output.outputs:
+            delta = delta_of(choice)
+            _raise_if_failed(delta)
+            self._add(delta)
+        self.is_over = bool(output.finished)
+
+    def _add(self, delta: Delta) -> None:
+        if self._empty:
+            delta.text, delta.token_ids, delta.logprobs = "", [], None
+            delta.finish_reason, delta.stop_reason = "length", None
+        before = self._news.get(delta.index)
+        if before is None:
+            self._news[delta.index] = delta
+        else:
+            merge(before, delta)
+
+    def flush(self) -> None:
+        """Send the news, unless the client reads slowly."""
+        if not self.is_over and self._responder.is_paused(self._index):
+            return
+        for response in self._responses():
+            self._responder.send(self._index, response, wait=False)
+
+    def fail(self, error: ServingError) -> None:
+        """Send the error as the last response."""
+        self.is_over = True
+        self._responder.send(self._index, self._builder.failure(error), wait=False)
+
+    def _responses(self) -> list[InferResponse]:
+        """Return the responses that are due: one per choice of a stream, else one of all choices at the end."""
+        if not self._stream:
+            return [self._builder.response(self._choices(), True)] if self.is_over else []
+        choices = [delta for delta in self._choices() if self._is_due(delta)]
+        self._news = {index: delta for index, delta in self._news.items() if not self._is_due(delta)}
+        last = len(choices) - 1
+        responses = [
+            self._builder.response([delta], self.is_over and at == last) for at, delta in enumerate(choices)
+        ]
+        if self.is_over and not choices:
+            responses.append(InferResponse(final=True))
+        return responses
+
+    def _is_due(self, delta: Delta) -> bool:
+        """Return whether news are worth a response: without new text, only tokens that were asked for are."""
+        return bool(delta.text or delta.finish_reason or (delta.token_ids and self._sends_tokens))
+
+    def _choices(self) -> list[Delta]:
+        news = [self._news[index] for index in sorted(self._news)]
+        if self._copies == 1:
+            return news
+        # The only generated choice is each of them.
+        return [
+            Delta(
+                copy,
+                delta.text,
+                delta.token_ids,
+                delta.finish_reason,
+                delta.stop_reason,
+                delta.cumulative_logprob,
+                delta.logprobs,
+            )
+            for delta in news
+            for copy in range(self._copies)
+        ]
+
+
+def cancelled() -> ServingError:
+    """Return the error of a request whose client has gone."""
+    return ServingError(ErrorKind.CANCELLED, "the request was cancelled", FailureReason.CANCELED)
+
+
+def _raise_if_failed(delta: Delta) -> None:
+    if delta.finish_reason == "error":
+        raise internal("the engine could not finish the answer; send the request again")
+    if delta.finish_reason == "abort":
+        raise unavailable("the engine has ended the answer: it is being put to sleep or ends")
