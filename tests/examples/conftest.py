@@ -33,7 +33,7 @@ class Collector:
     def __init__(self) -> None:
         self.responses: list[InferResponse] = []
 
-    def send(self, index: int, response: InferResponse) -> None:
+    def send(self, index: int, response: InferResponse, wait: bool = True) -> None:
         assert index == 0
         self.responses.append(response)
 

@@ -11,12 +11,13 @@ here is called on the instance's own thread (or in its own process), never on th
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from math import isnan
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import msgspec
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -24,6 +25,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse
 
+from .commands import Command
 from .engine_state import EngineState
 
 _FAMILY_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
@@ -68,10 +70,11 @@ class ExecutionTimes:
 class Responder(Protocol):
     """Receiver of one batch's responses. Safe to call from any thread, also after `execute` has returned."""
 
-    def send(self, index: int, response: InferResponse) -> None:
+    def send(self, index: int, response: InferResponse, wait: bool = True) -> None:
         """Answer request `index` of the batch. `response.final` ends it; later sends to it are dropped.
 
-        Waits, before a response that is not the last, while the client reads slower than it is answered.
+        Waits, before a response that is not the last, while the client reads slower than it is answered. Without
+        `wait` it never does: a backend that answers many requests from one thread looks at `is_paused` first.
         """
 
     def is_cancelled(self, index: int) -> bool:
@@ -204,6 +207,9 @@ class Host(Protocol):
         In a process of its own that process ends, and this does not return.
         """
 
+    def corked(self) -> AbstractContextManager[None]:
+        """Return a context whose responses leave together at its end, in one write. It must not wait for anything."""
+
 
 class ModelInstance(Protocol):
     """One loaded instance of a model."""
@@ -220,6 +226,17 @@ class ModelInstance(Protocol):
         """Release everything. Called once; no execute follows."""
 
 
+@runtime_checkable
+class ManagedInstance(ModelInstance, Protocol):
+    """An instance that the server can put to sleep, or give adapters, while it is loaded."""
+
+    def manage(self, command: Command) -> None:
+        """Carry out a command, and return when it is done. Raises ServingError.
+
+        Called on a thread of its own, one command after the other, while `execute` takes requests.
+        """
+
+
 __all__ = [
     "ActOnMetric",
     "Answer",
@@ -233,6 +250,7 @@ __all__ = [
     "Isolation",
     "LoadModel",
     "Log",
+    "ManagedInstance",
     "MetricFamilySpec",
     "ModelInstance",
     "Responder",

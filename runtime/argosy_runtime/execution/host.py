@@ -2,7 +2,8 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Final, Protocol
 
@@ -36,6 +37,9 @@ class CallLine(Protocol):
     def lost(self, error: ServingError) -> None:
         """Replace the instance."""
 
+    def cork(self, corked: bool) -> None:
+        """Hold responses back, or send all that were held back."""
+
 
 class HostCalls:
     """A `Host` over a line to the server."""
@@ -66,6 +70,14 @@ class HostCalls:
 
     def lost(self, error: ServingError) -> None:
         self._line.lost(error)
+
+    @contextmanager
+    def corked(self) -> Iterator[None]:
+        self._line.cork(True)
+        try:
+            yield
+        finally:
+            self._line.cork(False)
 
     def respond(self, number: int, response: InferResponse) -> None:
         """Take a response to an inference."""

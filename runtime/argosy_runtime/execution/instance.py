@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Protocol
 
+from argosy_runtime.backends.commands import Command
 from argosy_runtime.backends.contract import ExecutionTimes
-from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.errors import ServingError, internal, unsupported
 from argosy_runtime.messages import InferRequest, InferResponse
 
 
@@ -116,6 +117,10 @@ class Instance(ABC):
     @abstractmethod
     def resume(self, run: Run, index: int) -> None:
         """Resume one request."""
+
+    async def manage(self, command: Command) -> None:
+        """Have the model carry out a command. Raises ServingError: UNSUPPORTED where it does not know the command."""
+        raise unsupported(f"model instance '{self.name}' runs in the server's process, where it takes no commands")
 
     def idle(self) -> "asyncio.Future[None]":
         """Return a future that is done once all requests are answered, of an instance without further batches.

@@ -41,9 +41,9 @@ class ThreadRun:
         self._cancelled: set[int] = set()
         self._paused: set[int] = set()
 
-    def send(self, index: int, response: InferResponse) -> None:
+    def send(self, index: int, response: InferResponse, wait: bool = True) -> None:
         with self._changed:
-            if not response.final:
+            if wait and not response.final:
                 self._changed.wait_for(lambda: not self._holds_back(index))
             if not (self._returned or self._instance.decoupled):
                 self._deferred.append((index, response))
@@ -115,6 +115,9 @@ class ThreadLine:
 
     def lost(self, error: ServingError) -> None:
         self._post(self._lost, error)
+
+    def cork(self, corked: bool) -> None:
+        """Do nothing: the event loop takes one response after the other."""
 
     def close(self) -> None:
         """Send nothing to the server any more, and break the reference cycle with it."""

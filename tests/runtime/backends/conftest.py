@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -32,7 +33,8 @@ class RecordingResponder:
     sent: list[tuple[int, InferResponse]] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def send(self, index: int, response: InferResponse) -> None:
+    def send(self, index: int, response: InferResponse, wait: bool = True) -> None:
+        assert not wait or response.final or index not in self.paused, "this would wait"
         with self._changed:
             self.sent.append((index, response))
             self._changed.notify_all()
@@ -122,6 +124,9 @@ class FakeHost:
 
     def lost(self, error: ServingError) -> None:
         self.losses.put(error)
+
+    def corked(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The engine: vLLM's `AsyncLLM` on a loop of its own, with what is asked of it as a whole."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from argosy_runtime.backends.contract import Host, InstanceSpec
 from argosy_runtime.errors import ServingError, internal, invalid, unsupported
@@ -12,6 +12,9 @@ from .loop import EngineLoop
 from .opening.arguments import engine_arguments, is_pooling, parameter_names, split_unknown
 from .opening.library import Library
 from .reports import EngineReports, stat_logger_factory
+
+SHUTDOWN_SECONDS: Final = 5.0
+"""Seconds in which the processes of an engine without requests end by themselves."""
 
 
 class Engine:
@@ -84,7 +87,9 @@ def _arguments(spec: InstanceSpec, host: Host, library: Library) -> dict[str, An
     declared = engine_arguments(spec.config, spec.version_dir)
     arguments, unknown = split_unknown(declared, library.argument_names, parameter_names(spec.config))
     for name in unknown:
-        host.log("warning", f"model instance '{spec.name}': parameter '{name}' is no argument of vLLM's, so it is unused")
+        host.log(
+            "warning", f"model instance '{spec.name}': parameter '{name}' is no argument of vLLM's, so it is unused"
+        )
     paths = declared_adapters(spec.config, spec.version_dir)
     arguments.update(lora_arguments(arguments, paths, on_cpu=spec.kind == "KIND_CPU"))
     # The statistics go to this server's metrics; vLLM's own loggers would make them a second time.
@@ -99,7 +104,7 @@ async def _start(library: Library, arguments: dict[str, Any], loggers: list[Any]
 
 
 async def _shut_down(llm: Any) -> None:
-    llm.shutdown(timeout=0)
+    llm.shutdown(timeout=SHUTDOWN_SECONDS)
 
 
 def _refusal(spec: InstanceSpec, error: BaseException) -> ServingError:

@@ -55,6 +55,11 @@ class VllmInstance:
         self._closing = threading.Event()
         self._watch = engine.loop.submit(self._watch_engine())
 
+    @property
+    def longest(self) -> int:
+        """Tokens of a prompt and its answer together, at most."""
+        return self._engine.longest
+
     def execute(self, requests: Sequence[InferRequest], responder: Responder) -> None:
         """Let every request join the batch; one that cannot is answered at once and hinders no other."""
         for index, request in enumerate(requests):
@@ -91,7 +96,7 @@ class VllmInstance:
         if parsed.sampling.priority and not self._engine.has_priorities:
             raise invalid(
                 f"sampling_parameters: 'priority' is {parsed.sampling.priority}, and the engine runs requests in the "
-                "order of their arrival: start it with \"scheduling_policy\": \"priority\""
+                'order of their arrival: start it with "scheduling_policy": "priority"'
             )
         builder = ResponseBuilder(parsed, str(self._spec.version))
         stream = Stream(parsed, builder, responder, index)
@@ -212,5 +217,6 @@ def open_instance(spec: InstanceSpec, host: Host) -> VllmInstance:
     except BaseException:
         instance.close()
         raise
-    host.log("info", f"model instance '{spec.name}' runs on vLLM {library.version}, up to {instance.longest} tokens")
+    about = f"model instance '{spec.name}' runs on vLLM {library.version}"
+    host.log("info", f"{about}; a prompt and its answer have up to {instance.longest} tokens")
     return instance

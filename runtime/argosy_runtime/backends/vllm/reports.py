@@ -65,7 +65,7 @@ class EngineReports:
     def _state(self) -> EngineState:
         schedulers = list(self._schedulers.values())
         return EngineState(
-            sum(scheduler.num_waiting_reqs + getattr(scheduler, "num_skipped_waiting_reqs", 0) for scheduler in schedulers),
+            sum(_waiting(scheduler) for scheduler in schedulers),
             sum(scheduler.num_running_reqs for scheduler in schedulers),
             max([scheduler.kv_cache_usage for scheduler in schedulers], default=None),
             self._prompt_tokens,
@@ -81,6 +81,10 @@ class EngineReports:
         running = {name for scheduler in schedulers for name in getattr(scheduler, "running_lora_adapters", ())}
         waiting = {name for scheduler in schedulers for name in getattr(scheduler, "waiting_lora_adapters", ())}
         return AdapterState(sorted(running), sorted(waiting), self._most_adapters)
+
+
+def _waiting(scheduler: Any) -> int:
+    return int(scheduler.num_waiting_reqs) + int(getattr(scheduler, "num_skipped_waiting_reqs", 0))
 
 
 def stat_logger_factory(base: Any, reports: EngineReports) -> Callable[[Any, int], Any]:
@@ -101,4 +105,4 @@ def stat_logger_factory(base: Any, reports: EngineReports) -> Callable[[Any, int
         def log_engine_initialized(self) -> None:
             """Take no note of the start."""
 
-    return lambda vllm_config, engine_index=0: Reporter(vllm_config, engine_index)
+    return Reporter

@@ -6,10 +6,12 @@ process, not the server.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from itertools import count
 from typing import Any
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.backends.commands import Command
 from argosy_runtime.backends.contract import ExecutionTimes, InstanceSpec
 from argosy_runtime.backends.environments.choice import environment_of, is_certain
 from argosy_runtime.backends.environments.inspection import replaced
@@ -30,6 +32,9 @@ from .wire.control import (
     Completed,
     Load,
     Loaded,
+    Lost,
+    Manage,
+    Managed,
     Reply,
     SpecBody,
     Stop,
@@ -89,7 +94,9 @@ class ProcessInstance(Instance):
         self._answers = ResponseWriter()
         self._answer: asyncio.Future[Loaded | Completed] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._nonsense = self._device_error = ""
+        self._nonsense = self._device_error = self._failure = ""
+        self._commands = count()
+        self._managed: dict[int, asyncio.Future[ServingError | None]] = {}
         self._replaced: list[str] = []
         self._release_environment: Callable[[], None] = _nothing
         self._started = False
@@ -206,10 +213,30 @@ class ProcessInstance(Instance):
             self._calls.do(message.call, message.what, message.call != UNANSWERED)
         elif isinstance(message, CallChanged):
             self._change_call(message)
+        elif isinstance(message, Managed):
+            self._end_command(message.number, message.error.error() if message.error is not None else None)
+        elif isinstance(message, Lost):
+            self._failure = message.error.message
         elif self._answer is not None and not self._answer.done():
             if isinstance(message, Completed):
                 message.completed()
             self._answer.set_result(message)
+
+    async def manage(self, command: Command) -> None:
+        """Have the model carry out a command. Raises ServingError."""
+        if self._stopping or not self._started:
+            raise unavailable(f"model instance '{self.name}' is not loaded")
+        number = next(self._commands)
+        done = self._managed[number] = asyncio.get_running_loop().create_future()
+        self._connection.send(control_frame(Manage(number, command)))
+        error = await done
+        if error is not None:
+            raise error
+
+    def _end_command(self, number: int, error: ServingError | None) -> None:
+        done = self._managed.pop(number, None)
+        if done is not None and not done.done():
+            done.set_result(error)
 
     def _change_call(self, message: CallChanged) -> None:
         if message.how == "cancel":
@@ -259,6 +286,8 @@ class ProcessInstance(Instance):
         how = await self._end(grace=1.0)
         if self._nonsense:
             how = f"was ended, because it sent what no model's process sends ({self._nonsense})"
+        if self._failure:
+            how = f"ended itself, because of this: {self._failure}"
         if self._device_error:
             how = f"met an error of its device, and was ended: {self._device_error}"
         if self._answer is not None and not self._answer.done():
@@ -278,6 +307,8 @@ class ProcessInstance(Instance):
             # First the dispatcher is notified, so that it sends no batch to an instance that has ended.
             self._on_death(self, error)
             self._fail_all(error)
+            for number in list(self._managed):
+                self._end_command(number, error)
 
     def _stand_ins(self) -> str:
         """Return which packages of the model's own environment may keep its process from starting."""
@@ -312,4 +343,7 @@ class ProcessInstance(Instance):
 
     async def stop(self, grace: float) -> None:
         await self._quit(grace)
-        self._fail_all(unavailable(f"model instance '{self.name}' was unloaded"))
+        unloaded = unavailable(f"model instance '{self.name}' was unloaded")
+        self._fail_all(unloaded)
+        for number in list(self._managed):
+            self._end_command(number, unloaded)

@@ -30,6 +30,28 @@ class Outbox:
         self._lock = threading.Lock()
         self._responses = ResponseWriter()
         self._requests = RequestWriter()
+        self._corks = 0
+        self._held: list[Data] = []
+
+    def cork(self) -> None:
+        """Hold back what is written until as many calls of `uncork`, and send it in one write then."""
+        with self._lock:
+            self._corks += 1
+
+    def uncork(self) -> None:
+        """Send what was held back, unless there are other corks."""
+        with self._lock:
+            self._corks -= 1
+            if not self._corks and self._held:
+                held, self._held = self._held, []
+                self._send(held)
+
+    def flush(self) -> None:
+        """Send what is held back now, before the process ends."""
+        with self._lock:
+            self._corks = 0
+            held, self._held = self._held, []
+            self._send(held)
 
     def control(self, message: FromProcess) -> None:
         """Send a message outside batches."""
@@ -69,6 +91,13 @@ class Outbox:
         """Write chunks, after pending releases. End the process where the server is gone."""
         if self._incoming is not None and self._incoming.any_gone:
             chunks = release_frame(self._incoming) + chunks
+        if self._corks:
+            # All of them, from every thread: the server knows templates by the order of their frames.
+            self._held += chunks
+            return
+        self._send(chunks)
+
+    def _send(self, chunks: list[Data]) -> None:
         try:
             if sum([len(chunk) for chunk in chunks]) < _JOIN_BELOW:
                 self._sock.sendall(b"".join(chunks))

@@ -65,10 +65,10 @@ class WorkerRun:
         self._cancelled: set[int] | None = None
         self._paused: set[int] | None = None
 
-    def send(self, index: int, response: InferResponse) -> None:
+    def send(self, index: int, response: InferResponse, wait: bool = True) -> None:
         if self._decoupled:
             self._inbox.poll()
-        if self._paused and not response.final:
+        if wait and self._paused and not response.final:
             self._wait_for(index)
         with self._lock:
             if index in self._finals:

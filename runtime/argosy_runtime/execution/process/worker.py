@@ -11,10 +11,11 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from argosy_runtime.backends import resolve
-from argosy_runtime.backends.contract import InstanceSpec, Log, ModelInstance, ServerCall
-from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.backends.contract import InstanceSpec, ManagedInstance, ModelInstance, ServerCall
+from argosy_runtime.errors import ServingError, internal, unsupported
 from argosy_runtime.execution.executing import execute, load
 from argosy_runtime.execution.host import HostCalls
 from argosy_runtime.messages import InferRequest
@@ -31,6 +32,9 @@ from .wire.control import (
     Completed,
     Load,
     Loaded,
+    Lost,
+    Manage,
+    Managed,
     Reply,
     Stop,
     ToProcess,
@@ -66,8 +70,15 @@ class SocketLine:
 
     def lost(self, error: ServingError) -> None:
         """End this process, which ends the instance for the server. Frames sent before reach the server."""
-        self.do(UNANSWERED, Log("error", error.message), False)
+        self._outbox.control(Lost(ErrorBody.of(error)))
+        self._outbox.flush()
         os._exit(1)
+
+    def cork(self, corked: bool) -> None:
+        if corked:
+            self._outbox.cork()
+        else:
+            self._outbox.uncork()
 
 
 class Worker:
@@ -86,11 +97,13 @@ class Worker:
         self._model: ModelInstance | None = None
         self._name = ""
         self._decoupled = False
+        self._commands = ThreadPoolExecutor(1, thread_name_prefix="commands")  # starts its thread when it has work
 
     def main(self) -> None:
         """Serve until a `Stop` comes."""
         while self._do(self._next()):
             pass
+        self._commands.shutdown()
         if self._model is not None:
             self._model.close()
         _end_children()
@@ -107,6 +120,9 @@ class Worker:
             self._model = self._load(work.spec.spec())
         elif isinstance(work, Complete):
             self._complete(work.spec.spec())
+        elif isinstance(work, Manage):
+            # On a thread of its own: requests go on while a model reads an adapter.
+            self._commands.submit(self._manage, work)
         return not isinstance(work, Stop)
 
     def _next(self) -> WorkerRun | ToProcess:
@@ -159,6 +175,20 @@ class Worker:
         gc.freeze()
         self._outbox.control(Loaded())
         return model
+
+    def _manage(self, work: Manage) -> None:
+        try:
+            if not isinstance(self._model, ManagedInstance):
+                what = type(work.command).__name__
+                raise unsupported(f"model instance '{self._name}': its backend does not know the command {what}")
+            self._model.manage(work.command)
+        except ServingError as error:
+            self._outbox.control(Managed(work.number, ErrorBody.of(error)))
+        except Exception as fault:
+            text = f"model instance '{self._name}': {type(fault).__name__}: {fault}"
+            self._outbox.control(Managed(work.number, ErrorBody.of(internal(text))))
+        else:
+            self._outbox.control(Managed(work.number))
 
     def _complete(self, spec: InstanceSpec) -> None:
         try:

@@ -194,10 +194,10 @@ class WaitingResponder:
         self.inner = inner
         self.entered, self.go_on = threading.Event(), threading.Event()
 
-    def send(self, index: int, response: InferResponse) -> None:
+    def send(self, index: int, response: InferResponse, wait: bool = True) -> None:
         self.entered.set()
         assert self.go_on.wait(30)
-        self.inner.send(index, response)
+        self.inner.send(index, response, wait)
 
     def is_cancelled(self, index: int) -> bool:
         return False

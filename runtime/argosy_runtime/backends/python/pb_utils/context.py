@@ -7,6 +7,7 @@ always the right one.
 """
 
 import logging
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,6 +97,10 @@ class NoHost:
     def lost(self, error: ServingError) -> None:
         """Raise the error: there is no instance yet to give up."""
         raise error
+
+    def corked(self) -> AbstractContextManager[None]:
+        """Return a context that does nothing: there are no responses yet."""
+        return nullcontext()
 
 
 def _too_early(what: Infer | ServerCall) -> str:

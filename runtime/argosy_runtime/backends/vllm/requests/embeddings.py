@@ -47,11 +47,13 @@ class EmbeddingRequest(msgspec.Struct):
 class EmbeddingStream:
     """The only response of a request for an embedding."""
 
-    def __init__(self, parsed: EmbeddingRequest, request: InferRequest, version: str, to: Responder, index: int) -> None:
+    def __init__(
+        self, parsed: EmbeddingRequest, request: InferRequest, version: str, responder: Responder, index: int
+    ) -> None:
         self._parsed = parsed
         self._request = request
         self._version = version
-        self._responder = to
+        self._responder = responder
         self._index = index
         self._response: InferResponse | None = None
         self.is_over = False

@@ -91,7 +91,9 @@ def truncated(ids: list[int], sampling: Sampling, longest: int) -> list[int]:
     return ids[-limit:]
 
 
-def sampling_params(library: Library, arguments: dict[str, Any], outputs: StructuredOutputs | None, stream: bool) -> Any:
+def sampling_params(
+    library: Library, arguments: dict[str, Any], outputs: StructuredOutputs | None, stream: bool
+) -> Any:
     """Return vLLM's `SamplingParams`. Raises its exceptions for what it refuses."""
     kind = library.RequestOutputKind
     constraint = None

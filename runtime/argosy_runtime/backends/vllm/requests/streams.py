@@ -18,7 +18,17 @@ class Stream:
     generated choice stands for so many.
     """
 
-    __slots__ = ("_builder", "_copies", "_empty", "_index", "_news", "_responder", "_sends_tokens", "_stream", "is_over")
+    __slots__ = (
+        "_builder",
+        "_copies",
+        "_empty",
+        "_index",
+        "_news",
+        "_responder",
+        "_sends_tokens",
+        "_stream",
+        "is_over",
+    )
 
     def __init__(self, request: GenerationRequest, builder: ResponseBuilder, responder: Responder, index: int) -> None:
         self._builder = builder
@@ -81,9 +91,7 @@ class Stream:
         choices = [delta for delta in self._choices() if self._is_due(delta)]
         self._news = {index: delta for index, delta in self._news.items() if not self._is_due(delta)}
         last = len(choices) - 1
-        responses = [
-            self._builder.response([delta], self.is_over and at == last) for at, delta in enumerate(choices)
-        ]
+        responses = [self._builder.response([delta], self.is_over and at == last) for at, delta in enumerate(choices)]
         if self.is_over and not choices:
             responses.append(InferResponse(final=True))
         return responses

@@ -102,5 +102,3 @@ class RequestTasks:
                 task.cancel()
         if self._open:
             self._sweep = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._look_for_cancelled)
-
-

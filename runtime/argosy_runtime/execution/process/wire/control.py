@@ -7,6 +7,7 @@ import msgspec
 from google.protobuf.message import DecodeError
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.backends.commands import Command
 from argosy_runtime.backends.contract import InstanceSpec, ServerCall
 
 from .frames import CONTROL, Frame, FrameError, FrameWriter
@@ -53,6 +54,13 @@ class Stop(msgspec.Struct, tag=True):
     """To the process: release the model, and end."""
 
 
+class Manage(msgspec.Struct, tag=True):
+    """To the process: a command to the model; answered by `Managed`."""
+
+    number: int
+    command: Command
+
+
 class Reply(msgspec.Struct, tag=True):
     """To the process: the result of a call other than an inference, or the refusal of an inference."""
 
@@ -81,6 +89,19 @@ class Completed(msgspec.Struct, tag=True):
             raise FrameError(f"a completed config is none: {error}") from error
 
 
+class Managed(msgspec.Struct, tag=True):
+    """From the process: a command is carried out, or the error."""
+
+    number: int
+    error: ErrorBody | None = None
+
+
+class Lost(msgspec.Struct, tag=True):
+    """From the process: the model has failed, and the process ends with it."""
+
+    error: ErrorBody
+
+
 class Called(msgspec.Struct, tag=True):
     """From the process: a call of the model; answered by `Reply`, unless `call` is `UNANSWERED`."""
 
@@ -97,8 +118,8 @@ class CallChanged(msgspec.Struct, tag=True):
 
 UNANSWERED: Final = -1
 
-ToProcess = Load | Complete | Stop | Reply
-FromProcess = Loaded | Completed | Called | CallChanged
+ToProcess = Load | Complete | Stop | Manage | Reply
+FromProcess = Loaded | Completed | Managed | Lost | Called | CallChanged
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _to_process: Final[msgspec.msgpack.Decoder[ToProcess]] = msgspec.msgpack.Decoder(ToProcess)

@@ -1,0 +1,74 @@
+"""Sampling parameters in vLLM's terms."""
+
+from typing import Any
+
+import pytest
+
+from argosy_runtime.backends.vllm.requests.sampling import check_length, copies, sampling_arguments, truncated
+from argosy_runtime.errors import ServingError
+from argosy_runtime.language import Sampling
+
+
+def arguments(sampling: Sampling, length: int = 10, longest: int = 100, **defaults: Any) -> dict[str, Any]:
+    """Return vLLM's arguments that are not its defaults, or are what a test looks at."""
+    return sampling_arguments(sampling, defaults, length, longest)
+
+
+def test_the_model_has_defaults_that_a_request_overrides():
+    defaults = {"temperature": 0.6, "top_p": 0.9}
+    made = arguments(Sampling(top_p=0.5), **defaults)
+    assert (made["temperature"], made["top_p"]) == (0.6, 0.5)
+    assert "top_k" not in made
+    assert arguments(Sampling(temperature=0.0), **defaults)["temperature"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "defaults", "expected"),
+    [
+        (5, {}, 5),
+        (0, {}, 1),
+        (None, {}, 90),
+        (None, {"max_tokens": 40}, 40),
+        (None, {"max_tokens": 400}, 90),
+        (90, {}, 90),
+    ],
+)
+def test_an_answer_ends_where_the_context_does(max_tokens, defaults, expected):
+    assert arguments(Sampling(max_tokens=max_tokens), **defaults)["max_tokens"] == expected
+
+
+def test_the_default_is_shortened_and_a_demand_is_refused():
+    assert arguments(Sampling(), length=95)["max_tokens"] == 5
+    with pytest.raises(ServingError, match="this model's maximum context length is 100 tokens, but the prompt has 95"):
+        arguments(Sampling(max_tokens=6), length=95)
+
+
+def test_a_prompt_has_tokens_and_leaves_some():
+    check_length(99, 100)
+    with pytest.raises(ServingError, match="maximum context length is 100 tokens, but the prompt has 100 tokens"):
+        check_length(100, 100)
+    with pytest.raises(ServingError, match="the prompt is empty"):
+        check_length(0, 100)
+
+
+@pytest.mark.parametrize(
+    ("limit", "max_tokens", "left"), [(None, 5, 200), (3, 5, 3), (-1, 5, 95), (-1, None, 99), (-1, 400, 1)]
+)
+def test_a_prompt_is_cut_at_its_beginning(limit, max_tokens, left):
+    ids = list(range(200))
+    assert truncated(ids, Sampling(truncate_prompt_tokens=limit, max_tokens=max_tokens), 100) == ids[200 - left :]
+
+
+def test_choices_of_the_likeliest_tokens_are_one():
+    greedy = Sampling(n=4, temperature=0.0)
+    made = arguments(greedy)
+    assert (made["n"], copies(greedy, made)) == (1, 4)
+    made = arguments(Sampling(n=4, temperature=1.0))
+    assert (made["n"], copies(Sampling(n=4), made)) == (4, 1)
+
+
+def test_values_are_brought_into_vllms_ranges():
+    made = arguments(Sampling(seed=2**64 - 2, logit_bias={1: 500.0, 2: -500.0, 3: 1.0}, stop="x"))
+    assert made["seed"] == -2
+    assert made["logit_bias"] == {1: 100.0, 2: -100.0, 3: 1.0}
+    assert made["stop"] == ["x"]

@@ -1,0 +1,1 @@
+"""Arguments of an engine."""

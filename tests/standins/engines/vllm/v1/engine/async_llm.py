@@ -1,0 +1,200 @@
+"""The engine: a model that repeats its prompt, one token a step.
+
+A test sees in `AsyncLLM.made` what was started, and there `calls`, `open` requests, the `loras`. Steps run by
+themselves, unless `AsyncLLM.steps` is an event loop's semaphore that a test releases. `die` ends it as a crash would.
+"""
+
+import asyncio
+from types import SimpleNamespace
+from typing import ClassVar
+
+from vllm.exceptions import VLLMValidationError
+from vllm.sampling_params import RequestOutputKind
+
+from .exceptions import EngineDeadError
+
+
+class Tokenizer:
+    """Tokens are the characters' numbers."""
+
+    chat_template = "a template"
+
+    def encode(self, text, add_special_tokens=True):
+        return [ord(character) for character in text]
+
+    def decode(self, ids, skip_special_tokens=False):
+        return "".join(map(chr, ids))
+
+    def apply_chat_template(self, conversation, **options):
+        return "".join(message["content"] for message in conversation)
+
+
+class AsyncLLM:
+    made: ClassVar[list] = []
+    load_error = None
+    step_by_step = False
+
+    def __init__(self, engine_args, stat_loggers):
+        self.engine_args = engine_args
+        self.loggers = [factory("config", 0) for factory in stat_loggers or ()]
+        self.calls = []
+        self.open = {}
+        self.aborted = []
+        self.loras = set()
+        self.dead = None
+        self.generated = 0
+        self.steps = asyncio.Semaphore(0)
+        self.loop = asyncio.get_running_loop()
+        self.model_config = SimpleNamespace(
+            max_model_len=engine_args.max_model_len or 64,
+            get_vocab_size=lambda: 1000,
+            get_diff_sampling_param=lambda: {"temperature": 0.5, "max_tokens": 40},
+        )
+        AsyncLLM.made.append(self)
+
+    @classmethod
+    def from_engine_args(cls, engine_args, start_engine_loop=True, usage_context="ENGINE_CONTEXT", stat_loggers=None):
+        if cls.load_error is not None:
+            raise cls.load_error
+        return cls(engine_args, stat_loggers)
+
+    @property
+    def tokenizer(self):
+        return Tokenizer()
+
+    @property
+    def errored(self):
+        return self.dead is not None
+
+    def die(self):
+        """End as a crash does, seen from the loop."""
+        self.dead = EngineDeadError()
+        for _ in range(100):
+            self.steps.release()
+
+    async def generate(
+        self,
+        prompt,
+        sampling_params,
+        request_id,
+        *,
+        prompt_text=None,
+        lora_request=None,
+        tokenization_kwargs=None,
+        trace_headers=None,
+        priority=0,
+        data_parallel_rank=None,
+        session_id=None,
+        kv_hints=None,
+        reasoning_ended=None,
+        reasoning_parser_kwargs=None,
+    ):
+        self.calls.append((prompt, sampling_params, request_id, lora_request, priority))
+        if sampling_params.structured_outputs is not None and sampling_params.structured_outputs.regex == "(":
+            raise VLLMValidationError("the regex cannot be compiled")
+        ids = prompt["prompt_token_ids"]
+        self.open[request_id] = ids
+        stream = sampling_params.output_kind is RequestOutputKind.DELTA
+        try:
+            made = dict.fromkeys(range(sampling_params.n), "")
+            for step in range(sampling_params.max_tokens):
+                if self.step_by_step:
+                    await self.steps.acquire()
+                else:
+                    await asyncio.sleep(0)
+                if self.dead is not None:
+                    raise self.dead
+                last = step == sampling_params.max_tokens - 1
+                token = ids[step % len(ids)]
+                self.record(len(self.open), (step == 0 and len(ids)) or 0, sampling_params.n)
+                for choice in made:
+                    made[choice] += chr(token)
+                    if stream:
+                        end = last and choice == sampling_params.n - 1
+                        yield self.output(ids, [self.choice(choice, chr(token), last, sampling_params)], end)
+                if last and not stream:
+                    choices = [self.choice(choice, text, True, sampling_params) for choice, text in made.items()]
+                    yield self.output(ids, choices, True)
+        except BaseException:
+            self.aborted.append(request_id)
+            raise
+        finally:
+            del self.open[request_id]
+            self.record(len(self.open), 0, 0)
+
+    def output(self, ids, outputs, finished):
+        prompt_logprobs = None
+        return SimpleNamespace(
+            prompt_token_ids=ids,
+            num_cached_tokens=2,
+            prompt_logprobs=prompt_logprobs,
+            outputs=outputs,
+            finished=finished,
+        )
+
+    def choice(self, index, text, last, params):
+        position = {ord(text[-1]): SimpleNamespace(logprob=-0.5, rank=1, decoded_token=text[-1])}
+        return SimpleNamespace(
+            index=index,
+            text=text,
+            token_ids=[ord(character) for character in text],
+            cumulative_logprob=-0.5 if params.logprobs is not None else None,
+            logprobs=[position] * len(text) if params.logprobs is not None else None,
+            finish_reason=("error" if text[-1] == "!" else "length") if last else None,
+            stop_reason=None,
+        )
+
+    def record(self, running, prompt_tokens, generated):
+        scheduler = SimpleNamespace(num_running_reqs=running, num_waiting_reqs=0, kv_cache_usage=running / 10)
+        iteration = SimpleNamespace(
+            num_prompt_tokens=prompt_tokens,
+            num_generation_tokens=generated,
+            num_preempted_reqs=0,
+            time_to_first_tokens_iter=[0.1] if prompt_tokens else [],
+            inter_token_latencies_iter=[] if prompt_tokens or not generated else [0.01],
+            finished_requests=[],
+        )
+        for logger in self.loggers:
+            logger.record(scheduler_stats=scheduler, iteration_stats=iteration, mm_cache_stats=None, engine_idx=0)
+
+    async def encode(
+        self,
+        prompt,
+        pooling_params,
+        request_id,
+        lora_request=None,
+        trace_headers=None,
+        priority=0,
+        tokenization_kwargs=None,
+        reasoning_ended=None,
+    ):
+        import torch
+
+        self.calls.append((prompt, pooling_params, request_id, lora_request, priority))
+        values = torch.tensor([float(token) for token in prompt["prompt_token_ids"]][: pooling_params.dimensions])
+        yield SimpleNamespace(
+            prompt_token_ids=prompt["prompt_token_ids"], outputs=SimpleNamespace(data=values), finished=True
+        )
+
+    async def add_lora(self, lora_request):
+        if "misfit" in lora_request.lora_path:
+            raise RuntimeError("Call to add_lora method failed: shapes do not fit")
+        self.loras.add(lora_request.lora_int_id)
+        return True
+
+    async def remove_lora(self, lora_id):
+        self.loras.discard(lora_id)
+        return True
+
+    async def sleep(self, level=1, mode="abort"):
+        self.calls.append(("sleep", level, mode))
+
+    async def wake_up(self, tags=None):
+        self.calls.append(("wake_up", tags))
+        return True
+
+    async def collective_rpc(self, method, timeout=None, args=(), kwargs=None):  # noqa: ASYNC109
+        self.calls.append(("collective_rpc", method))
+
+    def shutdown(self, timeout=None):
+        self.calls.append(("shutdown", timeout))
