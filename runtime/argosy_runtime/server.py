@@ -80,6 +80,7 @@ class Server:
                 restricted=options.http_restricted,
                 timeouts=options.http_timeouts,
                 openai=options.openai if options.openai_port is None else None,
+                metrics=options.metrics_port is not None,
             )
             self._listeners.append(await http.serve(self.dataplane, where))
             _log.info("Started HTTPService at %s:%d", options.http_address, self._listeners[-1].port)

@@ -32,6 +32,7 @@ IN_A_NAMESPACE = (
     | _rights("rbac.authorization.k8s.io", ("roles", "rolebindings"), OWN)
     | _rights("networking.k8s.io", ("networkpolicies",), OWN)
     | _rights("policy", ("poddisruptionbudgets",), OWN)
+    | _rights("inference.networking.k8s.io", ("inferencepools",), OWN)
     | _rights("", ("pods",), (*READ, "patch"))
     | _rights("", ("pods/status",), ("patch",))
     | _rights("", ("events",), ("create", "patch"))

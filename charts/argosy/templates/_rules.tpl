@@ -30,6 +30,10 @@
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, watch, create, patch, delete]
+# Where the cluster has the Gateway API inference extension: one for each language model.
+- apiGroups: [inference.networking.k8s.io]
+  resources: [inferencepools]
+  verbs: [get, list, watch, create, patch, delete]
 # Pods are the Deployments' own: the operator labels them and says that they have settled.
 - apiGroups: [""]
   resources: [pods]

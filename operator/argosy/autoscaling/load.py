@@ -91,19 +91,19 @@ def _engine_rate(stage: Stage, engine: Engine) -> tuple[float, Limit | None]:
     rate, limit = limited(targets.busy_high * engine.most, limits, engine.within)
 
     def within(limit: Limit, most: float) -> float:
-        spread = between_spread(stage.signals, limit.metric.rpartition(" ")[2])
-        return highest(most, lambda rate: engine.between_tokens(rate) * spread <= limit.seconds)
+        unevenness = between_unevenness(stage.signals, limit.metric.rpartition(" ")[2])
+        return highest(most, lambda rate: engine.between_tokens(rate) * unevenness <= limit.seconds)
 
     between = [
         Limit(f"between tokens {name}", SHARES[name], s)
         for name, s in sorted(targets.between_tokens.items())
-        if s > engine.between_tokens(0.0) * between_spread(stage.signals, name)
+        if s > engine.between_tokens(0.0) * between_unevenness(stage.signals, name)
     ]
     rate, stricter = limited(rate, between, within)
     return rate, stricter or limit
 
 
-def between_spread(signals: Signals | None, percentile: str) -> float:
+def between_unevenness(signals: Signals | None, percentile: str) -> float:
     """Return how many times the mean time between tokens a percentile of it is, as measured; 1 if that is unknown.
 
     The model of an engine has means alone: how unevenly tokens come depends on prompts that are worked on in between.

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 from argosy.autoscaling.capacity.options import QUEUE_SHARE, Limit, Option
 from argosy.autoscaling.estimate import has_stood
 from argosy.autoscaling.explain import seconds
-from argosy.autoscaling.load import Load, between_spread, to_come
+from argosy.autoscaling.load import Load, between_unevenness, to_come
 from argosy.autoscaling.metrics.signals import Distribution, Signals
 from argosy.autoscaling.settings import CONFIDENCE, LEAST_REMAINING, MOST_CACHE, MOST_FACTOR, MOST_REPLICAS
 from argosy.autoscaling.stage import Stage
@@ -240,5 +240,5 @@ def _unloaded(stage: Stage) -> Iterator[tuple[str, Mapping[str, float], str, Cal
         "spec.slo.interTokenLatency",
         targets.between_tokens,
         "the tokens of one request alone take",
-        lambda name: step_s * between_spread(signals, name),
+        lambda name: step_s * between_unevenness(signals, name),
     )

@@ -14,6 +14,7 @@ _DIGEST_END = re.compile(rf".*-[0-9a-f]{{{_DIGITS}}}")
 _DNS_1035 = re.compile(rf"[a-z]([-a-z0-9]{{0,{LONGEST - 2}}}[a-z0-9])?")
 _POOL = "-pool"
 _STATE = "-state"
+_PICKER = "-epp"
 _BUILD, _REPORT = "-build-", "-report"
 _REQUEST = 20
 
@@ -75,6 +76,14 @@ def service_name(name: str) -> str:
     if _DNS_1035.fullmatch(name) and not _DIGEST_END.fullmatch(name) and not name.endswith(_POOL):
         return name
     return _with_digest(_cleaned(name), name, LONGEST)
+
+
+def picker_name(model: str) -> str:
+    """Return the name of the Service of a model's endpoint picker, as the inference extension's chart names it: the
+    InferencePool's name, which is that of the model's Service, with `-epp` behind it.
+    """
+    name, most = service_name(model), LONGEST - len(_PICKER)
+    return f"{name if len(name) <= most else _with_digest(name, name, most)}{_PICKER}"
 
 
 def pool_service_name(pool: str) -> str:

@@ -1,4 +1,4 @@
-"""The metrics front end: GET /metrics, on a port of its own."""
+"""The metrics front end: GET /metrics, on a port of its own and on that of HTTP."""
 
 from dataclasses import dataclass, field
 
@@ -12,6 +12,7 @@ from .port import DataPlane
 from .sockets import bind
 
 PORT_FLAG = "--metrics-port"
+METRICS_PATH = "/metrics"
 _MAX_BODY = 1 << 16
 
 
@@ -33,7 +34,7 @@ class MetricsApp:
     def handler(self, head: Head) -> Handler:
         if head.method != "GET":
             return Fixed(message_reply(405, "Method Not Allowed"))
-        if head.path not in ("/metrics", "/metrics/"):
+        if head.path.removesuffix("/") != METRICS_PATH:
             return Fixed(message_reply(404, "Not Found"))
         return self
 

@@ -45,7 +45,7 @@ class EngineCounters:
             self._add_times(state.times)
 
     def merge(self, other: "EngineCounters") -> None:
-        """Add all that another engine has counted."""
+        """Add all that another engine has reported."""
         self.prompt_tokens += other.prompt_tokens
         self.generated_tokens += other.generated_tokens
         self.cached_tokens += other.cached_tokens
@@ -66,13 +66,13 @@ class EngineCounters:
     def _add_times(self, times: EngineTimes) -> None:
         self.measured = True
         durations = (times.waited, times.first_token, times.between_tokens, times.answered)
-        for histogram, counted in zip(self._durations(), durations, strict=True):
-            if _is_possible(counted, len(histogram.counts)):
-                _add_durations(histogram, counted.counts, counted.total)
+        for histogram, reported in zip(self._durations(), durations, strict=True):
+            if _is_possible(reported, len(histogram.counts)):
+                _add_durations(histogram, reported.counts, reported.total)
         requests = (times.prompt_tokens, times.cached_tokens, times.generated_tokens)
-        for tokens, counted in zip(self._tokens(), requests, strict=True):
-            if _is_possible(counted, len(tokens.counts)):
-                _add_tokens(tokens, counted.counts, counted.total)
+        for tokens, reported in zip(self._tokens(), requests, strict=True):
+            if _is_possible(reported, len(tokens.counts)):
+                _add_tokens(tokens, reported.counts, reported.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +149,8 @@ def _possible(tokens: int) -> int:
     return min(max(tokens, 0), _MOST)
 
 
-def _is_possible(counted: HistogramCounts, buckets: int) -> bool:
-    return len(counted.counts) == buckets and all(0 <= count <= _MOST for count in (*counted.counts, counted.total))
+def _is_possible(reported: HistogramCounts, buckets: int) -> bool:
+    return len(reported.counts) == buckets and all(0 <= count <= _MOST for count in (*reported.counts, reported.total))
 
 
 def _add_durations(histogram: DurationHistogram, counts: list[int], ns: int) -> None:

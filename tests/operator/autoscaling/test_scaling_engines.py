@@ -230,9 +230,9 @@ def test_tokens_come_more_slowly_the_more_requests_run() -> None:
     assert with_prompts.between_tokens(rates[0]) > between[0]
 
 
-@pytest.mark.parametrize(("p95", "spread"), [(None, 1.0), (2.0, 2.0)])
-def test_a_target_between_tokens_limits_what_a_replica_holds(p95: float | None, spread: float) -> None:
-    limit = STEP.seconds(4) * spread
+@pytest.mark.parametrize(("p95", "unevenness"), [(None, 1.0), (2.0, 2.0)])
+def test_a_target_between_tokens_limits_what_a_replica_holds(p95: float | None, unevenness: float) -> None:
+    limit = STEP.seconds(4) * unevenness
     member = Member(replace(POLICY, targets=Targets(between_tokens={"p95": limit})))
     for _ in range(40):
         signals = generating(member, 0.4, 0.1)
@@ -253,7 +253,7 @@ def test_a_target_between_tokens_below_one_step_is_out_of_reach() -> None:
     assert decision.limited_by == "spec.slo.interTokenLatency.p95"
 
 
-def test_before_an_engine_is_known_replicas_follow_the_measured_time_between_tokens() -> None:
+def test_before_an_engine_has_a_model_replicas_follow_the_measured_time_between_tokens() -> None:
     policy = Policy(Bounds(max_replicas=20), Targets(between_tokens={"p95": 0.05}))
     signals = Signals(START, 30.0, servers=2, arrivals=1.0, between_tokens=Distribution(0.04, p95=0.1))
     need = recommendation(policy, Allocation(2), signals)

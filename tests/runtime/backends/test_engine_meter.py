@@ -6,8 +6,8 @@ from argosy_runtime.backends.engine_state import HistogramCounts
 MS = 1_000_000
 
 
-def total(counted: HistogramCounts) -> tuple[int, int]:
-    return sum(counted.counts), counted.total
+def total(counts: HistogramCounts) -> tuple[int, int]:
+    return sum(counts.counts), counts.total
 
 
 def test_a_request_is_measured_from_its_arrival():
@@ -25,7 +25,7 @@ def test_a_request_is_measured_from_its_arrival():
     assert total(times.between_tokens) == (1, 125 * MS)
     assert total(times.answered) == (1, 1125 * MS)
     tokens = (times.prompt_tokens, times.generated_tokens, times.cached_tokens)
-    assert [total(counted) for counted in tokens] == [(1, 100), (1, 2), (1, 64)]
+    assert [total(counts) for counts in tokens] == [(1, 100), (1, 2), (1, 64)]
 
 
 def test_what_was_taken_is_not_taken_again():

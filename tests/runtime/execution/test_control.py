@@ -22,7 +22,7 @@ STATES = st.builds(
 
 
 @given(STATES)
-def test_the_state_of_an_engine_reaches_the_server_whole(state: EngineState):
+def test_the_state_of_an_engine_reaches_the_server_unchanged(state: EngineState):
     cutter = FrameCutter(writable=False)
     data = b"".join(control_frame(Called(UNANSWERED, state)))
     frames = []

@@ -29,7 +29,7 @@ def test_models_without_an_engine_have_none_of_it():
     assert samples(ModelStatistics(), ["m_0"]) == {}
 
 
-def test_each_engine_has_its_own_gauges_and_counters():
+def test_every_engine_has_its_own_gauges_and_counters():
     statistics = ModelStatistics()
     statistics.engines.update("m_0", EngineState(1, 2, 0.25, 30, 40, 16, 5))
     statistics.engines.update("m_1", EngineState(3, 4, None, 50, 60))

@@ -53,7 +53,8 @@ class ClusterCache:
 
     def __init__(self, connection: Connection, offered: Cluster, namespaces: Collection[str], changed: Changed) -> None:
         self._namespaces, self._changed = tuple(namespaces), changed
-        self._indexers = {kind.name: self._indexer(kind) for kind in kinds.owned(offered.pdb_version)}
+        owned = kinds.owned(offered.pdb_version, offered.inference_pools)
+        self._indexers = {kind.name: self._indexer(kind) for kind in owned}
         self._nodes = NodeCache(lambda: changed(None))
         self._pods = PodCache(self._pool_changed)
         self._activator_pods = PodCache(self._pool_changed, ACTIVATOR_LABEL)

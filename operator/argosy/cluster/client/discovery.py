@@ -15,7 +15,7 @@ from argosy.render.workloads import Cluster
 
 from .connection import Connection
 from .errors import ForbiddenError, NotFoundError
-from .kinds import CRD
+from .kinds import CRD, INFERENCE_POOL
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +35,7 @@ async def offered(connection: Connection) -> Cluster:
         evicts_unready=version >= _EVICTS_UNREADY,
         ends_jobs=version >= _ENDS_JOBS,
         judges_failures=version >= _JUDGES_FAILURES,
+        inference_pools=INFERENCE_POOL.plural in await plurals(connection, INFERENCE_POOL.api_version),
     )
 
 

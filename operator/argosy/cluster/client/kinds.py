@@ -54,6 +54,7 @@ CONTROLLER_REVISION = Kind("apps/v1", "ControllerRevision", "controllerrevisions
 ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
 NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
+INFERENCE_POOL = Kind("inference.networking.k8s.io/v1", "InferencePool", "inferencepools")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 RESOURCES = {
@@ -72,8 +73,8 @@ def disruption_budgets(api_version: str) -> Kind:
     return Kind(api_version, "PodDisruptionBudget", "poddisruptionbudgets")
 
 
-def owned(pdb_version: str) -> tuple[Kind, ...]:
-    """Return the kinds of objects that pools have."""
+def owned(pdb_version: str, inference_pools: bool = True) -> tuple[Kind, ...]:
+    """Return the kinds of objects that pools have; `inference_pools`: whether the API server has those."""
     return (
         SERVICE_ACCOUNT,
         ROLE,
@@ -85,6 +86,7 @@ def owned(pdb_version: str) -> tuple[Kind, ...]:
         disruption_budgets(pdb_version),
         DEPLOYMENT,
         JOB,
+        *((INFERENCE_POOL,) if inference_pools else ()),
     )
 
 

@@ -8,6 +8,7 @@ from argosy.api.servingpool import ServingPool
 from argosy.planning.facts import Node
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.configmaps import desired_configmap, state_configmap
+from argosy.render.workloads.inferencepools import inference_pools
 from argosy.render.workloads.pods.deployment import deployment, disruption_budget
 from argosy.render.workloads.pods.inputs import NO_ACCOUNT, Account, Cluster, Images, KubernetesObject
 from argosy.render.workloads.rbac import role, role_binding, service_account
@@ -39,6 +40,7 @@ def pool_objects(
         *(state_configmap(pool, name) for name in names),
         pool_service(pool),
         *(member_service(pool, member) for member in members),
+        *(inference_pools(pool, members) if cluster.inference_pools else ()),
         network_policy(pool),
         disruption_budget(pool, cluster),
         *(deployment(pool, server, images, seen.get(server.plan.name, NO_ACCOUNT)) for server in servers),

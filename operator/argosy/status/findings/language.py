@@ -14,12 +14,12 @@ def language_status(report: LanguageReport | None) -> LanguageStatus | None:
         return None
     return LanguageStatus(
         tokens_per_second=round(report.tokens),
-        prompt_tokens_per_second=_whole(report.prompt_tokens),
+        prompt_tokens_per_second=_integer(report.prompt_tokens),
         cached=_thousandths(report.cached),
         first_token=_rounded(report.first_token),
         between_tokens=_rounded(report.between_tokens),
-        running=_whole(report.running),
-        waiting=_whole(report.waiting),
+        running=_integer(report.running),
+        waiting=_integer(report.waiting),
         kv_cache=_thousandths(report.kv_cache),
         measured=timestamp(report.measured_at),
     )
@@ -43,7 +43,7 @@ def restored(status: LanguageStatus | None) -> LanguageReport | None:
     )
 
 
-def _whole(value: float | None) -> int | None:
+def _integer(value: float | None) -> int | None:
     return None if value is None else round(value)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from argosy_runtime.frontends.metrics import METRICS_PATH, MetricsApp
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import Api, Restrictions
 from argosy_runtime.frontends.sockets import bind
@@ -26,7 +27,11 @@ OPENAI_PORT_FLAG = "--openai-port"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """Where and how to serve. Sizes are bytes; port 0 takes any free one. `openai`: serve OpenAI's API as well."""
+    """Where and how to serve. Sizes are bytes; port 0 takes any free one.
+
+    `openai`: serve OpenAI's API as well. `metrics`: answer /metrics as the metrics port does, since endpoint pickers
+    read it where they send requests.
+    """
 
     host: str = "0.0.0.0"
     port: int = 8000
@@ -36,6 +41,7 @@ class HttpOptions:
     restricted: Restrictions = field(default_factory=dict)
     timeouts: Timeouts = field(default_factory=Timeouts)
     openai: OpenAiOptions | None = None
+    metrics: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +58,15 @@ class HttpApp:
         limit = options.max_input_size
         self._restricted = options.restricted
         self._openai = None if options.openai is None else OpenAiApp(plane, options.openai)
+        self._metrics = MetricsApp(plane) if options.metrics else None
         inference = InferEndpoint(plane, limit, options.header_forward_pattern)
         self._routes = Routes(_routes(inference, Generating(plane, limit), Management(plane, limit)))
 
     def handler(self, head: Head) -> Handler:
         if self._openai is not None and self._openai.owns(head.path):
             return self._openai.handler(head)
+        if self._metrics is not None and head.path.removesuffix("/") == METRICS_PATH:
+            return self._metrics.handler(head)
         route = self._routes.find(head.path)
         if route is None:
             return Fixed(message_reply(404, "Not Found"))

@@ -3,10 +3,13 @@
 import json
 
 import pytest
+import yaml
 from e2e.cluster import Cluster
+from e2e.cluster.waiting import wait_for
 from tests.operator.render.workloads.activators import activators_objects
 from tests.operator.render.workloads.cases import CASES, read_case
 from tests.operator.render.workloads.dry_run import changes_by_server
+from tests.operator.render.workloads.test_inferencepools import CRD, model, pools_of
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +35,13 @@ def test_every_object_is_taken_and_returned_unchanged(cluster: Cluster, name: st
 def test_an_activators_objects_are_taken_and_returned_unchanged(cluster: Cluster) -> None:
     objects = tuple(activators_objects(60, pdb_version=pdb_version(cluster)).values())
     assert changes_by_server(cluster, objects) == []
+
+
+def test_an_inference_pool_is_taken_and_returned_unchanged(cluster: Cluster) -> None:
+    cluster.apply(yaml.safe_dump(CRD))
+    words = ("wait", "--for=condition=Established", "--timeout=20s", f"crd/{CRD['metadata']['name']}")
+    wait_for("the kind", lambda: cluster.kubectl_process(*words).returncode == 0, 60)
+    assert changes_by_server(cluster, tuple(pools_of(model(), model("other-llm")))) == []
 
 
 def test_an_object_that_is_wrong_is_not_taken(cluster: Cluster) -> None:

@@ -5,8 +5,13 @@ import logging
 
 import httpx
 import pytest
-from tests.runtime.frontends.conftest import Running
+from tests.runtime.frontends.conftest import FakePlane, Running
 from tests.runtime.frontends.http.asking import ECHO
+
+from argosy_runtime.frontends.http.app import HttpApp, HttpOptions
+from argosy_runtime.frontends.http.wire.application import Fixed
+from argosy_runtime.frontends.http.wire.heads import read_head
+from argosy_runtime.frontends.metrics import MetricsApp
 
 
 def test_version_reaches_the_plane_without_zeros(client: httpx.Client, running: Running) -> None:
@@ -87,6 +92,20 @@ def test_load_and_unload(client: httpx.Client, running: Running) -> None:
     client.post("/v2/repository/models/m/unload", json={"parameters": {"unload_dependents": True}})
     client.post("/v2/repository/models/m/unload")
     assert running.plane.unloaded == [("m", True), ("m", False)]
+
+
+def test_metrics_are_on_the_port_of_requests_as_well(client: httpx.Client) -> None:
+    for path in ("/metrics", "/metrics/"):
+        reply = client.get(path)
+        assert (reply.status_code, reply.content) == (200, b"nv_inference_count 1\n")
+    assert client.post("/metrics").status_code == 405
+
+
+def test_without_metrics_there_is_no_such_path() -> None:
+    head = read_head(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
+    assert head is not None
+    assert isinstance(HttpApp(FakePlane(), HttpOptions(metrics=False)).handler(head), Fixed)
+    assert isinstance(HttpApp(FakePlane(), HttpOptions()).handler(head), MetricsApp)
 
 
 def test_metrics(running: Running) -> None:

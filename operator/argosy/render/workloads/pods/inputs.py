@@ -43,6 +43,7 @@ class Cluster:
     `pdb_version`: of PodDisruptionBudget; before 1.21 policy/v1beta1. `evicts_unready`: whether a budget can say that
     Pods which are not ready may always be evicted; from 1.27. `ends_jobs`: whether a Job can say how long it stays once
     it is over; from 1.21. `judges_failures`: whether a Job can say which failures of its Pods end it; from 1.26.
+    `inference_pools`: whether it has the InferencePools of the Gateway API inference extension.
     `build_priority_class`: the PriorityClass of builds' Pods, which the chart makes; empty: the cluster's default.
     """
 
@@ -50,6 +51,7 @@ class Cluster:
     evicts_unready: bool = False
     ends_jobs: bool = False
     judges_failures: bool = False
+    inference_pools: bool = False
     build_priority_class: str = ""
 
 
