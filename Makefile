@@ -12,6 +12,7 @@
 # make bench-peers     Argosy against MLServer, LitServe, BentoML and Ray Serve, each in an environment of its own
 # make bench-stages    the cost of each stage of a request's path, in one process, compiled and not
 # make bench-engines   engines of ONNX Runtime and AOTInductor against the files that they are made from
+# make bench-language  language models on vLLM: Argosy against the engine alone and vllm serve (argosy engines install vllm)
 # make bench-scaling   Argosy's scaling against HPA's, KEDA's and Knative's, on seeded and real traces
 # make bench-planning  the cost of a plan of 800 to 8,000 GPUs, with capacity for all models and without
 # make bench-scale     a server at rest, and with 1,000 models and 10,000 idle connections
@@ -34,7 +35,7 @@ COMPILED_PATH := tests/runtime tests/differential \
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
-.PHONY: setup help compile run test check programs suite pure e2e gpu bench-triton bench-peers bench-scaling bench-scale bench-soak bench-scrapes bench-planning bench-stages bench-gpu bench-engines clean
+.PHONY: setup help compile run test check programs suite pure e2e gpu bench-triton bench-peers bench-scaling bench-scale bench-soak bench-scrapes bench-planning bench-stages bench-gpu bench-engines bench-language clean
 
 setup: compile
 
@@ -113,6 +114,9 @@ bench-planning: setup
 
 bench-engines: setup
 	$(BIN)/python -m benchmarks.engines $(BENCH)
+
+bench-language: setup
+	$(BIN)/python -m benchmarks.language $(BENCH)
 
 bench-scaling: setup
 	$(BIN)/python -m benchmarks.scaling $(BENCH)
