@@ -68,6 +68,7 @@ STANDARD = frozenset(
         "NOT_FOUND",
         "not_found",
         "NotFoundError",
+        "VLLMNotFoundError",
         "SLOW_AROUND_ENGINE",
         "in_place",
         "_in_place",

@@ -80,7 +80,7 @@ def lora_arguments(arguments: Mapping[str, Any], paths: Mapping[str, str], on_cp
         return {}
     added: dict[str, Any] = {"enable_lora": True}
     rank = max([_rank(Path(path)) for path in paths.values()], default=0)
-    added["max_lora_rank"] = next((known for known in _RANKS if known >= rank), rank) if rank > 16 else 16
+    added["max_lora_rank"] = next((possible for possible in _RANKS if possible >= rank), rank) if rank > 16 else 16
     if on_cpu:
         # With 1, vLLM on a CPU answers requests without an adapter with its weights, if both are in one batch.
         added["max_loras"] = max(2, len(paths))

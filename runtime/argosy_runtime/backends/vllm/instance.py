@@ -24,7 +24,7 @@ from .opening.library import import_library
 from .reports import EngineReports
 from .requests.embeddings import EmbeddingRequest, EmbeddingStream
 from .requests.prompts import Prompts
-from .requests.sampling import check_length, copies, sampling_arguments, sampling_params, truncated
+from .requests.sampling import check_length, duplicates, sampling_arguments, sampling_params, truncated
 from .requests.streams import Stream
 from .requests.tasks import RequestTasks
 from .requests.tasks import Stream as AnyStream
@@ -113,7 +113,7 @@ class VllmInstance:
         adapter = None if sampling.lora_name is None else self._adapters.find(sampling.lora_name)
         if request.repeats_prompt:
             builder.prompt = self._prompts.text(request.prompt, ids)
-        stream.copy_choices(copies(sampling, arguments))
+        stream.duplicate_choices(duplicates(sampling, arguments))
         prompt = engine.library.tokens_input(ids, cache_salt=sampling.cache_salt)
         options = {"lora_request": adapter, "priority": sampling.priority}
         engine.loop.post(self._start, stream, partial(engine.llm.generate, prompt, parameters, **options))

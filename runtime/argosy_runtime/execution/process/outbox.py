@@ -31,7 +31,7 @@ class Outbox:
         self._responses = ResponseWriter()
         self._requests = RequestWriter()
         self._corks = 0
-        self._held: list[Data] = []
+        self._corked: list[Data] = []
 
     def cork(self) -> None:
         """Hold back what is written until as many calls of `uncork`, and send it in one write then."""
@@ -42,16 +42,16 @@ class Outbox:
         """Send what was held back, unless there are other corks."""
         with self._lock:
             self._corks -= 1
-            if not self._corks and self._held:
-                held, self._held = self._held, []
-                self._send(held)
+            if not self._corks and self._corked:
+                corked, self._corked = self._corked, []
+                self._send(corked)
 
     def flush(self) -> None:
         """Send what is held back now, before the process ends."""
         with self._lock:
             self._corks = 0
-            held, self._held = self._held, []
-            self._send(held)
+            corked, self._corked = self._corked, []
+            self._send(corked)
 
     def control(self, message: FromProcess) -> None:
         """Send a message outside batches."""
@@ -93,7 +93,7 @@ class Outbox:
             chunks = release_frame(self._incoming) + chunks
         if self._corks:
             # All of them, from every thread: the server knows templates by the order of their frames.
-            self._held += chunks
+            self._corked += chunks
             return
         self._send(chunks)
 

@@ -157,6 +157,6 @@ def test_adapters_turn_lora_on_as_large_as_they_are(tmp_path):
     assert lora_arguments({}, {}, on_cpu=False) == {}
     assert lora_arguments({}, paths, on_cpu=False) == {"enable_lora": True, "max_lora_rank": 64}
     assert lora_arguments({}, paths, on_cpu=True) == {"enable_lora": True, "max_lora_rank": 64, "max_loras": 2}
-    given = {"max_lora_rank": 128, "max_loras": 1}
-    assert lora_arguments(given, paths, on_cpu=False) == {"enable_lora": True}
-    assert lora_arguments(given, paths, on_cpu=True) == {"enable_lora": True, "max_loras": 2}
+    own = {"max_lora_rank": 128, "max_loras": 1}
+    assert lora_arguments(own, paths, on_cpu=False) == {"enable_lora": True}
+    assert lora_arguments(own, paths, on_cpu=True) == {"enable_lora": True, "max_loras": 2}

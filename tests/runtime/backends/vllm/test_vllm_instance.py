@@ -37,7 +37,7 @@ def only_error(responder: Any, index: int = 0) -> ServingError:
     return response.error
 
 
-def test_a_stream_has_a_response_for_each_step(open_instance, responder):
+def test_a_stream_has_a_response_for_every_step(open_instance, responder):
     instance = open_instance()
     instance.execute(
         [generation(ALL, text_input="abc", stream=True, sampling_parameters=sampling(max_tokens=4))], responder
@@ -84,7 +84,7 @@ def test_a_chat_is_rendered_and_a_long_text_is_read_aside(open_instance, respond
     assert texts(responder.of(1)) == ["zz"]
 
 
-def test_choices_are_told_apart(open_instance, responder):
+def test_choices_have_their_indexes(open_instance, responder):
     instance = open_instance()
     options = sampling(n=2, max_tokens=2, temperature=1)
     greedy = sampling(n=3, max_tokens=2, temperature=0)
@@ -127,7 +127,7 @@ def test_logprobs_are_of_the_new_tokens(open_instance, responder):
         for delta in ResponseReader().read(response)
         for position in delta.logprobs
     ]
-    assert [(token, entry.logprob, entry.bytes) for each in positions for token, entry in each.items()] == [
+    assert [(token, entry.logprob, entry.bytes) for position in positions for token, entry in position.items()] == [
         (97, -0.5, [97]),
         (98, -0.5, [98]),
     ]
@@ -170,9 +170,7 @@ def test_parameters_reach_the_engine(open_instance, responder, llm):
         ),
     ],
 )
-def test_a_request_that_cannot_be_answered_is_told_why_and_hinders_no_other(
-    open_instance, responder, inputs, kind, message
-):
+def test_a_refused_request_has_the_reason_and_hinders_no_other(open_instance, responder, inputs, kind, message):
     good = generation(text_input="ab", exclude_input_in_output=True, sampling_parameters=sampling(max_tokens=2))
     open_instance().execute([generation(**inputs), good], responder)
     error = only_error(responder)

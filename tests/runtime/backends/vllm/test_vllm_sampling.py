@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from argosy_runtime.backends.vllm.requests.sampling import check_length, copies, sampling_arguments, truncated
+from argosy_runtime.backends.vllm.requests.sampling import check_length, duplicates, sampling_arguments, truncated
 from argosy_runtime.errors import ServingError
 from argosy_runtime.language import Sampling
 
@@ -62,9 +62,9 @@ def test_a_prompt_is_cut_at_its_beginning(limit, max_tokens, left):
 def test_choices_of_the_likeliest_tokens_are_one():
     greedy = Sampling(n=4, temperature=0.0)
     made = arguments(greedy)
-    assert (made["n"], copies(greedy, made)) == (1, 4)
+    assert (made["n"], duplicates(greedy, made)) == (1, 4)
     made = arguments(Sampling(n=4, temperature=1.0))
-    assert (made["n"], copies(Sampling(n=4), made)) == (4, 1)
+    assert (made["n"], duplicates(Sampling(n=4), made)) == (4, 1)
 
 
 def test_values_are_brought_into_vllms_ranges():

@@ -51,12 +51,12 @@ def split_unknown(
 
     `fields` are those of its `AsyncEngineArgs`. Raises ServingError (INVALID_ARG) for an unknown one of `model.json`.
     """
-    known = set(fields)
-    unknown = [name for name in arguments if name not in known]
+    supported = set(fields)
+    unknown = [name for name in arguments if name not in supported]
     of_file = [name for name in unknown if name not in set(parameters)]
     if of_file:
         raise invalid(f"{MODEL_JSON}: this vLLM has no argument '{of_file[0]}'")
-    return {name: value for name, value in arguments.items() if name in known}, unknown
+    return {name: value for name, value in arguments.items() if name in supported}, unknown
 
 
 def parameter_names(config: ModelConfig) -> list[str]:

@@ -63,7 +63,7 @@ def sampling_arguments(sampling: Sampling, defaults: Mapping[str, Any], length: 
     return arguments
 
 
-def copies(sampling: Sampling, arguments: Mapping[str, Any]) -> int:
+def duplicates(sampling: Sampling, arguments: Mapping[str, Any]) -> int:
     """Return how many choices each generated one stands for."""
     return sampling.n // int(arguments["n"])
 
@@ -112,11 +112,11 @@ def sampling_params(
 
 def _max_tokens(sampling: Sampling, defaults: Mapping[str, Any], length: int, longest: int) -> int:
     """Return the limit of new tokens, at least 1, which an answer of none needs to look at its prompt."""
-    room = longest - length
+    rest = longest - length
     if sampling.max_tokens is None:
-        return min(room, int(defaults.get("max_tokens", room)))
-    if sampling.max_tokens > room:
+        return min(rest, int(defaults.get("max_tokens", rest)))
+    if sampling.max_tokens > rest:
         if sampling.max_tokens == DEFAULT_MAX_TOKENS:
-            return room
+            return rest
         raise too_long(f"the prompt has {length} tokens, and 'max_tokens' asks for {sampling.max_tokens}", longest)
     return max(sampling.max_tokens, 1)

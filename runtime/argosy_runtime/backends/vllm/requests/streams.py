@@ -14,13 +14,13 @@ from .deltas import delta_of, merge, prompt_positions
 class Stream:
     """One request, and the news of its choices that have not been sent.
 
-    News wait while the client reads slowly; they leave with later ones, and the engine goes on. `copies`: each
+    News wait while the client reads slowly; they leave with later ones, and the engine goes on. `duplicates`: each
     generated choice stands for so many.
     """
 
     __slots__ = (
         "_builder",
-        "_copies",
+        "_duplicates",
         "_empty",
         "_index",
         "_news",
@@ -35,15 +35,15 @@ class Stream:
         self._responder = responder
         self._index = index
         self._stream = request.stream
-        self._copies = 1
+        self._duplicates = 1
         self._empty = request.sampling.max_tokens == 0
         self._sends_tokens = request.wants(OUTPUT_IDS) or not request.wants(TEXT_OUTPUT)
         self._news: dict[int, Delta] = {}
         self.is_over = False
 
-    def copy_choices(self, copies: int) -> None:
+    def duplicate_choices(self, duplicates: int) -> None:
         """Let each generated choice stand for so many."""
-        self._copies = copies
+        self._duplicates = duplicates
 
     def is_cancelled(self) -> bool:
         """Return whether the client has gone."""
@@ -102,12 +102,12 @@ class Stream:
 
     def _choices(self) -> list[Delta]:
         news = [self._news[index] for index in sorted(self._news)]
-        if self._copies == 1:
+        if self._duplicates == 1:
             return news
         # The only generated choice is each of them.
         return [
             Delta(
-                copy,
+                index,
                 delta.text,
                 delta.token_ids,
                 delta.finish_reason,
@@ -116,7 +116,7 @@ class Stream:
                 delta.logprobs,
             )
             for delta in news
-            for copy in range(self._copies)
+            for index in range(self._duplicates)
         ]
 
 
