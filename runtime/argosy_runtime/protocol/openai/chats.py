@@ -16,6 +16,7 @@ from .requests.messages import (
     TextPart,
     ToolMessage,
 )
+from .tools.use import tool_documents, tool_use
 
 
 def chat_document(request: ChatRequest) -> bytes:
@@ -26,6 +27,9 @@ def chat_document(request: ChatRequest) -> bytes:
     if request.continue_final_message:
         document["continue_final_message"] = True
         document["add_generation_prompt"] = False
+    use = tool_use(request)
+    if use is not None:
+        document["tools"] = tool_documents(use)
     keywords = _template_keywords(request)
     if keywords:
         document["chat_template_kwargs"] = keywords

@@ -23,6 +23,7 @@ from .chats import message_document
 from .errors import ApiError, invalid
 from .requests.chat import ChatRequest
 from .sampling import sampling_parameters
+from .tools.use import tool_use
 
 _INPUTS: Final = ("prompt", "system", "messages", "sampling_parameters", "max_tokens", "stream")
 _OUTPUTS: Final = ("text", "refused", "finish_reason", "prompt_tokens", "completion_tokens")
@@ -54,6 +55,8 @@ class Pipeline:
 
 def pipeline_inference(pipeline: Pipeline, request: ChatRequest, request_id: str) -> InferRequest:
     """Return the inference request of a chat. Raises ApiError for what the pipeline cannot do."""
+    if tool_use(request) is not None:
+        raise _unsupported(pipeline, "tools")
     messages = [message_document(message, at) for at, message in enumerate(request.messages)]
     values = {
         **_prompts(pipeline, messages),

@@ -11,26 +11,22 @@ from argosy_runtime.frontends.http.wire.reply import Reply, json_reply
 from argosy_runtime.frontends.http.wire.request_context import RequestContext
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.language import ResponseReader
-from argosy_runtime.protocol.openai.embeddings import EmbeddingModel
+from argosy_runtime.protocol.openai.chat import Chat
 from argosy_runtime.protocol.openai.errors import SERVER_ERROR, ApiError, unknown_model
 from argosy_runtime.protocol.openai.generation import (
     LanguageModel,
-    chat_inference,
     completion_inferences,
     repeats_prompt,
 )
 from argosy_runtime.protocol.openai.models import encode_model, encode_models
-from argosy_runtime.protocol.openai.pipelines import Pipeline, PipelineReader, pipeline_inference
 from argosy_runtime.protocol.openai.requests import chat as chat_body
 from argosy_runtime.protocol.openai.requests import completion as completion_body
 from argosy_runtime.protocol.openai.requests.chat import ChatRequest
 from argosy_runtime.protocol.openai.requests.completion import CompletionRequest
 from argosy_runtime.protocol.openai.requests.embedding import EmbeddingRequest
 from argosy_runtime.protocol.openai.requests.fields import GenerationFields
-from argosy_runtime.protocol.openai.responses.chat import ChatAnswer, ChatStream
 from argosy_runtime.protocol.openai.responses.completion import CompletionAnswer, CompletionOptions, CompletionStream
 from argosy_runtime.protocol.openai.responses.head import AnswerHead
-from argosy_runtime.protocol.openai.responses.reader import Reader
 from argosy_runtime.tensors import Data
 
 from .catalog import Catalog, ServedName
@@ -94,23 +90,15 @@ class Generations:
     def chat(self, context: RequestContext, request: ChatRequest, served: ServedName) -> None:
         """Answer a chat. Raises ApiError."""
         head = self._head("chatcmpl", request, served, "" if request.service_tier is None else "default")
-        reader: Reader
-        if isinstance(served.model, EmbeddingModel):
-            raise unknown_model(request.model)
-        if isinstance(served.model, Pipeline):
-            inference = pipeline_inference(served.model, request, head.id)
-            reader = PipelineReader(served.model.tensors)
-        else:
-            inference, reader = chat_inference(served.model, request, head.id), ResponseReader()
-        most = request.requested_logprobs
+        chat = Chat.begin(served.model, request, head.id)
         generation: Generation
         if request.streams:
-            events = ChatStream(head, reader, most, request.include_usage, request.obfuscates)
-            generation = StreamedGeneration(self._plane, context, head.id, [reader], "messages", events)
+            events = chat.events(head)
+            generation = StreamedGeneration(self._plane, context, head.id, [chat.reader], "messages", events)
         else:
-            answer = ChatAnswer(head, reader, most)
-            generation = UnaryGeneration(self._plane, context, head.id, [reader], "messages", answer)
-        generation.start([inference])
+            answer = chat.answer(head)
+            generation = UnaryGeneration(self._plane, context, head.id, [chat.reader], "messages", answer)
+        generation.start([chat.inference])
 
     def complete(self, context: RequestContext, request: CompletionRequest, served: ServedName) -> None:
         """Continue prompts. Raises ApiError."""

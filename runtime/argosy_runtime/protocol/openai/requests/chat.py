@@ -12,7 +12,9 @@ from argosy_runtime.tensors import Data
 from .fields import MOST_LOGPROBS, Effort, GenerationFields, Level, NotNegative, Positive
 from .messages import Message
 from .rules import check
+from .tools import Tool, ToolChoice
 
+MOST_TOOLS = 128
 MetadataValue = Annotated[str, Meta(max_length=512)]
 
 
@@ -24,6 +26,9 @@ class ChatRequest(GenerationFields, kw_only=True):
     top_logprobs: Annotated[int, Meta(ge=0, le=MOST_LOGPROBS)] | None = None
     max_completion_tokens: Positive | None = None
     max_tokens: Positive | None = None
+    tools: Annotated[list[Tool], Meta(max_length=MOST_TOOLS)] | None = None
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
     # How a prompt is made of the chat.
     reasoning_effort: Effort | None = None
     verbosity: Level | None = None

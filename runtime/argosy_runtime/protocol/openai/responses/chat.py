@@ -16,7 +16,7 @@ _OBJECT: Final = "chat.completion"
 _CHUNK: Final = "chat.completion.chunk"
 
 
-class _Choice:
+class Choice:
     """One choice of a whole answer."""
 
     __slots__ = ("finish_reason", "logprobs", "pieces")
@@ -34,13 +34,13 @@ class ChatAnswer:
         self._head = head
         self._reader = reader
         self._logprobs = logprobs
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, Choice] = {}
 
     def take(self, prompt: int, delta: Delta) -> None:
         """Take a delta; a chat has one prompt. Raises ApiError where the engine has given up."""
         choice = self._choices.get(delta.index)
         if choice is None:
-            choice = self._choices[delta.index] = _Choice()
+            choice = self._choices[delta.index] = Choice()
         choice.pieces.append(delta.text)
         if self._logprobs is not None and delta.logprobs:
             choice.logprobs += chat_content(delta.logprobs, self._logprobs)
@@ -54,7 +54,7 @@ class ChatAnswer:
         document["usage"] = usage([self._reader])
         return orjson.dumps(document)
 
-    def _choice(self, index: int, choice: _Choice) -> dict[str, Any]:
+    def _choice(self, index: int, choice: Choice) -> dict[str, Any]:
         return {
             "index": index,
             "message": {"role": "assistant", "content": "".join(choice.pieces), "refusal": None},

@@ -4,7 +4,13 @@ from typing import Final
 
 from argosy_runtime.protocol.openai.errors import SERVER_ERROR, ApiError
 
-_NAMES: Final = {"stop": "stop", "length": "length", "content_filter": "content_filter", "repetition": "stop"}
+_NAMES: Final = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "content_filter",
+    "tool_calls": "tool_calls",
+    "repetition": "stop",
+}
 
 
 def finish_reason(reason: str) -> str:

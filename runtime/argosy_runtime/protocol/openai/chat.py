@@ -1,0 +1,53 @@
+"""One chat: the request to its model, the reader of the responses, and the form of the answer."""
+
+from dataclasses import dataclass
+
+from argosy_runtime.language import ResponseReader
+from argosy_runtime.messages import InferRequest
+
+from .embeddings import EmbeddingModel
+from .errors import unknown_model
+from .generation import LanguageModel, chat_inference
+from .pipelines import Pipeline, PipelineReader, pipeline_inference
+from .requests.chat import ChatRequest
+from .responses.chat import ChatAnswer, ChatStream
+from .responses.head import AnswerHead
+from .responses.reader import Reader
+from .tools.answers import ToolAnswer, ToolStream
+from .tools.use import ToolUse, constrained, tool_use
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A chat with a model. `tools`: what the model may call, None for nothing."""
+
+    request: ChatRequest
+    inference: InferRequest
+    reader: Reader
+    tools: ToolUse | None
+
+    @classmethod
+    def begin(cls, model: LanguageModel | Pipeline | EmbeddingModel, request: ChatRequest, request_id: str) -> "Chat":
+        """Return the chat with a model. Raises ApiError for what the model cannot do."""
+        if isinstance(model, EmbeddingModel):
+            raise unknown_model(request.model)
+        tools = tool_use(request)
+        if isinstance(model, Pipeline):
+            return cls(request, pipeline_inference(model, request, request_id), PipelineReader(model.tensors), tools)
+        inference = chat_inference(model, constrained(request, tools), request_id)
+        return cls(request, inference, ResponseReader(), tools)
+
+    def answer(self, head: AnswerHead) -> ChatAnswer:
+        """Return the chat completion as one object."""
+        most = self.request.requested_logprobs
+        if self.tools is None:
+            return ChatAnswer(head, self.reader, most)
+        return ToolAnswer(head, self.reader, self.tools, most)
+
+    def events(self, head: AnswerHead) -> ChatStream:
+        """Return the chat completion as events."""
+        request = self.request
+        options = (request.requested_logprobs, request.include_usage, request.obfuscates)
+        if self.tools is None:
+            return ChatStream(head, self.reader, *options)
+        return ToolStream(head, self.reader, self.tools, *options)
