@@ -7,8 +7,10 @@ Every front end maps an `ErrorKind` to its own status in one table; domain code 
      ├─ message  what the client reads
      ├─ reason   under which metrics count the failure; None where a model answered with an error of its own, which
      │           counts as an answer
-     └─ device_error
-                 a framework's message about an error of its device, after which its process cannot use the device
+     ├─ device_error
+     │           a framework's message about an error of its device, after which its process cannot use the device
+     └─ instance_lost
+                 whether the instance ended that had the request, so that another one may answer it
 """
 
 from enum import StrEnum
@@ -50,12 +52,14 @@ class ServingError(Exception):
         message: str,
         reason: FailureReason | None = FailureReason.OTHER,
         device_error: str = "",
+        instance_lost: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
         self.reason = reason
         self.device_error = device_error
+        self.instance_lost = instance_lost
 
 
 class DecoupledModelError(ServingError):

@@ -155,7 +155,7 @@ class Dispatcher:
                 await drained
             finally:
                 timer.cancel()
-        self._refuse_waiting(unavailable(f"model '{self._name}' was unloaded"))
+        self.refuse_waiting(unavailable(f"model '{self._name}' was unloaded"))
         if self._timer is not None:
             self._timer.cancel()
         await self._group.stop(max(end - self._clock.now(), _LAST_WORDS_NS) / 1e9)
@@ -179,7 +179,7 @@ class Dispatcher:
 
     def instances_lost(self) -> None:
         """Refuse the waiting requests: no instance will run them."""
-        self._refuse_waiting(self._unready())
+        self.refuse_waiting(self._unready())
 
     def free(self, number: int) -> None:
         """Dispatch the next batch to an instance that can take one."""
@@ -329,7 +329,8 @@ class Dispatcher:
             # The receiver has failed; the other requests of the batch still get their responses.
             _log.exception("a response of model '%s' could not be delivered", self._name)
 
-    def _refuse_waiting(self, error: ServingError) -> None:
+    def refuse_waiting(self, error: ServingError) -> None:
+        """Answer the requests in the queue with an error: no instance will run them."""
         for queued in self._scheduler.drain():
             self._statistics.left_queue(1)
             self._fail(queued, error)

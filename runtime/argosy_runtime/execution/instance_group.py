@@ -103,6 +103,11 @@ class InstanceGroup:
         """Names of the ready instances."""
         return [instance.name for instance in self._ready.values()]
 
+    @property
+    def takes_batches(self) -> bool:
+        """True if an instance is ready."""
+        return bool(self._ready)
+
     def has(self, number: int) -> bool:
         """Return whether an instance is ready."""
         return number in self._ready

@@ -246,6 +246,7 @@ class ThreadInstance(Instance):
         """End an instance that failed itself; its thread releases the model while another instance replaces it."""
         if self._loss is not None:
             return
+        error.instance_lost = True
         self._work.put(None)
         self._calls.close()
         # First the dispatcher is notified, so that it sends no batch to an instance that has ended.

@@ -13,6 +13,7 @@ from argosy_runtime.telemetry.series import InService, ModelSeries
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .records import ModelRecord, State
+from .serving.routed import ServedVariants
 from .serving.served import ServedVersion
 
 TensorMetadata: TypeAlias = pb.ModelMetadataResponse.TensorMetadata
@@ -114,6 +115,7 @@ def _in_service(served: ServedVersion) -> InService:
         decoupled=served.decoupled,
         max_batch_size=max(config.dynamic_batching.preferred_batch_size, default=config.max_batch_size),
         max_queue_delay_us=config.dynamic_batching.max_queue_delay_microseconds,
+        variants=served.runner.series() if isinstance(served, ServedVariants) else (),
     )
 
 

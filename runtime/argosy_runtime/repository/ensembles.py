@@ -1,4 +1,7 @@
-"""Ensembles among the models of a server: which steps they need, whether they can run, how they follow their steps."""
+"""Ensembles among the models of a server: which steps they need, whether they can run, how they follow their steps.
+
+Routed models are treated alike, with variants as steps; the differences are in `variants`.
+"""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -9,13 +12,16 @@ from argosy_runtime import backends
 from argosy_runtime.errors import invalid, unavailable
 from argosy_runtime.modelconfig import ConfigError, check_steps, is_decoupled
 from argosy_runtime.modelconfig.ensembles import nesting
+from argosy_runtime.modelconfig.variants import is_routed, may_be_routed, variant_routing
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
+from . import variants
 from .folders.layout import ModelFolder
 from .preparing import Prepared, declared_config
 from .records import UNLOADED, ModelRecord
 from .retirement import Retirement
+from .serving.routed import ServedVariants
 from .serving.served import ServedEnsemble, ServedVersion
 from .work import serving_error
 
@@ -23,15 +29,26 @@ _log = logging.getLogger("argosy.repository")
 
 
 def steps_of(folder: ModelFolder, override: str | None) -> list[str]:
-    """Return the models of an ensemble's steps, in order, each once; none for other models and unreadable configs."""
+    """Return the models of an ensemble's steps, in order, each once, or the variants of a routed model.
+
+    None for other models and unreadable configurations.
+    """
     # To parse thousands of configurations only to learn that they are none takes seconds.
-    if "ensemble" not in (override or folder.config_text or "").lower():
+    text = override or folder.config_text or ""
+    if "ensemble" not in text.lower() and not may_be_routed(text):
         return []
     try:
         config = declared_config(folder, override)
+        if is_routed(config):
+            return [variant.model for variant in variant_routing(config).variants]
     except ConfigError:
         return []
     return list(dict.fromkeys(step.model_name for step in config.ensemble_scheduling.step))
+
+
+def serves_without(folder: ModelFolder, override: str | None) -> bool:
+    """Return whether a model serves while some of its steps do not: those of a routed model are alternatives."""
+    return may_be_routed(override or folder.config_text or "")
 
 
 def needed(records: Iterable[ModelRecord]) -> set[str]:
@@ -46,6 +63,8 @@ def follow(records: Mapping[str, ModelRecord], name: str, retirement: Retirement
         record = records[ensemble]
         assert record.prepared is not None
         for version in record.prepared.versions:
+            if record.prepared.is_routed and variants.follow(record, version, records):
+                continue
             _follow(record, record.prepared, version, records, retirement)
 
 
@@ -67,12 +86,16 @@ def _follow(
         retirement.replace(record, version, served)
 
 
-def compile_version(prepared: Prepared, version: int, records: Mapping[str, ModelRecord]) -> ServedEnsemble:
+def compile_version(
+    prepared: Prepared, version: int, records: Mapping[str, ModelRecord]
+) -> ServedEnsemble | ServedVariants:
     """Return an ensemble's version on the models that serve now. Raises ServingError where they do not fit.
 
     Its counters go on from the version that serves now, since a step's reload is no new ensemble.
     """
     _refuse_circle(prepared, records)
+    if prepared.is_routed:
+        return variants.compile_version(prepared, version, records)
     config = ModelConfig()
     config.CopyFrom(prepared.config)
     steps = {(step.model_name, step.model_version) for step in config.ensemble_scheduling.step}

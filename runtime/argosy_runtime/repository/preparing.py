@@ -14,7 +14,16 @@ from argosy_runtime.errors import ServingError, invalid
 from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.completing import complete_in_thread
 from argosy_runtime.execution.process.instance import ProcessInstance
-from argosy_runtime.modelconfig import ConfigError, check, check_structure, inplace, normalize, parse_json, parse_text
+from argosy_runtime.modelconfig import (
+    ConfigError,
+    check,
+    check_structure,
+    inplace,
+    normalize,
+    parse_json,
+    parse_text,
+    variants,
+)
 from argosy_runtime.modelconfig.modelfiles import first_gpu, for_device
 from argosy_runtime.modelconfig.rules import check_placement
 from argosy_runtime.modelconfig.versions import require
@@ -44,7 +53,7 @@ class Prepared:
     """A folder with every default filled in, the versions to serve, ascending, and class labels by output.
 
     `declared` is the configuration before the backend and the machine completed it. `steps` are the models that an
-    ensemble runs; none where it is no ensemble.
+    ensemble runs, or the variants of a routed model; other models have none.
     """
 
     folder: ModelFolder
@@ -56,8 +65,13 @@ class Prepared:
 
     @property
     def is_ensemble(self) -> bool:
-        """True if its steps are other models."""
+        """True if it has no instances of its own: its steps, or its variants, are other models."""
         return bool(self.steps)
+
+    @property
+    def is_routed(self) -> bool:
+        """True if its steps are variants, of which one answers."""
+        return variants.is_routed(self.config)
 
     def with_config(self, config: ModelConfig) -> "Prepared":
         """Return the same with another configuration."""
@@ -94,7 +108,7 @@ class Preparer:
         try:
             config = normalize(declared_config(folder, override), folder.name, folder.first_files)
             _raise_if_any(check_structure(config, folder.name))
-            steps = frozenset(step.model_name for step in config.ensemble_scheduling.step)
+            steps = steps_of(config)
             return Prepared(folder, config, tuple(require(config, folder.versions)), config, steps)
         except ConfigError as error:
             raise invalid(str(error)) from error
@@ -114,7 +128,8 @@ class Preparer:
             config = normalize(config, folder.name, folder.first_files, self._ordinals)
         except ConfigError as error:
             raise invalid(str(error)) from error
-        _raise_if_any([*check(config, folder.name), *check_placement(config, self._ordinals)])
+        rules = check_structure if polled.is_routed else check
+        _raise_if_any([*rules(config, folder.name), *check_placement(config, self._ordinals)])
         unsupported.refuse(config)
         labels = await asyncio.to_thread(_read_labels, folder.path, config)
         return replace(polled, config=config, labels=labels)
@@ -149,6 +164,13 @@ class Preparer:
                 spec, lambda: resolve(config.backend).complete_config(folder.path, path, config), timeout
             )
         return await ProcessInstance(spec, self._calls, timeout, lambda instance, error: None).complete()
+
+
+def steps_of(config: ModelConfig) -> frozenset[str]:
+    """Return the models that an ensemble runs, or the variants of a routed model. Raises ConfigError."""
+    if variants.is_routed(config):
+        return frozenset(variant.model for variant in variants.variant_routing(config).variants)
+    return frozenset(step.model_name for step in config.ensemble_scheduling.step)
 
 
 def declared_config(folder: ModelFolder, override: str | None) -> ModelConfig:

@@ -153,7 +153,11 @@ class Registry:
         outer = replace(purpose, within=purpose.within | {folder.name})
         for step in ensembles.steps_of(folder, override):
             if step not in outer.within and not self._is_loaded(step):
-                await self._load(step, None, {}, outer)
+                try:
+                    await self._load(step, None, {}, outer)
+                except ServingError:
+                    if not ensembles.serves_without(folder, override):
+                        raise
         await self._load_folder(folder, override, purpose)
 
     def _slots_for(self, purpose: _Purpose) -> Slots:

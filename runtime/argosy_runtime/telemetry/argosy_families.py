@@ -15,6 +15,7 @@ from .engine_families import engine_families
 from .exposition import Family, bound_texts
 from .series import InService, ModelSeries
 from .statistics import ModelStatistics
+from .variant_families import variant_families
 
 _NS: Final = 1e9
 _SECONDS: Final = bound_texts([bound / _NS for bound in DURATION_BOUNDS])
@@ -34,6 +35,7 @@ def argosy_families(models: list[ModelSeries], now: int) -> list[Family]:
         *_instances(with_instances, now),
         *_gauges(serving),
         *engine_families(models),
+        *variant_families(serving),
         _failures(models),
         _failed_loads(models),
     ]

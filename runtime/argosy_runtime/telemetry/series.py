@@ -1,10 +1,27 @@
 """One model version as the metrics describe it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .engines import EngineLoad
 from .statistics import ModelStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class VariantSeries:
+    """One variant of a routed model. `state` is Ready, Asleep, Waking or Absent.
+
+    `requests`: those that it was sent; `moved`: those that it lost to another variant. `regime_s`: seconds since it
+    became the regime's variant, None where it is not. `max_concurrency`: its crossover, None without one.
+    """
+
+    name: str
+    in_flight: int
+    requests: int
+    moved: int
+    state: str
+    regime_s: float | None
+    max_concurrency: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +38,7 @@ class InService:
     max_batch_size: int
     max_queue_delay_us: int
     engine: EngineLoad | None = None
+    variants: Sequence[VariantSeries] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,6 +304,7 @@ class ProcessInstance(Instance):
                 FailureReason.OUT_OF_MEMORY if self._connection.out_of_memory else FailureReason.BACKEND,
                 self._device_error,
             )
+            error.instance_lost = True
             # First the dispatcher is notified, so that it sends no batch to an instance that has ended.
             self._on_death(self, error)
             self._fail_all(error)

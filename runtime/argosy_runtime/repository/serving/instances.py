@@ -106,6 +106,11 @@ class VersionInstances:
         added, removed = instance_changes([placement for placement, _ in by_use], desired)
         return added, [by_use[index] for index in removed]
 
+    @property
+    def all(self) -> Sequence[tuple[InstancePlacement, Slot]]:
+        """Every placement with its slot."""
+        return tuple(self._slots)
+
     def swap(
         self,
         added: Sequence[tuple[InstancePlacement, Slot]],

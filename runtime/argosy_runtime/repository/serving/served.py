@@ -12,7 +12,7 @@ from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.ensembles import EnsembleRunner
-from argosy_runtime.execution.instance_group import Slot
+from argosy_runtime.execution.instance_group import NewInstance, Slot
 from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.modelconfig import InstancePlacement
 from argosy_runtime.repository.options import RepositoryOptions
@@ -26,6 +26,7 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 from . import warmup
 from .instances import InstanceFactory, VersionInstances
 from .reshaping import OutputShapes
+from .sleeping import InstanceSleep
 
 
 class Holds:
@@ -186,6 +187,11 @@ class ServedModel:
             self._order,
         )
         self._instances = VersionInstances(placements, self._dispatcher.group)
+        self._sleep = InstanceSleep(self.name, self._instances, self._dispatcher, self._makers)
+
+    def _makers(self) -> list[tuple[InstancePlacement, NewInstance]]:
+        """Return what makes each instance of the present configuration."""
+        return [(slot, self._maker.maker(self.config, slot)) for slot in self._maker.placements(self.config)]
 
     async def start(self) -> None:
         """Load every instance and warm it up. Releases everything where that fails."""
@@ -215,6 +221,7 @@ class ServedModel:
         self._instances.swap(change.added, change.removed)
         group = self._dispatcher.group
         gone = group.swap([slot for _, slot in change.added], [slot for _, slot in change.removed])
+        self._sleep.woken()
         return asyncio.gather(*map(asyncio.shield, gone))
 
     async def forget(self, change: "PreparedChange") -> None:
@@ -244,9 +251,29 @@ class ServedModel:
     def instance_names(self) -> Collection[str]:
         return self._dispatcher.instances
 
+    @property
+    def takes_batches(self) -> bool:
+        """True if an instance can take requests now."""
+        return self._dispatcher.group.takes_batches
+
+    @property
+    def asleep(self) -> bool:
+        """True if it was put to sleep; a request wakes it."""
+        return self._sleep.asleep
+
+    async def sleep(self) -> None:
+        """Free the memory of its devices as far as it can, once its requests have ended."""
+        await self._sleep.begin()
+
+    async def wake(self) -> None:
+        """Take requests again. Raises ServingError."""
+        await self._sleep.end()
+
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         admitted = self._admission.admit(request)
         request = admitted.seen_by_model(request)
+        if self._sleep.asleep:
+            self._sleep.end_soon()
         return self._dispatcher.submit(request, admitted.size, admitted.key, self._output_shapes.before(deliver))
 
     @property
@@ -265,6 +292,7 @@ class ServedModel:
     async def close(self, grace: float) -> None:
         end = monotonic() + grace
         await self._holds.wait_for_none(grace)
+        await self._sleep.close()
         await self._dispatcher.close(max(0.0, end - monotonic()))
 
 

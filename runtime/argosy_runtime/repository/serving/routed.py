@@ -1,0 +1,105 @@
+"""A version of a routed model in service: each of its requests is answered by one of its variants."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.execution.clock import LoopClock
+from argosy_runtime.execution.variants import VariantRunner
+from argosy_runtime.messages import Deliver, InferRequest, Submission
+from argosy_runtime.modelconfig.variants import VariantRouting
+from argosy_runtime.repository.preparing import Prepared
+from argosy_runtime.scheduling.admission import Admission
+from argosy_runtime.telemetry.statistics import ModelStatistics
+
+from .served import ServedModel
+
+
+class ServedVariants:
+    """A version of a routed model. It has no resources of its own: its variants are other models of the server.
+
+    `models`: the version of each variant that serves, None for one that is not loaded.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        version: int,
+        config: ModelConfig,
+        routing: VariantRouting,
+        models: Sequence[ServedModel | None],
+        statistics: ModelStatistics,
+    ) -> None:
+        self.name = config.name
+        self.version = version
+        self.config = config
+        self.decoupled = bool(config.model_transaction_policy.decoupled)
+        self.statistics = statistics
+        self.labels: Mapping[str, Sequence[str]] = prepared.labels
+        self.folder = prepared.folder.path
+        self.routing = routing
+        self._admission = Admission(config)
+        self._models = tuple(models)
+        self._held: tuple[ServedModel, ...] = ()
+        self._holding = 0
+        self.runner = VariantRunner(self.name, version, routing, statistics, LoopClock())
+        self.runner.follow(models)
+
+    def follow(self, models: Sequence[ServedModel | None]) -> None:
+        """Use these versions of the variants for new requests."""
+        self._models = tuple(models)
+        self.runner.follow(models)
+
+    @property
+    def ready(self) -> bool:
+        return self.runner.ready
+
+    @property
+    def problem(self) -> str:
+        return "; ".join(model.problem for model in self._models if model is not None and not model.ready)
+
+    @property
+    def caution(self) -> str:
+        """Return why it may soon not answer: only what is true of every variant."""
+        cautions = ["" if model is None else model.caution for model in self._models]
+        return "; ".join(cautions) if all(cautions) else ""
+
+    @property
+    def running(self) -> int:
+        return self.runner.in_flight
+
+    @property
+    def instances(self) -> int | None:
+        return None
+
+    @property
+    def instance_names(self) -> Collection[str]:
+        return ()
+
+    def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
+        return self.runner.submit(request, self._admission.admit(request).size, deliver)
+
+    @property
+    def owes(self) -> bool:
+        return False
+
+    async def answered(self) -> None:
+        """Return at once: its requests wait at the variants."""
+
+    def hold(self) -> None:
+        """Hold the variants, once for all holders."""
+        if not self._holding:
+            self._held = tuple(model for model in self._models if model is not None)
+            for model in self._held:
+                model.hold()
+        self._holding += 1
+
+    def release(self) -> None:
+        self._holding -= 1
+        if not self._holding:
+            for model in self._held:
+                model.release()
+
+    async def close(self, grace: float) -> None:
+        """Change no variant any more. Nothing is released: open requests are the variants' own."""
+        self.runner.close()

@@ -1,0 +1,59 @@
+"""Metrics of the variants of routed models (`argosy_variant_*`), with the label `variant`."""
+
+from collections.abc import Callable, Sequence
+
+from .exposition import Family
+from .series import InService, ModelSeries, VariantSeries
+
+_STATES = ("Ready", "Asleep", "Waking", "Absent")
+_Value = Callable[[VariantSeries], float | None]
+_FAMILIES: tuple[tuple[str, str, str, _Value], ...] = (
+    ("argosy_variant_requests_total", "Requests that were sent to a variant", "counter", lambda one: one.requests),
+    (
+        "argosy_variant_moved_requests_total",
+        "Requests that moved to another variant, because this one was unloaded, failed or was full",
+        "counter",
+        lambda one: one.moved,
+    ),
+    ("argosy_variant_in_flight_requests", "Open requests at a variant", "gauge", lambda one: one.in_flight),
+    (
+        "argosy_variant_regime",
+        "1: new requests go to this variant, by the number of requests in flight; 0: they do not",
+        "gauge",
+        lambda one: 0 if one.regime_s is None else 1,
+    ),
+    (
+        "argosy_variant_regime_seconds",
+        "Time since new requests go to this variant; absent while they do not",
+        "gauge",
+        lambda one: one.regime_s,
+    ),
+    (
+        "argosy_variant_max_concurrency",
+        "Crossover: the most requests in flight for which this variant is the better one; absent if it is unknown",
+        "gauge",
+        lambda one: one.max_concurrency,
+    ),
+)
+
+
+def variant_families(models: Sequence[tuple[ModelSeries, InService]]) -> list[Family]:
+    """Return the families of all routed models' variants."""
+    families = [_family(models, *declared) for declared in _FAMILIES]
+    states = Family("argosy_variant_state", "1 for the state of a variant: Ready, Asleep, Waking or Absent", "gauge")
+    for model, service in models:
+        for variant in service.variants:
+            for state in _STATES:
+                labels = {**model.labels, "variant": variant.name, "state": state}
+                states.add(labels, 1 if variant.state == state else 0)
+    return [*families, states]
+
+
+def _family(models: Sequence[tuple[ModelSeries, InService]], name: str, text: str, kind: str, of: _Value) -> Family:
+    family = Family(name, text, kind)
+    for model, service in models:
+        for variant in service.variants:
+            value = of(variant)
+            if value is not None:
+                family.add({**model.labels, "variant": variant.name}, value)
+    return family
