@@ -20,6 +20,7 @@ from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.allocations import allocations, scaled_resources
 from argosy.autoscaling.pool.grants import Grant, grants, unmet
 from argosy.autoscaling.pool.policies import policies
+from argosy.planning import variants
 from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.builds.engines import EngineFacts
 from argosy.planning.builds.pool import PoolEngines, defer_unbuilt, pool_engines
@@ -100,10 +101,11 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
     cordoned = _cordons(snapshot, now)
     nodes = _available_nodes(snapshot, cordoned, now)
     check = partial(check_together, invalid=Invalid({problem.resource for problem in snapshot.problems}, is_error=True))
-    declared = accept(snapshot.resources, snapshot.problems, snapshot.valid, check)
+    declared = _expanded(accept(snapshot.resources, snapshot.problems, snapshot.valid, check), snapshot)
     pools = _pool_nodes(snapshot, declared, nodes)
     engine_facts = _engine_facts(snapshot, declared, pools)
-    accepted = defer_unbuilt(declared, snapshot.valid, engine_facts, check)
+    last = {resource.identity: resource for resource in variants.expanded(snapshot.valid.values())}
+    accepted = defer_unbuilt(declared, last, engine_facts, check)
     pools = pools if accepted is declared else _pool_nodes(snapshot, accepted, nodes)
     engines = pool_engines(declared, accepted, engine_facts)
     followed = policies(accepted.valid, now)
@@ -149,12 +151,21 @@ def conclude(decided: DecidedRound) -> Outcome:
             for key, migration in migrations.items()
         },
         problems=decided.accepted.problems,
-        valid={resource.identity: resource for resource in decided.accepted.valid},
+        valid={resource.identity: resource for resource in variants.declared(decided.accepted.valid)},
         wake=min((wake for wake in wakes if wake is not None), default=None),
         builds=decided.builds,
         grants=grants(decided.ranked, _larger(decided), decided.members),
         allocations=decided.allocations,
         cordons=decided.cordons,
+    )
+
+
+def _expanded(accepted: Accepted, snapshot: FleetSnapshot) -> Accepted:
+    """Return what is accepted, each model with variants as planning sees it."""
+    return replace(
+        accepted,
+        valid=variants.expanded(accepted.valid, snapshot.statuses),
+        out=variants.expanded(accepted.out, snapshot.statuses),
     )
 
 
@@ -209,7 +220,9 @@ def _members(
     members = {
         key: Members.of(
             key,
-            scaled_resources(of_pool.effective(accepted.valid), followed, allocated),
+            variants.serving(
+                scaled_resources(of_pool.effective(accepted.valid), followed, allocated), of_pool.served.waiting
+            ),
             broken,
             snapshot.pool(key).moved,
             {**snapshot.shapes, **of_pool.shapes},

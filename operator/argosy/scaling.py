@@ -21,6 +21,7 @@ from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.memory import PoolMemory, restored
 from argosy.autoscaling.pool.policies import policies
 from argosy.autoscaling.pool.pool_round import PoolInputs, decide_pool
+from argosy.planning.variants import expanded
 from argosy.reconcile import Outcome
 from argosy.status.findings import bottleneck, language
 
@@ -113,8 +114,8 @@ class Scaling:
     def after(self, key: PoolKey, outcome: Outcome) -> None:
         """Store the outcome of a reconcile, from which the next scaling rounds start."""
         pool = self._pools.setdefault(key, _Pool())
-        members = [member for member in outcome.valid.values() if isinstance(member, InferenceModel | Ensemble)]
-        holding, pool.resources = self._holding(key), tuple(outcome.valid.values())
+        holding, pool.resources = self._holding(key), expanded(outcome.valid.values())
+        members = [member for member in pool.resources if isinstance(member, InferenceModel | Ensemble)]
         pool.inputs = PoolInputs(
             members=tuple(member for member in members if member.pool_key == key),
             policies=policies(pool.resources, self._clock()),

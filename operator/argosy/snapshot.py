@@ -6,7 +6,8 @@ from datetime import datetime
 
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
-from argosy.api.status import EngineStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus, Status
+from argosy.api.status import EnsembleStatus, InferenceModelStatus, ScalingStatus, Status
+from argosy.api.statusparts import EngineStatus
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision

@@ -14,6 +14,7 @@ from argosy.api.model.modelfields import InferenceModelFields
 from argosy.api.model.rollout import Strategy
 from argosy.api.model.scaling.scale import replicas_in_order
 from argosy.api.model.scaling.scaling import scheduled_bounds
+from argosy.api.model.variantspecs import VARIANT_RULES
 from argosy.api.model.versionrules import VERSION_RULES
 from argosy.api.status import InferenceModelStatus
 from argosy.api.values.base import Fault, Rule
@@ -100,6 +101,7 @@ class InferenceModelSpec(InferenceModelFields):
         Rule(("engine", "versions", "rollout"), _one_engine_for_all_versions),
         Rule(("config",), _config_fields),
         Rule(("config", "engine", "model_format"), _own_files),
+        *VARIANT_RULES,
         chat_rule(),
     )
 

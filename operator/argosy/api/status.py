@@ -3,17 +3,12 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from argosy.api.conditions import AnyReason, Condition, ConditionStatus, ConditionType, camel_case
-from argosy.api.values.base import FrozenModel, Int, Number
+from argosy.api.statusparts import EngineStatus, RegimeStatus, StatusPart, VariantStatus
+from argosy.api.values.base import Int, Number
 from argosy.api.values.quantity import MeasuredShare, Quantity
-
-
-class StatusPart(FrozenModel):
-    """A part of a status. Fields of other releases are ignored."""
-
-    model_config = ConfigDict(extra="ignore")
 
 
 class VersionState(StrEnum):
@@ -73,56 +68,6 @@ class FootprintStatus(StatusPart):
     gpu_memory: Quantity | None = Field(default=None, description="Memory on each GPU.")
     compute: MeasuredShare | None = Field(default=None, description="The share of one GPU's compute.")
     gpus: Int = Field(default=0, ge=0, description="Whole GPUs.")
-
-
-class AccuracyStatus(StatusPart):
-    """The result of the accuracy gate for an engine and its baseline."""
-
-    metric: str = Field(description="How they were compared: a metric, or script.")
-    value: Number = Field(description="The value that is compared with the bounds.")
-    passed: bool = Field(description="Whether it passed.")
-    minimum: Number | None = Field(default=None, description="The lowest passing value.")
-    maximum: Number | None = Field(default=None, description="The highest passing value.")
-    baseline: Number | None = Field(default=None, description="The baseline's own figure, if the metric has one.")
-    engine: Number | None = Field(default=None, description="The engine's own figure, if the metric has one.")
-    delta: Number | None = Field(default=None, description="The difference of the two figures.")
-    samples: Int = Field(default=0, ge=0, description="The number of compared samples.")
-    data_digest: str = Field(default="", description="The digest of the data.")
-    time: str = Field(default="", description="When it was measured, RFC 3339.")
-
-
-class EngineStatus(StatusPart):
-    """An engine of one version for one architecture, and its build."""
-
-    version: Int = Field(default=1, ge=1, description="The model's version.")
-    architecture: str = Field(description='The GPU\'s compute capability, as "9.0", or the CPU\'s name, as "amd64".')
-    state: str = Field(description="Pending, Building, Verifying, Ready or Failed.")
-    serving: bool = Field(default=False, description="Whether servers load the engine at storageUri.")
-    build: str = Field(default="", description="The build: the value of its objects' label argosy.dev/build.")
-    phase: str = Field(default="", description="The current phase of the build.")
-    percent: Int = Field(default=0, ge=0, le=100, description="The progress of the build, in percent.")
-    last_line: str = Field(default="", description="The last line of the compiler's output.")
-    message: str = Field(default="", description="Why it waits or failed, and what to do.")
-    storage_uri: str = Field(
-        default="", description="The engine's URI; until it is ready, that of the former one for the same request."
-    )
-    digest: str = Field(default="", description="The digest of its files.")
-    size: Int = Field(default=0, ge=0, description="The size of its files, in bytes.")
-    cached: bool = Field(default=False, description="Whether it was in the cache, so that nothing was built.")
-    build_seconds: Number = Field(default=0, description="The duration of the build, in seconds.")
-    compiler: str = Field(default="", description="The name and version of the compiler.")
-    key: str = Field(
-        default="",
-        description="Its key in the engine cache, made of model digest, options, calibration, architecture and "
-        "compiler.",
-    )
-    request_digest: str = Field(
-        default="", description="The digest of the request, regardless of the image that builds it and the cache."
-    )
-    accuracy: AccuracyStatus | None = Field(default=None, description="The result of the accuracy gate.")
-    accuracy_skipped: str = Field(
-        default="", description="The reason in spec.engine.accuracy.skip why nothing was compared."
-    )
 
 
 class ScalingChange(StatusPart):
@@ -281,6 +226,14 @@ class InferenceModelStatus(ResourceStatus):
     bottleneck: BottleneckStatus | None = Field(default=None, description="The stage that delays requests the most.")
     language: LanguageStatus | None = Field(
         default=None, description="What its engines do, as measured; absent if it is no language model."
+    )
+    variants: tuple[VariantStatus, ...] = Field(
+        default=(),
+        description="Its variants, in the order of the spec.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    regime: RegimeStatus | None = Field(
+        default=None, description="The variant that new requests go to; absent without variants."
     )
 
 

@@ -9,6 +9,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.explain import own_fault
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.planning.facts import ServerReport
+from argosy.planning.variants import expanded
 from argosy.signals.scraping import Scraper
 from argosy.signals.source import SignalSource
 from argosy.signals.targets import PoolTargets, Target, measured_pool
@@ -22,7 +23,7 @@ def pool_targets(
     key: PoolKey, resources: Iterable[Resource], reports: Iterable[ServerReport], urls: Mapping[str, str]
 ) -> PoolTargets:
     """Return a pool's ready servers as targets. `urls` are those of their metrics, by server name."""
-    members = [member for member in resources if isinstance(member, Member) and member.pool_key == key]
+    members = [member for member in expanded(resources) if isinstance(member, Member) and member.pool_key == key]
     answering = (_target(report, members, urls.get(report.name, "")) for report in reports if report.ready)
     return measured_pool(key, members, answering)
 

@@ -11,7 +11,15 @@ from math import inf, nan
 from operator import le, lt
 
 from argosy.autoscaling.metrics.histograms import Histogram
-from argosy.autoscaling.metrics.names import LATENCY_SUMMARY, QUEUE_SUMMARY, Counter, Failure, Gauge, HistogramName
+from argosy.autoscaling.metrics.names import (
+    LATENCY_SUMMARY,
+    QUEUE_SUMMARY,
+    Counter,
+    Failure,
+    Gauge,
+    HistogramName,
+    PerVariant,
+)
 from argosy.autoscaling.metrics.signals import GpuSignals
 from argosy.autoscaling.metrics.windows import Exposed, ModelKey, ModelSeries
 
@@ -22,6 +30,7 @@ LABELS = {
     "nv_trt_llm_kv_cache_block_metrics": "kv_cache_block_type",
     LATENCY_SUMMARY: "quantile",
     QUEUE_SUMMARY: "quantile",
+    **{source: "variant" for metric in PerVariant for source in metric.value},
 }
 """The label whose value is part of a source."""
 _GPU = "nv_gpu_utilization", "nv_gpu_memory_used_bytes", "nv_gpu_memory_total_bytes"
@@ -37,7 +46,7 @@ _SECONDS = {"_us": 1e-6, "_ms": 1e-3}
 BUCKETS = frozenset(f"{source}_bucket" for histogram in HistogramName for source in histogram.value)
 SAMPLE_NAMES = BUCKETS.union(
     (bucket.replace("_bucket", "_sum") for bucket in BUCKETS),
-    (source.partition("{")[0] for metric in (*Counter, *Failure, *Gauge) for source in metric.value),
+    (source.partition("{")[0] for metric in (*Counter, *Failure, *Gauge, *PerVariant) for source in metric.value),
     (LATENCY_SUMMARY, QUEUE_SUMMARY, *_GPU),
 )
 """The names of all samples that are read."""

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from .exposition import Family
 from .series import InService, ModelSeries, VariantSeries
 
-_STATES = ("Ready", "Asleep", "Waking", "Absent")
 _Value = Callable[[VariantSeries], float | None]
 _FAMILIES: tuple[tuple[str, str, str, _Value], ...] = (
     ("argosy_variant_requests_total", "Requests that were sent to a variant", "counter", lambda one: one.requests),
@@ -15,6 +14,13 @@ _FAMILIES: tuple[tuple[str, str, str, _Value], ...] = (
         "counter",
         lambda one: one.moved,
     ),
+    (
+        "argosy_variant_ready",
+        "1: a variant can take requests now; 0: it is asleep, being restarted, or not loaded",
+        "gauge",
+        lambda one: one.state == "Ready",
+    ),
+    ("argosy_variant_asleep", "1: a variant is asleep", "gauge", lambda one: one.state == "Asleep"),
     ("argosy_variant_in_flight_requests", "Open requests at a variant", "gauge", lambda one: one.in_flight),
     (
         "argosy_variant_regime",
@@ -39,14 +45,7 @@ _FAMILIES: tuple[tuple[str, str, str, _Value], ...] = (
 
 def variant_families(models: Sequence[tuple[ModelSeries, InService]]) -> list[Family]:
     """Return the families of all routed models' variants."""
-    families = [_family(models, *declared) for declared in _FAMILIES]
-    states = Family("argosy_variant_state", "1 for the state of a variant: Ready, Asleep, Waking or Absent", "gauge")
-    for model, service in models:
-        for variant in service.variants:
-            for state in _STATES:
-                labels = {**model.labels, "variant": variant.name, "state": state}
-                states.add(labels, 1 if variant.state == state else 0)
-    return [*families, states]
+    return [_family(models, *declared) for declared in _FAMILIES]
 
 
 def _family(models: Sequence[tuple[ModelSeries, InService]], name: str, text: str, kind: str, of: _Value) -> Family:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from argosy.api.status import EngineStatus, InferenceModelStatus, ServingPoolStatus
+from argosy.api.status import InferenceModelStatus, ServingPoolStatus
+from argosy.api.statusparts import EngineStatus
 from argosy.controller.events.announcements import build_events
 
 

@@ -37,15 +37,14 @@ def add(repository, gate=None, limit: int | None = 2, **rules: object) -> None:
 
 
 async def metrics(plane, name: str) -> dict[str, float]:
-    """Return a metric's values by variant, of the state by variant and state."""
+    """Return a metric's values by variant."""
     text = b"".join([piece async for piece in plane.metrics()]).decode()
     values = {}
     for line in text.splitlines():
         if line.startswith(name + "{"):
             labels, _, number = line.removeprefix(name).rpartition(" ")
             pairs = dict(label.split("=") for label in labels.strip("{}").split(","))
-            key = ":".join(pairs[label].strip('"') for label in ("variant", "state") if label in pairs)
-            values[key] = float(number)
+            values[pairs["variant"].strip('"')] = float(number)
     return values
 
 
@@ -114,7 +113,7 @@ async def test_a_variant_that_fails_to_load_leaves_the_other(repository, serve):
     await plane.load("m", None, {})
     assert await value(plane, "m") == 3.0
     assert (await states(plane)) == {"low:1": "UNAVAILABLE", "high:1": "READY", "m:1": "READY"}
-    assert (await metrics(plane, "argosy_variant_state"))["low:Absent"] == 1
+    assert (await metrics(plane, "argosy_variant_ready")) == {"low": 0, "high": 1}
     repository.add("low", execute="y = x * 2", config=ONE_BY_ONE)
     await plane.load("low", None, {})
     assert await value(plane, "m") == 2.0
@@ -132,7 +131,7 @@ async def test_an_idle_variant_sleeps_and_is_woken_by_requests(repository, serve
     high = plane.registry.find("high")
     await until(lambda: high.asleep and not high.takes_batches)
     assert (await states(plane))["high:1"] == "READY"
-    assert (await metrics(plane, "argosy_variant_state"))["high:Asleep"] == 1
+    assert (await metrics(plane, "argosy_variant_asleep")) == {"low": 0, "high": 1}
     waiting = [asyncio.create_task(value(plane, "m")) for _ in range(6)]
     await gate.reached()
     await until(lambda: not high.asleep)

@@ -9,7 +9,8 @@ from argosy.api.crd.schema import Schema, structural_schema
 from argosy.api.ensemble import Ensemble, EnsembleSpec
 from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
 from argosy.api.servingpool import ServingPool, ServingPoolSpec
-from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, StatusPart
+from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus
+from argosy.api.statusparts import StatusPart
 from argosy.api.values.meta import GROUP, VERSION, ApiResource
 
 HEADER = "# Generated from operator/argosy/api by `argosy crds`. Change the models, and generate it again.\n"

@@ -17,6 +17,7 @@ from argosy.api.model.scaling.scale import MaxReplicas, MinReplicas, Priority, R
 from argosy.api.model.scaling.scaling import ModelScaling
 from argosy.api.model.scaling.slo import Slo
 from argosy.api.model.sequence import Sequence
+from argosy.api.model.variants import Routing, Variants
 from argosy.api.values.base import ApiModel, Int
 from argosy.api.values.meta import ModelName, PoolReference, RevisionHistoryLimit
 from argosy.api.values.storage import Digest, ModelStorage, StorageUri
@@ -152,6 +153,11 @@ class InferenceModelFields(ApiModel):
     engine: Engine | None = Field(
         default=None,
         description="An engine to build from the model before it serves. Default: none; the model is served as it is.",
+    )
+    variants: Variants = ()
+    routing: Routing = Field(
+        default_factory=Routing,
+        description="How requests are divided among variants. Default: by the defaults of its fields.",
     )
     rollout: MemberRollout = None
     config: ConfigFields = Field(default_factory=dict)

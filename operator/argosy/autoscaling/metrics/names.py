@@ -69,6 +69,17 @@ class Gauge(Enum):
     )
 
 
+class PerVariant(Enum):
+    """Values of each variant of a routed model, by the label `variant`: a counter, and values of the present."""
+
+    REQUESTS = ("argosy_variant_requests_total",)
+    IN_FLIGHT = ("argosy_variant_in_flight_requests",)
+    REGIME = ("argosy_variant_regime",)
+    REGIME_S = ("argosy_variant_regime_seconds",)
+    READY = ("argosy_variant_ready",)
+    ASLEEP = ("argosy_variant_asleep",)
+
+
 class HistogramName(Enum):
     """Durations that are counted in buckets."""
 

@@ -38,6 +38,24 @@ class ServerQueue:
 
 
 @dataclass(frozen=True, slots=True)
+class VariantSignals:
+    """One variant of a routed model, over all servers. `variant`: the name of its model there.
+
+    `requests` that it was sent in the window, and `in_flight` now. Servers where it is the `regime`'s variant, where it
+    is `ready`, and where it is `asleep`. `regime_s`: how long it has been the regime's, where that changed last; None
+    where it is none's.
+    """
+
+    variant: str
+    requests: float = 0.0
+    in_flight: float = 0.0
+    regime: int = 0
+    ready: int = 0
+    asleep: int = 0
+    regime_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """One model or ensemble, all its servers and versions together. `at`: when the newest of it was measured.
 

@@ -14,6 +14,7 @@ from argosy.autoscaling.policy import Bounds, Pace, Policy, QueryTarget, Targets
 from argosy.autoscaling.settings import WINDOW_SHARE
 from argosy.planning.demand.footprint import instances_of
 from argosy.planning.demand.grouping import runs_of
+from argosy.planning.variants import VariantModel
 
 Member = InferenceModel | Ensemble
 CONTINUOUS_BATCHING = frozenset({"vllm", "tensorrtllm"})
@@ -24,14 +25,14 @@ _MS, _THOUSANDTHS, _MILLIONTHS = 1e3, 1e3, 1e6
 
 def policies(resources: Iterable[Resource], now: datetime) -> dict[str, Policy]:
     """Return the policy of each member of an existing pool that is scaled by measurements, by identity. The models of
-    an ensemble that scales are scaled with it.
+    an ensemble that scales are scaled with it. Variants have the replicas of their model, and instances as declared.
     """
     resources = tuple(resources)
     runtimes = {pool.key: pool.spec.runtime.name for pool in resources if isinstance(pool, ServingPool)}
     stages = _stages([resource for resource in resources if isinstance(resource, Ensemble)])
     by_identity: dict[str, Policy] = {}
     for member in resources:
-        if not isinstance(member, ServingPool) and member.pool_key in runtimes:
+        if not isinstance(member, ServingPool | VariantModel) and member.pool_key in runtimes:
             in_ensemble = (member.pool_key, member.name) in stages
             if in_ensemble or scales(member):
                 windows = runtimes[member.pool_key] is RuntimeName.ARGOSY

@@ -22,6 +22,7 @@ from argosy.local.manifests.checks import checked, local_shapes
 from argosy.local.manifests.reading import read_manifests
 from argosy.local.manifests.this_machine import for_this_machine, with_cache
 from argosy.local.state import DEFAULT_STATE, StateFolder, StateInUseError
+from argosy.planning.variants import expanded
 
 FAILED = 2
 _PIPE_WIDTH = 160
@@ -94,7 +95,10 @@ def _chosen(resources: Sequence[Resource], names: Sequence[str]) -> list[Resourc
 
 
 def _has_engine(resource: Resource) -> bool:
-    return isinstance(resource, InferenceModel) and resource.spec.engine is not None
+    """Return whether a model, or a variant of it, has an engine."""
+    return isinstance(resource, InferenceModel) and any(
+        isinstance(part, InferenceModel) and part.spec.engine is not None for part in expanded([resource])
+    )
 
 
 def _with_store(resource: Resource, store: str | None) -> Resource:

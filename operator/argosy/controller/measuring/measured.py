@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.cache.pods.pod_cache import PodView
+from argosy.planning.variants import expanded
 from argosy.render.workloads import METRICS_PORT
 from argosy.signals.targets import PoolTargets, Target, measured_pool
 
@@ -16,7 +17,7 @@ def pool_targets(key: PoolKey, members: Iterable[Member], pods: Iterable[PodView
 
     A server that has routes and does not answer is included, as one without metrics.
     """
-    every = list(members)
+    every = [member for member in expanded(members) if isinstance(member, Member)]
     return measured_pool(key, every, (_target(pod, every) for pod in _newest(pods)))
 
 

@@ -34,6 +34,7 @@ from argosy.planning.facts import Refusal
 from argosy.planning.nodes.device_errors import DeviceErrors
 from argosy.planning.nodes.reservations import next_concession
 from argosy.planning.validation.references import check_names
+from argosy.planning.variants import expanded
 from argosy.reconcile import Outcome, conclude, decide
 from argosy.render.names import object_name
 from argosy.render.repositories import RenderedServer
@@ -225,7 +226,7 @@ class Reconciler:
         if pool is None:
             return Rendered(keep=others, activating=activator)
         members = [resource for resource in declared.members if not resource.metadata.deletion_timestamp]
-        models = [resource for resource in valid if isinstance(resource, InferenceModel)]
+        models = [resource for resource in expanded(valid) if isinstance(resource, InferenceModel)]
         images = self._images.serving(pool, models)
         renderer = BuildRenderer(pool, self._images, self._cluster, self._clock())
         builds = renderer.builds(outcome.builds.get(key, ()), view.builds)

@@ -20,6 +20,7 @@ from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.builds.scheduling import schedule_builds
 from argosy.planning.facts import Node
 from argosy.planning.nodes.pool_nodes import PoolNodes
+from argosy.planning.variants import declared_identity, expanded
 
 from .build import LocalBuild
 from .command import installed_compilers
@@ -53,7 +54,7 @@ def requested_builds(
     resources: Iterable[Resource], node: Node, observed: Mapping[PoolKey, Mapping[str, ObservedBuild]]
 ) -> RequestedBuilds:
     """Return the builds of all pools' models, given the `observed` ones. No server takes GPUs here."""
-    resources = list(resources)
+    resources = list(expanded(resources))
     engines: dict[PoolKey, PoolEngines] = {}
     impossible: dict[str, str] = {}
     for pool in (resource for resource in resources if isinstance(resource, ServingPool)):
@@ -62,7 +63,7 @@ def requested_builds(
         engines[pool.key] = PoolEngines.of(facts, models, models)
         for model in engines[pool.key].models.values():
             if not model.declared.requested:
-                impossible[model.declared.model.identity] = why_no_architecture(facts.nodes, model.declared.model)
+                impossible[declared_identity(model.declared.model)] = why_no_architecture(facts.nodes, model.declared.model)
     return RequestedBuilds(schedule_builds(engines, ()), impossible)
 
 

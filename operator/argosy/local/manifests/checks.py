@@ -10,6 +10,7 @@ from argosy.local.manifests.reading import Manifests
 from argosy.local.manifests.this_machine import with_engine_store
 from argosy.planning.topology.rules import refusals
 from argosy.planning.validation.graph import Invalid
+from argosy.planning.variants import expanded
 from argosy.render.config.configrules import check_together
 from argosy_agent.contract.builds import ModelShape
 from argosy_agent.contract.fields import DocumentError
@@ -38,7 +39,7 @@ def checked(manifests: Manifests, shapes: Mapping[str, ModelShape], engines: Pat
 
 def local_shapes(resources: Iterable[Resource]) -> dict[str, ModelShape]:
     """Return the shapes of models whose `config.json` can be read here, by identity; of the highest version."""
-    shapes = {model.identity: _shape(model) for model in resources if isinstance(model, InferenceModel)}
+    shapes = {model.identity: _shape(model) for model in expanded(resources) if isinstance(model, InferenceModel)}
     return {identity: shape for identity, shape in shapes.items() if shape is not None}
 
 

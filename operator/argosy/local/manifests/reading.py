@@ -8,6 +8,7 @@ from typing import Any
 
 from argosy.api.documents import KINDS, Resource, parse_documents
 from argosy.api.engine.engine import Engine
+from argosy.api.model.variants import Variant
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
@@ -105,7 +106,18 @@ def _with_absolute_uris(resource: Resource, file: Path) -> Resource:
             version.model_copy(update={"storage_uri": _absolute(version.storage_uri, file)})
             for version in resource.spec.versions
         )
+    if resource.spec.variants:
+        update["variants"] = tuple(_absolute_variant(variant, file) for variant in resource.spec.variants)
     return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})
+
+
+def _absolute_variant(variant: Variant, file: Path) -> Variant:
+    update: dict[str, Any] = {}
+    if variant.engine is not None:
+        update["engine"] = _absolute_engine(variant.engine, file)
+    if variant.storage_uri is not None:
+        update["storage_uri"] = _absolute(variant.storage_uri, file)
+    return variant.model_copy(update=update)
 
 
 def _absolute_pool(pool: ServingPool, file: Path) -> Resource:

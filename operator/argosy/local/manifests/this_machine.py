@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.api.documents import Resource
+from argosy.api.engine.engine import Engine
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.pool.podtemplate import SERVER
 from argosy.api.pool.serverflags import setting_flags
@@ -93,6 +94,11 @@ def _of_the_runtime(runtime: Runtime) -> Iterator[tuple[str, str]]:
             yield where, f"there is no cluster to read it from; {variable['name']} stays as it is in this shell"
 
 
+def _engine_here(engine: Engine | None) -> Engine | None:
+    """Return an engine for the installed builder, which runs in no container."""
+    return engine.model_copy(update={"image": None, "memory": None}) if engine is not None else None
+
+
 def _lacks_cache(resource: Resource) -> bool:
     return isinstance(resource, ServingPool) and resource.spec.storage.engine_cache is None
 
@@ -109,7 +115,10 @@ def _for_this_machine(resource: Resource, gpus: int) -> Resource:
         update["scaling"] = resource.spec.scaling.model_copy(update={"schedules": ()})
     if isinstance(resource, InferenceModel):
         update["storage"] = ModelStorage()  # without Secrets credentials are those of this shell
-        if resource.spec.engine is not None:  # without containers the builder is the installed one
-            update["engine"] = resource.spec.engine.model_copy(update={"image": None, "memory": None})
+        update["engine"] = _engine_here(resource.spec.engine)
+        update["variants"] = tuple(
+            variant.model_copy(update={"storage": None, "engine": _engine_here(variant.engine)})
+            for variant in resource.spec.variants
+        )
         return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})
     return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
-from argosy.api.status import EngineStatus
+from argosy.api.statusparts import EngineStatus
 from argosy.planning.builds.architectures import architectures, runs_on_gpu
 from argosy.planning.builds.build import JobState, ObservedBuild
 from argosy.planning.builds.requests import requests

@@ -13,6 +13,7 @@ from argosy.planning.builds.failures import failure_message, failure_of
 from argosy.planning.demand.model_files import ServedEngines
 from argosy.planning.facts import Waiting
 from argosy.planning.validation.accept import Accepted, Check, defer, former_of
+from argosy.planning.variants import with_siblings
 from argosy_agent.contract.builds import BuildFailure, BuildState, ModelShape
 
 
@@ -108,7 +109,9 @@ def defer_unbuilt(accepted: Accepted, last: Mapping[str, Resource], facts: Facts
 
     `last` has the spec of each resource that was acted upon before, by identity.
     """
-    waiting = [model.identity for model in _models(accepted.valid) if _waits(model, last, facts)]
+    waiting = with_siblings(
+        (model.identity for model in _models(accepted.valid) if _waits(model, last, facts)), accepted.valid
+    )
     return defer(accepted, waiting, last, check) if waiting else accepted
 
 

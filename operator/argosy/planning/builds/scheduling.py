@@ -16,6 +16,7 @@ from argosy.planning.builds.engines import RequestedEngine
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.facts import CurrentServer, Device, Gpu, Node
 from argosy.planning.nodes.reservations import devices
+from argosy.planning.variants import declared_identity
 
 CPU_BUILDS = 2
 """Builds on CPUs that a pool has at once."""
@@ -142,7 +143,7 @@ def _planned(requested: Sequence[_Request]) -> ScheduledBuild:
     runs = build.job is JobState.ACTIVE and not build.is_over
     return ScheduledBuild(
         request=request,
-        owners=tuple(sorted({model.identity for model, _ in requested})),
+        owners=tuple(sorted({declared_identity(model) for model, _ in requested})),
         timeout=max(engine.timeout for engine in engines),
         memory=max((engine.memory for engine in engines if engine.memory is not None), default=None),
         start=runs,

@@ -7,6 +7,7 @@ from argosy.api.documents import Resource
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import EngineCache, ServingPool, ServingPoolSpec, Storage
 from argosy.api.values.meta import ObjectMeta
+from argosy.planning.variants import declared_identity, expanded
 from argosy_agent.contract.builds import BuildRequest, DataSource
 from argosy_agent.engines.manifest import without_credentials
 
@@ -23,7 +24,7 @@ class EngineUses:
     """What these models ask for and are served by."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
-        self._models = [resource for resource in resources if isinstance(resource, InferenceModel)]
+        self._models = [resource for resource in expanded(resources) if isinstance(resource, InferenceModel)]
 
     @property
     def has_models(self) -> bool:
@@ -32,7 +33,8 @@ class EngineUses:
 
     def of(self, key: str, requested: Sequence[BuildRequest]) -> tuple[str, ...]:
         """Return the identities of the models that use the engine `key`, which the builds `requested` were for."""
-        return tuple(model.identity for model in self._models if _names(model, key) or _asks(model, requested))
+        users = (model for model in self._models if _names(model, key) or _asks(model, requested))
+        return tuple(dict.fromkeys(map(declared_identity, users)))
 
 
 def _names(model: InferenceModel, key: str) -> bool:

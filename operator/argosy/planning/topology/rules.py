@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from argosy.api import InferenceModel, Problem, Resource
 from argosy.planning.topology import capacity, divisibility, traffic
 from argosy.planning.topology.deployment import Deployment
+from argosy.planning.variants import declared_identity, expanded
 from argosy_agent.contract.builds import ModelShape
 
 Says = Callable[[Deployment], str]
@@ -66,8 +67,9 @@ def refusals(
     resources: Iterable[Resource], shapes: Mapping[str, ModelShape], sources: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Yield a problem for each refusal. `shapes` and `sources`, the resources' files, are by identity."""
-    for model in resources:
+    for model in expanded(resources):
         if isinstance(model, InferenceModel) and (shape := shapes.get(model.identity)) is not None:
             for finding in advice(Deployment.of(model, shape)):
                 if finding.refuses:
-                    yield Problem(sources.get(model.identity, ""), model.identity, "spec", finding.message)
+                    owner = declared_identity(model)
+                    yield Problem(sources.get(owner, ""), owner, "spec", finding.message)

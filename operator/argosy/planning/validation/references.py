@@ -5,11 +5,13 @@ from dataclasses import replace
 
 from argosy.api import Ensemble, InferenceModel, Problem, Reason, Resource, ServingPool
 from argosy.api.problems import field_path
+from argosy.api.servingpool import RuntimeName
 from argosy.api.values.base import Fault
 from argosy.api.values.identity import Identity
 from argosy.planning.validation.folders import check_folders
 from argosy.planning.validation.graph import NONE_INVALID, Invalid, Served, check_graph, nesting_cycle
 from argosy.planning.validation.runtimes import check_runtimes
+from argosy.planning.variants import RoutedModel, VariantModel, declared_identity, declared_path, expanded
 from argosy_common.wording import did_you_mean
 
 
@@ -21,12 +23,14 @@ def check_set(
     `sources` gives a resource's file by its identity (`Kind namespace/name`). `invalid` has the identities of those
     that are not among `resources` because of errors of their own.
     """
-    every = list(resources)
+    every = list(expanded(resources))
     files = sources or {}
     checks = (
         _repeated(every),
         _shared_names(every),
         _shared_served_names(every),
+        _names_of_variants(every),
+        _routed(every),
         _pools(every, invalid),
         _runtimes(every),
         _engines(every),
@@ -37,11 +41,10 @@ def check_set(
         _nesting(every),
     )
     return [
-        Problem(
-            files.get(resource.identity, ""), resource.identity, field_path(fault.path), fault.message, fault.reason
-        )
+        Problem(files.get(identity, ""), identity, field_path(path), fault.message, fault.reason)
         for check in checks
         for resource, fault in check
+        for identity, path in [(declared_identity(resource), declared_path(resource, fault.path))]
     ]
 
 
@@ -96,6 +99,32 @@ def _shared_served_names(resources: list[Resource]) -> Faults:
                 f"{member.served_name!r}; set another spec.modelName"
             )
             yield member, Fault(message, field)
+
+
+def _names_of_variants(resources: list[Resource]) -> Faults:
+    """Yield variants whose model on a server has the name of another resource's."""
+    members = {
+        resource.key: resource
+        for resource in resources
+        if not isinstance(resource, ServingPool | VariantModel) and resource.spec.pool_ref is not None
+    }
+    for variant in resources:
+        if isinstance(variant, VariantModel) and variant.key in members:
+            message = f"it is served as {variant.name!r}, the name of {members[variant.key].identity}; rename one of them"
+            yield variant, Fault(message, ("metadata", "name"))
+
+
+def _routed(resources: list[Resource]) -> Faults:
+    """Yield models with variants in pools whose server cannot choose among them."""
+    pools = {pool.key: pool for pool in resources if isinstance(pool, ServingPool)}
+    for model in resources:
+        pool = pools.get(model.pool_key) if isinstance(model, RoutedModel) else None
+        if pool is not None and pool.spec.runtime.name is not RuntimeName.ARGOSY:
+            message = (
+                f"NVIDIA's server of pool {pool.name!r} does not choose a model by requests in flight: use a pool with "
+                "runtime.name argosy, or declare each variant as a model of its own"
+            )
+            yield model, Fault(message, ("spec", "variants"), Reason.UNSUPPORTED_FORMAT)
 
 
 def _created(resource: Resource) -> str:
@@ -180,7 +209,7 @@ def _graphs(resources: list[Resource], invalid: Invalid) -> Faults:
     served: dict[str, dict[str, Served]] = {}
     pools = {resource.identity for resource in resources if isinstance(resource, ServingPool)} | set(invalid.names)
     for ensemble in resources:
-        if isinstance(ensemble, Ensemble):
+        if isinstance(ensemble, Ensemble) and not isinstance(ensemble, RoutedModel):
             namespace = ensemble.namespace
             if namespace not in served:
                 served[namespace] = _served(resources, namespace)

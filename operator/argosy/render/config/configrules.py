@@ -11,9 +11,10 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy.api.documents import Resource
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
-from argosy.api.problems import Problem
+from argosy.api.problems import Problem, field_path
 from argosy.planning.validation.graph import NONE_INVALID, Invalid
 from argosy.planning.validation.references import check_set
+from argosy.planning.variants import RoutedModel, declared_identity, declared_path, expanded
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, model_config
 from argosy.render.keys import Alike
@@ -53,15 +54,15 @@ def check_rendered(resources: Iterable[Resource]) -> list[Problem]:
     """Return what a server would not load of these models and ensembles, each valid by itself. Paths are the
     resource's.
     """
-    every = list(resources)
+    every = list(expanded(resources))
     models = {resource.key: resource for resource in every if isinstance(resource, InferenceModel)}
     problems = [
-        Problem("", model.identity, _model_path(model, violation), violation.message)
+        Problem("", declared_identity(model), _declared_path(model, _model_path(model, violation)), violation.message)
         for model in models.values()
         for violation in _checked(Alike(model)).violations
     ]
     for ensemble in every:
-        if isinstance(ensemble, Ensemble):
+        if isinstance(ensemble, Ensemble) and not isinstance(ensemble, RoutedModel):
             steps = {step.model: models.get(f"{ensemble.namespace}/{step.model}") for step in ensemble.spec.steps}
             models_of_steps = tuple(Alike(model) for model in steps.values() if model is not None)
             problems += [
@@ -69,6 +70,12 @@ def check_rendered(resources: Iterable[Resource]) -> list[Problem]:
                 for violation in _ensemble_violations(Alike(ensemble), models_of_steps)
             ]
     return problems
+
+
+def _declared_path(model: InferenceModel, path: str) -> str:
+    """Return a path of a model's spec as text; of a variant that of its model's spec, as far as the variant sets it."""
+    head, *rest = re.split(r"(?=[.\[])", path.removeprefix("spec."), maxsplit=1)
+    return field_path(declared_path(model, ("spec", head))) + "".join(rest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from google.protobuf import json_format
 from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.ensemble import Ensemble, Step
+from argosy.planning.variants import RoutedModel
 from argosy.render.config.model_config import add_chat, overlay, specific
+from argosy.render.config.routed_config import routed_config
 from argosy.render.config.tensors import tensor_input, tensor_output
 
 
@@ -21,6 +23,8 @@ def ensemble_config(
     Pinned steps make it one unit: a step's new version reaches requests when the ensemble's own config does,
     and then for all its steps at once. Raises KeyError for a step without a pin.
     """
+    if isinstance(ensemble, RoutedModel):
+        return routed_config(ensemble, pins, served_names or {})
     spec = ensemble.spec
     config = pb.ModelConfig(
         name=ensemble.served_name,

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from argosy.api import ConditionType, InferenceModel, Reason
-from argosy.api.status import AccuracyStatus, EngineStatus, VersionState, VersionStatus
+from argosy.api.status import VersionState, VersionStatus
+from argosy.api.statusparts import AccuracyStatus, EngineStatus
 from argosy.planning.amounts import listed
 from argosy.planning.builds.architectures import why_no_architecture
 from argosy.planning.builds.build import ScheduledBuild

@@ -1,0 +1,140 @@
+"""Variants of a model: what differs among them, and how requests are divided."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from argosy.api.engine.engine import Engine
+from argosy.api.model.batching import Batching
+from argosy.api.model.configfields import ConfigFields
+from argosy.api.model.footprint import Footprint, Parallelism
+from argosy.api.model.instancegroups import InstanceGroup
+from argosy.api.model.modelformat import ModelFormat
+from argosy.api.values.base import ApiModel, Fault, Int
+from argosy.api.values.meta import LABEL
+from argosy.api.values.quantity import Duration, Share
+from argosy.api.values.storage import Digest, ModelStorage, StorageUri
+from argosy_runtime.modelconfig.variants import MAX_VARIANTS
+
+HYSTERESIS, MIN_DWELL_MS, IDLE_MS = 100, 1_000, 600_000
+LONGEST_NAME = 40
+
+VariantName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME, pattern=LABEL)]
+
+
+class Variant(ApiModel):
+    """One variant: the fields in which it differs from the model's spec. It is served as `<model>--<name>`, too."""
+
+    name: VariantName = Field(description="Its name, unique in the model, such as compiled.")
+    max_concurrency: Int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        description="Crossover: the most requests in flight on a server for which it is better than the next variant, "
+        "as argosy bench measures it. Required of all variants but the last; without it only the first that can answer "
+        "is used.",
+    )
+    model_format: ModelFormat | None = Field(
+        default=None,
+        description="The format of its files. Default: the model's, with the model's engine and config; a variant that "
+        "sets this field has neither unless it sets them.",
+    )
+    storage_uri: StorageUri | None = Field(
+        default=None, description="The URI of its files, as in spec.storageUri. Default: the model's."
+    )
+    digest: Digest | None = Field(
+        default=None, description="Its files' digest. Default: the model's, or not checked if storageUri is set."
+    )
+    storage: ModelStorage | None = Field(
+        default=None, description="Credentials for its files. Default: the model's."
+    )
+    engine: Engine | None = Field(
+        default=None, description="An engine to build for it. Default: the model's, unless modelFormat is set."
+    )
+    footprint: Footprint | None = Field(default=None, description="What one instance uses. Default: the model's.")
+    parallelism: Parallelism | None = Field(
+        default=None, description="How it is split over whole GPUs. Default: the model's."
+    )
+    max_batch_size: Int | None = Field(
+        default=None, ge=0, le=2**31 - 1, description="Its largest batch. Default: the model's."
+    )
+    batching: Batching | None = Field(
+        default=None, description="How its requests are joined into batches. Default: the model's."
+    )
+    instances: Int | None = Field(
+        default=None, ge=1, le=256, description="Instances on each of its devices. Default: the model's."
+    )
+    instance_groups: tuple[InstanceGroup, ...] | None = Field(
+        default=None, max_length=32, description="Groups of its instances. Default: the model's."
+    )
+    config: ConfigFields | None = Field(
+        default=None,
+        description="Further fields of its config.pbtxt, in place of spec.config. Default: the model's, unless "
+        "modelFormat is set.",
+    )
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """The fields of the model's spec that it sets, by attribute."""
+        fields = type(self).model_fields.keys() - {"name", "max_concurrency"}
+        return {field: value for field in sorted(fields) if (value := getattr(self, field)) is not None}
+
+
+class Routing(ApiModel):
+    """How requests are divided among variants, on each server by its requests in flight."""
+
+    hysteresis: Share = Field(
+        default=HYSTERESIS,
+        description='How far below a crossover the requests in flight must fall before requests go back, as a share of '
+        'it. Default: "10%".',
+        json_schema_extra={"default": "10%"},
+    )
+    min_dwell: Duration = Field(
+        default=MIN_DWELL_MS,
+        description="The shortest time between two changes, and how long requests in flight must stay low before "
+        "requests go back. Default: 1s.",
+        json_schema_extra={"default": "1s"},
+    )
+    idle_timeout: Duration = Field(
+        default=IDLE_MS,
+        description="The time without use after which a variant is put to sleep: its instances are released, and "
+        "loaded again before it is needed; 0s: never. Default: 10m.",
+        json_schema_extra={"default": "10m"},
+    )
+
+
+def crossover_faults(variants: tuple[Variant, ...]) -> Iterator[Fault]:
+    """Yield variants that share a name, and crossovers that do not grow."""
+    names: set[str] = set()
+    for index, variant in enumerate(variants):
+        if variant.name in names:
+            yield Fault(f"there are two variants {variant.name!r}; rename one", ("variants", index, "name"))
+        names.add(variant.name)
+    for (before, one), (index, other) in pairwise(
+        (index, variant) for index, variant in enumerate(variants) if variant.max_concurrency is not None
+    ):
+        if (one.max_concurrency or 0) >= (other.max_concurrency or 0):
+            yield Fault(
+                f"is {other.max_concurrency}, no more than that of variant {before} ({one.name!r}): list the variants "
+                "for the fewest requests in flight first",
+                ("variants", index, "maxConcurrency"),
+            )
+    if variants and variants[-1].max_concurrency is not None:
+        yield Fault(
+            "the last variant takes all requests beyond the crossover before it; leave it out",
+            ("variants", len(variants) - 1, "maxConcurrency"),
+        )
+
+
+Variants = Annotated[
+    tuple[Variant, ...],
+    Field(
+        max_length=MAX_VARIANTS,
+        description="Variants of the model, such as a compiled engine for few requests in flight and vLLM for many, "
+        "those for the fewest first. All are loaded on each of its servers, which choose one for each request. "
+        "Default: none.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    ),
+]

@@ -1,0 +1,98 @@
+"""Parts of a model's status: its engines and its variants."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from argosy.api.conditions import camel_case
+from argosy.api.values.base import FrozenModel, Int, Number
+from argosy.api.values.quantity import MeasuredShare
+
+
+class StatusPart(FrozenModel):
+    """A part of a status. Fields of other releases are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class AccuracyStatus(StatusPart):
+    """The result of the accuracy gate for an engine and its baseline."""
+
+    metric: str = Field(description="How they were compared: a metric, or script.")
+    value: Number = Field(description="The value that is compared with the bounds.")
+    passed: bool = Field(description="Whether it passed.")
+    minimum: Number | None = Field(default=None, description="The lowest passing value.")
+    maximum: Number | None = Field(default=None, description="The highest passing value.")
+    baseline: Number | None = Field(default=None, description="The baseline's own figure, if the metric has one.")
+    engine: Number | None = Field(default=None, description="The engine's own figure, if the metric has one.")
+    delta: Number | None = Field(default=None, description="The difference of the two figures.")
+    samples: Int = Field(default=0, ge=0, description="The number of compared samples.")
+    data_digest: str = Field(default="", description="The digest of the data.")
+    time: str = Field(default="", description="When it was measured, RFC 3339.")
+
+
+class EngineStatus(StatusPart):
+    """An engine of one version for one architecture, and its build."""
+
+    version: Int = Field(default=1, ge=1, description="The model's version.")
+    architecture: str = Field(description='The GPU\'s compute capability, as "9.0", or the CPU\'s name, as "amd64".')
+    state: str = Field(description="Pending, Building, Verifying, Ready or Failed.")
+    serving: bool = Field(default=False, description="Whether servers load the engine at storageUri.")
+    build: str = Field(default="", description="The build: the value of its objects' label argosy.dev/build.")
+    phase: str = Field(default="", description="The current phase of the build.")
+    percent: Int = Field(default=0, ge=0, le=100, description="The progress of the build, in percent.")
+    last_line: str = Field(default="", description="The last line of the compiler's output.")
+    message: str = Field(default="", description="Why it waits or failed, and what to do.")
+    storage_uri: str = Field(
+        default="", description="The engine's URI; until it is ready, that of the former one for the same request."
+    )
+    digest: str = Field(default="", description="The digest of its files.")
+    size: Int = Field(default=0, ge=0, description="The size of its files, in bytes.")
+    cached: bool = Field(default=False, description="Whether it was in the cache, so that nothing was built.")
+    build_seconds: Number = Field(default=0, description="The duration of the build, in seconds.")
+    compiler: str = Field(default="", description="The name and version of the compiler.")
+    key: str = Field(
+        default="",
+        description="Its key in the engine cache, made of model digest, options, calibration, architecture and "
+        "compiler.",
+    )
+    request_digest: str = Field(
+        default="", description="The digest of the request, regardless of the image that builds it and the cache."
+    )
+    accuracy: AccuracyStatus | None = Field(default=None, description="The result of the accuracy gate.")
+    accuracy_skipped: str = Field(
+        default="", description="The reason in spec.engine.accuracy.skip why nothing was compared."
+    )
+
+
+class VariantStatus(StatusPart):
+    """One variant of a model."""
+
+    name: str = Field(description="The variant.")
+    model: str = Field(default="", description="The name under which its servers have it, for requests to it alone.")
+    state: Annotated[str, camel_case(64)] = Field(
+        description="Serving, Asleep, Waking, Loading, Building, Failed or Pending: the least on any server."
+    )
+    message: str = Field(default="", description="Why it does not serve.")
+    max_concurrency: Int | None = Field(default=None, ge=1, description="Its crossover, if it is known.")
+    replicas: Int = Field(default=0, ge=0, description="Servers that should have it.")
+    available_replicas: Int = Field(default=0, ge=0, description="Servers on which it is loaded.")
+    share: MeasuredShare | None = Field(
+        default=None, description="Its share of the requests of the last minutes, if any came."
+    )
+    in_flight: Int | None = Field(default=None, ge=0, description="Its requests in flight, if they are measured.")
+    engines: tuple[EngineStatus, ...] = Field(default=(), description="Its engines by version and architecture.")
+
+
+class RegimeStatus(StatusPart):
+    """The variant that new requests go to, by requests in flight on each server."""
+
+    variant: str = Field(default="", description="The variant on most servers; of two alike the first.")
+    servers: Int = Field(default=0, ge=0, description="Servers on which it is that variant.")
+    since: str | None = Field(default=None, description="Since when, on the server that changed last, RFC 3339.")
+    crossover: str = Field(
+        default="",
+        description="The numbers of requests in flight beyond which the next variant is chosen, such as 8, 32; Unknown "
+        "if a variant but the last declares none.",
+    )
+    message: str = Field(default="", description="What is missing for a choice, and how to add it.")
