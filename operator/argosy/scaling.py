@@ -21,6 +21,7 @@ from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.memory import PoolMemory, restored
 from argosy.autoscaling.pool.policies import policies
 from argosy.autoscaling.pool.pool_round import PoolInputs, decide_pool
+from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.variants import expanded
 from argosy.reconcile import Outcome
 from argosy.status.findings import bottleneck, language
@@ -62,6 +63,7 @@ class Decided:
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     bottlenecks: Mapping[str, BottleneckReport] = field(default_factory=dict)
     language: Mapping[str, LanguageReport] = field(default_factory=dict)
+    variants: Mapping[str, VariantsReport] = field(default_factory=dict)
 
 
 class Scaling:
@@ -109,7 +111,8 @@ class Scaling:
         queued = self._holding(key).queued
         if queued != pool.signals.queued:  # requests do not wait for the next measurement
             self._decide(key, pool, replace(pool.signals, queued=queued))
-        return Decided(pool.memory.decisions, pool.memory.reported_bottlenecks, pool.memory.language)
+        memory = pool.memory
+        return Decided(memory.decisions, memory.reported_bottlenecks, memory.language, memory.variants)
 
     def after(self, key: PoolKey, outcome: Outcome) -> None:
         """Store the outcome of a reconcile, from which the next scaling rounds start."""
@@ -190,11 +193,17 @@ class Scaling:
 
 def _differ(before: PoolMemory, after: PoolMemory) -> bool:
     """Return whether decisions or statuses differ, so that a reconcile is due."""
-    return (after.reports, after.reported_bottlenecks, after.language) != (
+    return (after.reports, after.reported_bottlenecks, after.language, _of_variants(after)) != (
         before.reports,
         before.reported_bottlenecks,
         before.language,
+        _of_variants(before),
     )
+
+
+def _of_variants(memory: PoolMemory) -> object:
+    """Return the reports of variants without the times of measurements, which no status has."""
+    return {name: (report.variants, report.since) for name, report in memory.variants.items()}
 
 
 def _has_schedules(member: Member) -> bool:

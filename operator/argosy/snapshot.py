@@ -12,6 +12,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
 from argosy.autoscaling.pool.language import LanguageReport
+from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.builds.build import ObservedBuild
 from argosy.planning.demand.pool_facts import LoadedVersions
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
@@ -67,11 +68,11 @@ class FleetSnapshot:
     reports the problem. A resource in `faulty` has no valid spec; it only gets a status.
 
     By identity: `statuses` as last written; `valid`, each resource with the spec that was last acted upon; `urls`,
-    `grpc_addresses` and `selectors`, the addresses for a status (a server's own URL without one); `bottlenecks` and
-    `language`, to report; `decisions` of scaling (without one, the allocation in the status applies); `shapes` of
-    models whose files were read. `refusals`: objects that could not be applied last time. `claimed`: GPUs that pools
-    outside this round request; `cordoned`: GPUs that these pools' statuses cordon. `build_image`: builds engines of
-    models that name none.
+    `grpc_addresses` and `selectors`, the addresses for a status (a server's own URL without one); `bottlenecks`,
+    `language` and `variants`, to report; `decisions` of scaling (without one, the allocation in the status applies);
+    `shapes` of models whose files were read. `refusals`: objects that could not be applied last time. `claimed`: GPUs
+    that pools outside this round request; `cordoned`: GPUs that these pools' statuses cordon. `build_image`: builds
+    engines of models that name none.
     """
 
     resources: tuple[Resource, ...]
@@ -91,6 +92,7 @@ class FleetSnapshot:
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     bottlenecks: Mapping[str, BottleneckReport] = field(default_factory=dict)
     language: Mapping[str, LanguageReport] = field(default_factory=dict)
+    variants: Mapping[str, VariantsReport] = field(default_factory=dict)
     decisions: Mapping[str, Decision] = field(default_factory=dict)
 
     def pool(self, key: PoolKey) -> PoolSnapshot:

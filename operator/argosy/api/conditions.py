@@ -60,6 +60,7 @@ class Reason(StrEnum):
     UNSUPPORTED_FORMAT = "UnsupportedFormat"
     SETTING_WITHOUT_EFFECT = "SettingWithoutEffect"
     TOPOLOGY_ADVICE = "TopologyAdvice"
+    CROSSOVER_UNKNOWN = "CrossoverUnknown"
     # Placed
     PLACED = "Placed"
     PENDING = "Pending"

@@ -19,6 +19,7 @@ from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
 from argosy.autoscaling.explain import own_fault
 from argosy.autoscaling.pool.language import LanguageReport
+from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.facts import Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
 from argosy.scaling import Holding, Scaling
@@ -162,6 +163,7 @@ class Supervisor:
         decisions: dict[str, Decision] = {}
         bottlenecks: dict[str, BottleneckReport] = {}
         language: dict[str, LanguageReport] = {}
+        variants: dict[str, VariantsReport] = {}
         for key in {member.pool_key for member in snapshot.resources if not isinstance(member, ServingPool)}:
             members = [
                 member.model_copy(update={"status": snapshot.statuses.get(member.identity)})
@@ -172,7 +174,8 @@ class Supervisor:
             decisions |= decided.decisions
             bottlenecks |= decided.bottlenecks
             language |= decided.language
-        return replace(snapshot, decisions=decisions, bottlenecks=bottlenecks, language=language)
+            variants |= decided.variants
+        return replace(snapshot, decisions=decisions, bottlenecks=bottlenecks, language=language, variants=variants)
 
     async def _converge(self, snapshot: FleetSnapshot, outcome: Outcome, now: float) -> None:
         self._snapshot = outcome.after(snapshot)

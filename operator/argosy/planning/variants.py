@@ -47,6 +47,16 @@ class VariantModel(InferenceModel):
         """The identity of the model that declares it."""
         return self._of
 
+    @property
+    def spec_name(self) -> str:
+        """Its name in the spec of its model."""
+        return self._variant.name
+
+    @property
+    def max_concurrency(self) -> int | None:
+        """Its crossover, if it is declared."""
+        return self._variant.max_concurrency
+
     def declared_path(self, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
         """Return a path of this resource as a path of the model that declares it."""
         if not path or path[0] != "spec":
@@ -88,6 +98,10 @@ class RoutedModel(Ensemble):
     def limits(self) -> dict[str, int | None]:
         """The crossover of each variant, by the name of its model."""
         return {variant_name(self.name, variant.name): variant.max_concurrency for variant in self.spec.variants}
+
+    def served_name_of(self, variant: Variant) -> str:
+        """Return what clients call a variant's model."""
+        return variant_name(self.served_name, variant.name)
 
     def without(self, waiting: Collection[str]) -> "RoutedModel":
         """Return it without variants that wait for their engine, unless all of them wait."""
@@ -168,9 +182,7 @@ class _Declared:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, _Declared)
-            and self.model.spec is other.model.spec
-            and self.model.name == other.model.name
+            isinstance(other, _Declared) and self.model.spec is other.model.spec and self.model.name == other.model.name
         )
 
 

@@ -12,6 +12,7 @@ from argosy.planning.demand.members import Members
 from argosy.planning.migration.next_step import ServerStep
 from argosy.planning.migration.revisions import ModelRevision
 from argosy.planning.plan import ServerPlan
+from argosy.planning.variants import RoutedModel
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, config_text, local_devices, model_config
 from argosy.render.config.version_texts import version_texts
@@ -83,6 +84,7 @@ def _model(revision: ModelRevision, members: Members, placed: Mapping[str, Devic
         revision.config_key,
         revision.instances,
         texts,
+        isinstance(members.ensembles.get(revision.name), RoutedModel) and bool(revision.steps),
     )
 
 

@@ -16,6 +16,7 @@ from argosy.api.servingpool import RuntimeName
 from argosy.planning.demand.footprint import DocumentSize, largest
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.model_files import EngineFiles, declared_sources
+from argosy.planning.variants import RoutedModel
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.language import BY_RUNTIME
 from argosy.render.config.model_config import Devices, config_text, model_config
@@ -34,6 +35,8 @@ _LISTED_VERSION = 21
 """A further version in a config's list of those that are served."""
 _BATCHING = 64
 """What a window and a largest batch may add to a config that says less of them."""
+_ALTERNATIVES = 32
+"""What a document has in addition of a model whose steps are alternatives."""
 _DECIDED = frozenset({"replicas", "min_replicas", "instances", "batching"})
 _DECIDED_OF_BATCHING = frozenset({"max_queue_delay_microseconds", "preferred_batch_sizes"})
 
@@ -125,4 +128,5 @@ def _ensemble_size(ensemble: SizeKey[Ensemble], served_names: tuple[tuple[str, s
     served, steps = resource.served_name, names.values()
     declared = resource.name if served != resource.name else ""
     versions = {resource.spec.version: VersionSource()}
-    return DocumentSize(entry_bytes(served, declared, config_bytes(config_text(config)), versions, steps))
+    own = _ALTERNATIVES if isinstance(resource, RoutedModel) else 0
+    return DocumentSize(entry_bytes(served, declared, config_bytes(config_text(config)), versions, steps) + own)

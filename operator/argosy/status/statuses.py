@@ -10,6 +10,7 @@ from argosy.planning.demand.members import Members
 from argosy.planning.facts import Refusal
 from argosy.planning.migration.pool_migration import PoolMigration
 from argosy.planning.migration.state import PoolState
+from argosy.planning.variants import RoutedModel, VariantModel
 from argosy.round import DecidedRound
 from argosy.status.ensemble import ensemble_status
 from argosy.status.findings.bottleneck import bottleneck_status
@@ -19,6 +20,7 @@ from argosy.status.invalid import EMPTY, deleting, invalid_status
 from argosy.status.model import model_status
 from argosy.status.pool import pool_status
 from argosy.status.progress import PoolProgress
+from argosy.status.routed import routed_status
 from argosy.status.stalled import failed, refused
 
 
@@ -46,6 +48,10 @@ class _Writer:
         self._refusals: dict[str, list[Refusal]] = {}
         for refusal in decided.snapshot.refusals:
             self._refusals.setdefault(refusal.resource, []).append(refusal)
+        self._variants: dict[str, list[VariantModel]] = {}
+        for variant in decided.accepted.valid:
+            if isinstance(variant, VariantModel):
+                self._variants.setdefault(variant.declared_identity, []).append(variant)
         pools = [pool for pool in decided.resources if isinstance(pool, ServingPool)]
         self._pools = {pool.key: self._progress(pool) for pool in pools}
 
@@ -90,12 +96,16 @@ class _Writer:
         progress = self._pools[resource.pool_key]
         if isinstance(resource, InferenceModel):
             status: Status = model_status(resource, progress, before, self._scaled(resource), self._now)
+        elif isinstance(resource, RoutedModel):
+            variants, report = self._variants.get(resource.identity, ()), self._snapshot.variants.get(resource.identity)
+            scaled = self._scaled(resource)
+            status = routed_status(resource, variants, progress, before, scaled, report, self._now)
         else:
             status = ensemble_status(resource, progress, before, self._scaled(resource), self._now)
         reported: dict[str, object] = {
             "bottleneck": bottleneck_status(self._snapshot.bottlenecks.get(resource.identity))
         }
-        if isinstance(resource, InferenceModel):
+        if isinstance(resource, InferenceModel | RoutedModel):
             reported["language"] = language_status(self._snapshot.language.get(resource.identity))
         return status.model_copy(update=reported)
 

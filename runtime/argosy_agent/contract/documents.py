@@ -129,6 +129,7 @@ def of_model(model: RenderedModel) -> dict[str, Any]:
         **({"resource": model.resource} if model.resource else {}),
         **({"instances": model.instances} if model.instances else {}),
         **({"texts": {name: model.texts[name] for name in sorted(model.texts)}} if model.texts else {}),
+        **({"alternatives": True} if model.alternatives else {}),
     }
 
 
@@ -151,6 +152,7 @@ def to_model(fields: Fields) -> RenderedModel:
         config_key=config_key,
         instances=fields.number("instances", 0),
         texts={file_name(name, texts.path): texts.text(name) for name in texts.values},
+        alternatives=fields.flag("alternatives", False),
     )
 
 

@@ -93,7 +93,8 @@ class VersionSource:
 
 @dataclass(frozen=True, slots=True)
 class RenderedModel:
-    """One folder of a repository. `steps` are the models that must be loaded first: an ensemble's own.
+    """One folder of a repository. `steps` are the models that must be loaded first: an ensemble's own. Where they are
+    `alternatives`, as variants are, one of them is enough.
 
     `gpus` are those of the server that the model sits on, by index from 0, and `instances` how many of it run on each
     device, 0 where that is not known. `config_key` is another where the config differs in anything but the versions
@@ -113,6 +114,7 @@ class RenderedModel:
     config_key: str = ""
     instances: int = 0
     texts: Mapping[str, str] = field(default_factory=dict)
+    alternatives: bool = False
 
     @property
     def declared_name(self) -> str:

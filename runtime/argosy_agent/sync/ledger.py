@@ -298,9 +298,12 @@ class Ledger:
         return not same_files or (only_config and applied != target)
 
     def _missing_steps(self, model: RenderedModel) -> list[str]:
-        """Return the steps of an ensemble that it cannot run yet."""
-        return sorted(
+        """Return the steps that a model waits for: of an ensemble all that are not loaded, of alternatives none once
+        one of them is.
+        """
+        missing = sorted(
             step
             for step, version in model.steps.items()
             if step in self.doing or self.state(step, version) is not LoadState.READY
         )
+        return [] if model.alternatives and len(missing) < len(model.steps) else missing

@@ -90,7 +90,12 @@ def test_the_schema_is_structural(kind: str) -> None:
 def test_only_free_maps_keep_unknown_fields(kind: str) -> None:
     keeps = [path for path, schema in walk(root(kind)) if schema.get("x-kubernetes-preserve-unknown-fields")]
     free = {
-        "InferenceModel": [".spec.engine.options", ".spec.config"],
+        "InferenceModel": [
+            ".spec.engine.options",
+            ".spec.variants.items.engine.options",
+            ".spec.variants.items.config",
+            ".spec.config",
+        ],
         "Ensemble": [".spec.config"],
         "ServingPool": [".spec.runtime.podTemplate.spec"],
     }

@@ -13,6 +13,7 @@ from argosy.api import (
     InferenceModelStatus,
     Reason,
     ServingPoolStatus,
+    statusparts,
 )
 from argosy.api import status as parts
 from argosy.api.crd.schema import structural_schema
@@ -45,14 +46,14 @@ STATUSES: list[parts.ResourceStatus] = [
         remaining_placements=9900,
         footprint=parts.FootprintStatus(gpu_memory=3 * 2**30, compute=125),
         engines=(
-            parts.EngineStatus(
+            statusparts.EngineStatus(
                 version=2,
                 architecture="9.0",
                 state="Ready",
                 serving=True,
                 key="k",
                 build_seconds=12.5,
-                accuracy=parts.AccuracyStatus(metric="cosine_similarity", value=0.999, passed=True, minimum=0.99),
+                accuracy=statusparts.AccuracyStatus(metric="cosine_similarity", value=0.999, passed=True, minimum=0.99),
             ),
         ),
         scaling=SCALING,

@@ -82,6 +82,7 @@ DEFINITIONS = (
             _SCALING,
             _TOKENS,
             _BOTTLENECK,
+            Column("Regime", ".status.regime.variant", description="The variant that new requests go to."),
             _ENGINE,
             _URL,
             _WHY,

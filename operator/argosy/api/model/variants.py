@@ -47,9 +47,7 @@ class Variant(ApiModel):
     digest: Digest | None = Field(
         default=None, description="Its files' digest. Default: the model's, or not checked if storageUri is set."
     )
-    storage: ModelStorage | None = Field(
-        default=None, description="Credentials for its files. Default: the model's."
-    )
+    storage: ModelStorage | None = Field(default=None, description="Credentials for its files. Default: the model's.")
     engine: Engine | None = Field(
         default=None, description="An engine to build for it. Default: the model's, unless modelFormat is set."
     )
@@ -87,7 +85,7 @@ class Routing(ApiModel):
 
     hysteresis: Share = Field(
         default=HYSTERESIS,
-        description='How far below a crossover the requests in flight must fall before requests go back, as a share of '
+        description="How far below a crossover the requests in flight must fall before requests go back, as a share of "
         'it. Default: "10%".',
         json_schema_extra={"default": "10%"},
     )

@@ -13,6 +13,7 @@ from math import isnan, nan
 from .histograms import SHARES
 from .names import LATENCY_SUMMARY, QUEUE_SUMMARY, Counter, Failure, Gauge, HistogramName
 from .signals import UNMEASURED, Distribution, PoolSignals, ServerQueue, Signals
+from .variants import variant_signals
 from .windows import ModelSeries, ServerWindow, increase
 
 
@@ -103,6 +104,7 @@ def _signals(parts: Sequence[_Part], servers: int, now: datetime) -> Signals:
         engine_waiting=_sum(series, Gauge.ENGINE_WAITING),
         engine_running=_sum(series, Gauge.ENGINE_RUNNING),
         kv_cache=_highest(one.value(Gauge.KV_CACHE) for one in series),
+        variants=variant_signals((part.series, part.window) for part in parts),
     )
 
 

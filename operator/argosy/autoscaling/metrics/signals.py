@@ -73,7 +73,8 @@ class Signals:
     Of language models: `first_token` from request to first token (of that, `engine_queue` passes before the engine
     runs it), `between_tokens`; per second, `tokens` generated, `prompt_tokens` received, `cached_tokens` of these that
     prefix caches had, and `preemptions`, running requests that lost their cache to others; requests in the engines,
-    `engine_waiting` and `engine_running`, and `kv_cache`, the share in use where it is highest.
+    `engine_waiting` and `engine_running`, and `kv_cache`, the share in use where it is highest. Of routed models:
+    their `variants`.
     """
 
     at: datetime
@@ -111,6 +112,7 @@ class Signals:
     engine_waiting: float | None = None
     engine_running: float | None = None
     kv_cache: float | None = None
+    variants: tuple[VariantSignals, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.policy import Served
 from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.policies import Member
+from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.autoscaling.settings import SAME, STALE_S
 
 _DIGITS = re.compile(r"\d+")
@@ -29,14 +30,15 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class PoolMemory:
-    """The memory of each member and of its bottleneck, and the reports of its last decision and of its engines, by
-    identity.
+    """The memory of each member and of its bottleneck, and the reports of its last decision, of its engines
+    and of its variants, by identity.
     """
 
     members: Mapping[str, MemberMemory] = field(default_factory=dict)
     bottlenecks: Mapping[str, diagnosis.BottleneckState] = field(default_factory=dict)
     reports: Mapping[str, Report] = field(default_factory=dict)
     language: Mapping[str, LanguageReport] = field(default_factory=dict)
+    variants: Mapping[str, VariantsReport] = field(default_factory=dict)
 
     @property
     def decisions(self) -> dict[str, Decision]:

@@ -22,9 +22,11 @@ from argosy.autoscaling.pool.grants import Grant, served
 from argosy.autoscaling.pool.language import language_reports
 from argosy.autoscaling.pool.memory import PoolMemory, report
 from argosy.autoscaling.pool.policies import Member
+from argosy.autoscaling.pool.variants import routed_signals, variants_reports
 from argosy.autoscaling.stage import Stage
 from argosy.planning.demand.grouping import runs_of
 from argosy.planning.facts import CurrentServer
+from argosy.planning.variants import RoutedModel
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +61,12 @@ def decide_pool(inputs: PoolInputs, signals: PoolSignals, memory: PoolMemory, no
         for member in inputs.members
         if isinstance(member, InferenceModel)
     }
-    language = language_reports(memory.language, measured, now)
-    return PoolMemory(members, pool_round.diagnose(decisions), reports, language)
+    routed: dict[str, Signals | None] = {
+        model.identity: routed_signals(model, signals) for model in inputs.members if isinstance(model, RoutedModel)
+    }
+    language = language_reports(memory.language, measured | routed, now)
+    variants = variants_reports(memory.variants, routed, now)
+    return PoolMemory(members, pool_round.diagnose(decisions), reports, language, variants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,14 @@ class _Round:
         runs = runs_of(member for member in self.inputs.members if isinstance(member, Ensemble))
         for member in sorted(self.inputs.members, key=lambda member: (isinstance(member, InferenceModel), member.name)):
             if member.identity in self.inputs.policies:
-                yield member, [models[name] for name in runs.get(member.name, ()) if name in models]
+                stages = [models[name] for name in runs.get(member.name, ()) if name in models]
+                yield member, [self._regime(member, stages)] if isinstance(member, RoutedModel) and stages else stages
+
+    def _regime(self, routed: RoutedModel, variants: list[InferenceModel]) -> InferenceModel:
+        """Return the variant that new requests go to, by which a routed model is scaled: the others wait for less."""
+        signals = self.signals.members.get(routed.name)
+        regimes = {variant.variant: variant.regime for variant in signals.variants} if signals is not None else {}
+        return max(variants, key=lambda variant: regimes.get(variant.served_name, 0))
 
     def _decided(self, member: Member, models: list[InferenceModel]) -> tuple[MemberDecision, MemberMemory]:
         """Return the decision on a member and its memory. A fault of Argosy's own changes nothing of this member, says

@@ -7,13 +7,13 @@ from argosy.api import Reason
 from argosy.api.status import (
     BottleneckStatus,
     CordonedGpu,
-    EngineStatus,
     EnsembleStatus,
     InferenceModelStatus,
     ResourceStatus,
     ScalingStatus,
     ServingPoolStatus,
 )
+from argosy.api.statusparts import EngineStatus
 from argosy.autoscaling.bottlenecks.rules import BottleneckKind
 from argosy_agent.contract.builds import BuildFailure, BuildState
 

@@ -106,6 +106,7 @@ def round_snapshot(
         decisions=scaling.decisions,
         bottlenecks=scaling.bottlenecks,
         language=scaling.language,
+        variants=scaling.variants,
     )
 
 

@@ -63,7 +63,9 @@ def requested_builds(
         engines[pool.key] = PoolEngines.of(facts, models, models)
         for model in engines[pool.key].models.values():
             if not model.declared.requested:
-                impossible[declared_identity(model.declared.model)] = why_no_architecture(facts.nodes, model.declared.model)
+                impossible[declared_identity(model.declared.model)] = why_no_architecture(
+                    facts.nodes, model.declared.model
+                )
     return RequestedBuilds(schedule_builds(engines, ()), impossible)
 
 

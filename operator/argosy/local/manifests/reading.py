@@ -8,8 +8,8 @@ from typing import Any
 
 from argosy.api.documents import KINDS, Resource, parse_documents
 from argosy.api.engine.engine import Engine
-from argosy.api.model.variants import Variant
 from argosy.api.inferencemodel import InferenceModel
+from argosy.api.model.variants import Variant
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.meta import GROUP

@@ -110,7 +110,9 @@ def _names_of_variants(resources: list[Resource]) -> Faults:
     }
     for variant in resources:
         if isinstance(variant, VariantModel) and variant.key in members:
-            message = f"it is served as {variant.name!r}, the name of {members[variant.key].identity}; rename one of them"
+            message = (
+                f"it is served as {variant.name!r}, the name of {members[variant.key].identity}; rename one of them"
+            )
             yield variant, Fault(message, ("metadata", "name"))
 
 

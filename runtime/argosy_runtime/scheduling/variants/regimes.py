@@ -3,7 +3,8 @@
 Variant i is the better one up to its crossover, `limits[i]` requests in flight; the last has no limit.
 
     up      at once when more requests are in flight than the crossover, to the regime of that number
-    down    when the number has stayed at or below the low mark, `limits[i] * (1 - hysteresis)`, for the dwell time
+    down    when the number has stayed at or below the low mark, `limits[i] * (1 - hysteresis)` rounded up, for the dwell
+            time
     either  no sooner than the dwell time after the last change, and only to a variant that can answer
 
 A variant is woken before it is needed: at half of the crossover on the way up, after half of the dwell
@@ -13,6 +14,7 @@ Without known crossovers the first variant that can answer is chosen, in their o
 
 from collections.abc import Sequence
 from enum import Enum
+from math import ceil
 
 _WAKE_SHARE = 0.5
 """The share of a crossover at which the next variant is woken: concurrency may double while it wakes."""
@@ -39,7 +41,7 @@ class Regimes:
     def __init__(self, count: int, limits: Sequence[int] | None, hysteresis: float, dwell: int, now: int) -> None:
         self._count = count
         self._limits = tuple(limits) if limits is not None else ()
-        self._lows = [int(limit * (1 - hysteresis)) for limit in self._limits]
+        self._lows = [ceil(limit * (1 - hysteresis)) for limit in self._limits]
         self._dwell = dwell
         self.current = 0
         self.since = now

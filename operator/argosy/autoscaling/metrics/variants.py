@@ -1,0 +1,42 @@
+"""The signals of a routed model's variants: sums over its servers."""
+
+from collections.abc import Iterable, Iterator
+
+from .names import PerVariant
+from .signals import VariantSignals
+from .windows import ModelSeries
+
+
+def variant_signals(parts: Iterable[tuple[ModelSeries, ModelSeries]]) -> tuple[VariantSignals, ...]:
+    """Return the signals of each variant, by name. `parts`: the newest values of each server, and their increases."""
+    every = list(parts)
+    names = sorted({name for series, _ in every for name in _names(series)})
+    return tuple(_variant(name, every) for name in names)
+
+
+def _names(series: ModelSeries) -> Iterator[str]:
+    prefix = f"{PerVariant.REQUESTS.value[0]}{{"
+    for source in series.values:
+        if source.startswith(prefix):
+            yield source.removeprefix(prefix).removesuffix("}")
+
+
+def _variant(name: str, parts: list[tuple[ModelSeries, ModelSeries]]) -> VariantSignals:
+    ages = [age for series, _ in parts if (age := _value(series, PerVariant.REGIME_S, name)) is not None]
+    return VariantSignals(
+        variant=name,
+        requests=sum(_value(window, PerVariant.REQUESTS, name) or 0.0 for _, window in parts),
+        in_flight=_sum(parts, PerVariant.IN_FLIGHT, name),
+        regime=round(_sum(parts, PerVariant.REGIME, name)),
+        ready=round(_sum(parts, PerVariant.READY, name)),
+        asleep=round(_sum(parts, PerVariant.ASLEEP, name)),
+        regime_s=min(ages, default=None),
+    )
+
+
+def _sum(parts: list[tuple[ModelSeries, ModelSeries]], metric: PerVariant, name: str) -> float:
+    return sum(_value(series, metric, name) or 0.0 for series, _ in parts)
+
+
+def _value(series: ModelSeries, metric: PerVariant, name: str) -> float | None:
+    return series.values.get(f"{metric.value[0]}{{{name}}}")

@@ -1,0 +1,78 @@
+"""The variants of a model in its status: what each does, and which one new requests go to."""
+
+from argosy.api.status import VersionState
+from argosy.api.statusparts import RegimeStatus, VariantStatus
+from argosy.api.values.times import timestamp
+from argosy.autoscaling.metrics.signals import VariantSignals
+from argosy.autoscaling.pool.variants import VariantsReport
+from argosy.planning.variants import RoutedModel, VariantModel
+from argosy.status.conditions import bounded
+from argosy.status.findings.engines import engine_statuses, with_engines
+from argosy.status.findings.loading import Loading
+from argosy.status.progress import PoolProgress
+
+UNKNOWN = "Unknown"
+ASLEEP, WAKING = "Asleep", "Waking"
+_MOST_ENGINES = 10
+_THOUSANDTHS = 1000
+
+
+def variant_status(
+    variant: VariantModel, loading: Loading, progress: PoolProgress, report: VariantsReport | None
+) -> VariantStatus:
+    """Return the status of one variant. `loading`: what servers report of its model."""
+    declared = variant.spec.default_version
+    current = next(entry for entry in with_engines(loading.versions(), variant, progress) if entry.version == declared)
+    measured = _measured(variant, report)
+    share = report.shares().get(variant.served_name) if report is not None else None
+    waiting = progress.engines.served.waiting.get(variant.name) if progress.engines is not None else None
+    message = current.reason or (waiting.message if waiting is not None else "")
+    return VariantStatus(
+        name=variant.spec_name,
+        model=variant.served_name,
+        state=_state(str(current.state), measured),
+        message=bounded(message, 500),
+        max_concurrency=variant.max_concurrency,
+        replicas=len(loading.servers),
+        available_replicas=len(loading.loaded),
+        share=None if share is None else round(share * _THOUSANDTHS),
+        in_flight=None if measured is None else round(measured.in_flight),
+        engines=engine_statuses(variant, progress)[:_MOST_ENGINES],
+    )
+
+
+def regime_status(model: RoutedModel, report: VariantsReport | None) -> RegimeStatus:
+    """Return the variant that new requests go to, and the crossovers."""
+    limits = [variant.max_concurrency for variant in model.spec.variants[:-1]]
+    known = all(limit is not None for limit in limits)
+    regime = report.regime if report is not None else None
+    names = {model.served_name_of(variant): variant.name for variant in model.spec.variants}
+    return RegimeStatus(
+        variant=names.get(regime.variant, regime.variant) if regime is not None else "",
+        servers=regime.regime if regime is not None else 0,
+        since=timestamp(report.since) if report is not None and report.since is not None else None,
+        crossover=", ".join(map(str, limits)) if known else UNKNOWN,
+        message="" if known else _lacks(model, limits),
+    )
+
+
+def _lacks(model: RoutedModel, limits: list[int | None]) -> str:
+    index = limits.index(None)
+    first, second = model.spec.variants[index : index + 2]
+    return (
+        f"spec.variants[{index}].maxConcurrency: the crossover of {first.name} and {second.name} is not declared, so "
+        "requests go to the first variant that can answer; measure both with argosy bench, and set the field to the "
+        "crossover that it prints"
+    )
+
+
+def _measured(variant: VariantModel, report: VariantsReport | None) -> VariantSignals | None:
+    measured = report.variants if report is not None else ()
+    return next((signals for signals in measured if signals.variant == variant.served_name), None)
+
+
+def _state(loaded: str, measured: VariantSignals | None) -> str:
+    """Return the state of a variant's declared version; of a loaded one whether it is awake on some server."""
+    if loaded != VersionState.SERVING or measured is None or measured.ready:
+        return loaded
+    return ASLEEP if measured.asleep else WAKING
