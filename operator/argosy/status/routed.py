@@ -76,9 +76,9 @@ def _valid(model: RoutedModel, progress: PoolProgress, lacks: str) -> Finding:
 
 def _engines(variants: Sequence[VariantModel], progress: PoolProgress) -> list[Finding]:
     """Return EngineReady and AccuracyVerified: each as it is of the first variant where it is not so."""
-    found = [(variant, finding) for variant in variants for finding in engine_findings(variant, progress)]
+    findings = [(variant, finding) for variant in variants for finding in engine_findings(variant, progress)]
     merged: dict[ConditionType, Finding] = {}
-    for variant, finding in found:
+    for variant, finding in findings:
         first = merged.get(finding.type)
         if first is None or (first.so and not finding.so) or (first.reason in _NOT_NEEDED and finding.so):
             message = f"variant {variant.spec_name}: {finding.message}" if finding.message else ""

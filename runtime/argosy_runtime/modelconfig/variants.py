@@ -46,9 +46,9 @@ class VariantRouting(msgspec.Struct, frozen=True, rename="camel", forbid_unknown
     @property
     def limits(self) -> tuple[int, ...] | None:
         """The crossovers: for each variant but the last its `max_concurrency`; None if any of them is unknown."""
-        known = [variant.max_concurrency for variant in self.variants[:-1]]
-        limits = tuple(limit for limit in known if limit is not None)
-        return limits if len(limits) == len(known) else None
+        declared = [variant.max_concurrency for variant in self.variants[:-1]]
+        limits = tuple(limit for limit in declared if limit is not None)
+        return limits if len(limits) == len(declared) else None
 
 
 def is_routed(config: ModelConfig) -> bool:

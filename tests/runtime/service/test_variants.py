@@ -151,7 +151,7 @@ async def test_requests_wait_for_a_sleeping_variant_if_no_other_answers(reposito
     assert await asyncio.gather(*(value(plane, "m") for _ in range(5))) == [3.0] * 5
 
 
-async def test_requests_of_a_variant_that_cannot_be_woken_are_told(repository, serve):
+async def test_requests_of_a_variant_that_cannot_be_woken_fail(repository, serve):
     add(repository, idleTimeoutSeconds=0.2)
     plane = await serve()
     await plane.load("m", None, {})

@@ -48,10 +48,10 @@ def variant_faults(spec: InferenceModelFields) -> Iterator[Fault]:
         return
     if len(spec.versions) > 0:
         yield Fault("a model with variants has one version: set version and storageUri", ("versions",))
-    known = {(fault.message, fault.path) for fault in _faults(spec)}
+    own = {(fault.message, fault.path) for fault in _faults(spec)}
     for index, variant in enumerate(spec.variants):
         for fault in _faults(variant_spec(spec, variant)):
-            if (fault.message, fault.path) not in known:
+            if (fault.message, fault.path) not in own:
                 yield Fault(fault.message, variant_path(index, variant, fault.path), fault.reason)
 
 

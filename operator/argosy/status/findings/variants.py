@@ -44,15 +44,15 @@ def variant_status(
 def regime_status(model: RoutedModel, report: VariantsReport | None) -> RegimeStatus:
     """Return the variant that new requests go to, and the crossovers."""
     limits = [variant.max_concurrency for variant in model.spec.variants[:-1]]
-    known = all(limit is not None for limit in limits)
+    complete = all(limit is not None for limit in limits)
     regime = report.regime if report is not None else None
     names = {model.served_name_of(variant): variant.name for variant in model.spec.variants}
     return RegimeStatus(
         variant=names.get(regime.variant, regime.variant) if regime is not None else "",
         servers=regime.regime if regime is not None else 0,
         since=timestamp(report.since) if report is not None and report.since is not None else None,
-        crossover=", ".join(map(str, limits)) if known else UNKNOWN,
-        message="" if known else _lacks(model, limits),
+        crossover=", ".join(map(str, limits)) if complete else UNKNOWN,
+        message="" if complete else _lacks(model, limits),
     )
 
 

@@ -40,7 +40,7 @@ class ServedVariants:
         self.routing = routing
         self._admission = Admission(config)
         self._models = tuple(models)
-        self._held: tuple[ServedModel, ...] = ()
+        self._retained: tuple[ServedModel, ...] = ()
         self._holding = 0
         self.runner = VariantRunner(self.name, version, routing, statistics, LoopClock())
         self.runner.follow(models)
@@ -89,15 +89,15 @@ class ServedVariants:
     def hold(self) -> None:
         """Hold the variants, once for all holders."""
         if not self._holding:
-            self._held = tuple(model for model in self._models if model is not None)
-            for model in self._held:
+            self._retained = tuple(model for model in self._models if model is not None)
+            for model in self._retained:
                 model.hold()
         self._holding += 1
 
     def release(self) -> None:
         self._holding -= 1
         if not self._holding:
-            for model in self._held:
+            for model in self._retained:
                 model.release()
 
     async def close(self, grace: float) -> None:

@@ -3,8 +3,8 @@
 Variant i is the better one up to its crossover, `limits[i]` requests in flight; the last has no limit.
 
     up      at once when more requests are in flight than the crossover, to the regime of that number
-    down    when the number has stayed at or below the low mark, `limits[i] * (1 - hysteresis)` rounded up, for the dwell
-            time
+    down    when the number has stayed at or below the low mark for the dwell time; the mark is
+            `limits[i] * (1 - hysteresis)`, rounded up
     either  no sooner than the dwell time after the last change, and only to a variant that can answer
 
 A variant is woken before it is needed: at half of the crossover on the way up, after half of the dwell
@@ -101,8 +101,8 @@ class Regimes:
         """Return when the regime, or what it needs, may change though no request comes or ends; None if never."""
         if not self.current or not self._limits:
             return None
-        quiet = self._high_at + self._dwell
-        times = (self._high_at + self._dwell // 2, max(self.since + self._dwell, quiet))
+        down = max(self.since, self._high_at) + self._dwell
+        times = (self._high_at + self._dwell // 2, down)
         return min((time for time in times if time > now), default=None)
 
     def _regime_of(self, in_flight: int) -> int:

@@ -92,10 +92,10 @@ def test_the_next_variant_is_woken_before_it_is_needed():
     chosen.advance(9, BOTH, 0)
     assert chosen.needed(9, 0) == {1}
     chosen.advance(1, BOTH, SECOND // 4)
-    half, whole = 3 * SECOND // 4, 5 * SECOND // 4
+    half, full = 3 * SECOND // 4, 5 * SECOND // 4
     assert chosen.next_change(SECOND // 4) == half
     assert chosen.needed(1, half) == {0, 1}
-    assert chosen.next_change(half) == whole
+    assert chosen.next_change(half) == full
 
 
 def test_without_crossovers_the_first_that_can_answer_serves():
