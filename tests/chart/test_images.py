@@ -10,6 +10,8 @@ from e2e.cluster import ClusterError, ClusterUnavailableError
 from e2e.cluster.images import buildah
 from e2e.starting import give_up
 
+from argosy.environments.recipes import Device, recipe
+
 REPOSITORY = Path(__file__).parents[2]
 AS_ITS_USER = (
     'test "$(id -u):$(id -g)" = 1000:1000',
@@ -57,9 +59,19 @@ def test_an_image_holds_what_it_runs_and_no_more(name: str, tmp_path: Path) -> N
 
 def test_the_extras_of_the_dockerfile_are_the_projects() -> None:
     extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    argument = re.search(r"^ARG EXTRAS=(\S+)$", (REPOSITORY / "runtime/Dockerfile").read_text(), re.MULTILINE)
-    assert argument
-    assert set(argument[1].split(",")) <= extras.keys()
+    arguments = re.findall(
+        r"^ARG (?:CUDA_)?EXTRAS=(\S+)$", (REPOSITORY / "runtime/Dockerfile").read_text(), re.MULTILINE
+    )
+    assert len(arguments) == 2
+    assert set(",".join(arguments).split(",")) <= extras.keys()
+
+
+def test_engines_are_built_and_run_by_one_release_of_tensorrt_llm() -> None:
+    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    image = re.search(r"^ARG TENSORRT_LLM=\S+:(\S+)$", (REPOSITORY / "runtime/Dockerfile").read_text(), re.MULTILINE)
+    assert image
+    assert extras["tensorrt-llm"] == [f"tensorrt-llm=={image[1]}"]
+    assert recipe("tensorrtllm", Device.CUDA, lambda: True).requirements == (f"tensorrt-llm=={image[1]}",)
 
 
 @pytest.mark.timeout(1800)
