@@ -20,8 +20,10 @@ LABEL = "app.kubernetes.io/name=argosy"
 
 def values(images: Images) -> dict[str, Any]:
     """Return the chart's values for images that are on the node already."""
+    # One image with all that the tests serve stands in for those of the targets.
+    targets = dict.fromkeys(("runtime", "runtimeCuda", "runtimeVllm", "runtimeTensorrtLlm"), _named(images.runtime))
     return {
-        "images": {"pullPolicy": "Never", "operator": _named(images.operator), "runtime": _named(images.runtime)},
+        "images": {"pullPolicy": "Never", "operator": _named(images.operator), **targets},
         # Both replicas start on one small node, next to servers with small requests.
         "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
     }

@@ -201,6 +201,19 @@ def test_the_variants_of_nvidias_image_are_named(release: Release) -> None:
     assert "--triton-trtllm-image=nvcr.io/nvidia/tritonserver:26.07-trtllm-python-py3" in container["args"]
 
 
+def test_the_targets_of_the_servers_image_follow_it_unless_they_are_named(release: Release) -> None:
+    own = {"runtimeCuda": {"repository": "own/cuda"}, "runtimeVllm": {"tag": "x"}}
+    images = {"registry": "mirror.test", "runtime": {"repository": "ml/run", "tag": "7"}, **own}
+    (container,) = _pod(release.install({**WITHOUT_CRDS, "images": images}))["containers"]
+    assert [argument for argument in container["args"] if "-image=mirror.test/" in argument] == [
+        "--argosy-image=mirror.test/ml/run:7",
+        "--argosy-cuda-image=mirror.test/own/cuda:7-cuda",
+        "--argosy-vllm-image=mirror.test/ml/run:x",
+        "--argosy-tensorrt-llm-image=mirror.test/ml/run:7-tensorrt-llm",
+        "--agent-image=mirror.test/ml/run:7",
+    ]
+
+
 @pytest.mark.usefixtures("monitoring")
 def test_alerts_ask_for_metrics_that_there_are(release: Release) -> None:
     rules = {"enabled": True, "labels": {"a": "b"}}

@@ -21,6 +21,8 @@ DOCUMENTS = sorted(path for pattern in PATTERNS for path in ROOT.glob(pattern))
 EXCUSES = {
     r"make (run|test|check|setup)\b": "sets up an environment (test_make_run.py runs what follows in `make run`)",
     r"make (gpu|bench-gpu)\b": "needs a GPU",
+    r"argosy engines (install|uninstall) ": "downloads gigabytes: tests/peers installs vLLM by the same code",
+    r"python3\.12 -m venv ": "changes folders of the machine",
     r"(\S*python3? -m )?pip install ": "changes the environment the tests run in",
     r"git clone ": "needs a network",
     r"kubectl ": "needs a cluster: e2e/test_documents.py runs those of the pages about Kubernetes on one",

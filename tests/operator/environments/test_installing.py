@@ -195,3 +195,10 @@ def test_an_image_of_the_server_can_install_without_the_operator_s_packages():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert ENGINES == ("vllm", "tensorrtllm")
+
+
+def test_builds_of_images_get_the_reason_of_a_failure(tmp_path):
+    command = [sys.executable, "-m", "argosy.environments", "tensorrtllm", "--device", "cpu", "--into", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("'tensorrtllm' runs on NVIDIA's GPUs alone. On a CPU language models run by")

@@ -51,6 +51,22 @@ async def test_a_model_runs_by_its_environment_s_interpreter_whose_packages_come
     assert await value(plane, "m", 3) == 3
 
 
+async def test_what_one_model_s_environment_has_no_other_process_imports(repository, serve, environment):
+    (packages_of(environment) / "only_there.py").write_text("")
+    repository.add("own", "import only_there", config=CONFIG + PARAMETER.format(environment))
+    alone = """
+    import idna, importlib.util, sys
+    assert importlib.util.find_spec("only_there") is None
+    assert not hasattr(idna, "VERSION")
+    """
+    repository.add("other", alone)
+    plane = await serve()
+    for name in ("own", "other"):
+        await plane.load(name, None, {})
+        assert await value(plane, name, 3) == 3
+    assert not [folder for folder in sys.path if folder.startswith(str(environment))]
+
+
 async def test_processes_that_such_a_model_spawns_import_the_model_and_the_server_s_code(
     repository, serve, environment
 ):

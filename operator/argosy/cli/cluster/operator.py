@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 RELEASE = version("argosy")
 ARGOSY_IMAGE = f"argosy-runtime:{RELEASE}"
 # The last release with TensorRT-LLM 1.2.1, by which engines are built, and with a backend that opens engines.
+ARGOSY_CUDA_IMAGE, ARGOSY_VLLM_IMAGE = f"{ARGOSY_IMAGE}-cuda", f"{ARGOSY_IMAGE}-vllm"
+ARGOSY_TENSORRT_LLM_IMAGE = f"{ARGOSY_IMAGE}-tensorrt-llm"
 TRITON = "nvcr.io/nvidia/tritonserver:26.07"
 TRITON_IMAGE, TRITON_VLLM_IMAGE = f"{TRITON}-py3", f"{TRITON}-vllm-python-py3"
 TRITON_TRTLLM_IMAGE = f"{TRITON}-trtllm-python-py3"
@@ -41,8 +43,27 @@ def operator(
     ] = "0.0.0.0",
     port: Annotated[int, typer.Option(help="Their port.", min=0, max=65535, rich_help_panel=_ENDPOINTS)] = 8080,
     argosy_image: Annotated[
-        str, typer.Option(help="The image of the bundled server.", rich_help_panel=_IMAGES)
+        str, typer.Option(help="The image of the bundled server, for servers without GPUs.", rich_help_panel=_IMAGES)
     ] = ARGOSY_IMAGE,
+    argosy_cuda_image: Annotated[
+        str,
+        typer.Option(
+            help="The bundled server with CUDA, for servers with GPUs and formats that need torch.",
+            rich_help_panel=_IMAGES,
+        ),
+    ] = ARGOSY_CUDA_IMAGE,
+    argosy_vllm_image: Annotated[
+        str,
+        typer.Option(
+            help="The bundled server with vLLM, for pools with models of that format.", rich_help_panel=_IMAGES
+        ),
+    ] = ARGOSY_VLLM_IMAGE,
+    argosy_tensorrt_llm_image: Annotated[
+        str,
+        typer.Option(
+            help="The bundled server with TensorRT-LLM, for pools with models of that format.", rich_help_panel=_IMAGES
+        ),
+    ] = ARGOSY_TENSORRT_LLM_IMAGE,
     triton_image: Annotated[
         str, typer.Option(help="The image of NVIDIA's server.", rich_help_panel=_IMAGES)
     ] = TRITON_IMAGE,
@@ -100,6 +121,9 @@ def operator(
         pull_policy=pull_policy,
         triton_vllm=triton_vllm_image,
         triton_trtllm=triton_trtllm_image,
+        argosy_cuda=argosy_cuda_image,
+        argosy_vllm=argosy_vllm_image,
+        argosy_tensorrt_llm=argosy_tensorrt_llm_image,
     )
     options = Options(
         images, tuple(namespace or ()), _lease(lease), host, port, resync, kubeconfig, build_priority_class

@@ -1,8 +1,9 @@
-"""The table of inference servers: the backends of each, and the variant of NVIDIA's image that has a backend."""
+"""The table of inference servers: the backends of each, and the variant of its image that has a backend."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 from argosy.api import Fault, InferenceModel, Reason, ServingPool
 from argosy.api.servingpool import RuntimeName
@@ -16,8 +17,25 @@ class Variant(StrEnum):
     TENSORRT_LLM = "trtllm-python-py3"
 
 
+class Target(StrEnum):
+    """A target of the bundled server's image, by the suffix of its tag, as in `0.1.0-vllm`; that of `cpu` has none."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    VLLM = "vllm"
+    TENSORRT_LLM = "tensorrt-llm"
+
+
 BUNDLED = frozenset({"onnxruntime", "pytorch", "python", "tensorrt", "transformers"})
 """The backends of the bundled server, as `argosy_runtime.backends` names them."""
+_ON_CUDA = frozenset({"onnxruntime", "pytorch", "python", "tensorrt", "transformers"})
+TARGETS: Mapping[Target, frozenset[str]] = {
+    Target.CPU: frozenset({"onnxruntime", "python"}),
+    Target.CUDA: _ON_CUDA,
+    Target.VLLM: _ON_CUDA | {"vllm"},
+    Target.TENSORRT_LLM: frozenset({"onnxruntime", "python", "tensorrt", "tensorrtllm"}),
+}
+"""The backends in each of the bundled server's images; where several will do, the first."""
 VARIANTS: Mapping[Variant, frozenset[str]] = {
     Variant.STANDARD: frozenset({"onnxruntime", "pytorch", "python", "tensorrt"}),
     Variant.VLLM: frozenset({"python", "vllm"}),
@@ -45,11 +63,14 @@ _ENGINELESS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The variant of NVIDIA's image that a pool's models need, and the models that it leaves out, each with why."""
+_Image = TypeVar("_Image", Variant, Target)
 
-    variant: Variant
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[_Image]):
+    """The variant of an image that a pool's models need, and the models that it leaves out, each with why."""
+
+    variant: _Image
     refused: Mapping[str, str]
 
 
@@ -65,8 +86,9 @@ def check_runtimes(pool: ServingPool, models: Iterable[InferenceModel]) -> Itera
                 yield from ((model, fault) for fault in _not_loaded(model))
         else:
             yield model, _fault(model, _not_run(model, pool))
-    if runtime.name is RuntimeName.TRITON and runtime.image is None:
-        refused = choose_variant(pool, runnable).refused
+    if runtime.image is None:
+        choose = choose_variant if runtime.name is RuntimeName.TRITON else choose_target
+        refused = choose(pool, runnable).refused
         yield from ((model, _fault(model, refused[model.identity])) for model in runnable if model.identity in refused)
 
 
@@ -84,21 +106,41 @@ def _not_loaded(model: InferenceModel) -> Iterator[Fault]:
             yield Fault(f"the bundled server loads no model with it: {out}", ("spec", "config", field), _UNSUPPORTED)
 
 
-def choose_variant(pool: ServingPool, models: Iterable[InferenceModel]) -> Choice:
+def choose_variant(pool: ServingPool, models: Iterable[InferenceModel]) -> Choice[Variant]:
     """Return the image for a pool with NVIDIA's server. Older models come first.
 
     A model whose backend no image has together with theirs is left out, so that it changes nothing for what serves.
     """
-    left, first = list(VARIANTS), dict[Variant, InferenceModel]()
+    return _chosen(VARIANTS, models, pool, lambda variant: f"NVIDIA's image …-{variant}")
+
+
+def choose_target(pool: ServingPool, models: Iterable[InferenceModel]) -> Choice[Target]:
+    """Return the target of the bundled server's image for a pool, as `choose_variant` does for NVIDIA's."""
+    return _chosen(TARGETS, models, pool, lambda target: f"the bundled server's image of the target {target}")
+
+
+def _chosen(
+    table: Mapping[_Image, frozenset[str]],
+    models: Iterable[InferenceModel],
+    pool: ServingPool,
+    named: Callable[[_Image], str],
+) -> Choice[_Image]:
+    """Return the first image of a table that has the backends of all models, but those that no image has with theirs.
+
+    `named`: an image in words.
+    """
+    left, first = list(table), dict[_Image, InferenceModel]()
     refused: dict[str, str] = {}
     for model in sorted(models, key=lambda model: (model.metadata.creation_timestamp or "~", model.name)):
-        having = [variant for variant in left if model.spec.backend in VARIANTS[variant]]
+        having = [variant for variant in left if model.spec.backend in table[variant]]
         for variant in set(left) - set(having) if having else ():
             first.setdefault(variant, model)
         if having:
             left = having
-        elif model.spec.backend in RUNTIMES[RuntimeName.TRITON]:
-            refused[model.identity] = _no_image(model, pool, first)
+            continue
+        able = next((variant for variant, backends in table.items() if model.spec.backend in backends), None)
+        if able is not None:
+            refused[model.identity] = _no_image(model, pool, named(able), first[able])
     return Choice(left[0], refused)
 
 
@@ -111,12 +153,10 @@ def _not_run(model: InferenceModel, pool: ServingPool) -> str:
     return f"{formats}: use a pool with runtime.name {' or '.join(others)}{_INSTEAD.get(backend, '')}"
 
 
-def _no_image(model: InferenceModel, pool: ServingPool, first: Mapping[Variant, InferenceModel]) -> str:
-    """Return why no image suits a model. `first` has, for each excluded variant, the model whose backend it lacks."""
-    variant = next(variant for variant, backends in VARIANTS.items() if model.spec.backend in backends)
-    other = first[variant]
+def _no_image(model: InferenceModel, pool: ServingPool, image: str, other: InferenceModel) -> str:
+    """Return why no image suits a model: `image` has its backend, but not that of the `other` model."""
     return (
-        f"{_named(model)} needs NVIDIA's image …-{variant}, which does not have the backend {other.spec.backend} of "
+        f"{_named(model)} needs {image}, which does not have the backend {other.spec.backend} of "
         f"{other.name!r} in pool {pool.name!r}: put one of the two into a pool of its own, or give the pool an image "
         "with both backends (spec.runtime.image)"
     )

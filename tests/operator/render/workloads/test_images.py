@@ -1,5 +1,6 @@
 """Which image a pool's servers run: the release's for the runtime, in the variant that the models need."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from argosy.api import InferenceModel, ServingPool
 from argosy.cli.cluster import operator
 from argosy.planning.plan import ServerPlan
 from argosy.planning.validation.releases import BUILDS_WITH, TENSORRT_LLM_OF
+from argosy.planning.validation.runtimes import BUNDLED, Target, choose_target
+from argosy.planning.validation.runtimes import TARGETS as TARGETS_OF_BUNDLED
 from argosy.render.workloads import Images, pod_template
 from argosy_agent.contract import RenderedRepository
 
@@ -47,11 +50,55 @@ def test_nvidias_image_follows_from_the_formats(formats: list[str], image: str) 
     assert images.serving(others, [_of_format(pool, name) for name in formats]) == images
 
 
-def _container(gpus: tuple[int, ...], *formats: str, runtime: str = "triton") -> dict[str, Any]:
+TARGETS = Images("a", "triton", "a", argosy_cuda="a-cuda", argosy_vllm="a-vllm", argosy_tensorrt_llm="a-tensorrt-llm")
+
+
+@pytest.mark.parametrize(
+    ("formats", "on_cpu", "on_gpu"),
+    [
+        ([], "a", "a-cuda"),
+        (["python", "onnx"], "a", "a-cuda"),
+        (["python", "pytorch"], "a-cuda", "a-cuda"),
+        (["huggingface"], "a-cuda", "a-cuda"),
+        (["onnx", "vllm", "pytorch"], "a-vllm", "a-vllm"),
+        (["tensorrt_llm", "onnx"], "a-tensorrt-llm", "a-tensorrt-llm"),
+    ],
+)
+def test_the_bundled_servers_image_follows_from_the_formats_and_the_gpus(
+    formats: list[str], on_cpu: str, on_gpu: str
+) -> None:
+    for gpus, image in (((), on_cpu), ((0,), on_gpu)):
+        assert _container(gpus, *formats, runtime="argosy", images=TARGETS)["image"] == image
+        # Releases that have one image alone.
+        assert _container(gpus, *formats, runtime="argosy")["image"] == "argosy"
+
+
+def test_a_model_for_which_no_target_has_the_others_backends_is_left_out_with_the_reason() -> None:
+    pool = declared.pool("p")
+    models = [declared.model(name.replace("_", "-"), modelFormat={"name": name}) for name in ("tensorrt_llm", "vllm")]
+    choice = choose_target(pool, models)
+    assert choice.variant is Target.TENSORRT_LLM
+    (reason,) = choice.refused.values()
+    assert reason == (
+        "format 'vllm' needs the bundled server's image of the target vllm, which does not have the backend "
+        "tensorrtllm of 'tensorrt-llm' in pool 'p': put one of the two into a pool of its own, or give the pool an "
+        "image with both backends (spec.runtime.image)"
+    )
+
+
+def test_every_backend_of_the_bundled_server_is_in_an_image_of_it() -> None:
+    assert frozenset().union(*TARGETS_OF_BUNDLED.values()) >= BUNDLED
+    dockerfile = (Path(__file__).parents[4] / "runtime/Dockerfile").read_text()
+    assert set(re.findall(r"^FROM \S+ AS (\S+)$", dockerfile, re.MULTILINE)) >= set(Target)
+
+
+def _container(
+    gpus: tuple[int, ...], *formats: str, runtime: str = "triton", images: Images | None = None
+) -> dict[str, Any]:
     """Return the server's container, with the Pod's volumes, of a pool with models of these formats."""
     pool = declared.pool("p", runtime={"name": runtime})
     models = [declared.model(name.replace("_", "-"), modelFormat={"name": name}) for name in formats]
-    images = Images("argosy", "triton", "agent").serving(pool, models)
+    images = (images or Images("argosy", "triton", "agent")).serving(pool, models)
     template = pod_template(pool, ServerPlan("p-0", "n", gpus, ()), RenderedRepository("p-0"), images)
     (container,) = (item for item in template["spec"]["containers"] if item["name"] == "server")
     return {**container, "volumes": template["spec"]["volumes"]}

@@ -35,7 +35,7 @@ NO_GPUS = (
 def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dict[str, Any]:
     """Return the container for one server of the plan."""
     runtime = pool.spec.runtime
-    release = images.triton if runtime.name is RuntimeName.TRITON else images.argosy
+    release = images.triton if runtime.name is RuntimeName.TRITON else images.bundled(on_gpu=bool(plan.gpus))
     container: dict[str, Any] = {
         "name": SERVER,
         "image": runtime.image or release,

@@ -6,7 +6,7 @@ from typing import Any
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
-from argosy.planning.validation.runtimes import Variant, choose_variant
+from argosy.planning.validation.runtimes import Target, Variant, choose_target, choose_variant
 
 KubernetesObject = Mapping[str, Any]
 """An object as the API server takes it: JSON values."""
@@ -16,7 +16,9 @@ KubernetesObject = Mapping[str, Any]
 class Images:
     """The release's images: the servers' by runtime, and the one with the agent.
 
-    `triton` is NVIDIA's standard image; `triton_vllm` and `triton_trtllm` are its variants with those backends.
+    `argosy` is the bundled server's for CPUs, and stands in for those of its other targets that are not named: `cuda`,
+    `vllm` and `tensorrt_llm`; `target` is the one that a pool's backends need. `triton` is NVIDIA's standard image;
+    `triton_vllm` and `triton_trtllm` are its variants with those backends.
     `backends`: those of the pool's models, once a pool's images are chosen.
     """
 
@@ -26,14 +28,29 @@ class Images:
     pull_policy: str = "IfNotPresent"
     triton_vllm: str = ""
     triton_trtllm: str = ""
+    argosy_cuda: str = ""
+    argosy_vllm: str = ""
+    argosy_tensorrt_llm: str = ""
+    target: Target = Target.CPU
     backends: frozenset[str] = frozenset()
 
     def serving(self, pool: ServingPool, models: Iterable[InferenceModel]) -> "Images":
-        """Return the inputs with the image variant for `triton` that these models of a pool need."""
+        """Return the inputs with the variants of both servers' images that these models of a pool need."""
         mine = [model for model in models if model.pool_key == pool.key]
         variants = {Variant.VLLM: self.triton_vllm, Variant.TENSORRT_LLM: self.triton_trtllm}
         triton = variants.get(choose_variant(pool, mine).variant, "") or self.triton
-        return replace(self, triton=triton, backends=frozenset(model.spec.backend for model in mine))
+        target = choose_target(pool, mine).variant
+        return replace(self, triton=triton, target=target, backends=frozenset(model.spec.backend for model in mine))
+
+    def bundled(self, *, on_gpu: bool) -> str:
+        """Return the bundled server's image for a server with or without GPUs; without them it needs no CUDA."""
+        target = Target.CUDA if on_gpu and self.target is Target.CPU else self.target
+        images = {
+            Target.CUDA: self.argosy_cuda,
+            Target.VLLM: self.argosy_vllm,
+            Target.TENSORRT_LLM: self.argosy_tensorrt_llm,
+        }
+        return images.get(target, "") or self.argosy
 
 
 @dataclass(frozen=True, slots=True)
