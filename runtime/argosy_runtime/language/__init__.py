@@ -1,7 +1,7 @@
 """The contract of language models: the tensors of a request and of its responses, for all backends that generate text.
 
 What may live here: names and datatypes of the tensors, reading of requests, writing and reading of responses, rendering
-of chat templates, text that ends at whole characters. No engine, no framework, no wire format.
+of chat templates, text that ends at whole characters and at stop strings. No engine, no framework, no wire format.
 
 A request has one of `text_input` (text), `input_ids` (tokens) and `messages` (a chat, as JSON). A backend reads it
 (`GenerationRequest.read`), generates, and makes a response of each step's news (`ResponseBuilder`). A front end reads
@@ -14,8 +14,10 @@ from .reading import ResponseReader
 from .requests import GenerationRequest, Tokens
 from .responses import ResponseBuilder
 from .sampling import Sampling, StructuredOutputs
+from .stops import StopText
 from .tensors import is_embedding_model, is_language_model
 from .text import StreamedText
+from .tokens import token_bytes
 
 __all__ = [
     "Chat",
@@ -26,9 +28,11 @@ __all__ = [
     "ResponseBuilder",
     "ResponseReader",
     "Sampling",
+    "StopText",
     "StreamedText",
     "StructuredOutputs",
     "Tokens",
     "is_embedding_model",
     "is_language_model",
+    "token_bytes",
 ]

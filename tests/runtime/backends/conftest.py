@@ -102,6 +102,7 @@ class FakeHost:
     open: list[FakeCall] = field(default_factory=list)
     lines: list[tuple[str, str]] = field(default_factory=list)
     states: list[EngineState] = field(default_factory=list)
+    reported: "SimpleQueue[EngineState]" = field(default_factory=SimpleQueue)
     losses: "SimpleQueue[ServingError]" = field(default_factory=SimpleQueue)
     refusal: ServingError | None = None
     decoupled: bool | None = None
@@ -121,6 +122,7 @@ class FakeHost:
 
     def report(self, state: EngineState) -> None:
         self.states.append(state)
+        self.reported.put(state)
 
     def lost(self, error: ServingError) -> None:
         self.losses.put(error)

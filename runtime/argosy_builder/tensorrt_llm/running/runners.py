@@ -104,7 +104,7 @@ def _checkpoint(folder: Path) -> Any:
 def _of_llm(llm: Any, tokenizer: Path, request: BuildRequest) -> LanguageModel:
     from tensorrt_llm import SamplingParams
 
-    parameters = SamplingParams(max_tokens=1, temperature=0.0, return_generation_logits=True, detokenize=False)
+    parameters = SamplingParams(max_tokens=1, return_generation_logits=True, detokenize=False)
 
     def logits(ids: Sequence[int]) -> Array:
         return _by_beginnings(llm, ids, parameters)

@@ -14,9 +14,7 @@ from tests.properties import examples
 from tests.runtime.backends.language_model import output, pbtxt, request
 from tests.runtime.language.language_requests import generation
 
-from argosy_runtime.backends.transformers.choices import StopText
-from argosy_runtime.backends.transformers.token_text import token_bytes
-from argosy_runtime.language import ResponseReader
+from argosy_runtime.language import ResponseReader, StopText, token_bytes
 
 Loader = Callable[..., Any]
 OUTPUTS = ("text_output", "finish_reason", "stop_reason", "num_output_tokens")

@@ -1,0 +1,226 @@
+"""What TensorRT-LLM is asked for a request: arguments of its `SamplingParams`, as plain values."""
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from argosy_runtime.errors import invalid, unsupported
+from argosy_runtime.language import GenerationRequest, Sampling, StructuredOutputs
+
+MOST_LOGPROBS: Final = 20
+"""The largest `logprobs`, which is OpenAI's `top_logprobs`."""
+MIN_TEMPERATURE: Final = 1e-5
+"""TensorRT-LLM divides logits by the temperature in float32; a smaller one would make them infinite."""
+BIAS: Final = "embedding_bias"
+GUIDE: Final = "guided_decoding"
+_SEEDS: Final = 2**63
+_LACKING: Final = {
+    "prompt_logprobs": None,
+    "allowed_token_ids": None,
+    "priority": 0,
+    "spaces_between_special_tokens": True,
+}
+"""Parameters that neither way has, with the values that ask for nothing."""
+_OF_ENGINES: Final = {
+    "min_p": 0.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "repetition_penalty": 1.0,
+    "bad_words": [],
+}
+"""Parameters that the sampler of checkpoints lacks, unless `sampler_type` is TRTLLMSampler."""
+FULL_SAMPLER: Final = "TRTLLMSampler"
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a loaded model can take. `vocabulary` and `context` are 0 where they are not known. `ends` are the model's
+    own end tokens; `guided` the backend of guided decoding, "" without one. `full_sampler`: it has penalties.
+    """
+
+    vocabulary: int
+    context: int
+    ends: frozenset[int]
+    has_tokenizer: bool
+    guided: str
+    engine: bool
+    full_sampler: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One request. `ends` are the tokens that end it; `stop_ids` those of them that it names itself.
+
+    `settings` are the arguments of `SamplingParams` for each choice. `logprobs` is how many of the likeliest tokens to
+    tell of, None for not even the chosen one.
+    """
+
+    request: GenerationRequest
+    input_ids: list[int]
+    max_new_tokens: int
+    ends: frozenset[int]
+    stop_ids: frozenset[int]
+    logprobs: int | None
+    settings: list[dict[str, Any]]
+
+
+def generation(request: GenerationRequest, input_ids: list[int], abilities: Abilities) -> Generation:
+    """Return what is asked for a prompt. Raises ServingError, INVALID_ARG or UNSUPPORTED, for what the engine cannot
+    do.
+    """
+    sampling, about = request.sampling, f"model '{request.model_name}': "
+    _check_supported(about, sampling, abilities)
+    input_ids = _truncated(input_ids, sampling, abilities.context)
+    _check_prompt(about, input_ids, abilities.vocabulary)
+    new = _new_tokens(about, len(input_ids), sampling, abilities.context)
+    own = frozenset[int]() if sampling.ignore_eos else abilities.ends
+    stop_ids = frozenset(sampling.stop_token_ids or ())
+    count = _logprobs(about, request)
+    common = {
+        **_ending(sampling, own | stop_ids, abilities),
+        **_constraints(about, sampling, abilities),
+        "max_tokens": new,
+        "detokenize": False,
+        **({} if count is None else {"logprobs": max(count, 1)}),
+    }
+    return Generation(
+        request=request,
+        input_ids=input_ids,
+        max_new_tokens=new,
+        ends=own | stop_ids,
+        stop_ids=stop_ids - own,
+        logprobs=count,
+        settings=[{**common, **_drawing(sampling, choice)} for choice in range(sampling.n)],
+    )
+
+
+def is_greedy(sampling: Sampling) -> bool:
+    """Return whether no token is drawn at random: also where a request has no parameter that makes it random."""
+    samples = bool(sampling.temperature) or sampling.top_p is not None or (sampling.top_k or 0) > 0
+    return sampling.is_greedy or not (samples or sampling.min_p)
+
+
+def _check_supported(about: str, sampling: Sampling, abilities: Abilities) -> None:
+    lacking = _LACKING if abilities.full_sampler else {**_LACKING, **_OF_ENGINES}
+    for name, neutral in lacking.items():
+        value = getattr(sampling, name)
+        if value is not None and value != neutral:
+            way = "" if name in _LACKING else f", unless llm_args.yaml has sampler_type: {FULL_SAMPLER}"
+            raise unsupported(f"{about}backend 'tensorrtllm' has no '{name}' here{way}; leave it out")
+    if (sampling.stops or sampling.bad_words) and not abilities.has_tokenizer:
+        raise invalid(f"{about}it has no tokenizer, so it takes no 'stop' and no 'bad_words'; send stop_token_ids")
+    if sampling.min_tokens and sampling.stop_token_ids:
+        raise unsupported(f"{about}backend 'tensorrtllm' has no 'min_tokens' together with 'stop_token_ids'")
+
+
+def _truncated(input_ids: list[int], sampling: Sampling, context: int) -> list[int]:
+    length = sampling.truncate_prompt_tokens
+    if length is None or (length == -1 and not context):
+        return input_ids
+    return input_ids[-(max(context - (sampling.max_tokens or 1), 1) if length == -1 else length) :]
+
+
+def _check_prompt(about: str, input_ids: Sequence[int], vocabulary: int) -> None:
+    if not input_ids:
+        raise invalid(f"{about}the prompt is empty")
+    for token in input_ids:
+        if token < 0 or (vocabulary and token >= vocabulary):
+            raise invalid(f"{about}input id {token} is not in the vocabulary of {vocabulary} tokens")
+
+
+def _new_tokens(about: str, prompt: int, sampling: Sampling, context: int) -> int:
+    new = sampling.max_tokens
+    if not context:
+        if new is None:
+            raise invalid(f"{about}its maximum context length is not known, so 'max_tokens' is required")
+        return new
+    if new is None:
+        new = max(context - prompt, 1)
+    if prompt + new > context:
+        raise invalid(
+            f"{about}its maximum context length is {context} tokens; {prompt} prompt tokens and {new} new ones are "
+            f"{prompt + new}"
+        )
+    return new
+
+
+def _ending(sampling: Sampling, ends: frozenset[int], abilities: Abilities) -> dict[str, Any]:
+    """Return what ends an answer.
+
+    With `min_tokens` the engine keeps from its end token alone, so the others are looked for among its tokens.
+    """
+    result: dict[str, Any] = {}
+    if sampling.min_tokens:
+        result["min_tokens"] = sampling.min_tokens
+    elif ends:
+        result["stop_token_ids"] = sorted(ends)
+    if sampling.ignore_eos:
+        result["ignore_eos"] = True
+    if not abilities.has_tokenizer:  # the engine would ask the tokenizer for it
+        own = abilities.ends and not sampling.ignore_eos
+        result["end_id"] = result["pad_id"] = min(abilities.ends) if own else -1
+    return result
+
+
+def _constraints(about: str, sampling: Sampling, abilities: Abilities) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    if sampling.bad_words:
+        result["bad"] = list(sampling.bad_words)
+    if sampling.logit_bias:
+        wrong = [token for token in sampling.logit_bias if token >= abilities.vocabulary]
+        if wrong:
+            raise invalid(f"{about}'logit_bias' has token {wrong[0]}, and the vocabulary {abilities.vocabulary} tokens")
+        result[BIAS] = dict(sampling.logit_bias)
+    for name in ("presence_penalty", "frequency_penalty", "repetition_penalty", "min_p"):
+        value = getattr(sampling, name)
+        if value is not None and value != _OF_ENGINES[name]:
+            result[name] = value
+    if sampling.structured_outputs is not None:
+        result[GUIDE] = _guide(about, sampling.structured_outputs, abilities)
+    return result
+
+
+def _guide(about: str, outputs: StructuredOutputs, abilities: Abilities) -> dict[str, Any]:
+    """Return the arguments of `GuidedDecodingParams`."""
+    if not abilities.guided:
+        raise unsupported(
+            f"{about}guided decoding is off: load it with a tokenizer, and parameter guided_decoding_backend xgrammar"
+        )
+    if outputs.whitespace_pattern or outputs.disable_any_whitespace or outputs.disable_additional_properties:
+        raise unsupported(f"{about}backend 'tensorrtllm' has no options of 'structured_outputs' but what is generated")
+    if outputs.choice is not None:
+        # xgrammar's form of a grammar; a quoted text there is written as in JSON
+        return {"grammar": "root ::= " + " | ".join(json.dumps(text, ensure_ascii=False) for text in outputs.choice)}
+    if outputs.structural_tag is not None:
+        if abilities.engine:
+            raise unsupported(f"{about}an engine has no 'structural_tag'; serve the checkpoint (backend: pytorch)")
+        tag = outputs.structural_tag
+        return {"structural_tag": tag if isinstance(tag, str) else json.dumps(tag)}
+    return {outputs.kind: getattr(outputs, outputs.kind)}
+
+
+def _logprobs(about: str, request: GenerationRequest) -> int | None:
+    count = request.sampling.logprobs
+    if count is None:
+        return 0 if request.wants("cumulative_logprob") else None
+    if not 0 <= count <= MOST_LOGPROBS:
+        raise invalid(f"{about}'logprobs' is {count}, expected 0 to {MOST_LOGPROBS}")
+    return count
+
+
+def _drawing(sampling: Sampling, choice: int) -> dict[str, Any]:
+    """Return how tokens are drawn. Without a seed TensorRT-LLM would draw the same for every request."""
+    if is_greedy(sampling):
+        return {"top_k": 1}
+    seed = secrets.randbelow(_SEEDS) if sampling.seed is None else (sampling.seed + choice) % _SEEDS
+    result: dict[str, Any] = {"seed": seed}
+    if sampling.temperature is not None:
+        result["temperature"] = max(sampling.temperature, MIN_TEMPERATURE)
+    if sampling.top_k is not None and sampling.top_k > 0:
+        result["top_k"] = sampling.top_k
+    # neither of them would mean the likeliest token, whatever the temperature
+    if sampling.top_p is not None or "top_k" not in result:
+        result["top_p"] = 1.0 if sampling.top_p is None else sampling.top_p
+    return result

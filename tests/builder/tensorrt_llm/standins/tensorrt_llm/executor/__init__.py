@@ -1,0 +1,2 @@
+class CppExecutorError(RuntimeError):
+    """The executor ended."""
