@@ -6,10 +6,11 @@ import msgspec
 class LogprobEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """A token that could stand at a position: its log probability, its rank (1 is the likeliest), its text and bytes.
 
-    `decoded_token` of a token that holds part of a character only is not its bytes; `bytes` are.
+    `decoded_token` of a token that holds part of a character only is not its bytes; `bytes` are. A log probability that
+    is infinite is None once it was JSON.
     """
 
-    logprob: float
+    logprob: float | None
     rank: int | None = None
     decoded_token: str | None = None
     bytes: list[int] | None = None

@@ -1,12 +1,14 @@
 """The news of choices, read from the responses of a language model."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from argosy_runtime.errors import internal
-from argosy_runtime.messages import Array, InferResponse
-from argosy_runtime.tensors import string_elements
+from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.fifo_cache import FifoCache
+from argosy_runtime.messages import Array, InferResponse, ResponseTemplate
+from argosy_runtime.tensors import Data, string_elements
 
 from .deltas import Delta, Position
 
@@ -24,6 +26,61 @@ TEXT: Final = (
     "num_cached_tokens",
 )
 """The outputs that a front end requests for text with its usage."""
+
+
+_LENGTH: Final = 4  # bytes before the only element of a BYTES tensor
+
+
+class _Layout:
+    """Where the outputs of equal responses are; -1 for those they lack.
+
+    `is_single`: each has one element, and none needs an array.
+    """
+
+    __slots__ = (
+        "finish_reason",
+        "index",
+        "is_single",
+        "num_cached_tokens",
+        "num_input_tokens",
+        "num_output_tokens",
+        "stop_reason",
+        "text",
+    )
+
+    def __init__(self, template: ResponseTemplate) -> None:
+        positions = {name: at for at, name in enumerate(template.names)}
+        self.is_single = positions.keys() <= set(TEXT) and all(spec.shape == (1,) for spec in template.outputs)
+        self.text = positions.get("text_output", -1)
+        self.finish_reason = positions.get("finish_reason", -1)
+        self.stop_reason = positions.get("stop_reason", -1)
+        self.index = positions.get("index", -1)
+        self.num_input_tokens = positions.get("num_input_tokens", -1)
+        self.num_output_tokens = positions.get("num_output_tokens", -1)
+        self.num_cached_tokens = positions.get("num_cached_tokens", -1)
+
+
+_layouts: Final = FifoCache[ResponseTemplate, _Layout](256)
+
+
+def _layout(template: ResponseTemplate) -> _Layout:
+    layout = _layouts.get(template)
+    if layout is None:
+        layout = _Layout(template)
+        _layouts.put(template, layout)
+    return layout
+
+
+def _unreadable(error: Exception) -> ServingError:
+    return internal(f"a language model's response cannot be read: {error}")
+
+
+def _text(data: Data) -> str:
+    return str(data[_LENGTH:], "utf-8")
+
+
+def _ended(reason: str) -> str | None:
+    return None if reason in ("", "None") else reason
 
 
 class ResponseReader:
@@ -51,6 +108,13 @@ class ResponseReader:
 
         Raises ServingError (INTERNAL) for outputs that do not fit each other.
         """
+        if response.template is not None and response.raw is not None:
+            layout = _layout(response.template)
+            if layout.is_single:
+                try:
+                    return [self._read_single(layout, response.raw)]
+                except (ValueError, msgspec.MsgspecError) as error:
+                    raise _unreadable(error) from error
         tensors = {tensor.name: tensor.array for tensor in response.outputs}
         self._read_totals(tensors)
         choices = max([array.size for name, array in tensors.items() if name in _PER_CHOICE], default=0)
@@ -61,9 +125,29 @@ class ResponseReader:
                     fill(deltas, array)
             _read_ids(deltas, tensors)
         except (ValueError, IndexError, msgspec.MsgspecError) as error:
-            raise internal(f"a language model's response cannot be read: {error}") from error
+            raise _unreadable(error) from error
         self._count(deltas, tensors.get("num_output_tokens"))
         return deltas
+
+    def _read_single(self, layout: "_Layout", raw: Sequence[Data]) -> Delta:
+        """Read the news of one choice without arrays: the path of nearly all tokens."""
+        delta = Delta()
+        if layout.text >= 0:
+            delta.text = _text(raw[layout.text])
+        if layout.finish_reason >= 0:
+            delta.finish_reason = _ended(_text(raw[layout.finish_reason]))
+        if layout.stop_reason >= 0:
+            delta.stop_reason = _stop_reason.decode(raw[layout.stop_reason][_LENGTH:])
+        if layout.index >= 0:
+            delta.index = int.from_bytes(raw[layout.index], "little")
+        if layout.num_input_tokens >= 0:
+            self.num_input_tokens = int.from_bytes(raw[layout.num_input_tokens], "little")
+        if layout.num_cached_tokens >= 0:
+            self.num_cached_tokens = int.from_bytes(raw[layout.num_cached_tokens], "little")
+        if layout.num_output_tokens >= 0:
+            count = int.from_bytes(raw[layout.num_output_tokens], "little")
+            self.num_output_tokens[delta.index] = self.num_output_tokens.get(delta.index, 0) + count
+        return delta
 
     def _read_totals(self, tensors: dict[str, Array]) -> None:
         if (array := tensors.get("num_input_tokens")) is not None and array.size:
@@ -92,7 +176,7 @@ def _read_text(deltas: list[Delta], array: Array) -> None:
 
 def _read_finish(deltas: list[Delta], array: Array) -> None:
     for delta, reason in zip(deltas, string_elements(array), strict=True):
-        delta.finish_reason = reason.decode() if reason not in (b"", b"None") else None
+        delta.finish_reason = _ended(reason.decode())
 
 
 def _read_stop(deltas: list[Delta], array: Array) -> None:

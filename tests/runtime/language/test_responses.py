@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.runtime.language.language_requests import generation
 
 from argosy_runtime.errors import ServingError, unavailable
-from argosy_runtime.language import Delta, GenerationRequest, LogprobEntry, ResponseBuilder, ResponseReader
+from argosy_runtime.language import Delta, GenerationRequest, LogprobEntry, ResponseBuilder, ResponseReader, reading
 from argosy_runtime.language.tensors import OUTPUTS
-from argosy_runtime.messages import InferResponse, Tensor
+from argosy_runtime.messages import InferResponse, ResponseTemplate, Tensor, TensorSpec
 from argosy_runtime.tensors import string_array
 
 _floats = st.floats(-100, 0, width=32)
@@ -54,6 +54,33 @@ def test_what_is_built_is_read(deltas: list[Delta]) -> None:
             delta.stop_reason = None
     assert read == deltas
     assert reader.num_output_tokens == {delta.index: len(delta.token_ids) for delta in deltas}
+
+
+_TEXT = tuple(name for name in reading.TEXT if name != "index")
+
+
+@given(_deltas, st.booleans())
+def test_one_choice_of_a_template_is_read_alike(delta: Delta, indexed: bool) -> None:
+    delta.index = delta.index if indexed else 0
+    response = built([delta], reading.TEXT if indexed else _TEXT, exclude_input_in_output=True)
+    template = ResponseTemplate([tensor.spec() for tensor in response.outputs], {})
+    alike = template.response([tensor.data for tensor in response.outputs])
+    ordinary, quick = ResponseReader(), ResponseReader()
+    assert quick.read(alike) == ordinary.read(response)
+    assert alike.raw is not None  # not decoded
+    assert quick.num_output_tokens == ordinary.num_output_tokens
+
+
+def test_a_template_with_broken_text_is_an_error() -> None:
+    template = ResponseTemplate([TensorSpec("text_output", "BYTES", (1,))], {})
+    with pytest.raises(ServingError, match="cannot be read"):
+        ResponseReader().read(template.response([b"\x01\x00\x00\x00\xff"]))
+
+
+def test_a_probability_of_zero_passes() -> None:
+    response = built([Delta(0, "a", [7], logprobs=[{7: LogprobEntry(float("-inf"), 3)}])])
+    (delta,) = ResponseReader().read(response)
+    assert delta.logprobs == [{7: LogprobEntry(None, 3)}]
 
 
 def test_sums_grow_from_response_to_response() -> None:

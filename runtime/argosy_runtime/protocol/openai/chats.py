@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import orjson
 
 from .errors import ApiError, invalid
 from .requests.chat import ChatRequest
@@ -33,7 +32,7 @@ def chat_document(request: ChatRequest) -> bytes:
     keywords = _template_keywords(request)
     if keywords:
         document["chat_template_kwargs"] = keywords
-    return orjson.dumps(document)
+    return msgspec.json.encode(document)
 
 
 def _template_keywords(request: ChatRequest) -> dict[str, Any]:

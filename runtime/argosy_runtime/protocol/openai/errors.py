@@ -1,5 +1,6 @@
 """Errors in OpenAI's form: an object with message, type, param and code, and the HTTP status that goes with them."""
 
+import re
 from typing import Final
 
 import orjson
@@ -64,6 +65,8 @@ _STATUS: Final[dict[ErrorKind, tuple[int, str, str | None]]] = {
 """Status, type and code of serving errors."""
 
 _RETRY_AFTER_S: Final = 1
+_PARAMETER: Final = re.compile(r"(sampling_parameters: )'(\w+)'")
+"""How language models begin their messages about a parameter."""
 
 
 def from_serving(error: ServingError, prompt: str = "messages") -> ApiError:
@@ -74,5 +77,7 @@ def from_serving(error: ServingError, prompt: str = "messages") -> ApiError:
     status, kind, code = _STATUS[error.kind]
     if status == 400 and _TOO_LONG in error.message:
         return ApiError(400, error.message, kind, prompt, "context_length_exceeded")
+    if status == 400 and (named := _PARAMETER.match(error.message)):
+        return ApiError(400, error.message.removeprefix(named[1]), kind, named[2], "invalid_value")
     param = "model" if status == 404 else None
     return ApiError(status, error.message, kind, param, code, _RETRY_AFTER_S if status == 503 else 0)

@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 import msgspec
-import orjson
 
 from .requests.fields import GenerationFields, JsonSchemaFormat, TextFormat
 
@@ -65,7 +64,7 @@ def sampling_parameters(
     constraint = _structured_outputs(request)
     if constraint is not None:
         parameters["structured_outputs"] = constraint
-    return orjson.dumps(parameters)
+    return msgspec.json.encode(parameters)
 
 
 def _structured_outputs(request: GenerationFields) -> dict[str, Any] | None:

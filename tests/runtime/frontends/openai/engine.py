@@ -5,6 +5,7 @@ Their tokenizer is as unkind as byte-level ones are: a token is one or two bytes
 
 import asyncio
 import threading
+from codecs import getincrementaldecoder
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -68,21 +69,35 @@ def token_of(number: int) -> bytes:
     return bytes([number]) if number < 256 else bytes(divmod(number - 256, 256))
 
 
+def _language(name: str, decoupled: bool = True, adapters: str = "") -> mc.ModelConfig:
+    config = mc.ModelConfig(name=name, backend="vllm")
+    config.model_transaction_policy.decoupled = decoupled
+    if adapters:
+        config.parameters["adapters"].string_value = adapters
+    return completed(config)
+
+
 class LanguagePlane:
     """Models: `talker` and its adapters, `whole` that does not stream, `number` that is no language model, `asleep`
     that is unavailable, `busy` whose queue is full.
     """
 
     def __init__(self) -> None:
+        self.talker = _language("talker", adapters='[{"name": "pirate", "path": "/a"}]')
         self.configs = {
-            "talker": _language("talker", adapters='[{"name": "pirate", "path": "/a"}]'),
+            "talker": self.talker,
             "whole": _language("whole", decoupled=False),
             "number": mc.ModelConfig(name="number", backend="python"),
             "busy": _language("busy"),
         }
         self.reset()
 
+    language = staticmethod(_language)
+
     def reset(self) -> None:
+        """Forget everything seen."""
+        if "talker" in self.configs:
+            self.configs["talker"] = self.talker
         self.script = Script()
         self.is_ready = True
         self.requests: list[InferRequest] = []
@@ -219,12 +234,10 @@ class _Engine:
         limit = sampling.max_tokens
         cut = limit is not None and limit <= len(tokens)
         shown = tokens[:limit] if cut else tokens
-        deltas, sent, raw = [], 0, b""
+        deltas = []
+        decoder = getincrementaldecoder("utf-8")()
         for token in shown:
-            raw += token
-            characters = raw.decode(errors="ignore")
-            delta = Delta(index, characters[sent:], [token_id(token)])
-            sent = len(characters)
+            delta = Delta(index, decoder.decode(token), [token_id(token)])
             if sampling.logprobs is not None:
                 delta.logprobs = [self._position(token, sampling.logprobs)]
             deltas.append(delta)
@@ -265,11 +278,3 @@ def _merged(deltas: list[Delta]) -> Delta:
         last.stop_reason,
         logprobs=logprobs,
     )
-
-
-def _language(name: str, decoupled: bool = True, adapters: str = "") -> mc.ModelConfig:
-    config = mc.ModelConfig(name=name, backend="vllm")
-    config.model_transaction_policy.decoupled = decoupled
-    if adapters:
-        config.parameters["adapters"].string_value = adapters
-    return completed(config)

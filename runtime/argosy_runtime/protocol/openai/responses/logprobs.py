@@ -48,7 +48,11 @@ def chat_content(positions: Sequence[Position], most: int) -> list[dict[str, Any
 
 
 def _written(entry: LogprobEntry) -> dict[str, Any]:
-    return {"token": token_text(entry), "bytes": entry.bytes, "logprob": max(entry.logprob, _LEAST)}
+    return {"token": token_text(entry), "bytes": entry.bytes, "logprob": _finite(entry)}
+
+
+def _finite(entry: LogprobEntry) -> float:
+    return _LEAST if entry.logprob is None else max(entry.logprob, _LEAST)
 
 
 class CompletionLogprobs:
@@ -89,10 +93,10 @@ class CompletionLogprobs:
             chosen = _chosen(position)
             self._tokens.append(token_text(chosen))
             self._text_offsets.append(self._offsets.offset(token_bytes(chosen)))
-            self._logprobs.append(max(chosen.logprob, _LEAST))
+            self._logprobs.append(_finite(chosen))
             listed: dict[str, float] = {}
             for entry in [*_likeliest(position, self._most), chosen]:
-                listed.setdefault(token_text(entry), max(entry.logprob, _LEAST))
+                listed.setdefault(token_text(entry), _finite(entry))
             self._tops.append(listed)
 
     def pop(self) -> dict[str, Any]:

@@ -52,6 +52,7 @@ class TextOffsets:
             return offset
         if not self._complete and len(self._text) < len(token) and token.startswith(self._text):
             self._ahead = token
+            return self._characters - (begun if self._text else 0)
         return self._characters
 
     def _match(self, token: bytes) -> tuple[int, int]:
