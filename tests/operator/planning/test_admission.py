@@ -148,6 +148,42 @@ def test_a_format_that_the_runtime_cannot_run_is_refused_at_once(made_of: str, r
         assert f"of pool 'p' does not have: use a pool with runtime.name {other}" in words
 
 
+ON_A_GPU = ", footprint: {gpuMemory: 20Gi}"
+ARGUMENT = ", config: {{parameters: {{{name}: {{string_value: '1'}}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (", maxBatchSize: 8, batching: {}", "spec.batching: backend vllm joins requests token by token, by itself"),
+        (ARGUMENT.format(name="tensor_parallel_size"), "is decided by spec.parallelism.tensor; set that instead"),
+        (ARGUMENT.format(name="model"), "is decided by spec.storageUri; set that instead"),
+        (ARGUMENT.format(name="gpu_memory_utilization") + ON_A_GPU, "footprint.gpuMemory decides how much memory"),
+        (ARGUMENT.format(name="max_modellen"), "no such argument; did you mean 'max_model_len'?"),
+        (ARGUMENT.format(name="gpu_memory_utilization"), ""),
+        (ARGUMENT.format(name="max_model_len") + ON_A_GPU, ""),
+        (ARGUMENT.format(name="max_num_scheduled_tokens"), ""),
+        (", maxBatchSize: 8", ""),
+    ],
+)
+def test_settings_that_vllms_engine_cannot_have_are_refused_with_the_field_that_decides(more: str, words: str) -> None:
+    result = check(pool("p"), model("m", made_of="vllm", more=more))
+    if not words:
+        assert result == []
+        return
+    (problem,) = result
+    assert words in problem
+
+
+def test_a_checkpoint_for_tensorrt_llm_is_for_the_bundled_server_alone() -> None:
+    built = ", engine: {builder: tensorrt_llm, options: {backend: pytorch}}, footprint: {gpus: 1}"
+    checkpoint = model("m", made_of="huggingface", more=built)
+    storage = "{engineCache: {storageUri: 's3://b/e'}}"
+    assert check(pool("p", storage=storage), checkpoint) == []
+    (problem,) = check(pool("p", runtime="{name: triton}", storage=storage), checkpoint)
+    assert "which NVIDIA's server cannot open: use a pool with runtime.name argosy" in problem
+
+
 def test_a_model_that_no_image_of_nvidias_can_serve_is_refused() -> None:
     documents = [model("llm", made_of="tensorrt_llm"), model("glue"), model("score", made_of="onnx")]
     assert check(pool("p", runtime="{name: triton}"), *documents) == [

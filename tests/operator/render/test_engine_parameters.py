@@ -1,6 +1,9 @@
-"""Language models on NVIDIA's server: stand-ins read what is rendered as its TensorRT-LLM and vLLM backends do."""
+"""Language models: what is rendered for NVIDIA's server is read by stand-ins as its backends do, and for the bundled
+server by its own backend.
+"""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from argosy.api import InferenceModel, parse_documents
 from argosy.api.servingpool import RuntimeName
 from argosy.render.config.model_config import Devices, model_config
 from argosy.render.config.version_texts import version_texts
+from argosy_runtime.backends.vllm.opening.arguments import engine_arguments, parts
 
 from .nvidia import BackendError, load_tensorrtllm, load_vllm
 
@@ -176,7 +180,57 @@ def test_metrics_may_be_turned_off() -> None:
     assert not read["metrics"]
 
 
-def test_the_bundled_server_gets_none_of_it() -> None:
+def test_the_largest_batch_of_vllm_is_its_sequences() -> None:
+    model = a_vllm_model(maxBatchSize=64)
+    for devices in (Devices((0,), 1, TRITON), Devices((0,))):
+        assert model_config(model, devices, (1,)).max_batch_size == 0
+    devices = Devices((0,), 1, TRITON)
+    read = load_vllm(model_config(model, devices, (1,)), version_texts(model, devices), gpus=1, version=1)
+    assert read["max_num_seqs"] == 64
+
+
+@pytest.mark.parametrize(
+    ("spec", "gpus", "expected"),
+    [
+        ({}, (), {}),
+        ({}, (0,), {"gpu_device_ids": "0"}),
+        ({"footprint": {"gpuMemory": "20Gi"}}, (1,), {"gpu_device_ids": "1", "GPU_MEMORY": str(20 << 30)}),
+        ({"footprint": {"gpus": 2}}, (2, 3), {"gpu_device_ids": "2,3", "tensor_parallel_size": "2"}),
+        (
+            {"parallelism": {"tensor": 2, "pipeline": 2}, "footprint": {"gpus": 4, "gpuMemory": "70Gi"}},
+            (0, 1, 2, 3),
+            {
+                "gpu_device_ids": "0,1,2,3",
+                "tensor_parallel_size": "2",
+                "pipeline_parallel_size": "2",
+                "GPU_MEMORY": str(70 << 30),
+            },
+        ),
+        ({"maxBatchSize": 32}, (), {"max_num_seqs": "32"}),
+    ],
+)
+def test_the_bundled_server_starts_vllm_by_the_spec(
+    spec: dict[str, Any], gpus: tuple[int, ...], expected: dict[str, str], tmp_path: Path
+) -> None:
+    model = declared.model("m", modelFormat={"name": "vllm"}, inputs=None, outputs=None, **{"footprint": None} | spec)
+    config = model_config(model, Devices(gpus), (1,))
+    assert not version_texts(model, Devices(gpus))
+    assert {name: value.string_value for name, value in config.parameters.items()} == expected
+    assert config.max_batch_size == 0
+    (tmp_path / "config.json").write_text("{}")
+    arguments = engine_arguments(config, tmp_path)
+    names = {"tensor_parallel_size", "pipeline_parallel_size", "max_num_seqs"}
+    sizes = {name: int(expected[name]) for name in names & expected.keys()}
+    assert arguments == {"model": str(tmp_path), **sizes}
+    assert parts(arguments) == max(1, len(gpus))
+
+
+def test_arguments_of_the_spec_reach_the_engine() -> None:
+    model = a_vllm_model(config={"parameters": {"max_model_len": {"string_value": "8192"}}})
+    assert model_config(model, Devices((0,)), (1,)).parameters["max_model_len"].string_value == "8192"
+
+
+def test_the_bundled_server_gets_none_of_what_nvidias_reads() -> None:
     model = a_vllm_model()
     assert not version_texts(model, Devices((0,)))
     assert "REPORT_CUSTOM_METRICS" not in model_config(model, Devices((0,)), (1,)).parameters

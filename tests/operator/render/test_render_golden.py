@@ -35,6 +35,7 @@ def rendered(case: Path) -> dict[str, str]:
         for model in repository.models:
             folder = f"{repository.server}/{model.name}"
             result[f"{folder}/config.pbtxt"] = model.config_text
+            result |= {f"{folder}/{name}": text for name, text in model.texts.items()}
             for version, source in model.versions.items():
                 words = (source.uri, source.digest, source.filename)
                 result[f"{folder}/{version}.source"] = " ".join(word or "-" for word in words) + "\n"

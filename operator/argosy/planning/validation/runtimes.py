@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from argosy.api import Fault, InferenceModel, Reason, ServingPool
 from argosy.api.servingpool import RuntimeName
+from argosy.planning.validation.language import engine_faults
 
 
 class Variant(StrEnum):
@@ -26,7 +27,7 @@ class Target(StrEnum):
     TENSORRT_LLM = "tensorrt-llm"
 
 
-BUNDLED = frozenset({"onnxruntime", "pytorch", "python", "tensorrt", "transformers"})
+BUNDLED = frozenset({"onnxruntime", "pytorch", "python", "tensorrt", "tensorrtllm", "transformers", "vllm"})
 """The backends of the bundled server, as `argosy_runtime.backends` names them."""
 _ON_CUDA = frozenset({"onnxruntime", "pytorch", "python", "tensorrt", "transformers"})
 TARGETS: Mapping[Target, frozenset[str]] = {
@@ -49,8 +50,7 @@ RUNTIMES: Mapping[RuntimeName, frozenset[str]] = {
 """The backends of each runtime."""
 _ARTICLES = {RuntimeName.ARGOSY: "the bundled server", RuntimeName.TRITON: "NVIDIA's server"}
 _INSTEAD = {
-    "transformers": "; modelFormat vllm is for NVIDIA's server, with options of its own",
-    "vllm": "; modelFormat huggingface is for the bundled server, with options of its own",
+    "transformers": "; or modelFormat vllm, which both servers have, with options of its own",
 }
 
 _UNSUPPORTED = Reason.UNSUPPORTED_FORMAT
@@ -58,8 +58,8 @@ _REFUSED_CONFIG = frozenset({"batch_input", "batch_output", "model_repository_ag
 """What of `spec.config` the bundled server refuses: `argosy_runtime.repository.unsupported`."""
 
 _ENGINELESS = (
-    "pytorch makes a checkpoint for trtllm-serve, which no runtime of a pool serves yet: make it with `argosy build`, "
-    "or leave backend out for an engine"
+    "pytorch makes a checkpoint, which NVIDIA's server cannot open: use a pool with runtime.name argosy, or leave "
+    "backend out for an engine"
 )
 
 
@@ -78,18 +78,23 @@ def check_runtimes(pool: ServingPool, models: Iterable[InferenceModel]) -> Itera
     """Yield the models of a pool that its runtime cannot run, in the variant of its image that the others need."""
     runtime, runnable = pool.spec.runtime, []
     for model in models:
-        if model.spec.engine is not None and model.spec.engine.options.get("backend") == "pytorch":
+        if runtime.name is RuntimeName.TRITON and _makes_checkpoint(model):
             yield model, Fault(_ENGINELESS, ("spec", "engine", "options", "backend"), Reason.UNSUPPORTED_FORMAT)
         elif model.spec.backend in RUNTIMES[runtime.name]:
             runnable.append(model)
             if runtime.name is RuntimeName.ARGOSY:
-                yield from ((model, fault) for fault in _not_loaded(model))
+                yield from ((model, fault) for fault in (*_not_loaded(model), *engine_faults(model)))
         else:
             yield model, _fault(model, _not_run(model, pool))
     if runtime.image is None:
         choose = choose_variant if runtime.name is RuntimeName.TRITON else choose_target
         refused = choose(pool, runnable).refused
         yield from ((model, _fault(model, refused[model.identity])) for model in runnable if model.identity in refused)
+
+
+def _makes_checkpoint(model: InferenceModel) -> bool:
+    """Return whether a model's build makes a checkpoint for TensorRT-LLM's PyTorch backend instead of an engine."""
+    return model.spec.engine is not None and model.spec.engine.options.get("backend") == "pytorch"
 
 
 def _not_loaded(model: InferenceModel) -> Iterator[Fault]:

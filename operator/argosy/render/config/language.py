@@ -4,11 +4,12 @@ As NVIDIA's releases 26.04 to 26.07 have them. Never run on NVIDIA's server: the
 backends read.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from argosy.api.engine.engine import Engine
-from argosy.api.inferencemodel import InferenceModel
+from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
+from argosy.api.model.footprint import Footprint
 from argosy.api.servingpool import RuntimeName
 from argosy_agent.contract.engine_options.tensorrt_llm import SERVING, paged_attention
 
@@ -24,17 +25,50 @@ _OFF = ""
 """NVIDIA's backend reads these without a default, and turns off what is empty; without them no model loads."""
 
 
-def language_parameters(model: InferenceModel, versions: Collection[int], runtime: RuntimeName) -> Mapping[str, str]:
+GPU_MEMORY = "GPU_MEMORY"
+"""The parameter by which the bundled server's backend for vLLM keeps to a footprint: bytes of each GPU, of one
+instance.
+"""
+
+
+def batches_rows(spec: InferenceModelSpec, runtime: RuntimeName) -> bool:
+    """Return whether a model's largest batch is `max_batch_size`; engines that batch token by token have no rows."""
+    return spec.backend != VLLM and (spec.backend != TENSORRT_LLM or runtime is RuntimeName.TRITON)
+
+
+def language_parameters(
+    model: InferenceModel, versions: Collection[int], gpus: Sequence[int], runtime: RuntimeName
+) -> Mapping[str, str]:
     """Return the `parameters` of `config.pbtxt`, as texts; none of what other backends serve. What is a path names the
     newest version.
     """
     backend, engine = model.spec.backend, model.spec.engine
-    if backend == VLLM and runtime is RuntimeName.TRITON:
-        return {"REPORT_CUSTOM_METRICS": "true"}
+    if backend == VLLM:
+        return {"REPORT_CUSTOM_METRICS": "true"} if runtime is RuntimeName.TRITON else _of_vllm(model.spec, gpus)
     if backend != TENSORRT_LLM:
         return {}
     options = _serving_options(engine) if engine is not None else {}
     return {**_of_nvidia(model, versions), **options} if runtime is RuntimeName.TRITON else options
+
+
+def vllm_arguments(spec: InferenceModelSpec, gpus: int) -> dict[str, int]:
+    """Return the arguments of vLLM's engine that follow from the spec, on so many GPUs. A model that names several and
+    no parallelism shares each of its layers among them.
+    """
+    split = spec.parallelism
+    tensor = gpus if gpus > 1 and split.gpus == 1 else split.tensor
+    sizes = {"tensor_parallel_size": tensor, "pipeline_parallel_size": split.pipeline}
+    arguments = {name: size for name, size in sizes.items() if size > 1}
+    return {**arguments, **({"max_num_seqs": spec.max_batch_size} if spec.max_batch_size else {})}
+
+
+def _of_vllm(spec: InferenceModelSpec, gpus: Sequence[int]) -> dict[str, str]:
+    """Return what the bundled server's backend reads: the engine's arguments, and the memory that it may take."""
+    arguments = {name: _text(value) for name, value in vllm_arguments(spec, len(gpus)).items()}
+    memory = (spec.footprint or Footprint()).gpu_memory
+    if gpus and memory is not None:
+        arguments[GPU_MEMORY] = _text(memory)
+    return arguments
 
 
 def _of_nvidia(model: InferenceModel, versions: Collection[int]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from argosy.api.servingpool import RuntimeName
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.config.engine_config import name_engine
 from argosy.render.config.instance_groups import add_instance_groups
-from argosy.render.config.language import language_parameters
+from argosy.render.config.language import batches_rows, language_parameters
 from argosy.render.config.sequence import sequence_batching
 from argosy.render.config.tensors import tensor_input, tensor_output
 from argosy_runtime.modelconfig.chat import PARAMETER as CHAT
@@ -46,7 +46,8 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
     config = pb.ModelConfig(
         name=model.served_name,
         backend=spec.backend,
-        max_batch_size=spec.max_batch_size or 0,  # absent: the backend completes it
+        # absent: the backend completes it
+        max_batch_size=(spec.max_batch_size or 0) if batches_rows(spec, devices.runtime) else 0,
         version_policy=specific(versions),
         input=[tensor_input(tensor) for tensor in spec.inputs],
         output=[tensor_output(tensor) for tensor in spec.outputs],
@@ -56,7 +57,7 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
     if spec.sequence is not None:
         config.sequence_batching.CopyFrom(sequence_batching(spec.sequence))
     add_instance_groups(config, spec, devices.gpus, devices.instances, devices.runtime)
-    for name, value in language_parameters(model, versions, devices.runtime).items():
+    for name, value in language_parameters(model, versions, devices.gpus, devices.runtime).items():
         config.parameters[name].string_value = value
     add_chat(config, spec.chat)
     overlay(config, json_format.ParseDict(spec.config, pb.ModelConfig()))

@@ -6,7 +6,7 @@ from typing import Any
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import RuntimeName
-from argosy.render.config.language import POD_REPOSITORY, VLLM
+from argosy.render.config.language import POD_REPOSITORY, VLLM, vllm_arguments
 from argosy.render.config.model_config import Devices
 from argosy_agent.contract.models import VERSION
 
@@ -18,14 +18,9 @@ def version_texts(model: InferenceModel, devices: Devices) -> Mapping[str, str]:
     """Return the texts of the files by name. `${version}` in them stands for the version's number."""
     if model.spec.backend != VLLM or devices.runtime is not RuntimeName.TRITON:
         return {}
-    return {MODEL_JSON: json.dumps(_arguments(model), indent=2, sort_keys=True) + "\n"}
+    return {MODEL_JSON: json.dumps(_arguments(model, len(devices.gpus)), indent=2, sort_keys=True) + "\n"}
 
 
-def _arguments(model: InferenceModel) -> dict[str, Any]:
+def _arguments(model: InferenceModel, gpus: int) -> dict[str, Any]:
     """Return the arguments of `AsyncEngineArgs`. The model's path is absolute, since the backend resolves none."""
-    split = model.spec.parallelism
-    sizes = {"tensor_parallel_size": split.tensor, "pipeline_parallel_size": split.pipeline}
-    return {
-        "model": f"{POD_REPOSITORY}/{model.served_name}/{VERSION}",
-        **{name: size for name, size in sizes.items() if size > 1},
-    }
+    return {"model": f"{POD_REPOSITORY}/{model.served_name}/{VERSION}", **vllm_arguments(model.spec, gpus)}

@@ -1,5 +1,6 @@
 """The engine: vLLM's `AsyncLLM` on a loop of its own, with what is asked of it as a whole."""
 
+import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from .adapters import declared_adapters, lora_arguments
 from .loop import EngineLoop
 from .opening.arguments import engine_arguments, is_pooling, parameter_names, split_unknown
 from .opening.library import Library
+from .opening.memory import gpu_bytes, memory_arguments
 from .reports import EngineReports, stat_logger_factory
 
 SHUTDOWN_SECONDS: Final = 5.0
@@ -92,6 +94,7 @@ def _arguments(spec: InstanceSpec, host: Host, library: Library) -> dict[str, An
         )
     paths = declared_adapters(spec.config, spec.version_dir)
     arguments.update(lora_arguments(arguments, paths, on_cpu=spec.kind == "KIND_CPU"))
+    arguments.update(memory_arguments(spec, arguments, os.environ, gpu_bytes))
     # The statistics go to this server's metrics; vLLM's own loggers would make them a second time.
     arguments["disable_log_stats"] = True
     arguments["enable_log_requests"] = False
