@@ -20,6 +20,7 @@ from .embedding import embedding_handler
 from .endpoints import ModelEndpoints, generation_handlers
 from .keyguard import KeyGuard
 from .replies import error_reply, use_error_objects
+from .response import response_handler
 
 PREFIX = "/v1"
 _HEALTH = "/health"
@@ -156,5 +157,9 @@ def _routes(plane: DataPlane, limit: int) -> list[tuple[str, _Route]]:
         (
             f"{PREFIX}/embeddings",
             _Route(Api.INFERENCE, {"POST": _Endpoint(embedding_handler(plane, catalog, limit))}),
+        ),
+        (
+            f"{PREFIX}/responses",
+            _Route(Api.INFERENCE, {"POST": _Endpoint(response_handler(plane, catalog, limit))}),
         ),
     ]

@@ -11,8 +11,8 @@ from argosy_runtime.frontends.http.wire.reply import Reply, json_reply
 from argosy_runtime.frontends.http.wire.request_context import RequestContext
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.language import ResponseReader
-from argosy_runtime.protocol.openai.chat import Chat
 from argosy_runtime.protocol.openai.errors import SERVER_ERROR, ApiError, unknown_model
+from argosy_runtime.protocol.openai.exchange import ChatExchange
 from argosy_runtime.protocol.openai.generation import (
     LanguageModel,
     completion_inferences,
@@ -25,6 +25,7 @@ from argosy_runtime.protocol.openai.requests.chat import ChatRequest
 from argosy_runtime.protocol.openai.requests.completion import CompletionRequest
 from argosy_runtime.protocol.openai.requests.embedding import EmbeddingRequest
 from argosy_runtime.protocol.openai.requests.fields import GenerationFields
+from argosy_runtime.protocol.openai.requests.response import ResponseRequest
 from argosy_runtime.protocol.openai.responses.completion import CompletionAnswer, CompletionOptions, CompletionStream
 from argosy_runtime.protocol.openai.responses.head import AnswerHead
 from argosy_runtime.tensors import Data
@@ -33,7 +34,7 @@ from .catalog import Catalog, ServedName
 from .generating import Generation, StreamedGeneration, UnaryGeneration
 from .replies import error_reply
 
-Fields = TypeVar("Fields", bound=GenerationFields | EmbeddingRequest)
+Fields = TypeVar("Fields", bound=GenerationFields | EmbeddingRequest | ResponseRequest)
 
 
 def body_of(context: RequestContext, limit: int) -> Data:
@@ -90,15 +91,15 @@ class Generations:
     def chat(self, context: RequestContext, request: ChatRequest, served: ServedName) -> None:
         """Answer a chat. Raises ApiError."""
         head = self._head("chatcmpl", request, served, "" if request.service_tier is None else "default")
-        chat = Chat.begin(served.model, request, head.id)
+        exchange = ChatExchange.begin(served.model, request, head.id)
         generation: Generation
         if request.streams:
-            events = chat.events(head)
-            generation = StreamedGeneration(self._plane, context, head.id, [chat.reader], "messages", events)
+            events = exchange.events(head)
+            generation = StreamedGeneration(self._plane, context, head.id, [exchange.reader], "messages", events)
         else:
-            answer = chat.answer(head)
-            generation = UnaryGeneration(self._plane, context, head.id, [chat.reader], "messages", answer)
-        generation.start([chat.inference])
+            answer = exchange.answer(head)
+            generation = UnaryGeneration(self._plane, context, head.id, [exchange.reader], "messages", answer)
+        generation.start([exchange.inference])
 
     def complete(self, context: RequestContext, request: CompletionRequest, served: ServedName) -> None:
         """Continue prompts. Raises ApiError."""

@@ -1,4 +1,4 @@
-"""One chat: the request to its model, the reader of the responses, and the form of the answer."""
+"""One exchange of a chat: the request to a model, the reader of its responses, and the form of the answer."""
 
 from dataclasses import dataclass
 
@@ -18,8 +18,8 @@ from .tools.use import ToolUse, constrained, tool_use
 
 
 @dataclass(frozen=True, slots=True)
-class Chat:
-    """A chat with a model. `tools`: what the model may call, None for nothing."""
+class ChatExchange:
+    """A request of a chat on its way. `tools`: what the model may call, None for nothing."""
 
     request: ChatRequest
     inference: InferRequest
@@ -27,8 +27,10 @@ class Chat:
     tools: ToolUse | None
 
     @classmethod
-    def begin(cls, model: LanguageModel | Pipeline | EmbeddingModel, request: ChatRequest, request_id: str) -> "Chat":
-        """Return the chat with a model. Raises ApiError for what the model cannot do."""
+    def begin(
+        cls, model: LanguageModel | Pipeline | EmbeddingModel, request: ChatRequest, request_id: str
+    ) -> "ChatExchange":
+        """Return the exchange with a model. Raises ApiError for what the model cannot do."""
         if isinstance(model, EmbeddingModel):
             raise unknown_model(request.model)
         tools = tool_use(request)

@@ -1,0 +1,63 @@
+"""The endpoint of responses."""
+
+import secrets
+import time
+from collections.abc import Callable
+
+from argosy_runtime.frontends.http.wire.application import Handler
+from argosy_runtime.frontends.http.wire.request_context import RequestContext
+from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.protocol.openai.errors import ApiError
+from argosy_runtime.protocol.openai.exchange import ChatExchange
+from argosy_runtime.protocol.openai.requests.response import ResponseRequest, decode
+from argosy_runtime.protocol.openai.responses.reader import Reader
+from argosy_runtime.protocol.openai.stateless.answers import Response, ResponseAnswer, ResponseEvents
+from argosy_runtime.protocol.openai.stateless.conversion import chat_request
+
+from .catalog import Catalog, ServedName
+from .endpoints import ModelEndpoint
+from .generating import StreamedGeneration, UnaryGeneration
+
+
+class StreamedResponse(StreamedGeneration):
+    """A response that is sent as events. One that fails on its way ends with the event `response.failed`."""
+
+    def __init__(
+        self, plane: DataPlane, context: RequestContext, identity: str, reader: Reader, events: ResponseEvents
+    ) -> None:
+        super().__init__(plane, context, identity, [reader], "input", events)
+        self._failed = events.failed
+
+    def _answer_error(self, error: ApiError) -> None:
+        if self._context.started and not self._context.answered:
+            self._context.push(self._failed(error))
+            self._context.end()
+        else:
+            super()._answer_error(error)
+
+
+class Responses:
+    """Begins responses."""
+
+    def __init__(self, plane: DataPlane, now: Callable[[], float] = time.time) -> None:
+        self._plane = plane
+        self._now = now
+
+    def respond(self, context: RequestContext, request: ResponseRequest, served: ServedName) -> None:
+        """Answer a request for a response. Raises ApiError."""
+        identity = f"resp_{secrets.token_hex(24)}"
+        exchange = ChatExchange.begin(served.model, chat_request(request), identity)
+        response = Response(identity, int(self._now()), request, exchange.reader, exchange.tools)
+        generation: StreamedResponse | UnaryGeneration
+        if request.streams:
+            events = ResponseEvents(response)
+            generation = StreamedResponse(self._plane, context, identity, exchange.reader, events)
+        else:
+            answer = ResponseAnswer(response)
+            generation = UnaryGeneration(self._plane, context, identity, [exchange.reader], "input", answer)
+        generation.start([exchange.inference])
+
+
+def response_handler(plane: DataPlane, catalog: Catalog, limit: int) -> Handler:
+    """Return the handler of responses."""
+    return ModelEndpoint(catalog, limit, decode, Responses(plane).respond)
