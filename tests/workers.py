@@ -21,6 +21,7 @@ TOGETHER = (
     ("tests/examples/test_make_run.py", "make run"),
     ("tests/examples/", "examples"),
     ("tests/clients/", "clients"),
+    ("tests/engines/", "engines"),
     ("tests/differential/", "differential"),
     ("tests/rendered/", "rendered"),
     ("tests/runtime/frontends/", "frontends"),

@@ -3,7 +3,9 @@
 import os
 import sys
 import sysconfig
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.peers.server import Ports, Server, start
 
@@ -18,11 +20,12 @@ def argosy(
     python: str = sys.executable,
     cores: str = "",
     timeout_s: float = 120.0,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Server:
     """Start Argosy's server on `repository` with more `flags` of tritonserver's; it answers `wait_for`.
 
     Another interpreter than the running one, of the same version, borrows this one's packages. `cores`: those that the
-    server may use, as taskset takes them.
+    server may use, as taskset takes them. `environment`: further variables.
     """
     confined = ["taskset", "--cpu-list", cores] if cores else []
 
@@ -44,4 +47,5 @@ def argosy(
 
     borrowed = [] if python == sys.executable else [sysconfig.get_path("purelib")]
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT / "runtime"), *borrowed]))
-    return start("argosy", command, log, {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}, wait_for, timeout_s)
+    variables = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    return start("argosy", command, log, variables, wait_for, timeout_s)

@@ -1,5 +1,6 @@
 """vLLM for the CPU, in an engine environment that `argosy engines install` makes."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -17,7 +18,13 @@ def engines() -> Path:
 
 
 def install() -> Path:
-    """Return the environment's folder; it is made where it is not there yet. Raises PeerUnavailableError."""
+    """Return the environment's folder; it is made where it is not there yet. Raises PeerUnavailableError.
+
+    One that ARGOSY_ENGINES names is used as it is.
+    """
+    for named in filter(None, os.environ.get("ARGOSY_ENGINES", "").split(os.pathsep)):
+        if (Path(named) / "vllm/bin/python").exists():
+            return Path(named) / "vllm"
     request = Request(recipe("vllm", Device.CPU, lambda: False), engines(), sys.executable)
     try:
         folder, _ = install_environment(request, lambda line: None)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from argosy_runtime.backends.contract import Host, InstanceSpec
@@ -11,6 +12,7 @@ from argosy_runtime.failures.translation import failure
 from .adapters import declared_adapters, lora_arguments
 from .loop import EngineLoop
 from .opening.arguments import engine_arguments, is_pooling, parameter_names, split_unknown
+from .opening.checkpoint import check_checkpoint
 from .opening.library import Library
 from .opening.memory import gpu_bytes, memory_arguments
 from .reports import EngineReports, stat_logger_factory
@@ -65,6 +67,7 @@ class Engine:
 def start_engine(spec: InstanceSpec, host: Host, library: Library, reports: EngineReports | None) -> Engine:
     """Start an engine, which takes from half a minute to many. Raises ServingError with vLLM's reason."""
     arguments = _arguments(spec, host, library)
+    check_checkpoint(spec.config.name, Path(arguments["model"]))
     loggers = [] if reports is None else [stat_logger_factory(library.StatLoggerBase, reports)]
     loop = EngineLoop(f"{spec.name}-engine")
     try:

@@ -22,6 +22,7 @@ from .opening.arguments import engine_arguments, parts
 from .opening.devices import visible_gpus
 from .opening.library import import_library
 from .reports import EngineReports
+from .requests.deltas import TokenBytes
 from .requests.embeddings import EmbeddingRequest, EmbeddingStream
 from .requests.prompts import Prompts
 from .requests.sampling import check_length, duplicates, sampling_arguments, sampling_params, truncated
@@ -48,6 +49,7 @@ class VllmInstance:
         config = engine.model_config
         self._defaults = {} if engine.is_pooling else dict(config.get_diff_sampling_param())
         self._prompts = Prompts(spec.config.name, engine.llm.tokenizer, int(config.get_vocab_size()))
+        self._token_bytes = TokenBytes(engine.llm.tokenizer)
         self._tasks = RequestTasks(host, self._explain)
         self._numbers = itertools.count()
         self._slow = ThreadPoolExecutor(1, thread_name_prefix=f"{spec.name}-prompts")
@@ -99,7 +101,7 @@ class VllmInstance:
                 'order of their arrival: start it with "scheduling_policy": "priority"'
             )
         builder = ResponseBuilder(parsed, str(self._spec.version))
-        stream = Stream(parsed, builder, responder, index)
+        stream = Stream(parsed, builder, self._token_bytes, responder, index)
         prepare = partial(self._prepare, parsed, builder, stream)
         self._read_prompt(prepare, self._prompts.is_slow(parsed.prompt), stream)
 

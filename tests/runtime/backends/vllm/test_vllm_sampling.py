@@ -67,6 +67,11 @@ def test_choices_of_the_likeliest_tokens_are_one():
     assert (made["n"], duplicates(Sampling(n=4), made)) == (4, 1)
 
 
+def test_a_temperature_close_to_zero_is_zero():
+    assert arguments(Sampling(temperature=1e-9))["temperature"] == 0.0
+    assert arguments(Sampling(temperature=1e-4))["temperature"] == 1e-4
+
+
 def test_values_are_brought_into_vllms_ranges():
     made = arguments(Sampling(seed=2**64 - 2, logit_bias={1: 500.0, 2: -500.0, 3: 1.0}, stop="x"))
     assert made["seed"] == -2

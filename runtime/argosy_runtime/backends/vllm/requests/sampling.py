@@ -36,6 +36,8 @@ _SAME: Final = (
     "detokenize",
 )
 _MOST_BIAS: Final = 100.0
+_GREEDY_BELOW: Final = 1e-5
+"""Temperatures below it are 0: in effect they choose the likeliest token, and vLLM would raise them to 0.01."""
 
 
 def sampling_arguments(sampling: Sampling, defaults: Mapping[str, Any], length: int, longest: int) -> dict[str, Any]:
@@ -58,7 +60,8 @@ def sampling_arguments(sampling: Sampling, defaults: Mapping[str, Any], length: 
     if sampling.seed is not None:
         # vLLM's generators take 64 bits with a sign; seeds of TensorRT-LLM's clients have none.
         arguments["seed"] = sampling.seed - 2**64 if sampling.seed >= 2**63 else sampling.seed
-    if arguments.get("temperature") == 0:
+    if arguments.get("temperature", 1.0) < _GREEDY_BELOW:
+        arguments["temperature"] = 0.0
         arguments["n"] = 1  # the likeliest tokens are the same for every choice
     return arguments
 

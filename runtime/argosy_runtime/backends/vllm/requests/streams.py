@@ -8,7 +8,7 @@ from argosy_runtime.language import Delta, GenerationRequest, ResponseBuilder
 from argosy_runtime.language.tensors import OUTPUT_IDS, TEXT_OUTPUT
 from argosy_runtime.messages import InferResponse
 
-from .deltas import delta_of, merge, prompt_positions
+from .deltas import TokenBytes, delta_of, merge, prompt_positions
 
 
 class Stream:
@@ -27,10 +27,19 @@ class Stream:
         "_responder",
         "_sends_tokens",
         "_stream",
+        "_token_bytes",
         "is_over",
     )
 
-    def __init__(self, request: GenerationRequest, builder: ResponseBuilder, responder: Responder, index: int) -> None:
+    def __init__(
+        self,
+        request: GenerationRequest,
+        builder: ResponseBuilder,
+        token_bytes: TokenBytes,
+        responder: Responder,
+        index: int,
+    ) -> None:
+        self._token_bytes = token_bytes
         self._builder = builder
         self._responder = responder
         self._index = index
@@ -55,9 +64,9 @@ class Stream:
         builder.num_input_tokens = len(output.prompt_token_ids or ())
         builder.num_cached_tokens = output.num_cached_tokens or 0
         if output.prompt_logprobs:
-            builder.prompt_logprobs = prompt_positions(output.prompt_logprobs)
+            builder.prompt_logprobs = prompt_positions(output.prompt_logprobs, self._token_bytes)
         for choice in output.outputs:
-            delta = delta_of(choice)
+            delta = delta_of(choice, self._token_bytes)
             _raise_if_failed(delta)
             self._add(delta)
         self.is_over = bool(output.finished)

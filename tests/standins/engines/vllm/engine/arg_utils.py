@@ -17,6 +17,7 @@ class AsyncEngineArgs:
     runner: str = "auto"
     max_num_seqs: int | None = None
     gpu_memory_utilization: float = 0.92
+    kv_cache_memory_bytes: int | None = None
     enforce_eager: bool = False
     enable_prefix_caching: bool | None = None
     scheduling_policy: str = "fcfs"

@@ -1,0 +1,257 @@
+"""A language model on the real vLLM, as Triton's clients use it."""
+
+import http.client
+import json
+import os
+import queue
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests import tiny_llama
+from tests.peers.server import Server
+from tests.waiting import wait
+from tritonclient import grpc as triton
+
+GREEDY = {"temperature": 0, "max_tokens": 24, "ignore_eos": True}
+
+
+def post(server: Server, path: str, body: object) -> tuple[int, Any]:
+    """Return the status and the JSON of an answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=300)
+    try:
+        connection.request("POST", path, json.dumps(body))
+        response = connection.getresponse()
+        text = response.read()
+        return response.status, json.loads(text) if text else None
+    finally:
+        connection.close()
+
+
+def generate(server: Server, sampling: dict[str, Any] = GREEDY, **inputs: Any) -> dict[str, Any]:
+    """Return the outputs of one request."""
+    body = {"sampling_parameters": json.dumps(sampling), "exclude_input_in_output": True, **inputs}
+    status, answer = post(server, "/v2/models/llm/generate", body)
+    assert status == 200, answer
+    return answer
+
+
+def refused(server: Server, sampling: dict[str, Any] = GREEDY, expected: int = 400, **inputs: Any) -> str:
+    """Return the message of a request that is refused."""
+    body = {"sampling_parameters": json.dumps(sampling), **inputs}
+    status, answer = post(server, "/v2/models/llm/generate", body)
+    assert status == expected, (status, answer)
+    return answer["error"]
+
+
+@contextmanager
+def stream(server: Server, text: str, sampling: dict[str, Any]) -> Iterator[Iterator[dict[str, Any]]]:
+    """Yield the events of a stream; the connection is closed at the end of the block."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=300)
+    body = {"text_input": text, "stream": True, "sampling_parameters": json.dumps(sampling)}
+    connection.request("POST", "/v2/models/llm/generate_stream", json.dumps(body))
+    response = connection.getresponse()
+    assert response.status == 200, response.read()
+    try:
+        yield (json.loads(line[6:]) for line in response if line.startswith(b"data: "))
+    finally:
+        response.close()
+        connection.close()
+
+
+def gauge(server: Server, name: str) -> float:
+    """Return a metric of the model."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.ports.metrics, timeout=60)
+    connection.request("GET", "/metrics")
+    lines = connection.getresponse().read().decode().splitlines()
+    connection.close()
+    (line,) = [line for line in lines if line.startswith(name + "{") and 'model_name="llm"' in line]
+    return float(line.rpartition(" ")[2])
+
+
+def test_deltas_of_tritons_client_joined_are_the_answer(vllm_server):
+    """Do what NVIDIA's example client for Triton's vLLM backend does."""
+    answers: queue.Queue[tuple[Any, Any]] = queue.Queue()
+    inputs = [
+        triton.InferInput("text_input", [1], "BYTES"),
+        triton.InferInput("stream", [1], "BOOL"),
+        triton.InferInput("sampling_parameters", [1], "BYTES"),
+        triton.InferInput("exclude_input_in_output", [1], "BOOL"),
+    ]
+    sampling = {name: str(value) for name, value in GREEDY.items()}
+    inputs[0].set_data_from_numpy(np.array([b"Hello"], np.object_))
+    inputs[1].set_data_from_numpy(np.array([True]))
+    inputs[2].set_data_from_numpy(np.array([json.dumps(sampling).encode()], np.object_))
+    inputs[3].set_data_from_numpy(np.array([True]))
+    with triton.InferenceServerClient(vllm_server.grpc) as client:
+        client.start_stream(lambda result, error: answers.put((result, error)))
+        client.async_stream_infer(
+            "llm", inputs, outputs=[triton.InferRequestedOutput("text_output")], request_id="7", parameters=sampling
+        )
+        pieces, is_last = [], False
+        while not is_last:
+            result, error = answers.get(timeout=300)
+            assert error is None, error
+            pieces.append(result.as_numpy("text_output"))
+            is_last = result.get_response().parameters["triton_final_response"].bool_param
+        client.stop_stream()
+    text = b"".join(piece[0] for piece in pieces if piece is not None).decode()
+    assert text == generate(vllm_server, text_input="Hello")["text_output"]
+    assert len(pieces) > 2
+
+
+def test_an_answer_may_begin_with_its_prompt(vllm_server):
+    answer = generate(vllm_server, text_input="Hello", exclude_input_in_output=False)["text_output"]
+    assert answer == "Hello" + generate(vllm_server, text_input="Hello")["text_output"]
+
+
+def test_counts_reasons_and_logprobs_are_outputs(vllm_server):
+    outputs = ["output_ids", "finish_reason", "num_input_tokens", "num_output_tokens", "logprobs", "cumulative_logprob"]
+    answer = generate(vllm_server, {**GREEDY, "logprobs": 2}, text_input="Hello", outputs=outputs)
+    assert (answer["num_input_tokens"], answer["num_output_tokens"], answer["finish_reason"]) == (5, 24, "length")
+    positions = json.loads(answer["logprobs"])
+    assert [int(next(iter(position))) for position in positions] == answer["output_ids"]
+    chosen = sum(next(iter(position.values()))["logprob"] for position in positions)
+    assert answer["cumulative_logprob"] == pytest.approx(chosen, rel=1e-4)
+
+
+def test_choices_are_n_also_where_they_are_equal(vllm_server):
+    greedy = generate(vllm_server, {**GREEDY, "n": 3}, text_input="Hello")["text_output"]
+    assert greedy == [generate(vllm_server, text_input="Hello")["text_output"]] * 3
+    sampled = {"n": 4, "temperature": 1.5, "max_tokens": 16, "ignore_eos": True, "seed": 3}
+    assert len(set(generate(vllm_server, sampled, text_input="Hello")["text_output"])) > 1
+
+
+def test_a_seed_repeats_an_answer(vllm_server):
+    sampled = {"temperature": 1.0, "max_tokens": 16, "seed": 11, "ignore_eos": True}
+    first = generate(vllm_server, sampled, text_input="Hello", outputs=["output_ids"])["output_ids"]
+    assert generate(vllm_server, sampled, text_input="Hello", outputs=["output_ids"])["output_ids"] == first
+
+
+def test_a_chat_is_rendered_by_the_tokenizers_template(vllm_server):
+    chat = {"messages": [{"role": "user", "content": "Hi"}]}
+    prompt = "user: Hi\nassistant:"
+    answer = generate(vllm_server, messages=json.dumps(chat), outputs=["text_output", "num_input_tokens"])
+    assert answer["num_input_tokens"] == len(prompt)
+    assert answer["text_output"] == generate(vllm_server, text_input=prompt)["text_output"]
+    raising = {**chat, "chat_template": "{% for a in range(9) %}{{ raise_exception('no roles') }}{% endfor %}"}
+    problem = refused(vllm_server, messages=json.dumps(raising))
+    assert "the chat template of model 'llm' refuses the messages: TemplateError: no roles" in problem
+
+
+def test_a_prompt_that_was_seen_comes_from_the_cache(vllm_server):
+    prompt = "A long beginning that two prompts share. " * 8
+    outputs = ["num_cached_tokens", "num_input_tokens"]
+    generate(vllm_server, text_input=prompt)
+    hits = gauge(vllm_server, "vllm:prompt_tokens_cached_total")
+    again = generate(vllm_server, text_input=prompt + "More", outputs=outputs)
+    assert 128 <= again["num_cached_tokens"] < again["num_input_tokens"]
+    wait(lambda: gauge(vllm_server, "vllm:prompt_tokens_cached_total") > hits, 0.1)
+    salted = generate(vllm_server, {**GREEDY, "cache_salt": "mine"}, text_input=prompt, outputs=outputs)
+    assert salted["num_cached_tokens"] == 0
+
+
+def test_structured_outputs_hold(vllm_server):
+    choice = {"temperature": 1, "structured_outputs": {"choice": ["yes", "no"]}}
+    assert generate(vllm_server, choice, text_input="Well?")["text_output"] in ("yes", "no")
+    schema = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"], "additionalProperties": False}
+    limited = {"temperature": 1, "max_tokens": 60, "structured_outputs": {"json": schema}}
+    assert json.loads(generate(vllm_server, limited, text_input="{")["text_output"])["a"] in (1, 2)
+
+
+def test_an_adapter_changes_the_answer(vllm_server):
+    adapted = generate(vllm_server, {**GREEDY, "lora_name": "other"}, text_input="Hello", outputs=["output_ids"])
+    base = generate(vllm_server, text_input="Hello", outputs=["output_ids"])
+    assert adapted["output_ids"] != base["output_ids"]
+    problem = refused(vllm_server, {**GREEDY, "lora_name": "absent"}, 404, text_input="Hello")
+    assert "model 'llm' has no adapter 'absent'; it has other" in problem
+
+
+def test_stop_strings_end_an_answer(vllm_server):
+    text = generate(vllm_server, text_input="Hello")["text_output"]
+    stop = text[1]
+    stopped = {**GREEDY, "stop": stop}
+    answer = generate(vllm_server, stopped, text_input="Hello", outputs=["text_output", "finish_reason", "stop_reason"])
+    assert (answer["text_output"], answer["finish_reason"]) == (text[: text.index(stop)], "stop")
+    assert json.loads(answer["stop_reason"]) == stop
+
+
+@pytest.mark.parametrize(
+    ("sampling", "text", "message"),
+    [
+        ({}, "x" * 100_000, f"maximum context length is {tiny_llama.POSITIONS} tokens, but the prompt has 100000"),
+        ({"max_tokens": 5000}, "Hello", f"maximum context length is {tiny_llama.POSITIONS} tokens"),
+        ({"n": 1000}, "Hello", "'n' is 1000, expected 1 to 128"),
+        ({"temperature": -1}, "Hello", "'temperature' is -1, expected 0 or more"),
+        ({"structured_outputs": {"json": {"type": "nonsense"}}}, "Hello", ""),
+        ({"structured_outputs": {"regex": "("}}, "Hello", ""),
+        ({"logprobs": 10_000}, "Hello", "logprobs"),
+        ({"allowed_token_ids": [10_000]}, "Hello", "token_id"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(vllm_server, sampling, text, message):
+    answer = refused(vllm_server, sampling, text_input=text)
+    assert message in answer, answer
+    assert generate(vllm_server, text_input="Hello")["text_output"]
+
+
+def test_a_temperature_close_to_zero_is_greedy(vllm_server):
+    tiny = {**GREEDY, "temperature": 1e-9}
+    assert generate(vllm_server, tiny, text_input="Hello") == generate(vllm_server, text_input="Hello")
+
+
+def test_a_client_that_goes_frees_the_cache(vllm_server):
+    long = {"max_tokens": 480, "temperature": 0, "ignore_eos": True}
+    with stream(vllm_server, "Hello", long) as events:
+        next(events)
+        wait(lambda: gauge(vllm_server, "vllm:num_requests_running") == 1, 0.1)
+        assert gauge(vllm_server, "vllm:kv_cache_usage_perc") > 0
+    wait(lambda: gauge(vllm_server, "vllm:num_requests_running") == 0, 0.1)
+    wait(lambda: gauge(vllm_server, "vllm:kv_cache_usage_perc") == 0, 0.1)
+
+
+def test_a_client_that_does_not_read_holds_up_no_other(vllm_server):
+    long = {"max_tokens": 400, "temperature": 0, "ignore_eos": True, "logprobs": 20}
+    with stream(vllm_server, "Hello", long) as events:
+        next(events)
+        assert generate(vllm_server, text_input="Hello")["text_output"]
+        assert sum(1 for _ in events) > 1
+
+
+def test_a_checkpoint_that_is_cut_off_is_named(vllm_server):
+    status, answer = post(vllm_server, "/v2/repository/models/broken/load", {})
+    assert status == 400
+    assert "model.safetensors' is cut off or broken: it has " in answer["error"]
+
+
+def test_an_engine_that_is_killed_ends_its_streams_and_comes_back(vllm_server):
+    long = {"max_tokens": 480, "temperature": 0, "ignore_eos": True}
+    with stream(vllm_server, "Hello", long) as events:
+        next(events)
+        os.kill(engine_process(vllm_server.process.pid), signal.SIGKILL)
+        *_, last = events
+    assert "its engine died" in last["error"]
+    assert "it is being restarted" in last["error"]
+    assert generate(vllm_server, text_input="Hello")["text_output"]
+
+
+def engine_process(server: int) -> int:
+    """Return the id of vLLM's engine below a server."""
+    parents = {int(path.name): int(stat(path)[1]) for path in Path("/proc").iterdir() if path.name.isdigit()}
+    below = {server}
+    while more := {child for child, parent in parents.items() if parent in below} - below:
+        below |= more
+    (engine,) = [process for process in below if "EngineCore" in Path(f"/proc/{process}/cmdline").read_text()]
+    return engine
+
+
+def stat(process: Path) -> list[str]:
+    """Return the state of a process and its parent; those of the first one for a process that has ended."""
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ["Z", "0"]
