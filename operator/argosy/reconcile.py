@@ -203,7 +203,7 @@ def _engine_facts(
     """Return the inputs of the decisions on each pool's engines."""
     entries = snapshot.engine_statuses(accepted.valid)
     return {
-        key: EngineFacts(nodes, snapshot.pool(key).builds, entries, snapshot.build_image)
+        key: EngineFacts(nodes, snapshot.pool(key).builds, entries, snapshot.build_images)
         for key, nodes in pools.items()
     }
 

@@ -14,6 +14,7 @@ from argosy.autoscaling.decision import Decision
 from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.builds.build import ObservedBuild
+from argosy.planning.builds.images import BuildImages
 from argosy.planning.demand.pool_facts import LoadedVersions
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.planning.migration.bindings import Binding
@@ -71,8 +72,8 @@ class FleetSnapshot:
     `grpc_addresses` and `selectors`, the addresses for a status (a server's own URL without one); `bottlenecks`,
     `language` and `variants`, to report; `decisions` of scaling (without one, the allocation in the status applies);
     `shapes` of models whose files were read. `refusals`: objects that could not be applied last time. `claimed`: GPUs
-    that pools outside this round request; `cordoned`: GPUs that these pools' statuses cordon. `build_image`: builds
-    engines of models that name none.
+    that pools outside this round request; `cordoned`: GPUs that these pools' statuses cordon. `build_images`:
+    build engines of models that name none.
     """
 
     resources: tuple[Resource, ...]
@@ -88,7 +89,7 @@ class FleetSnapshot:
     selectors: Mapping[str, str] = field(default_factory=dict)
     claimed: frozenset[Device] = frozenset()
     cordoned: frozenset[Device] = frozenset()
-    build_image: str = ""
+    build_images: BuildImages = field(default_factory=BuildImages)
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     bottlenecks: Mapping[str, BottleneckReport] = field(default_factory=dict)
     language: Mapping[str, LanguageReport] = field(default_factory=dict)

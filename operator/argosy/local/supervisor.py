@@ -20,6 +20,7 @@ from argosy.autoscaling.decision import Decision
 from argosy.autoscaling.explain import own_fault
 from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.variants import VariantsReport
+from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
 from argosy.scaling import Holding, Scaling
@@ -82,7 +83,7 @@ class Supervisor:
             nodes=(node,),
             pools={pool: PoolSnapshot(servers) for pool, servers in fleet.restored().items()},
             statuses={one.identity: one.status for one in self._resources if one.status is not None},
-            build_image=installed_compilers(),
+            build_images=BuildImages(installed_compilers()),
         )
         self._meter = Meter()
         self._measuring, self._scaling = Measuring(), Scaling(lambda _: Holding())

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from argosy.cli.engines import engines
 from argosy.local.manifests.reading import read_manifests
+from argosy.planning.builds.images import BuildImages
 from argosy.planning.builds.requests import requests
 from argosy_agent.contract.builds import AccuracyReport
 from argosy_agent.engines.store import EngineStore
@@ -82,7 +83,7 @@ def manifests(store: EngineStore, tmp_path: Path) -> Path:
 def add_requests(store: EngineStore, path: Path, key: str) -> None:
     """Add the requests of a model's build for an engine, as the operator does."""
     pool, model = sorted(read_manifests(path).resources, key=lambda item: item.kind, reverse=True)
-    for request in requests(model, pool, "amd64", "image:2").values():  # type: ignore[arg-type]
+    for request in requests(model, pool, "amd64", BuildImages("image:2")).values():  # type: ignore[arg-type]
         store.add_request(key, request)
 
 

@@ -11,6 +11,7 @@ from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.controller.resources.store import Declared
 from argosy.controller.rounds.report_expiry import ReportExpiry
+from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.planning.migration.observed import Observed
 from argosy.planning.nodes.device_errors import DeviceErrors
@@ -69,7 +70,7 @@ def round_snapshot(
     cordoned: frozenset[Device],
     conflicts: tuple[Problem, ...],
     scaling: Decided,
-    build_image: str,
+    build_images: BuildImages,
 ) -> FleetSnapshot:
     """Return the snapshot of a round's inputs.
 
@@ -102,7 +103,7 @@ def round_snapshot(
         selectors=_selectors(declared),
         claimed=claimed,
         cordoned=cordoned,
-        build_image=build_image,
+        build_images=build_images,
         decisions=scaling.decisions,
         bottlenecks=scaling.bottlenecks,
         language=scaling.language,

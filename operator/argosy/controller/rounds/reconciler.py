@@ -164,7 +164,7 @@ class Reconciler:
                 cordoned=others,
                 conflicts=conflicts,
                 scaling=scaled,
-                build_image=self._images.argosy,
+                build_images=self._images.building,
             )
             # On a thread of its own: a decision may take a second where there are a thousand models.
             decided = await asyncio.to_thread(lambda: decide(snapshot(), self._clock()))

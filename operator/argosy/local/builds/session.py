@@ -16,6 +16,7 @@ from argosy.local.views.rows import BuildRow
 from argosy.planning.builds.architectures import why_no_architecture
 from argosy.planning.builds.build import ObservedBuild, ScheduledBuild
 from argosy.planning.builds.engines import EngineFacts
+from argosy.planning.builds.images import BuildImages
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.builds.scheduling import schedule_builds
 from argosy.planning.facts import Node
@@ -59,7 +60,9 @@ def requested_builds(
     impossible: dict[str, str] = {}
     for pool in (resource for resource in resources if isinstance(resource, ServingPool)):
         models = [model for model in resources if isinstance(model, InferenceModel) and model.pool_key == pool.key]
-        facts = EngineFacts(PoolNodes.of(pool, (node,)), observed.get(pool.key, {}), {}, installed_compilers())
+        facts = EngineFacts(
+            PoolNodes.of(pool, (node,)), observed.get(pool.key, {}), {}, BuildImages(installed_compilers())
+        )
         engines[pool.key] = PoolEngines.of(facts, models, models)
         for model in engines[pool.key].models.values():
             if not model.declared.requested:

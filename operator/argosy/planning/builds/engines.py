@@ -5,13 +5,14 @@ another is built for the same request, by a newer image or because its report wa
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
 from argosy.api.statusparts import EngineStatus
 from argosy.planning.builds.architectures import architectures, runs_on_gpu
 from argosy.planning.builds.build import JobState, ObservedBuild
+from argosy.planning.builds.images import BuildImages
 from argosy.planning.builds.requests import requests
 from argosy.planning.demand.model_files import EngineFiles
 from argosy.planning.nodes.pool_nodes import PoolNodes
@@ -127,13 +128,13 @@ class SpecEngines:
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
     """The inputs from which one pool's engines follow: `builds` by their names, and the entries of the models' last
-    statuses, by the model's identity. `image` builds where a model names none.
+    statuses, by the model's identity. `images` build where a model names none.
     """
 
     nodes: PoolNodes
     builds: Mapping[str, ObservedBuild]
     before: Mapping[str, Collection[EngineStatus]]
-    image: str = ""
+    images: BuildImages = field(default_factory=BuildImages)
 
     @property
     def pool(self) -> ServingPool:
@@ -152,7 +153,7 @@ class EngineFacts:
         self, model: InferenceModel, architectures: Iterable[str], formers: Mapping[tuple[int, str, str], EngineFiles]
     ) -> Iterator[RequestedEngine]:
         for architecture in sorted(set(architectures) - {""}):
-            for version, request in requests(model, self.pool, architecture, self.image).items():
+            for version, request in requests(model, self.pool, architecture, self.images).items():
                 name, digest = _names(request)
                 build = self.builds.get(name) or ObservedBuild(name)
                 yield RequestedEngine(version, request, build, digest, formers.get((version, architecture, digest)))

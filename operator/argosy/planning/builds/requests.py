@@ -8,20 +8,24 @@ from argosy.api.engine.engine import Engine
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.tensors import Tensor
+from argosy.planning.builds.images import BuildImages
 from argosy.planning.demand.model_files import file_name
 from argosy_agent.contract.builds import BuildRequest, DataSource, Gate, TensorSpec
 from argosy_agent.contract.engine_options.checks import build_options
 
 
-def requests(model: InferenceModel, pool: ServingPool, architecture: str, image: str) -> Mapping[int, BuildRequest]:
+def requests(
+    model: InferenceModel, pool: ServingPool, architecture: str, images: BuildImages
+) -> Mapping[int, BuildRequest]:
     """Return the build requests of a model with an engine, by version; empty if the pool has no engine cache.
 
-    `image`: builds it if the model names none. Another image builds another engine.
+    `images`: one of them builds it if the model names none. Another image builds another engine.
     """
     engine, cache = model.spec.engine, pool.spec.storage.engine_cache
     if engine is None or cache is None:
         return {}
-    common = _common(model, engine, cache.storage_uri, architecture, engine.image or image)
+    image = engine.image or images.of(engine.builder, architecture)
+    common = _common(model, engine, cache.storage_uri, architecture, image)
     return {version: _of_version(model, version, common) for version in model.spec.declared_versions}
 
 

@@ -159,11 +159,11 @@ def _stopped(build: ScheduledBuild, why: str) -> ScheduledBuild:
 
 
 def _is_allowed(build: ScheduledBuild, engines: PoolEngines) -> bool:
-    """Return whether the image of a build is the release's, or one that the pool allows.
+    """Return whether the image of a build is one of the release's, or one that the pool allows.
 
     An invalid model never gets here, and its Job must not either.
     """
-    return build.image == engines.facts.image or engines.facts.pool.spec.allows_build_in(build.image)
+    return engines.facts.images.has(build.image) or engines.facts.pool.spec.allows_build_in(build.image)
 
 
 def _turns(requested: Iterable[_Request], running: Mapping[str, ScheduledBuild]) -> dict[str, tuple[int, str, str]]:

@@ -11,6 +11,7 @@ from argosy.planning.variants import declared_identity, expanded
 from argosy_agent.contract.builds import BuildRequest, DataSource
 from argosy_agent.engines.manifest import without_credentials
 
+from .images import BuildImages
 from .requests import requests
 
 _ANYWHERE = ServingPool(
@@ -46,7 +47,9 @@ def _asks(model: InferenceModel, requested: Sequence[BuildRequest]) -> bool:
     recorded = {_decisive(request) for request in requested}
     architectures = {request.architecture for request in requested}
     desired = (
-        request for architecture in architectures for request in requests(model, _ANYWHERE, architecture, "").values()
+        request
+        for architecture in architectures
+        for request in requests(model, _ANYWHERE, architecture, BuildImages()).values()
     )
     return any(_decisive(request) in recorded for request in desired)
 

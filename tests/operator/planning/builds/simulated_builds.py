@@ -9,6 +9,7 @@ from tests.operator.planning.simulated_cluster import POOL, Cluster
 
 from argosy.api import Condition, ConditionType, InferenceModelStatus, Resource
 from argosy.planning.builds.build import JobState, ObservedBuild, ScheduledBuild
+from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import Gpu, Node
 from argosy.reconcile import Outcome
 from argosy_agent.contract.builds import AccuracyReport, BuildFailure, BuildReport, BuildState
@@ -60,7 +61,7 @@ class Fleet(Cluster):
         """Run one round, and let servers and builds act on it."""
         before = self.snapshot.pool(POOL)
         self.snapshot = replace(
-            self.snapshot, pools={POOL: replace(before, builds=self.observed())}, build_image=self.image
+            self.snapshot, pools={POOL: replace(before, builds=self.observed())}, build_images=BuildImages(self.image)
         )
         outcome = super().tick(resources, seconds)
         self._follow({item.name: item for item in outcome.builds.get(POOL, ())})

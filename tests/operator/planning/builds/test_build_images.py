@@ -5,7 +5,9 @@ from tests.operator.planning.builds.simulated_builds import STORE, Fleet, built,
 from tests.operator.planning.simulated_cluster import POOL
 
 from argosy.api import ConditionType, Resource
+from argosy.api.engine.engine import Builder
 from argosy.api.pool.builds import Builds
+from argosy.planning.builds.images import BuildImages
 from argosy.planning.validation import references
 
 THEIRS = "registry.example.com/theirs/builder:2"
@@ -77,3 +79,23 @@ def test_the_releases_image_builds_in_every_pool() -> None:
     fleet = Fleet((hopper(),))
     assert says(fleet.settle([pool(), built("m")])) == ("True", "Serving")
     assert [build.image for build in fleet.ever] == [fleet.image]
+
+
+@pytest.mark.parametrize(
+    ("builder", "architecture", "image"),
+    [
+        (Builder.ONNXRUNTIME, "amd64", "r:1"),
+        (Builder.ONNXRUNTIME, "9.0", "r:1-cuda"),
+        (Builder.AOTINDUCTOR, "amd64", "r:1-cuda"),
+        (Builder.TENSORRT, "9.0", "r:1-cuda"),
+        (Builder.TENSORRT_LLM, "9.0", "r:1-tensorrt-llm"),
+    ],
+)
+def test_the_releases_images_build_what_they_have_the_compiler_of(
+    builder: Builder, architecture: str, image: str
+) -> None:
+    images = BuildImages("r:1", "r:1-cuda", "r:1-tensorrt-llm")
+    assert images.of(builder, architecture) == image
+    assert images.has(image)
+    assert not images.has("another")
+    assert BuildImages("r:1").of(builder, architecture) == "r:1"

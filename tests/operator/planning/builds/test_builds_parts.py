@@ -23,6 +23,7 @@ from tests.operator.planning.simulated_cluster import POOL, START
 from argosy.api import ConditionType, InferenceModel, Resource, ServingPool, parse_body
 from argosy.planning.builds.build import JobState, ObservedBuild
 from argosy.planning.builds.failures import WAYS_OUT, failure_message
+from argosy.planning.builds.images import BuildImages
 from argosy.planning.builds.requests import requests
 from argosy.planning.validation.accept import accept, defer
 from argosy.reconcile import reconcile
@@ -60,7 +61,7 @@ def test_a_request_says_all_that_decides_the_engine_and_its_gate() -> None:
     assert isinstance(model, InferenceModel)
     location = pool()
     assert isinstance(location, ServingPool)
-    (request,) = requests(model, location, "9.0", "argosy:1").values()
+    (request,) = requests(model, location, "9.0", BuildImages("argosy:1")).values()
     assert (request.builder, request.precision, request.compiler, request.store) == (
         "onnxruntime",
         "int8",
@@ -235,7 +236,7 @@ def test_a_build_whose_pod_counts_withholds_its_gpus_once() -> None:
         (pool(), built("m")),
         (replace(nodes[0], gpus=(nodes[0].gpus[0], pod)),),
         {POOL: PoolSnapshot(builds={build.name: seen})},
-        build_image=fleet.image,
+        build_images=BuildImages(fleet.image),
     )
     outcome = reconcile(snapshot, START)
     (again,) = outcome.builds[POOL]

@@ -1,5 +1,6 @@
 """What a build is asked: all that the spec says of the engine, and nothing of what does not concern it."""
 
+from argosy.planning.builds.images import BuildImages
 from argosy.planning.builds.requests import requests
 from argosy_agent.contract.builds import DataSource, Gate, TensorSpec
 
@@ -21,7 +22,7 @@ def test_all_that_the_spec_says_of_the_engine_is_requested() -> None:
         inputs=[{"name": "x", "dataType": "TYPE_FP32", "dims": [3]}],
         storage={"secretName": "mine"},
     )
-    (request,) = requests(model, pool(), "amd64", "image:1").values()
+    (request,) = requests(model, pool(), "amd64", BuildImages("image:1")).values()
     assert request.gate == Gate(
         DataSource("s3://b/d", secret="mine"),
         "top1_agreement",
@@ -39,4 +40,7 @@ def test_what_does_not_concern_the_engine_asks_for_the_same_one() -> None:
     uri = "s3://b/m"
     plain = built("m", engine=FULL, storageUri=uri)
     other = built("other", engine=FULL, storageUri=uri, minReplicas=3, footprint={"gpuMemory": "2Gi"})
-    assert requests(plain, pool(), "amd64", "i")[1].name == requests(other, pool(), "amd64", "i")[1].name
+    assert (
+        requests(plain, pool(), "amd64", BuildImages("i"))[1].name
+        == requests(other, pool(), "amd64", BuildImages("i"))[1].name
+    )

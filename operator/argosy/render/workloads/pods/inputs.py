@@ -6,6 +6,7 @@ from typing import Any
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
+from argosy.planning.builds.images import BuildImages
 from argosy.planning.validation.runtimes import Target, Variant, choose_target, choose_variant
 
 KubernetesObject = Mapping[str, Any]
@@ -41,6 +42,11 @@ class Images:
         triton = variants.get(choose_variant(pool, mine).variant, "") or self.triton
         target = choose_target(pool, mine).variant
         return replace(self, triton=triton, target=target, backends=frozenset(model.spec.backend for model in mine))
+
+    @property
+    def building(self) -> BuildImages:
+        """The images that build engines: those of the bundled server, whose backends open them."""
+        return BuildImages(self.argosy, self.argosy_cuda, self.argosy_tensorrt_llm)
 
     def bundled(self, *, on_gpu: bool) -> str:
         """Return the bundled server's image for a server with or without GPUs; without them it needs no CUDA."""
