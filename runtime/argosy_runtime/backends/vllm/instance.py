@@ -35,6 +35,9 @@ REPORT_SECONDS: Final = 0.5
 CLOSE_SECONDS: Final = 20.0
 """Seconds that requests have to end once the instance is to close; its server ends them earlier, if it has to."""
 
+PROMPT_THREADS: Final = 4
+"""Threads that render chats and tokenize long texts: more than one, so that an endless template holds up no other."""
+
 
 class VllmInstance:
     """A loaded model. `execute` only queues: responses come from the engine's loop."""
@@ -52,7 +55,7 @@ class VllmInstance:
         self._token_bytes = TokenBytes(engine.llm.tokenizer)
         self._tasks = RequestTasks(host, self._explain)
         self._numbers = itertools.count()
-        self._slow = ThreadPoolExecutor(1, thread_name_prefix=f"{spec.name}-prompts")
+        self._slow = ThreadPoolExecutor(PROMPT_THREADS, thread_name_prefix=f"{spec.name}-prompts")
         self._sleep_level = 0
         self._closing = threading.Event()
         self._watch = engine.loop.submit(self._watch_engine())
