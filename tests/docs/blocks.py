@@ -21,7 +21,7 @@ DOCUMENTS = sorted(path for pattern in PATTERNS for path in ROOT.glob(pattern))
 EXCUSES = {
     r"make (run|test|check|setup)\b": "sets up an environment (test_make_run.py runs what follows in `make run`)",
     r"make (gpu|bench-gpu)\b": "needs a GPU",
-    r"argosy engines (install|uninstall) ": "downloads gigabytes: tests/peers installs vLLM by the same code",
+    r"argosy engines (install|uninstall) ": "downloads gigabytes: the fixture vllm_environment does the same",
     r"python3\.12 -m venv ": "changes folders of the machine",
     r"(\S*python3? -m )?pip install ": "changes the environment the tests run in",
     r"git clone ": "needs a network",
@@ -31,7 +31,6 @@ EXCUSES = {
     r"docker build ": "e2e/ builds the same files, by buildah",
     r"python -m e2e\.cluster": "needs root and a minute; tests/cluster_tools run it",
     r"python examples/assistant/train_\w+\.py": "trains a model for minutes, and overwrites it",
-    r"argosy engines install vllm": "downloads gigabytes: the fixture vllm_environment of tests/engines does the same",
     r"curl localhost:8000/(v1/|v2/models/llm/)": "needs an engine: tests/engines/test_vllm_document.py sends it",
     r"pytest|python -m tests\.": "tests, which are run as such",
     r"argosy bench \w+=http": "needs two endpoints: tests/operator/bench sends such a load to servers of its own",

@@ -16,9 +16,6 @@ from .groups import GROUPS, kill
 from .wire.arena import Arena, make_memory
 from .wire.frames import RELEASE, Frame, FrameCutter, FrameError, FrameWriter, read_release, release_frame
 
-# The worker, as the server's interpreter finds it, and as one does that has to be shown the server's code first.
-_BY_NAME: Final = ("-m", "argosy_runtime.execution.process.worker")
-_BY_FILE: Final = ("-P", str(Path(__file__).with_name("bootstrap.py")))
 _JOIN_BELOW: Final = 1 << 16
 # Time that the process's last frames are waited for: a child of it may have the socket too.
 _LAST_WORDS_SECONDS: Final = 1.0
@@ -225,7 +222,7 @@ async def _spawn(theirs: socket.socket, memory: int, environment: ProcessEnviron
     descriptors = [theirs.fileno(), memory] if memory >= 0 else [theirs.fileno()]
     process = await asyncio.create_subprocess_exec(
         environment.executable,
-        *(_BY_NAME if environment.finds_the_servers_code else _BY_FILE),
+        *_first_code(environment),
         *[str(descriptor) for descriptor in descriptors],
         pass_fds=descriptors,
         env=environment.variables,
@@ -240,3 +237,11 @@ async def _spawn(theirs: socket.socket, memory: int, environment: ProcessEnviron
     process.kill()
     await process.wait()
     raise failure
+
+
+def _first_code(environment: ProcessEnvironment) -> list[str]:
+    """Return the interpreter's arguments that name the worker, or what shows the server's code to it first."""
+    if environment.finds_the_servers_code:
+        return ["-m", "argosy_runtime.execution.process.worker"]
+    # While a compiled module is imported it has no `__file__` yet.
+    return ["-P", str(Path(__file__).with_name("bootstrap.py"))]
