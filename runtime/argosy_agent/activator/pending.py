@@ -7,7 +7,7 @@ server otherwise.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from enum import StrEnum
 from typing import Protocol, TypeVar
@@ -74,6 +74,11 @@ class PendingRequests:
         for request in self._queue:
             if before.get(request.model) != self._members.get(request.model):
                 request.news.set()
+
+    @property
+    def models(self) -> Collection[str]:
+        """The names that clients use of all members."""
+        return self._members.keys()
 
     def member(self, model: str) -> ActivatedMember:
         """Return the member of a model, by the name that clients use. Raises NotForwardedError."""

@@ -16,6 +16,7 @@ from .flags import Flags
 from .grpc.calls import Calls
 from .grpc.channels import Channels
 from .grpc.listener import GrpcListener
+from .http.bodies import BodyBudget
 from .http.connection import Connection
 from .http.listener import Listener, exposing
 from .members import Parts
@@ -40,6 +41,7 @@ class Activator:
         loop = asyncio.get_running_loop()
         self._publisher = Publisher(sink, loop.time, queued_text, lambda requests: sorted(requests.queued))
         self._pending = PendingRequests(flags.limits, self)
+        self._bodies = BodyBudget(flags.limits.size)
         self._informed = self._ending = False
         self._problems: dict[int, str] = {}
         self._http = Listener(self._serve)
@@ -95,7 +97,7 @@ class Activator:
         return self._informed and not self._ending
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await Connection(self._pending, self._metrics, self._is_ready, reader, writer).serve()
+        await Connection(self._pending, self._metrics, self._bodies, self._is_ready, reader, writer).serve()
 
     async def _follow(self, number: int) -> None:
         async for text in self._source(number).texts():

@@ -1,6 +1,7 @@
 """One connection with one request: it is answered here, or waits, and is passed on byte by byte both ways."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
@@ -10,8 +11,10 @@ from argosy_agent.activator.pending import NotForwardedError, PendingRequests, U
 from argosy_agent.activator.request_kind import NO_SERVER, RequestKind
 from argosy_agent.contract.activation import Endpoint
 
-from . import messages
+from . import messages, openai
+from .bodies import BodyBudget
 from .messages import END, Head, HeadError, parse_head
+from .openai import BodyError, OpenAiTarget
 from .paths import ParsedPath, parse_target
 
 LIMIT = 1 << 16
@@ -22,21 +25,26 @@ CONNECT_S = 2.0
 LINGER_S = 2.0
 """How long what still comes of a request is taken and dropped after its answer, which would be lost otherwise."""
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _SERVER = {"name": "argosy", "version": "", "extensions": []}
 
 
 class Connection:
-    """A client's connection. `ready` returns whether the activator knows its members."""
+    """A client's connection. `ready` returns whether the activator knows its members.
+
+    `bodies` is the memory that all connections share for bodies that are read before their requests wait.
+    """
 
     def __init__(
         self,
         holder: PendingRequests,
         metrics: Metrics,
+        bodies: BodyBudget,
         ready: Callable[[], bool],
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        self._pending, self._metrics, self._ready = holder, metrics, ready
+        self._pending, self._metrics, self._bodies, self._ready = holder, metrics, bodies, ready
         self._reader, self._writer = reader, writer
         self._body = bytearray()
 
@@ -64,10 +72,44 @@ class Connection:
         except HeadError as error:
             return messages.failed(HTTPStatus.BAD_REQUEST, str(error))
         requested = parse_target(target)
+        if requested.openai is not None:
+            return await self._openai(head, requested.openai)
         try:
             return self._own(requested) or await self._passed(head, requested.model)
         except NotForwardedError as error:
             return messages.refused(error)
+
+    async def _openai(self, head: Head, target: OpenAiTarget) -> bytes:
+        """Answer a request of OpenAI's API, or have a server answer it. Returns what `_served` returns."""
+        created = int(time.time())
+        try:
+            if target.names_model:
+                await self._read_body(head)
+                return await self._passed(head, openai.model_of(bytes(self._body)))
+            if target.model:
+                return openai.model(self._pending.member(target.model).model, created)
+        except NotForwardedError as error:
+            return openai.refused(error)
+        except BodyError as error:
+            return openai.unreadable(error)
+        except asyncio.IncompleteReadError:
+            return b""
+        if target.lists:
+            return openai.models(self._pending.models, created)
+        if target.kind is RequestKind.SERVER_READY and self._ready():
+            return messages.ok({"status": "ok"})
+        return openai.no_server()
+
+    async def _read_body(self, head: Head) -> None:
+        """Read the body of a request, which has the model's name anywhere. Raises BodyError, or IncompleteReadError
+        where the client leaves.
+        """
+        length = openai.body_length(head)
+        if openai.expects_continue(head):
+            self._writer.write(_CONTINUE)
+        with self._bodies.reading(length):
+            async with asyncio.timeout(HEAD_S):
+                self._body += await self._reader.readexactly(length)
 
     async def _head(self) -> Head | None:
         """Read the head of the request; None where none comes. Raises HeadError."""
@@ -132,7 +174,7 @@ class Connection:
 
         Raises NotForwardedError.
         """
-        reaching = asyncio.create_task(self._pending.reach(model, LIMIT, _open))
+        reaching = asyncio.create_task(self._pending.reach(model, max(LIMIT, len(self._body)), _open))
         leaving = asyncio.create_task(self._leaves())
         try:
             await asyncio.wait((reaching, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -145,8 +187,9 @@ class Connection:
 
         What it sends meanwhile is buffered up to `LIMIT` bytes; the rest waits in the socket.
         """
-        while len(self._body) < LIMIT:
-            more = await self._reader.read(LIMIT - len(self._body))
+        begun = len(self._body)
+        while len(self._body) < begun + LIMIT:
+            more = await self._reader.read(begun + LIMIT - len(self._body))
             if not more:
                 return
             self._body += more

@@ -85,6 +85,11 @@ def metrics(text: str) -> bytes:
     return _message(HTTPStatus.OK, "text/plain; version=0.0.4; charset=utf-8", text.encode())
 
 
+def json_answer(status: HTTPStatus, value: dict[str, Any]) -> bytes:
+    """Return a response with JSON."""
+    return _answer(status, value)
+
+
 def _answer(status: HTTPStatus, value: dict[str, Any] | None) -> bytes:
     return _message(status, "application/json", b"" if value is None else json.dumps(value).encode())
 
@@ -93,7 +98,7 @@ def _message(status: HTTPStatus, kind: str, body: bytes) -> bytes:
     lines = [f"HTTP/1.1 {status.value} {status.phrase}"]
     if body:
         lines.append(f"Content-Type: {kind}")
-    if status is HTTPStatus.SERVICE_UNAVAILABLE:
+    if status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
         lines.append(f"Retry-After: {_AGAIN_S}")
     head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "Connection: close", "", ""])
     return head.encode() + body

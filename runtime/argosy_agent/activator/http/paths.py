@@ -1,17 +1,23 @@
-"""The kind and the model of a path of the V2 protocol. Pure."""
+"""The kind and the model of a path of the V2 protocol, or of OpenAI's API. Pure."""
 
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from argosy_agent.activator.request_kind import RequestKind
 
+from .openai import OpenAiTarget, parse_openai
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedPath:
-    """The kind of a request, and its model; empty where it concerns none."""
+    """The kind of a request, and its model; empty where it concerns none, or the body names it.
+
+    `openai` is set for a request of OpenAI's API.
+    """
 
     kind: RequestKind
     model: str = ""
+    openai: OpenAiTarget | None = None
 
 
 _OF_SERVER = {
@@ -33,6 +39,9 @@ _MODELS = ["", "v2", "models"]
 def parse_target(target: str) -> ParsedPath:
     """Return the kind and the model of a request's target, which is a path or a full URL."""
     path = _path(target)
+    openai = parse_openai(path)
+    if openai is not None:
+        return ParsedPath(openai.kind, openai=openai)
     if path in _OF_SERVER:
         return ParsedPath(_OF_SERVER[path])
     parts = path.split("/")

@@ -77,7 +77,7 @@ class Choice:
             return None
         new, self._new = self._new, ""
         positions = [self._position(at) for at in range(self._sent, min(len(self._tokens), len(self._logprobs)))]
-        self._cumulative += sum(next(iter(position.values())).logprob for position in positions)
+        self._cumulative += sum(next(iter(position.values())).logprob or 0.0 for position in positions)
         self._sent = len(self._tokens)
         return Delta(
             self._index,

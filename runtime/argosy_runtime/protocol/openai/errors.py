@@ -65,8 +65,9 @@ _STATUS: Final[dict[ErrorKind, tuple[int, str, str | None]]] = {
 """Status, type and code of serving errors."""
 
 _RETRY_AFTER_S: Final = 1
-_PARAMETER: Final = re.compile(r"(sampling_parameters: )'(\w+)'")
-"""How language models begin their messages about a parameter."""
+_PARAMETER: Final = re.compile(r"sampling_parameters: '(\w+)'")
+_LACKING: Final = re.compile(r"has no '(\w+)'; leave it out")
+"""How language models name a parameter in their messages: one that is wrong, one that the engine lacks."""
 
 
 def from_serving(error: ServingError, prompt: str = "messages") -> ApiError:
@@ -78,6 +79,8 @@ def from_serving(error: ServingError, prompt: str = "messages") -> ApiError:
     if status == 400 and _TOO_LONG in error.message:
         return ApiError(400, error.message, kind, prompt, "context_length_exceeded")
     if status == 400 and (named := _PARAMETER.match(error.message)):
-        return ApiError(400, error.message.removeprefix(named[1]), kind, named[2], "invalid_value")
+        return ApiError(400, error.message.removeprefix("sampling_parameters: "), kind, named[1], "invalid_value")
+    if status == 400 and (named := _LACKING.search(error.message)):
+        return ApiError(400, error.message, kind, named[1], "unsupported_parameter")
     param = "model" if status == 404 else None
     return ApiError(status, error.message, kind, param, code, _RETRY_AFTER_S if status == 503 else 0)

@@ -80,7 +80,8 @@ def _outputs(
     for name, number in (("logprobs", logprobs), ("prompt_logprobs", prompt_logprobs)):
         if number is not None:
             if name not in model.outputs:
-                message = f"The model '{request.model}' gives no probabilities of tokens: leave 'logprobs' out."
+                what = "tokens" if name == "logprobs" else "a prompt's tokens, which 'echo' requests"
+                message = f"The model '{request.model}' gives no probabilities of {what}: leave 'logprobs' out."
                 raise invalid(message, "logprobs", "unsupported_parameter")
             outputs.append(name)
     return tuple(outputs)

@@ -139,6 +139,8 @@ class LanguagePlane:
         index = pb.RepositoryIndexResponse()
         for name in self.configs:
             index.models.add(name=name, version="1", state="READY")
+        if not ready_only:
+            index.models.add(name="coming", version="1", state="LOADING")
         return index
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:

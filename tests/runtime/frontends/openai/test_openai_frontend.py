@@ -169,6 +169,7 @@ def test_a_model_that_was_loaded_again_has_its_new_adapters(client: openai.OpenA
     [
         ("nobody", openai.NotFoundError, "model_not_found"),
         ("number", openai.NotFoundError, "model_not_found"),
+        ("coming", openai.InternalServerError, "model_loading"),
         ("asleep", openai.InternalServerError, "service_unavailable"),
         ("busy", openai.RateLimitError, "rate_limit_exceeded"),
     ],

@@ -47,6 +47,13 @@ def test_a_fingerprint_is_of_the_configuration() -> None:
         (invalid("no"), 400, "invalid_request_error", None, None),
         (invalid("sampling_parameters: 'min_p' is 7"), 400, "invalid_request_error", "min_p", "invalid_value"),
         (
+            invalid("model 'm': backend 'b' has no 'logit_bias'; leave it out"),
+            400,
+            "invalid_request_error",
+            "logit_bias",
+            "unsupported_parameter",
+        ),
+        (
             invalid("maximum context length is 5 tokens"),
             400,
             "invalid_request_error",

@@ -9,7 +9,7 @@ from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.language import is_language_model
 from argosy_runtime.protocol.openai.embeddings import EmbeddingModel
-from argosy_runtime.protocol.openai.errors import from_serving, unknown_model
+from argosy_runtime.protocol.openai.errors import SERVER_ERROR, ApiError, from_serving, unknown_model
 from argosy_runtime.protocol.openai.generation import LanguageModel
 from argosy_runtime.protocol.openai.models import NamedModel, named_models
 from argosy_runtime.protocol.openai.pipelines import Pipeline
@@ -76,8 +76,16 @@ class Catalog:
             await self.refresh()
             served = self.find(name)
         if served is None:
-            raise unknown_model(name)
+            raise await self._missing(name)
         return served
+
+    async def _missing(self, name: str) -> ApiError:
+        """Return why a name cannot be used: the model is being loaded, or there is none."""
+        index = await self._plane.index(ready_only=False)
+        if any(model.name == name and model.state == "LOADING" for model in index.models):
+            message = f"The model '{name}' is being loaded: try again in a while."
+            return ApiError(503, message, SERVER_ERROR, "model", "model_loading", 1)
+        return unknown_model(name)
 
     def _learn(self, config: ModelConfig) -> None:
         """Take over what a configuration declares. A model's own name takes precedence over adapters'."""
