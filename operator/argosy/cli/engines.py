@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ from argosy.environments.installing import Request, install, uninstall
 from argosy.environments.inventory import Installed, installed
 from argosy.environments.recipes import ENGINES, Device, recipe
 from argosy_common.engine_folders import VARIABLE, searched
+from argosy_common.quantity import format_bytes
 
 engines = typer.Typer(
     no_args_is_help=True,
@@ -107,24 +108,23 @@ def installed_engines(
     if output is not Output.TABLE:
         print_document(rows, as_json=output is Output.JSON)
         return
-    from rich.filesize import decimal
     from rich.table import Table
 
     table = Table("ENGINE", "FOR", "PYTHON", "PACKAGES", "SIZE", "FOLDER", box=None)
     for row in rows:
-        packages, size = ", ".join(row["packages"]), decimal(row["bytes"])
-        table.add_row(row["engine"], row["device"], row["python"], packages, size, row["folder"])
+        size = format_bytes(int(row["bytes"]))
+        table.add_row(row["engine"], row["device"], row["python"], row["packages"], size, row["folder"])
     console(_PIPE_WIDTH).print(table)
 
 
-def _described(environment: Installed) -> dict[str, Any]:
+def _described(environment: Installed) -> dict[str, str]:
     record = environment.record
     return {
         "engine": environment.engine,
         "device": record.device if record else "",
         "python": record.python if record else "",
-        "packages": list(record.packages) if record else [],
-        "bytes": environment.size(),
+        "packages": ", ".join(record.packages) if record else "",
+        "bytes": str(environment.size()),
         "folder": str(environment.folder),
     }
 

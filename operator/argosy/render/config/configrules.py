@@ -12,6 +12,7 @@ from argosy.api.documents import Resource
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.problems import Problem, field_path
+from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.planning.validation.graph import NONE_INVALID, Invalid
 from argosy.planning.validation.references import check_set
 from argosy.planning.variants import RoutedModel, declared_identity, declared_path, expanded
@@ -56,15 +57,19 @@ def check_rendered(resources: Iterable[Resource]) -> list[Problem]:
     """
     every = list(expanded(resources))
     models = {resource.key: resource for resource in every if isinstance(resource, InferenceModel)}
+    pools = {pool.key: pool.spec.runtime.name for pool in every if isinstance(pool, ServingPool)}
+    runtimes = {key: pools.get(model.pool_key, RuntimeName.ARGOSY) for key, model in models.items()}
     problems = [
         Problem("", declared_identity(model), _declared_path(model, _model_path(model, violation)), violation.message)
-        for model in models.values()
-        for violation in _checked(Alike(model)).violations
+        for key, model in models.items()
+        for violation in _checked(Alike(model), runtimes[key]).violations
     ]
     for ensemble in every:
         if isinstance(ensemble, Ensemble) and not isinstance(ensemble, RoutedModel):
             steps = {step.model: models.get(f"{ensemble.namespace}/{step.model}") for step in ensemble.spec.steps}
-            models_of_steps = tuple(Alike(model) for model in steps.values() if model is not None)
+            models_of_steps = tuple(
+                (Alike(model), runtimes[model.key]) for model in steps.values() if model is not None
+            )
             problems += [
                 Problem("", ensemble.identity, _ensemble_path(ensemble, violation), violation.message)
                 for violation in _ensemble_violations(Alike(ensemble), models_of_steps)
@@ -85,14 +90,14 @@ class _Checked:
 
 
 @lru_cache(maxsize=4096)
-def _checked(model: Alike[InferenceModel]) -> _Checked:
-    """Return a model's complete configuration as it is on a CPU, with its violations.
+def _checked(model: Alike[InferenceModel], runtime: RuntimeName) -> _Checked:
+    """Return a model's complete configuration as it is on a CPU of that server, with its violations.
 
     Tensors that a manifest leaves to the model's files are not checked; of a batch size that it leaves to them only
     what is wrong with every one.
     """
     resource = model.resource
-    config = model_config(resource, Devices(), resource.spec.declared_versions)
+    config = model_config(resource, Devices(runtime=runtime), resource.spec.declared_versions)
     try:
         full = normalize(config, resource.served_name)
     except ConfigError as error:
@@ -110,13 +115,15 @@ def _checked(model: Alike[InferenceModel]) -> _Checked:
 
 
 @lru_cache(maxsize=4096)
-def _ensemble_violations(ensemble: Alike[Ensemble], steps: tuple[Alike[InferenceModel], ...]) -> tuple[Violation, ...]:
+def _ensemble_violations(
+    ensemble: Alike[Ensemble], steps: tuple[tuple[Alike[InferenceModel], RuntimeName], ...]
+) -> tuple[Violation, ...]:
     """Return the violations of an ensemble by itself, and with its steps where all of their tensors are declared."""
     resource = ensemble.resource
     pins = {step.model: step.version or 1 for step in resource.spec.steps}
     config = normalize(ensemble_config(resource, pins), resource.served_name)
-    configs = {step.resource.name: _checked(step).config for step in steps}
-    unknown = {step.resource.name for step in steps if step.resource.spec.batch_size is None}
+    configs = {step.resource.name: _checked(step, runtime).config for step, runtime in steps}
+    unknown = {step.resource.name for step, _ in steps if step.resource.spec.batch_size is None}
     complete = {
         name for name, config_of_step in configs.items() if config_of_step.input and config_of_step.output
     } - unknown

@@ -129,13 +129,20 @@ def test_a_server_starts_the_processes_of_a_split_engine_itself(
 
 
 @pytest.mark.parametrize(
-    ("gpus", "runtime", "shares"),
-    [((0,), "triton", True), ((), "triton", True), ((0,), "argosy", False), ((0, 1), "argosy", True)],
+    ("gpus", "model_format", "runtime", "shares"),
+    [
+        ((0,), "python", "triton", True),
+        ((), "python", "triton", True),
+        ((0,), "python", "argosy", False),
+        ((0, 1), "python", "argosy", True),
+        ((), "vllm", "argosy", True),
+        ((0,), "tensorrt_llm", "argosy", True),
+    ],
 )
 def test_shared_memory_is_memory_where_processes_share_tensors(
-    gpus: tuple[int, ...], runtime: str, shares: bool
+    gpus: tuple[int, ...], model_format: str, runtime: str, shares: bool
 ) -> None:
-    container = _container(gpus, "python", runtime=runtime)
+    container = _container(gpus, model_format, runtime=runtime)
     mounted = {item["mountPath"]: item["name"] for item in container["volumeMounts"]}
     assert ("/dev/shm" in mounted) is shares
     volumes = {item["name"]: item for item in container["volumes"]}

@@ -11,6 +11,7 @@ from argosy.render.names import object_name, state_name
 from argosy.render.workloads.pods import control, nvidia, volumes
 from argosy.render.workloads.pods.ending import DRAIN_FLAGS, ending_flags, lifecycle
 from argosy.render.workloads.pods.inputs import Images
+from argosy.render.workloads.pods.shared_memory import shared_memory_mounts
 from argosy.render.workloads.pods.volumes import agent_mounts, server_mounts
 from argosy.render.workloads.services import HTTP_PORT, PORTS
 from argosy_agent.contract import RenderedRepository
@@ -51,7 +52,7 @@ def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dic
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
         **_probes(),
         **lifecycle(runtime.name),
-        "volumeMounts": [*server_mounts(), *nvidia.shared_memory_mounts(pool, plan)],
+        "volumeMounts": [*server_mounts(), *shared_memory_mounts(pool, plan, images)],
         "securityContext": container_security(),
     }
     gpus = {"resources": {"limits": {GPU_RESOURCE: str(len(plan.gpus))}}} if plan.gpus else {}

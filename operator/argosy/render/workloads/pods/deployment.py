@@ -14,8 +14,8 @@ from argosy.render.workloads.pods.containers import agent_container, container_s
 from argosy.render.workloads.pods.control import token_container
 from argosy.render.workloads.pods.ending import TERMINATION_GRACE_S
 from argosy.render.workloads.pods.inputs import NO_ACCOUNT, Account, Cluster, Images, KubernetesObject
-from argosy.render.workloads.pods.nvidia import shared_memory_volumes
 from argosy.render.workloads.pods.overlay import overlay
+from argosy.render.workloads.pods.shared_memory import shared_memory_volumes
 from argosy.render.workloads.pods.volumes import volumes
 from argosy.render.workloads.rbac import account_name
 from argosy_agent.contract import RenderedRepository
@@ -72,7 +72,7 @@ def _spec(pool: ServingPool, plan: ServerPlan, repository: RenderedRepository, i
         "affinity": on_node(plan.node),
         "initContainers": [token_container(images, container_security())],
         "containers": [server_container(pool, plan, images), agent_container(pool, plan, repository, images)],
-        "volumes": [*volumes(pool, repository), *shared_memory_volumes(pool, plan)],
+        "volumes": [*volumes(pool, repository), *shared_memory_volumes(pool, plan, images)],
     }
     if pool.spec.node_selector:
         spec["nodeSelector"] = dict(sorted(pool.spec.node_selector.items()))

@@ -1,4 +1,4 @@
-"""What NVIDIA's server needs in its Pod for language models: its flags, its variables, and shared memory.
+"""What NVIDIA's server needs in its Pod for language models: its flags and its variables.
 
 Never run: no Pod of NVIDIA's image has been started with these.
 """
@@ -12,8 +12,6 @@ from argosy.render.workloads.pods.inputs import Images
 TENSORRT_LLM = "tensorrtllm"
 ORCHESTRATOR = {"name": "TRTLLM_ORCHESTRATOR", "value": "1"}
 """Lets the server start the processes of an engine that is split over GPUs itself. Without it only `mpirun` could."""
-SHARED_MEMORY = "shared-memory"
-SHARED_MEMORY_PATH = "/dev/shm"
 
 
 def is_orchestrator(pool: ServingPool, plan: ServerPlan, images: Images) -> bool:
@@ -32,22 +30,3 @@ def memory_pool_flags(pool: ServingPool, plan: ServerPlan, images: Images) -> li
 def variables(pool: ServingPool, plan: ServerPlan, images: Images) -> list[dict[str, Any]]:
     """Return the variables of the server's container."""
     return [dict(ORCHESTRATOR)] if is_orchestrator(pool, plan, images) else []
-
-
-def shares_memory(pool: ServingPool, plan: ServerPlan) -> bool:
-    """Return whether a server's processes need more shared memory than the 64 MiB that a container gets.
-
-    NVIDIA's server passes tensors to the processes of Python models (and of vLLM) through it. NCCL and MPI exchange
-    data of GPUs in it.
-    """
-    return pool.spec.runtime.name is RuntimeName.TRITON or len(plan.gpus) > 1
-
-
-def shared_memory_volumes(pool: ServingPool, plan: ServerPlan) -> list[dict[str, Any]]:
-    """Return the volume for shared memory, which counts as memory of the Pod."""
-    return [{"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory"}}] if shares_memory(pool, plan) else []
-
-
-def shared_memory_mounts(pool: ServingPool, plan: ServerPlan) -> list[dict[str, Any]]:
-    """Return the mount of that volume in the server's container."""
-    return [{"name": SHARED_MEMORY, "mountPath": SHARED_MEMORY_PATH}] if shares_memory(pool, plan) else []
