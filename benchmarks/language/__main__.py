@@ -5,7 +5,9 @@ import asyncio
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,18 @@ import benchmarks.language
 from benchmarks.language import front_end
 from benchmarks.language.checkpoints import checkpoint
 from benchmarks.language.environment import NoEngineError
+from benchmarks.language.front_end import Plan
 from benchmarks.language.ours import NAME, argosy
+from benchmarks.language.regimes import regimes
 from benchmarks.language.systems import engine_alone, vllm_serve
+from benchmarks.language.waking import waking
 from rich.console import Console
 from rich.table import Table
 
 from argosy.bench.load.counting import tokenizer_counter
 from argosy.bench.prompts import Vocabulary, samples
 
+PARTS = ("front-end", "regimes", "waking")
 _LONGEST = 1024
 _MOST = 64
 
@@ -41,29 +47,48 @@ def main(argv: list[str] | None = None) -> int:
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the figures of all parts."""
+    """Return the figures of the requested parts."""
     progress = Console(stderr=True)
+
+    def note(what: object) -> None:
+        progress.print(what, markup=False)
+
+    figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="argosy-language-") as scratch:
         folder = Path(scratch)
         checkpoint(folder / "llama", options.hidden, options.layers, _LONGEST)
         count = tokenizer_counter(folder / "llama")
         words = Vocabulary.of([count(text) for text in samples()])
         arguments = engine_arguments(folder / "llama")
-        async with AsyncExitStack() as stack:
-            systems = []
-            for name, starting in (
-                ("the engine alone", engine_alone(arguments, folder)),
-                ("Argosy", argosy(arguments, folder)),
-                ("vllm serve", vllm_serve(arguments, folder)),
-            ):
-                progress.print(f"starting {name}", markup=False)
-                systems.append(await stack.enter_async_context(starting))
-            plan = front_end.Plan(tuple(options.concurrencies), options.repetitions, options.requests)
-            measured = []
-            async for one in front_end.measure(systems, words, plan):
-                progress.print(one, markup=False)
-                measured.append(one)
-        return front_end.figures(measured, NAME, "engine", "vllm serve")
+        plan = Plan(tuple(options.concurrencies), options.repetitions, options.requests)
+        if "front-end" in options.parts:
+            figures |= await compare(arguments, words, plan, folder, note)
+        if "regimes" in options.parts:
+            ramp = replace(plan, repetitions=options.ramps, requests=plan.requests // 2, output_tokens=32)
+            figures |= await regimes(arguments, words, ramp, folder, note)
+        if "waking" in options.parts:
+            figures |= await waking(arguments, words, options.wakes, folder, note)
+    return figures
+
+
+async def compare(
+    arguments: dict[str, Any], words: Vocabulary, plan: Plan, folder: Path, note: Callable[[object], None]
+) -> dict[str, Any]:
+    """Return the figures of the engine alone, Argosy and `vllm serve`, which run at the same time and take turns."""
+    async with AsyncExitStack() as stack:
+        systems = []
+        for name, starting in (
+            ("the engine alone", engine_alone(arguments, folder)),
+            ("Argosy", argosy(arguments, folder)),
+            ("vllm serve", vllm_serve(arguments, folder)),
+        ):
+            note(f"starting {name}")
+            systems.append(await stack.enter_async_context(starting))
+        measured = []
+        async for one in front_end.measure(systems, words, plan):
+            note(one)
+            measured.append(one)
+    return front_end.figures(measured, NAME, "engine", "vllm serve")
 
 
 def engine_arguments(model: Path) -> dict[str, Any]:
@@ -76,7 +101,7 @@ def engine_arguments(model: Path) -> dict[str, Any]:
 def _table(figures: dict[str, Any]) -> Table:
     table = Table("what", "measured")
     for name, value in figures.items():
-        table.add_row(name, f"{value:.3f}")
+        table.add_row(name, ", ".join(f"{number:.3f}" for number in (value if isinstance(value, list) else [value])))
     return table
 
 
@@ -87,6 +112,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--concurrencies", nargs="+", type=int, default=(1, 8, 32))
     add("--repetitions", type=int, default=6)
     add("--requests", type=int, default=32, help="measured requests of a trial, at least")
+    add("--parts", nargs="+", choices=PARTS, default=PARTS)
+    add("--ramps", type=int, default=2, help="repetitions of each step of the ramp")
+    add("--wakes", type=int, default=3, help="rounds of sleeping and waking")
     add("--hidden", type=int, default=256, help="width of the model")
     add("--layers", type=int, default=2, help="layers of the model")
     return parser

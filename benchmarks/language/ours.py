@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,16 @@ def model(repository: Path, name: str, arguments: Mapping[str, Any]) -> None:
     (version.parent / "config.pbtxt").write_text('backend: "vllm"\n')
 
 
+def write_routed(repository: Path, name: str, variants: Sequence[Mapping[str, Any]], **rules: Any) -> None:
+    """Write a model that is served by these variants."""
+    version = repository / name / "1"
+    version.mkdir(parents=True)
+    (version / ".keep").touch()
+    value = json.dumps(json.dumps({"variants": list(variants), **rules}))
+    parameter = f'parameters {{ key: "variants" value {{ string_value: {value} }} }}'
+    (version.parent / "config.pbtxt").write_text(f'backend: "variants"\n{parameter}\n')
+
+
 def command(repository: Path, http: int, *flags: str) -> list[str]:
     """Return the command of the server, as its users run it."""
     grpc, metrics = free_ports(2)
@@ -39,5 +49,5 @@ async def argosy(arguments: Mapping[str, Any], folder: Path) -> AsyncIterator[Sy
     model(repository, "tiny", arguments)
     (port,) = free_ports(1)
     variables = environment.engine_variables()
-    async with server(NAME, "tiny", command(repository, port), folder, variables, port) as system:
+    async with server(NAME, ["tiny"], command(repository, port), folder, variables, port) as system:
         yield system

@@ -136,15 +136,15 @@ async def engine_alone(arguments: dict[str, Any], folder: Path) -> AsyncIterator
 
 @asynccontextmanager
 async def server(
-    name: str, model: str, command: Sequence[str | Path], folder: Path, variables: dict[str, str], port: int
+    name: str, models: Sequence[str], command: Sequence[str | Path], folder: Path, variables: dict[str, str], port: int
 ) -> AsyncIterator[OverHttp]:
-    """Yield a server, once its model answers on `port`."""
+    """Yield the first model of a server, once it has all of them on `port`."""
     with (folder / f"{name}.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log, env=variables, cwd=folder)
         try:
-            target = Target(name, f"http://127.0.0.1:{port}", model)
+            target = Target(name, f"http://127.0.0.1:{port}", models[0])
             async with connected(target, _LIMIT_S) as client:
-                await _ready(client, process, folder / f"{name}.log")
+                await _ready(client, models, process, folder / f"{name}.log")
                 yield OverHttp(name, process.pid, client)
         finally:
             await _end(process)
@@ -159,17 +159,17 @@ async def vllm_serve(arguments: dict[str, Any], folder: Path) -> AsyncIterator[S
     own = ["--host=127.0.0.1", f"--port={port}", "--served-model-name=tiny", "--disable-uvicorn-access-log"]
     with environment.variables() as variables:
         command = [environment.python().with_name("vllm"), "serve", *flags, *own]
-        async with server("vllm serve", "tiny", command, folder, variables, port) as system:
+        async with server("vllm serve", ["tiny"], command, folder, variables, port) as system:
             yield system
 
 
-async def _ready(client: Client, process: asyncio.subprocess.Process, log: Path) -> None:
+async def _ready(client: Client, models: Sequence[str], process: asyncio.subprocess.Process, log: Path) -> None:
     async with asyncio.timeout(_START_S):
         while True:
             if process.returncode is not None:
                 raise RuntimeError(f"{client.target.name} ended with {process.returncode}:\n{_tail(log)}")
             try:
-                if client.target.model in await client.models():
+                if set(models) <= set(await client.models()):
                     return
             except EndpointError:
                 pass

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from benchmarks.language.checkpoints import checkpoint
 from benchmarks.language.front_end import Measured, MismatchError, Plan, figures, measure
+from benchmarks.language.regimes import FEW, MANY, RAMP, ROUTED, NoCrossoverError, crossover, ramp_figures
 from benchmarks.language.systems import Load
+from benchmarks.language.waking import Wakes, wake_figures
 from tests.operator.bench.virtual_time import run
 
 from argosy.bench.answers import Answer
@@ -81,6 +83,40 @@ def test_all_systems_get_the_same_prompts_and_none_twice() -> None:
 def test_other_work_is_refused() -> None:
     with pytest.raises(MismatchError, match=r"short: \(16, 4\)"):
         run(_all(FakeSystem("short", 0.1, 0.1, short=1)))
+
+
+def test_the_regimes_figure_is_the_worst_step_next_to_the_better_variant() -> None:
+    """`few` gives 100 tokens/s and `many` 10 for each request in flight; the pair loses 1 %, at one step 10 %."""
+    ramp = []
+    for step, level in enumerate(RAMP):
+        better = max(100, 10 * level)
+        for repetition in range(2):
+            number = 2 * step + repetition
+            routed = better * (0.9 if step == 3 else 0.99)
+            for name, rate in ((FEW, 100), (MANY, 10 * level), (ROUTED, routed)):
+                ramp.append(Measured(name, level, number, rate, 1.0, 1.0, 1.0))
+    figures = ramp_figures(ramp)
+    assert figures["regime_worst"] == pytest.approx(0.9)
+    assert sorted(figures["regime_ratios"])[1:] == pytest.approx([0.99] * 12)
+
+
+def test_the_limit_is_the_crossover_rounded_down() -> None:
+    alone = [
+        Measured(name, level, repetition, rate, 1.0, 1.0, 1.0)
+        for level in (1, 4, 16, 64)
+        for repetition in range(2)
+        for name, rate in ((FEW, 100 + repetition), (MANY, 10 * level + repetition))
+    ]
+    assert crossover(alone, (1, 4, 16, 64)) in (9, 10)
+    with pytest.raises(NoCrossoverError):
+        crossover([one for one in alone if one.concurrency <= 4], (1, 4))
+
+
+def test_a_wake_is_compared_with_the_load_of_its_round() -> None:
+    figures = wake_figures(Wakes([30.0, 40.0, 35.0], [31.0, 41.5, 36.0], [32.0, 41.0, 38.0]))
+    assert figures["engine_load_s"] == 35.0
+    assert (figures["wake_asleep_beyond_s"], figures["wake_unloaded_beyond_s"]) == (1.0, 2.0)
+    assert figures["wake_p95_s"] == pytest.approx(2.9)
 
 
 def test_every_token_of_the_checkpoint_is_a_character(tmp_path: Path) -> None:
