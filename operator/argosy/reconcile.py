@@ -12,7 +12,7 @@ from functools import partial
 
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
-from argosy.api.servingpool import ServingPool
+from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.api.status import ServingPoolStatus, Status
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
@@ -39,6 +39,7 @@ from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
 from argosy.planning.plan import FleetPlan, PoolPlan
 from argosy.planning.validation.accept import Accepted, accept
 from argosy.planning.validation.graph import Invalid
+from argosy.planning.validation.releases import release_in
 from argosy.render.config.configrules import check_together
 from argosy.render.keys import RenderedKeys
 from argosy.render.repositories import RenderedServer, rendered_servers
@@ -203,9 +204,19 @@ def _engine_facts(
     """Return the inputs of the decisions on each pool's engines."""
     entries = snapshot.engine_statuses(accepted.valid)
     return {
-        key: EngineFacts(nodes, snapshot.pool(key).builds, entries, snapshot.build_images)
+        key: EngineFacts(
+            nodes, snapshot.pool(key).builds, entries, snapshot.build_images, _engine_release(nodes.pool, snapshot)
+        )
         for key, nodes in pools.items()
     }
+
+
+def _engine_release(pool: ServingPool, snapshot: FleetSnapshot) -> str:
+    """Return the release of TensorRT-LLM in a pool's server. The bundled server's image builds engines, too."""
+    runtime = pool.spec.runtime
+    if runtime.name is not RuntimeName.TRITON:
+        return ""
+    return release_in(runtime.image or snapshot.engine_image)
 
 
 def _members(

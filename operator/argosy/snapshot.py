@@ -73,7 +73,8 @@ class FleetSnapshot:
     `language` and `variants`, to report; `decisions` of scaling (without one, the allocation in the status applies);
     `shapes` of models whose files were read. `refusals`: objects that could not be applied last time. `claimed`: GPUs
     that pools outside this round request; `cordoned`: GPUs that these pools' statuses cordon. `build_images`:
-    build engines of models that name none.
+    build engines of models that name none; `engine_image`: NVIDIA's server that opens those of TensorRT-LLM, where a
+    pool names no image.
     """
 
     resources: tuple[Resource, ...]
@@ -90,6 +91,7 @@ class FleetSnapshot:
     claimed: frozenset[Device] = frozenset()
     cordoned: frozenset[Device] = frozenset()
     build_images: BuildImages = field(default_factory=BuildImages)
+    engine_image: str = ""
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     bottlenecks: Mapping[str, BottleneckReport] = field(default_factory=dict)
     language: Mapping[str, LanguageReport] = field(default_factory=dict)

@@ -260,8 +260,9 @@ def test_a_format_that_the_runtime_cannot_run_is_a_reason() -> None:
 
 def test_a_checkpoint_without_an_engine_is_refused_with_the_way_out() -> None:
     engine = {"builder": "tensorrt_llm", "options": {"backend": "pytorch"}}
-    outcome = decide(pool(), model("m", modelFormat={"name": "huggingface"}, engine=engine))
+    nvidias = pool(runtime={"name": "triton"}, storage={"engineCache": {"storageUri": "s3://b/e"}})
+    outcome = decide(nvidias, model("m", modelFormat={"name": "huggingface"}, engine=engine))
     status, reason, message = described(of(outcome))
     assert (status, reason) == ("False", "UnsupportedFormat")
     assert "spec.engine.options.backend" in message
-    assert "make it with `argosy build`" in message
+    assert "use a pool with runtime.name argosy" in message

@@ -85,6 +85,7 @@ class Reason(StrEnum):
     ENGINE_BUILT = "EngineBuilt"
     ENGINE_CACHED = "EngineCached"
     ENGINE_NOT_BUILT = "EngineNotBuilt"
+    ENGINE_OF_ANOTHER_RELEASE = "EngineOfAnotherRelease"
     BUILD_PENDING = "BuildPending"
     BUILDING = "Building"
     BUILD_FAILED = "BuildFailed"

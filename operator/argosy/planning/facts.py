@@ -75,13 +75,15 @@ class Footprint:
 
     A shared model (`gpus` 0) takes `memory` and `compute` of one GPU. An exclusive one takes `gpus` GPUs for itself,
     each with at least `memory`, joined by NVLink where `gpus` > 1. Both zero: it runs on the CPU alongside others.
-    `assumed`: its needs are neither declared nor measured, so it has a GPU of its own.
+    `assumed`: its needs are neither declared nor measured, so it has a GPU of its own. `whole_server`: its GPUs must be
+    all that its server has.
     """
 
     memory: int = 0
     compute: int = 0
     gpus: int = 0
     assumed: bool = False
+    whole_server: bool = False
 
     @property
     def exclusive(self) -> bool:
@@ -131,6 +133,11 @@ class Group:
     minimum: int | None = None
     priority: int = 0
     size: int = 0
+
+    @property
+    def whole_server(self) -> bool:
+        """Whether one of its models needs all GPUs of its server."""
+        return any(demand.footprint.whole_server for demand in self.demands)
 
     @property
     def needed(self) -> int:

@@ -7,6 +7,7 @@ from tests.operator.planning import declared
 from tests.operator.planning.declared import ensemble, facts_of
 
 from argosy.api import InferenceModel, Resource, ServingPool
+from argosy.api.servingpool import RuntimeName
 from argosy.planning.demand.footprint import footprint_of
 from argosy.planning.demand.grouping import models_of
 from argosy.planning.facts import CurrentServer, Footprint, Gpu, Node, PoolFacts
@@ -173,3 +174,21 @@ def test_a_node_needs_every_selected_label_and_to_be_ready() -> None:
     ]
     (result,) = facts_of([pool(nodeSelector={"gpu": "h100", "zone": "1"})], nodes)
     assert [node.name for node in result.nodes] == ["b", "d"]
+
+
+@pytest.mark.parametrize(
+    ("made_of", "runtime", "tensor", "whole"),
+    [
+        ("vllm", "triton", 2, True),
+        ("vllm", "triton", 1, False),
+        ("vllm", "argosy", 2, False),
+        ("python", "triton", 2, False),
+    ],
+)
+def test_vllm_on_several_gpus_of_nvidias_server_needs_all_of_them(
+    made_of: str, runtime: str, tensor: int, whole: bool
+) -> None:
+    spec = {"modelFormat": {"name": made_of}, "footprint": {"gpus": tensor, "gpuMemory": "8Gi"}}
+    split = {"parallelism": {"tensor": tensor}} if made_of == "vllm" else {}
+    need = footprint_of(model("m", **spec, **split), runtime=RuntimeName(runtime))
+    assert need.whole_server is whole

@@ -249,3 +249,33 @@ def test_what_fits_nowhere_counts_in_no_total() -> None:
     assert [item.group for item in plan.unplaced] == ["huge", "often"]
     assert plans.gpus_one_per_model == 3
     assert fewest_gpus(plans, [facts]) == plans.gpus_used == 2
+
+
+def whole(gpus: int) -> Footprint:
+    return replace(exclusive(gpus), whole_server=True)
+
+
+@pytest.mark.parametrize("first", ["a-part", "z-part"])
+def test_a_model_that_needs_all_gpus_of_its_server_shares_them_with_none(first: str) -> None:
+    """Whichever is placed first, they are on servers of their own, though one would have both."""
+    groups = [lone("m-split", whole(2)), lone(first, part(8)), lone("glue", Footprint())]
+    facts = pool([linked_node("a")], groups)
+    plan = pack(facts)
+    assert not plan.unplaced
+    servers = {placement.model: server for server in plan.servers for placement in server.placements}
+    assert servers["m-split"].gpus == (0, 1)
+    assert servers["m-split"].name != servers[first].name
+
+
+def test_an_ensemble_of_two_such_models_fits_nowhere() -> None:
+    group = Group("e", (Demand("one", 1, whole(2)), Demand("two", 1, part(4))))
+    (unplaced,) = pack(pool([linked_node("a")], [group])).unplaced
+    assert "must share one server" in unplaced.message
+
+
+def test_one_server_that_has_another_model_is_no_place_for_it() -> None:
+    groups = [lone("a", part(8)), lone("split", whole(2))]
+    (unplaced,) = pack(pool([linked_node("a")], groups, max_servers=1)).unplaced
+    assert "needs a server of its own" in unplaced.message
+    shared = [lone("a", part(8)), lone("split", exclusive(2))]
+    assert not pack(pool([linked_node("a")], shared, max_servers=1)).unplaced

@@ -71,6 +71,7 @@ def round_snapshot(
     conflicts: tuple[Problem, ...],
     scaling: Decided,
     build_images: BuildImages,
+    engine_image: str = "",
 ) -> FleetSnapshot:
     """Return the snapshot of a round's inputs.
 
@@ -104,6 +105,7 @@ def round_snapshot(
         claimed=claimed,
         cordoned=cordoned,
         build_images=build_images,
+        engine_image=engine_image,
         decisions=scaling.decisions,
         bottlenecks=scaling.bottlenecks,
         language=scaling.language,

@@ -165,6 +165,7 @@ class Reconciler:
                 conflicts=conflicts,
                 scaling=scaled,
                 build_images=self._images.building,
+                engine_image=self._images.triton_trtllm,
             )
             # On a thread of its own: a decision may take a second where there are a thousand models.
             decided = await asyncio.to_thread(lambda: decide(snapshot(), self._clock()))

@@ -16,6 +16,7 @@ from argosy.planning.builds.images import BuildImages
 from argosy.planning.builds.requests import requests
 from argosy.planning.demand.model_files import EngineFiles
 from argosy.planning.nodes.pool_nodes import PoolNodes
+from argosy.planning.validation.releases import mismatch
 from argosy_agent.contract.builds import BuildRequest, BuildState, digest_of
 
 
@@ -24,7 +25,7 @@ class RequestedEngine:
     """An engine that one version of a model requests, for one architecture.
 
     `digest`: of the request, without the image that builds it and the location of its files. `former`: an engine of
-    the same digest that serves until this one is ready.
+    the same digest that serves until this one is ready. `misfit`: why the pool's server cannot open what was built.
     """
 
     version: int
@@ -32,6 +33,7 @@ class RequestedEngine:
     build: ObservedBuild
     digest: str
     former: EngineFiles | None = None
+    misfit: str = ""
 
     @property
     def name(self) -> str:
@@ -51,7 +53,7 @@ class RequestedEngine:
     @property
     def is_ready(self) -> bool:
         """Whether it can be served."""
-        return self.state is BuildState.READY
+        return self.state is BuildState.READY and not self.misfit
 
     @property
     def is_begun(self) -> bool:
@@ -128,13 +130,15 @@ class SpecEngines:
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
     """The inputs from which one pool's engines follow: `builds` by their names, and the entries of the models' last
-    statuses, by the model's identity. `images` build where a model names none.
+    statuses, by the model's identity. `images` build where a model names none. `release`: that of TensorRT-LLM in the
+    pool's server, empty where it is not known.
     """
 
     nodes: PoolNodes
     builds: Mapping[str, ObservedBuild]
     before: Mapping[str, Collection[EngineStatus]]
     images: BuildImages = field(default_factory=BuildImages)
+    release: str = ""
 
     @property
     def pool(self) -> ServingPool:
@@ -143,7 +147,8 @@ class EngineFacts:
 
     def of(self, model: InferenceModel) -> SpecEngines:
         """Return the engines that a spec of a model requests."""
-        formers, on_gpu = _formers(self.before.get(model.identity, ())), runs_on_gpu(self.nodes, model)
+        formers = _formers(self.before.get(model.identity, ()), self.release)
+        on_gpu = runs_on_gpu(self.nodes, model)
         every = list(self._requested(model, {node.architecture(on_gpu) for node in self.nodes.selected}, formers))
         begun = {engine.architecture for engine in every if engine.is_begun}
         desired = architectures(self.nodes, model, begun)
@@ -156,7 +161,10 @@ class EngineFacts:
             for version, request in requests(model, self.pool, architecture, self.images).items():
                 name, digest = _names(request)
                 build = self.builds.get(name) or ObservedBuild(name)
-                yield RequestedEngine(version, request, build, digest, formers.get((version, architecture, digest)))
+                former = formers.get((version, architecture, digest))
+                report = build.report
+                misfit = mismatch(report.compiler, self.release) if report is not None else ""
+                yield RequestedEngine(version, request, build, digest, former, misfit)
 
 
 def _names(request: BuildRequest) -> tuple[str, str]:
@@ -167,12 +175,14 @@ def _names(request: BuildRequest) -> tuple[str, str]:
     return digest_of(plain)[:20], digest_of({**plain, "compiler": "", "store": ""})[:20]
 
 
-def _formers(entries: Iterable[EngineStatus]) -> dict[tuple[int, str, str], EngineFiles]:
-    """Return the engines that serve by the status written last, by version, architecture and the request's digest."""
+def _formers(entries: Iterable[EngineStatus], release: str) -> dict[tuple[int, str, str], EngineFiles]:
+    """Return the engines that serve by the status written last, by version, architecture and the request's digest; none
+    that a server with this `release` of TensorRT-LLM cannot open.
+    """
     return {
         (entry.version, entry.architecture, entry.request_digest): EngineFiles(entry.storage_uri, entry.digest)
         for entry in entries
-        if entry.serving and entry.storage_uri
+        if entry.serving and entry.storage_uri and not mismatch(entry.compiler, release)
     }
 
 

@@ -88,6 +88,9 @@ class PoolEngines:
             return Waiting(name, Reason.NO_ENGINE_FOR_ARCHITECTURE, why, replicas)
         if failed and all(engine.build.is_over for engine in engines.requested):
             return Waiting(name, failed_reason(failed), failure_message(failed[0].build), replicas)
+        misfit = next((engine.misfit for engine in engines.requested if engine.misfit), "")
+        if misfit:
+            return Waiting(name, Reason.ENGINE_OF_ANOTHER_RELEASE, f"{misfit}.", replicas)
         building = any(engine.state in (BuildState.BUILDING, BuildState.VERIFYING) for engine in engines.requested)
         message = "it waits for its engine; the condition EngineReady says how far that is"
         return Waiting(name, Reason.BUILDING if building else Reason.BUILD_PENDING, message, replicas)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from argosy.api import InferenceModel
 from argosy.api.model import footprint as api
 from argosy.api.model.instancegroups import per_gpu
+from argosy.api.servingpool import RuntimeName
 from argosy.api.values.versions import retained
 from argosy.planning.facts import Footprint
 from argosy.planning.topology.deployment import Deployment
@@ -14,7 +15,11 @@ from argosy_agent.contract.builds import ModelShape
 
 
 def footprint_of(
-    model: InferenceModel, versions: int = 1, has_gpus: bool = True, shape: ModelShape | None = None
+    model: InferenceModel,
+    versions: int = 1,
+    has_gpus: bool = True,
+    shape: ModelShape | None = None,
+    runtime: RuntimeName = RuntimeName.ARGOSY,
 ) -> Footprint:
     """Return the footprint of one replica with all its instances, with `versions` loaded.
 
@@ -28,7 +33,8 @@ def footprint_of(
     - Nothing declared of any other: a GPU of its own where there are GPUs. It is never put on the CPU by default.
     - Exclusive GPUs without `gpuMemory`, and a GPU of its own: of the memory that its shape's arithmetic gives.
 
-    Each version has memory of its own; the compute is shared, as a request goes to one of them.
+    Each version has memory of its own; the compute is shared, as a request goes to one of them. vLLM on several GPUs of
+    NVIDIA's server, of `runtime` triton, takes the first ones, so that all of the server's must be its own.
     """
     spec, declared = model.spec, model.spec.footprint or api.Footprint()
     if spec.device is api.Device.CPU:
@@ -36,7 +42,8 @@ def footprint_of(
     one = declared.gpu_memory if declared.gpu_memory is not None else memory_by_shape(model, shape)
     memory = one * instances_of(model) * versions
     if spec.gpus:
-        return Footprint(memory=memory, gpus=spec.gpus)
+        whole = runtime is RuntimeName.TRITON and spec.backend == "vllm" and spec.gpus > 1
+        return Footprint(memory=memory, gpus=spec.gpus, whole_server=whole)
     if declared.gpu_memory is None:
         return Footprint(memory=memory, gpus=1, assumed=True) if has_gpus else Footprint()
     return Footprint(memory=memory, compute=(declared.compute or 0) * instances_of(model))

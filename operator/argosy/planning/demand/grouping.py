@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from argosy.api import Ensemble, InferenceModel
+from argosy.api.servingpool import RuntimeName
 from argosy.planning.demand.footprint import NO_SIZE, DocumentSize, footprint_of, instances_of, versions_retained
 from argosy.planning.demand.model_files import ServedEngines
 from argosy.planning.facts import Demand, Group
@@ -22,6 +23,7 @@ def groups_of(
     shapes: Mapping[str, ModelShape] | None = None,
     engines: ServedEngines | None = None,
     sizes: Mapping[str, DocumentSize] | None = None,
+    runtime: RuntimeName = RuntimeName.ARGOSY,
 ) -> tuple[Group, ...]:
     """Return the groups of one pool, by name; models in the order of the steps that use them.
 
@@ -29,7 +31,7 @@ def groups_of(
     after its first ensemble, or its only model. An ensemble with a step that is not among `models` and
     `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs. `shapes`: the models' that are known, by name. Of
     models that wait for their `engines` there is nothing. `sizes`: what models and ensembles take of their server's
-    documents, by name.
+    documents, by name. `runtime`: the program of the pool's servers.
     """
     built = engines or ServedEngines()
     by_name = {model.name: model for model in models if model.name not in built.waiting}
@@ -38,7 +40,7 @@ def groups_of(
     versions, shape_of = loaded or {}, shapes or {}
     demands = {
         name: replace(
-            _demand(model, users.get(name, ()), versions.get(name, ()), has_gpus, shape_of.get(name)),
+            _demand(model, users.get(name, ()), versions.get(name, ()), has_gpus, shape_of.get(name), runtime),
             architectures=built.architectures(name),
         )
         for name, model in by_name.items()
@@ -124,13 +126,14 @@ def _demand(
     loaded: Sequence[Collection[int]],
     has_gpus: bool,
     shape: ModelShape | None,
+    runtime: RuntimeName,
 ) -> Demand:
     steps = (step for user in users for step in user.spec.steps if step.model == model.name)
     versions = versions_retained(model, {step.version for step in steps if step.version is not None}, loaded)
     return Demand(
         model=model.name,
         version=model.spec.default_version,
-        footprint=footprint_of(model, versions, has_gpus, shape),
+        footprint=footprint_of(model, versions, has_gpus, shape, runtime),
         replicas=_replicas(model, users),
         instances=instances_of(model),
         versions=versions,

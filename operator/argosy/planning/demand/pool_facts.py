@@ -26,6 +26,7 @@ def pool_facts(nodes: PoolNodes, members: Members, loaded: LoadedVersions | None
         members.shapes,
         members.engines,
         members.sizes,
+        spec.runtime.name,
     )
     return PoolFacts(
         pool=nodes.pool.key,

@@ -75,7 +75,7 @@ def with_engines(
         if not current.available_replicas:
             worst = min(requested, key=lambda engine: _ORDER.index(engine.state))
             update = {
-                "state": _STATES.get(worst.state, VersionState.BUILDING),
+                "state": VersionState.FAILED if worst.misfit else _STATES.get(worst.state, VersionState.BUILDING),
                 "reason": _reason(worst, progress.builds),
             }
             by_version[version] = current.model_copy(update=update)
@@ -110,6 +110,10 @@ def _ready(engines: ModelEngines, progress: PoolProgress) -> Finding:
         return Finding(
             _READY, False, failed_reason(failed), f"{failure_message(failed[0].build)}{which}{_sentence(meanwhile)}"
         )
+    misfits = [engine for engine in missing if engine.misfit]
+    if misfits:
+        message = f"{_named(misfits[0])}: {misfits[0].misfit}; {so_far}.{_sentence(meanwhile)}"
+        return Finding(_READY, False, Reason.ENGINE_OF_ANOTHER_RELEASE, message)
     reported = listed((_message_of(engine, progress.builds) for engine in missing), most=3)
     building = any(engine.state is not BuildState.PENDING for engine in missing)
     return Finding(
@@ -186,6 +190,8 @@ def _message_of(engine: RequestedEngine, builds: Mapping[str, ScheduledBuild]) -
 def _reason(engine: RequestedEngine, builds: Mapping[str, ScheduledBuild]) -> str:
     """Return why an engine is not ready, or how far it is."""
     build, planned = engine.build, builds.get(engine.name)
+    if engine.misfit:
+        return bounded(engine.misfit, _MESSAGE)
     if engine.state is BuildState.FAILED:
         return bounded(failure_message(build), _MESSAGE)
     if engine.state is BuildState.PENDING:
@@ -216,7 +222,7 @@ def _status(
         size=report.size if ready else 0,
         cached=report.cached if ready else False,
         build_seconds=round(report.seconds, 1) if ready else 0,
-        compiler=report.compiler if ready else "",
+        compiler=report.compiler if engine.state is BuildState.READY else "",
         key=report.key if ready else "",
         request_digest=engine.digest,
         accuracy=_accuracy_status(report.accuracy) if engine.build.is_over else None,
