@@ -154,7 +154,12 @@ class VllmInstance:
         if self._sleep_level:
             stream.fail(unavailable(f"model instance '{self._spec.name}' is asleep"))
             return
-        self._tasks.begin(stream, generate(request_id=f"{self._spec.name}-{next(self._numbers)}"))
+        try:
+            outputs = generate(request_id=f"{self._spec.name}-{next(self._numbers)}")
+        except Exception as error:
+            stream.fail(self._explain(error))
+            return
+        self._tasks.begin(stream, outputs)
 
     async def _manage(self, command: Command) -> None:
         if isinstance(command, Sleep):
@@ -175,8 +180,13 @@ class VllmInstance:
 
     async def _add_adapter(self, command: AddAdapter) -> None:
         request = self._adapters.new(command.name, command.path)
-        if not await self._engine.llm.add_lora(request):
-            raise invalid(f"adapter '{command.name}' of '{command.path}' could not be loaded")
+        try:
+            await self._engine.llm.add_lora(request)
+        except self._engine.library.EngineDeadError:
+            raise
+        except Exception as error:
+            about = f"adapter '{command.name}' of '{command.path}' does not fit model '{self._spec.config.name}'"
+            raise invalid(f"{about}: {error}") from error
         before = self._adapters.put(request)
         if before is not None:
             await self._engine.llm.remove_lora(before.lora_int_id)

@@ -206,6 +206,31 @@ def settled(llm: Any) -> None:
     assert done.wait(30)
 
 
+def test_a_stream_that_cannot_be_sent_ends_alone(open_instance, responder, monkeypatch):
+    send = responder.send
+
+    def broken(index, response, wait=True):
+        if index == 0 and response.error is None:
+            raise RuntimeError("cannot be sent")
+        send(index, response, wait)
+
+    monkeypatch.setattr(responder, "send", broken)
+    request = generation(text_input="ab", stream=True, sampling_parameters=sampling(max_tokens=3))
+    open_instance().execute([request, request], responder)
+    assert "RuntimeError: cannot be sent" in only_error(responder).message
+    responder.wait_for_final(1)
+    assert "".join(texts(responder.of(1))) == "aba"
+
+
+def test_a_request_that_the_engine_does_not_take_is_answered(open_instance, responder, llm_class, monkeypatch):
+    def refuse(self, prompt, sampling_params, request_id, **options):
+        raise TypeError("generate() got an unexpected keyword argument")
+
+    monkeypatch.setattr(llm_class, "generate", refuse)
+    open_instance().execute([generation(text_input="ab")], responder)
+    assert "unexpected keyword argument" in only_error(responder).message
+
+
 def test_news_wait_while_a_client_reads_slowly(open_instance, responder, llm, by_steps):
     instance = open_instance()
     options = sampling(max_tokens=4)
@@ -295,8 +320,9 @@ def test_adapters_are_added_and_removed(open_instance, responder, llm, tmp_path)
     assert llm().loras == {2}
     with pytest.raises(ServingError, match=r"has no '.*c/adapter_config.json'"):
         instance.manage(AddAdapter("c", str(tmp_path / "c")))
-    with pytest.raises(ServingError, match="shapes do not fit"):
+    with pytest.raises(ServingError, match=r"adapter 'm' of '.*misfit' does not fit model 'llm': .*shapes") as refused:
         instance.manage(AddAdapter("m", str(tmp_path / "misfit")))
+    assert refused.value.kind is ErrorKind.INVALID_ARG
     instance.manage(RemoveAdapter("x"))
     assert llm().loras == set()
     with pytest.raises(ServingError, match="model 'llm' has no adapter 'x'; it has none") as refused:

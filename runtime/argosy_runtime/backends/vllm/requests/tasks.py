@@ -91,7 +91,16 @@ class RequestTasks:
         streams, self._with_news = self._with_news, {}
         with self._host.corked():
             for stream in streams:
-                stream.flush()
+                self._flush_one(stream)
+
+    def _flush_one(self, stream: Stream) -> None:
+        try:
+            stream.flush()
+        except Exception as error:
+            # Of this stream alone: those behind it have news, too.
+            stream.fail(self._explain(error))
+            if (task := self._open.get(stream)) is not None:
+                task.cancel()
 
     def _look_for_cancelled(self) -> None:
         self._sweep = None
