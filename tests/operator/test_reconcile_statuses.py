@@ -254,7 +254,7 @@ def test_what_served_before_an_engine_was_requested_goes_on_serving() -> None:
 
 
 def test_a_format_that_the_runtime_cannot_run_is_a_reason() -> None:
-    outcome = decide(pool(), model("m", modelFormat={"name": "tensorrt_llm"}))
+    outcome = decide(pool(runtime={"name": "triton"}), model("m", modelFormat={"name": "huggingface"}))
     assert described(of(outcome))[:2] == ("False", "UnsupportedFormat")
 
 

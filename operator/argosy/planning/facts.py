@@ -75,15 +75,15 @@ class Footprint:
 
     A shared model (`gpus` 0) takes `memory` and `compute` of one GPU. An exclusive one takes `gpus` GPUs for itself,
     each with at least `memory`, joined by NVLink where `gpus` > 1. Both zero: it runs on the CPU alongside others.
-    `assumed`: its needs are neither declared nor measured, so it has a GPU of its own. `whole_server`: its GPUs must be
-    all that its server has.
+    `assumed`: its needs are neither declared nor measured, so it has a GPU of its own. `first_gpus`: its GPUs must be
+    the first of its server.
     """
 
     memory: int = 0
     compute: int = 0
     gpus: int = 0
     assumed: bool = False
-    whole_server: bool = False
+    first_gpus: bool = False
 
     @property
     def exclusive(self) -> bool:
@@ -135,9 +135,9 @@ class Group:
     size: int = 0
 
     @property
-    def whole_server(self) -> bool:
-        """Whether one of its models needs all GPUs of its server."""
-        return any(demand.footprint.whole_server for demand in self.demands)
+    def first_gpus(self) -> bool:
+        """Whether one of its models needs the first GPUs of its server."""
+        return any(demand.footprint.first_gpus for demand in self.demands)
 
     @property
     def needed(self) -> int:

@@ -177,7 +177,7 @@ def test_a_node_needs_every_selected_label_and_to_be_ready() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made_of", "runtime", "tensor", "whole"),
+    ("made_of", "runtime", "tensor", "first"),
     [
         ("vllm", "triton", 2, True),
         ("vllm", "triton", 1, False),
@@ -185,10 +185,10 @@ def test_a_node_needs_every_selected_label_and_to_be_ready() -> None:
         ("python", "triton", 2, False),
     ],
 )
-def test_vllm_on_several_gpus_of_nvidias_server_needs_all_of_them(
-    made_of: str, runtime: str, tensor: int, whole: bool
+def test_vllm_on_several_gpus_of_nvidias_server_needs_the_first_ones(
+    made_of: str, runtime: str, tensor: int, first: bool
 ) -> None:
     spec = {"modelFormat": {"name": made_of}, "footprint": {"gpus": tensor, "gpuMemory": "8Gi"}}
     split = {"parallelism": {"tensor": tensor}} if made_of == "vllm" else {}
     need = footprint_of(model("m", **spec, **split), runtime=RuntimeName(runtime))
-    assert need.whole_server is whole
+    assert need.first_gpus is first

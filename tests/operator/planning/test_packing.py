@@ -251,31 +251,30 @@ def test_what_fits_nowhere_counts_in_no_total() -> None:
     assert fewest_gpus(plans, [facts]) == plans.gpus_used == 2
 
 
-def whole(gpus: int) -> Footprint:
-    return replace(exclusive(gpus), whole_server=True)
+def first(gpus: int) -> Footprint:
+    return replace(exclusive(gpus), first_gpus=True)
 
 
-@pytest.mark.parametrize("first", ["a-part", "z-part"])
-def test_a_model_that_needs_all_gpus_of_its_server_shares_them_with_none(first: str) -> None:
-    """Whichever is placed first, they are on servers of their own, though one would have both."""
-    groups = [lone("m-split", whole(2)), lone(first, part(8)), lone("glue", Footprint())]
-    facts = pool([linked_node("a")], groups)
-    plan = pack(facts)
+def test_a_model_that_needs_the_first_gpus_of_its_server_gets_them() -> None:
+    groups = [lone("a-part", part(8)), lone("split", first(2)), lone("glue", Footprint())]
+    (server,) = pack(pool([linked_node("a")], groups, max_servers=1)).servers
+    assert {item.model: item.gpus for item in server.placements} == {"a-part": (2,), "split": (0, 1), "glue": ()}
+
+
+@pytest.mark.parametrize("most", [1, None])
+def test_a_first_gpu_of_another_model_is_not_taken(most: int | None) -> None:
+    """The other model moves where the pool may have no further server."""
+    groups = [lone("a", part(8)), lone("split", first(2))]
+    running = (CurrentServer("p-0", "a", (0,), {"a": (0,)}),)
+    plan = pack(pool([linked_node("a")], groups, max_servers=most, current=running))
     assert not plan.unplaced
-    servers = {placement.model: server for server in plan.servers for placement in server.placements}
-    assert servers["m-split"].gpus == (0, 1)
-    assert servers["m-split"].name != servers[first].name
+    assert len(plan.servers) == (most or 2)
+    (server,) = (server for server in plan.servers if "split" in {item.model for item in server.placements})
+    (split,) = (item for item in server.placements if item.model == "split")
+    assert split.gpus == server.gpus[:2]
 
 
 def test_an_ensemble_of_two_such_models_fits_nowhere() -> None:
-    group = Group("e", (Demand("one", 1, whole(2)), Demand("two", 1, part(4))))
+    group = Group("e", (Demand("one", 1, first(2)), Demand("two", 1, first(2))))
     (unplaced,) = pack(pool([linked_node("a")], [group])).unplaced
     assert "must share one server" in unplaced.message
-
-
-def test_one_server_that_has_another_model_is_no_place_for_it() -> None:
-    groups = [lone("a", part(8)), lone("split", whole(2))]
-    (unplaced,) = pack(pool([linked_node("a")], groups, max_servers=1)).unplaced
-    assert "needs a server of its own" in unplaced.message
-    shared = [lone("a", part(8)), lone("split", exclusive(2))]
-    assert not pack(pool([linked_node("a")], shared, max_servers=1)).unplaced

@@ -34,7 +34,7 @@ def footprint_of(
     - Exclusive GPUs without `gpuMemory`, and a GPU of its own: of the memory that its shape's arithmetic gives.
 
     Each version has memory of its own; the compute is shared, as a request goes to one of them. vLLM on several GPUs of
-    NVIDIA's server, of `runtime` triton, takes the first ones, so that all of the server's must be its own.
+    NVIDIA's server, of `runtime` triton, takes the first ones by itself, so these must be its own.
     """
     spec, declared = model.spec, model.spec.footprint or api.Footprint()
     if spec.device is api.Device.CPU:
@@ -42,8 +42,8 @@ def footprint_of(
     one = declared.gpu_memory if declared.gpu_memory is not None else memory_by_shape(model, shape)
     memory = one * instances_of(model) * versions
     if spec.gpus:
-        whole = runtime is RuntimeName.TRITON and spec.backend == "vllm" and spec.gpus > 1
-        return Footprint(memory=memory, gpus=spec.gpus, whole_server=whole)
+        first = runtime is RuntimeName.TRITON and spec.backend == "vllm" and spec.gpus > 1
+        return Footprint(memory=memory, gpus=spec.gpus, first_gpus=first)
     if declared.gpu_memory is None:
         return Footprint(memory=memory, gpus=1, assumed=True) if has_gpus else Footprint()
     return Footprint(memory=memory, compute=(declared.compute or 0) * instances_of(model))

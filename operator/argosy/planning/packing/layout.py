@@ -41,8 +41,8 @@ class PlacedReplica:
 @dataclass(frozen=True, slots=True)
 class Server:
     """One runtime process of a layout: the devices it holds, and the replicas on it. `free` is by device index. `size`
-    is what they take of its documents, `cpu_memory` what those of them take that found no GPU. `whole`: one of them
-    needs all of its GPUs.
+    is what they take of its documents, `cpu_memory` what those of them take that found no GPU. `ordered`: one of
+    them needs the first of its GPUs.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Server:
     compute: int = 0  # thousandths left on its GPUs together
     size: int = 0  # bytes
     cpu_memory: int = 0  # bytes
-    whole: bool = False
+    ordered: bool = False
 
     def hosts(self, group: str) -> bool:
         """Return whether a replica of the group is already here."""
@@ -194,7 +194,7 @@ class Layout:
             compute,
             server.size + sum(replica.replica.group.size for replica in placed),
             server.cpu_memory + sum(map(_cpu_bytes, placed)),
-            server.whole or any(replica.replica.group.whole_server for replica in placed),
+            server.ordered or any(replica.replica.group.first_gpus for replica in placed),
         )
 
     def _with_server(self, before: Server, after: Server) -> "Layout":

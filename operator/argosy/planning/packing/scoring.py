@@ -78,19 +78,19 @@ def candidates_on(
     if size > layout.topology.facts.staying_bytes or not replica.group.runs_on(layout.topology.nodes[node]):
         return
     site = _site(layout, name, node, server)
-    alone = replica.group.whole_server or (server is not None and server.whole)
+    ordered = replica.group.first_gpus or (server is not None and server.ordered)
     for assignment in islice(assignments(site, replica.group.demands, preferred), tries):
-        if alone and not _gives_whole_servers(server, PlacedReplica(replica, assignment)):
+        if ordered and not _gives_first_gpus(server, PlacedReplica(replica, assignment)):
             continue
         yield Candidate(name, node, assignment, _cost(layout, replica, site, name, server, assignment, shares_node))
 
 
-def _gives_whole_servers(server: Server | None, added: PlacedReplica) -> bool:
-    """Return whether every model that needs all GPUs of its server has them, with a replica added to it."""
+def _gives_first_gpus(server: Server | None, added: PlacedReplica) -> bool:
+    """Return whether every model that needs the first GPUs of its server has them, with a replica added to it."""
     placed = [*(server.placed if server is not None else ()), added]
     seats = [seat for replica in placed for seat in zip(replica.replica.group.demands, replica.assignment, strict=True)]
-    every = {gpu for _, gpus in seats for gpu in gpus}
-    return all(set(gpus) == every for demand, gpus in seats if demand.footprint.whole_server)
+    every = sorted({gpu for _, gpus in seats for gpu in gpus})
+    return all(set(gpus) == set(every[: len(gpus)]) for demand, gpus in seats if demand.footprint.first_gpus)
 
 
 def _sites(layout: Layout, replica: Replica, on: str | None) -> Iterator[tuple[str, str, Server | None]]:

@@ -12,7 +12,7 @@ ACROSS_GPUS = frozenset({"vllm", "tensorrtllm"})
 """Backends whose one instance takes the model's GPUs by itself, and wants no group per GPU."""
 TRITON_VLLM = (RuntimeName.TRITON, "vllm")
 """NVIDIA's backend for vLLM reads no `gpu_device_ids`: an instance of KIND_GPU has that GPU, one of KIND_MODEL those of
-its server, from the first on (`planning/facts.py` `Demand.whole_server`).
+its server, from the first on, which the plan gives it (`Footprint.first_gpus` in `planning/facts.py`).
 """
 GPU_DEVICES = "gpu_device_ids"
 """The parameter that tells such a backend which of the server's GPUs are the model's."""

@@ -41,7 +41,7 @@ def test_a_compiler_says_its_release() -> None:
 
 
 @pytest.mark.parametrize(("built", "has"), [("1.2.1", "1.2.1"), ("", "1.2.1"), ("1.2.1", ""), ("", "")])
-def test_what_fits_or_is_not_known_is_no_mismatch(built: str, has: str) -> None:
+def test_equal_or_missing_releases_do_not_mismatch(built: str, has: str) -> None:
     assert mismatch(COMPILER.format(built) if built else "", has) == ""
 
 
