@@ -84,6 +84,8 @@ class Server:
             )
             self._listeners.append(await http.serve(self.dataplane, where))
             _log.info("Started HTTPService at %s:%d", options.http_address, self._listeners[-1].port)
+            if where.openai is not None:
+                _log.info("OpenAI API at http://%s:%d/v1", options.http_address, self._listeners[-1].port)
         if options.openai is not None:
             await self._listen_openai(options.openai)
         if options.grpc_port is not None:
@@ -113,7 +115,7 @@ class Server:
         if options.openai_port is not None:
             where = http.OpenAiListen(options.openai_address, options.openai_port, openai, options.http_timeouts)
             self._listeners.append(await http.serve_openai(self.dataplane, where))
-            _log.info("Started OpenAI API at %s:%d/v1", options.openai_address, self._listeners[-1].port)
+            _log.info("OpenAI API at http://%s:%d/v1", options.openai_address, self._listeners[-1].port)
         if openai.guard is not None:
             self._keys = asyncio.get_running_loop().create_task(openai.guard.follow())
 

@@ -224,3 +224,46 @@ def test_flags_of_grpc_that_say_nothing(flags: list[str], message: str, capsys: 
     with pytest.raises(SystemExit):
         parse([*BASE, *flags])
     assert message in capsys.readouterr().err
+
+
+KEY = f"sha256:{'0' * 64}"
+
+
+def test_openais_api_is_on_the_http_port_unless_it_has_its_own():
+    assert parse(BASE).openai is not None
+    assert parse(BASE).openai_port is None
+    own = parse([*BASE, "--openai-port=9000", "--http-address=127.0.0.1"])
+    assert (own.openai_address, own.openai_port) == ("127.0.0.1", 9000)
+    assert parse([*BASE, "--allow-openai=false"]).openai is None
+    assert parse([*BASE, "--allow-http=false"]).openai is None
+    assert parse([*BASE, "--allow-http=false", "--openai-port=9000"]).openai is not None
+
+
+def test_a_file_of_api_keys(tmp_path, capsys, caplog):
+    file = tmp_path / "keys"
+    file.write_text(KEY)
+    options = parse([*BASE, f"--openai-api-keys-file={file}", "--http-restricted-api=inference:x=secret"])
+    assert options.openai.guard is not None
+    assert not caplog.records
+    parse([*BASE, f"--openai-api-keys-file={file}"])
+    assert "V2 protocol" in caplog.text
+    file.write_text("my key")
+    with pytest.raises(SystemExit):
+        parse([*BASE, f"--openai-api-keys-file={file}"])
+    assert "my key" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags", [["--allow-openai=false", "--openai-port=1"], ["--allow-http=false"]])
+def test_flags_of_an_api_that_is_not_served(flags, tmp_path, capsys):
+    file = tmp_path / "keys"
+    file.write_text(KEY)
+    with pytest.raises(SystemExit):
+        parse([*BASE, f"--openai-api-keys-file={file}", *flags])
+    assert "not served" in capsys.readouterr().err
+
+
+def test_openais_api_has_no_restriction_over_grpc(capsys):
+    assert Api.OPENAI in parse([*BASE, "--http-restricted-api=openai:x=secret"]).http_restricted
+    with pytest.raises(SystemExit):
+        parse([*BASE, "--grpc-restricted-protocol=openai:x=secret"])
+    assert "over HTTP alone" in capsys.readouterr().err

@@ -25,6 +25,8 @@ OWN_FLAGS: Mapping[str, str] = {
     **{f"{front}-port": _ADDRESS for front in ("http", "grpc", "metrics")},
     **{f"{front}-address": _ADDRESS for front in ("http", "grpc", "metrics")},
     **{f"allow-{front}": _ADDRESS for front in ("http", "grpc", "metrics")},
+    "openai-port": _ADDRESS,
+    "openai-address": _ADDRESS,
     "control-token-file": _TOKEN,
     "http-restricted-api": _AGENT,
     "grpc-restricted-protocol": _AGENT,

@@ -1,5 +1,6 @@
 """Every setting of a pool reaches its Pods, and a new Pod is asked for only when something of it changes."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -344,3 +346,14 @@ def test_a_server_has_nothing_of_the_builds_credentials() -> None:
     result = template({"builds": {"secretName": "engines", "serviceAccountName": "writer"}})
     assert "engines" not in str(result)
     assert result["spec"]["serviceAccountName"] != "writer"
+
+
+def test_api_keys_come_from_a_secret_by_flag_and_template() -> None:
+    document = (Path(__file__).resolve().parents[4] / "docs/how-to/openai.md").read_text()
+    (block,) = re.findall(r"```yaml\n(kind: ServingPool\n.*?)```", document, re.DOTALL)
+    runtime = yaml.safe_load(block)["spec"]["runtime"]
+    result = template({"runtime": runtime})
+    (mount,) = [mount for mount in server(result)["volumeMounts"] if mount["name"] == "openai-keys"]
+    assert volume(result, "openai-keys")["secret"] == {"secretName": "openai-keys"}
+    assert f"--openai-api-keys-file={mount['mountPath']}/keys" in server(result)["args"]
+    assert "openai-keys" not in {mount["name"] for mount in agent(result)["volumeMounts"]}
