@@ -28,7 +28,7 @@ TOGETHER = (
     ("tests/builder/aotinductor/", "aotinductor"),  # shares nothing: its compilers take minutes
 )
 """The beginning of a test's id, and what it shares; the first that fits counts."""
-FIRST = ("node", "api server", "ports", "fleet", "chart", "aotinductor")
+FIRST = ("node", "api server", "ports", "fleet", "chart", "engines", "aotinductor")
 """What takes longest, or waits most, in the order in which it begins. `chart` builds images, as `node` does at its
 beginning, which would wait for it.
 """

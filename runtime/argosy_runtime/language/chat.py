@@ -9,7 +9,7 @@ from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 
 from .interruption import Interrupted, interrupted_after
 
-LONGEST_SECONDS: Final = 10.0
+LONGEST_SECONDS: Final = 5.0
 """Time after which a template counts as endless."""
 LONGEST_PROMPT: Final = 64 << 20
 """Characters of a prompt, far beyond any context."""
