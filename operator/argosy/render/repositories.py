@@ -12,6 +12,7 @@ from argosy.planning.demand.members import Members
 from argosy.planning.migration.next_step import ServerStep
 from argosy.planning.migration.revisions import ModelRevision
 from argosy.planning.plan import ServerPlan
+from argosy.planning.adapters import AdapterModel
 from argosy.planning.variants import RoutedModel
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, config_text, local_devices, model_config
@@ -85,7 +86,14 @@ def _model(revision: ModelRevision, members: Members, placed: Mapping[str, Devic
         revision.instances,
         texts,
         isinstance(members.ensembles.get(revision.name), RoutedModel) and bool(revision.steps),
+        _base(members, revision.name),
     )
+
+
+def _base(members: Members, name: str) -> str:
+    """Return what clients call the base model of an adapter; empty for any other model."""
+    model = members.models.get(name)
+    return model.base_served_name if isinstance(model, AdapterModel) else ""
 
 
 @lru_cache(maxsize=4096)

@@ -130,6 +130,7 @@ def of_model(model: RenderedModel) -> dict[str, Any]:
         **({"instances": model.instances} if model.instances else {}),
         **({"texts": {name: model.texts[name] for name in sorted(model.texts)}} if model.texts else {}),
         **({"alternatives": True} if model.alternatives else {}),
+        **({"base": model.base} if model.base else {}),
     }
 
 
@@ -153,6 +154,7 @@ def to_model(fields: Fields) -> RenderedModel:
         instances=fields.number("instances", 0),
         texts={file_name(name, texts.path): texts.text(name) for name in texts.values},
         alternatives=fields.flag("alternatives", False),
+        base=fields.text("base", ""),
     )
 
 

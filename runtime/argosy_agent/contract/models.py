@@ -94,7 +94,7 @@ class VersionSource:
 @dataclass(frozen=True, slots=True)
 class RenderedModel:
     """One folder of a repository. `steps` are the models that must be loaded first: an ensemble's own. Where they are
-    `alternatives`, as variants are, one of them is enough.
+    `alternatives`, as variants are, one of them is enough. `base`: the model that an adapter is loaded into.
 
     `gpus` are those of the server that the model sits on, by index from 0, and `instances` how many of it run on each
     device, 0 where that is not known. `config_key` is another where the config differs in anything but the versions
@@ -115,6 +115,7 @@ class RenderedModel:
     instances: int = 0
     texts: Mapping[str, str] = field(default_factory=dict)
     alternatives: bool = False
+    base: str = ""
 
     @property
     def declared_name(self) -> str:

@@ -306,4 +306,10 @@ class Ledger:
             for step, version in model.steps.items()
             if step in self.doing or self.state(step, version) is not LoadState.READY
         )
+        if model.base and not self._serves(model.base):
+            return [model.base]
         return [] if model.alternatives and len(missing) < len(model.steps) else missing
+
+    def _serves(self, name: str) -> bool:
+        """Return whether any version of a model is loaded."""
+        return any(key[0] == name and model.state is LoadState.READY for key, model in self._index.items())

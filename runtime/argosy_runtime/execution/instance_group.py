@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from argosy_common import device_errors
 from argosy_common.crash_loops import LAST_PAUSE_S, LOOP_AFTER, on_trial, pause_s, resting
+from argosy_runtime.backends.commands import Command
 from argosy_runtime.errors import ServingError, internal, unavailable
 from argosy_runtime.messages import InferResponse
 
@@ -96,6 +97,8 @@ class InstanceGroup:
         self._grace = _STOP_SECONDS
         self._closing = False
         self.lost: ServingError | None = None
+        # What each instance needs between its load and its first batch.
+        self.prepare: Callable[[Instance], Awaitable[None]] | None = None
         self.on_trial: dict[int, Slot] = {}
 
     @property
@@ -176,6 +179,14 @@ class InstanceGroup:
             failure = error
         await self.stop(_STOP_SECONDS)
         raise failure
+
+    async def manage(self, command: Command) -> None:
+        """Have every ready instance carry out a command. Raises the first ServingError, once all have ended."""
+        instances = list(self._ready.values())
+        results = await asyncio.gather(*[one.manage(command) for one in instances], return_exceptions=True)
+        for result in results:
+            if result is not None:
+                raise result
 
     async def stop(self, grace: float) -> None:
         """Release every instance; those that take longer than `grace` seconds are killed."""
@@ -274,6 +285,8 @@ class InstanceGroup:
         slot.instance = instance = slot.make(self._on_death)
         try:
             await instance.start()
+            if self.prepare is not None:
+                await self.prepare(instance)
             await self._make_warm(slot, instance)
         except ServingError as error:
             if not instance.on_cpu:

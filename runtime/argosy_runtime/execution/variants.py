@@ -14,6 +14,7 @@ from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, unavai
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.modelconfig.variants import VariantRouting
 from argosy_runtime.scheduling.variants.regimes import Regimes, VariantState
+from argosy_runtime.scheduling.variants.weights import Weights
 from argosy_runtime.telemetry.series import VariantSeries
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
@@ -94,7 +95,8 @@ class VariantRunner:
         self.slots = [VariantSlot(variant.model, now) for variant in routing.variants]
         dwell = round(routing.min_dwell_seconds * 1e9)
         self.regimes = Regimes(len(self.slots), routing.limits, routing.hysteresis, dwell, now)
-        self._idle_ns = round(routing.idle_timeout_seconds * 1e9)
+        self._weights = Weights(routing.weights) if routing.weights is not None else None
+        self._idle_ns = 0 if self._weights is not None else round(routing.idle_timeout_seconds * 1e9)
         self._timer: Timer | None = None
         self._timer_at = 0
         self._closed = False
@@ -138,7 +140,9 @@ class VariantRunner:
 
     def choose(self, tried: Sequence[int]) -> int | None:
         """Return the variant for a request, which is woken if it sleeps; None if no other than the tried can answer."""
-        index = self.regimes.choose(self.states, tried)
+        states = self.states
+        chooser = self.regimes if self._weights is None else self._weights
+        index = chooser.choose(states, tried)
         if index is not None:
             self.slots[index].used = self.clock.now()
             self._wake(index)

@@ -19,15 +19,18 @@ MAX_VARIANTS = 8
 _NAMES = re.compile(rf"backend\W+{BACKEND}\b")
 
 
-class Variant(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class Variant(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
     """One variant: a model of the same server, pinned to a version unless that is -1.
 
     `max_concurrency`: the most requests in flight for which it is the better choice; None if that is unknown.
+    `weight`: its share of the requests, in proportion to the others'. Variants have weights, or are chosen by
+    concurrency.
     """
 
     model: str
     version: int = -1
     max_concurrency: int | None = None
+    weight: int | None = None
 
 
 class VariantRouting(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -49,6 +52,12 @@ class VariantRouting(msgspec.Struct, frozen=True, rename="camel", forbid_unknown
         declared = [variant.max_concurrency for variant in self.variants[:-1]]
         limits = tuple(limit for limit in declared if limit is not None)
         return limits if len(limits) == len(declared) else None
+
+    @property
+    def weights(self) -> tuple[int, ...] | None:
+        """The weights of the variants; None where they are chosen by concurrency."""
+        weights = tuple(variant.weight for variant in self.variants if variant.weight is not None)
+        return weights or None
 
 
 def is_routed(config: ModelConfig) -> bool:
@@ -89,6 +98,9 @@ def _problem(routing: VariantRouting, name: str) -> str:
         return f"hysteresis must be at least 0 and below 1, not {routing.hysteresis:g}"
     if routing.min_dwell_seconds < 0 or routing.idle_timeout_seconds < 0:
         return "minDwellSeconds and idleTimeoutSeconds must not be negative"
+    weights = [variant.weight for variant in routing.variants if variant.weight is not None]
+    if weights and (len(weights) < len(models) or min(weights) < 0 or not sum(weights)):
+        return "either none or all variants have a weight of 0 or more, and one of them more than 0"
     limits = [variant.max_concurrency for variant in routing.variants if variant.max_concurrency is not None]
     if any(limit < 1 for limit in limits) or any(a >= b for a, b in pairwise(limits)):
         return "maxConcurrency must be at least 1 and grow from one variant to the next"

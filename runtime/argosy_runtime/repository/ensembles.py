@@ -11,12 +11,13 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime import backends
 from argosy_runtime.errors import invalid, unavailable
 from argosy_runtime.modelconfig import ConfigError, check_steps, is_decoupled
+from argosy_runtime.modelconfig.adapters import base_of, is_adapter, may_be_adapter
 from argosy_runtime.modelconfig.ensembles import nesting
 from argosy_runtime.modelconfig.variants import is_routed, may_be_routed, variant_routing
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
-from . import variants
+from . import adapters, variants
 from .folders.layout import ModelFolder
 from .preparing import Prepared, declared_config
 from .records import UNLOADED, ModelRecord
@@ -35,10 +36,12 @@ def steps_of(folder: ModelFolder, override: str | None) -> list[str]:
     """
     # To parse thousands of configurations only to learn that they are none takes seconds.
     text = override or folder.config_text or ""
-    if "ensemble" not in text.lower() and not may_be_routed(text):
+    if "ensemble" not in text.lower() and not may_be_routed(text) and not may_be_adapter(text):
         return []
     try:
         config = declared_config(folder, override)
+        if is_adapter(config):
+            return [base_of(config)]
         if is_routed(config):
             return [variant.model for variant in variant_routing(config).variants]
     except ConfigError:
@@ -62,6 +65,9 @@ def follow(records: Mapping[str, ModelRecord], name: str, retirement: Retirement
     for ensemble in nesting.dependents(steps, name):
         record = records[ensemble]
         assert record.prepared is not None
+        if record.prepared.is_adapter:
+            adapters.follow(record, records)
+            continue
         for version in record.prepared.versions:
             if record.prepared.is_routed and variants.follow(record, version, records):
                 continue

@@ -14,7 +14,7 @@ from typing import cast
 
 from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 
-from . import ensembles, unsupported
+from . import adapters, ensembles, unsupported
 from .folders.layout import ModelFolder
 from .preparing import Prepared, Preparer
 from .records import ModelRecord
@@ -106,6 +106,8 @@ class Loader:
 
     async def _ready(self, record: ModelRecord, prepared: Prepared, override: str | None, slots: Slots) -> _Ready:
         """Return what is to take over: every version of an ensemble, the new and changed versions of a model."""
+        if prepared.is_adapter:
+            return _Ready({v: await adapters.load(prepared, v, self._records) for v in prepared.versions})
         if not prepared.is_ensemble:
             return await self._started(record, prepared, slots)
         if not record.serves:
@@ -144,6 +146,7 @@ class Loader:
             _log.info("loading: %s:%d", record.name, version)
             async with slots.opening:
                 served = self._new_version(prepared, version)
+                served.adapters = record.adapters
                 await served.start()
             ready.fresh[version] = served
         elif serving.config != prepared.config:

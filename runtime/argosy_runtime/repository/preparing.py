@@ -16,6 +16,7 @@ from argosy_runtime.execution.completing import complete_in_thread
 from argosy_runtime.execution.process.instance import ProcessInstance
 from argosy_runtime.modelconfig import (
     ConfigError,
+    adapters,
     check,
     check_structure,
     inplace,
@@ -73,6 +74,11 @@ class Prepared:
         """True if its steps are variants, of which one answers."""
         return variants.is_routed(self.config)
 
+    @property
+    def is_adapter(self) -> bool:
+        """True if it is an adapter, whose one step is its base model."""
+        return adapters.is_adapter(self.config)
+
     def with_config(self, config: ModelConfig) -> "Prepared":
         """Return the same with another configuration."""
         return replace(self, config=config)
@@ -128,7 +134,7 @@ class Preparer:
             config = normalize(config, folder.name, folder.first_files, self._ordinals)
         except ConfigError as error:
             raise invalid(str(error)) from error
-        rules = check_structure if polled.is_routed else check
+        rules = check_structure if polled.is_routed or polled.is_adapter else check
         _raise_if_any([*rules(config, folder.name), *check_placement(config, self._ordinals)])
         unsupported.refuse(config)
         labels = await asyncio.to_thread(_read_labels, folder.path, config)
@@ -167,7 +173,12 @@ class Preparer:
 
 
 def steps_of(config: ModelConfig) -> frozenset[str]:
-    """Return the models that an ensemble runs, or the variants of a routed model. Raises ConfigError."""
+    """Return the models that a model of others runs: an ensemble's steps, variants, an adapter's base model.
+
+    Raises ConfigError.
+    """
+    if adapters.is_adapter(config):
+        return frozenset({adapters.base_of(config)})
     if variants.is_routed(config):
         return frozenset(variant.model for variant in variants.variant_routing(config).variants)
     return frozenset(step.model_name for step in config.ensemble_scheduling.step)

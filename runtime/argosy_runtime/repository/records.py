@@ -11,7 +11,7 @@ from argosy_runtime.modelconfig.versions import number_of
 
 from .folders.layout import ModelFolder
 from .preparing import LoadedRevision, Prepared
-from .serving.served import ServedVersion
+from .serving.served import AdapterTable, ServedVersion
 
 UNLOADED = "unloaded"
 """Why a version is unavailable that was taken out of service, or never got there though nothing is wrong with it."""
@@ -76,7 +76,7 @@ class ModelRecord:
 
     `prepared`, `folder` and `override` are those of the serving versions, or of an ensemble that waits for its
     steps. A load or unload holds `lock`. `answering` has the serving versions by version as requests name it, ""
-    the latest. `without_effect` names settings without effect.
+    the latest. `without_effect` names settings without effect. `adapters` are loaded into every version of it.
     """
 
     name: str
@@ -89,6 +89,7 @@ class ModelRecord:
     requested: bool = False
     failure: str = ""
     without_effect: str = ""
+    adapters: AdapterTable = field(default_factory=AdapterTable)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def serving(self) -> Iterator[tuple[int, ServedVersion]]:

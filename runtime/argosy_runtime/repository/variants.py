@@ -10,8 +10,7 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .preparing import Prepared
 from .records import ModelRecord
-from .serving.routed import ServedVariants
-from .serving.served import ServedModel
+from .serving.routed import AnyVariant, ServedVariants
 
 
 def compile_version(prepared: Prepared, version: int, records: Mapping[str, ModelRecord]) -> ServedVariants:
@@ -49,10 +48,10 @@ def follow(record: ModelRecord, version: int, records: Mapping[str, ModelRecord]
     return True
 
 
-def _served(name: str, records: Mapping[str, ModelRecord], variant: Variant) -> ServedModel | None:
+def _served(name: str, records: Mapping[str, ModelRecord], variant: Variant) -> AnyVariant | None:
     record = records.get(variant.model)
     served = record.answering.get("" if variant.version < 0 else str(variant.version)) if record is not None else None
-    if served is not None and not isinstance(served, ServedModel):
+    if served is not None and not isinstance(served, AnyVariant):
         raise invalid(f"variant '{variant.model}' of model '{name}' must be a model, not an ensemble or a routed model")
     return served
 
@@ -63,7 +62,7 @@ def _why_not(records: Mapping[str, ModelRecord], variant: Variant) -> str:
     return f"'{variant.model}'{version}: {(record.failure if record is not None else '') or 'not loaded'}"
 
 
-def _completed(declared: ModelConfig, models: Sequence[ServedModel]) -> ModelConfig:
+def _completed(declared: ModelConfig, models: Sequence[AnyVariant]) -> ModelConfig:
     """Return the configuration with the variants' tensors and smallest batch. Raises ServingError if they differ."""
     config = ModelConfig()
     config.CopyFrom(declared)
@@ -91,7 +90,7 @@ def _plain_output(tensor: ModelOutput) -> ModelOutput:
     )
 
 
-def _compare(name: str, one: ServedModel, other: ServedModel) -> None:
+def _compare(name: str, one: AnyVariant, other: AnyVariant) -> None:
     """Raise ServingError where clients could tell two variants apart by their tensors."""
     if bool(one.config.max_batch_size) != bool(other.config.max_batch_size):
         raise invalid(

@@ -12,7 +12,11 @@ from argosy_runtime.repository.preparing import Prepared
 from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
+from .adapters import ServedAdapter
 from .served import ServedModel
+
+AnyVariant = ServedModel | ServedAdapter
+"""What a variant may be."""
 
 
 class ServedVariants:
@@ -27,7 +31,7 @@ class ServedVariants:
         version: int,
         config: ModelConfig,
         routing: VariantRouting,
-        models: Sequence[ServedModel | None],
+        models: Sequence[AnyVariant | None],
         statistics: ModelStatistics,
     ) -> None:
         self.name = config.name
@@ -40,12 +44,12 @@ class ServedVariants:
         self.routing = routing
         self._admission = Admission(config)
         self._models = tuple(models)
-        self._retained: tuple[ServedModel, ...] = ()
+        self._retained: tuple[AnyVariant, ...] = ()
         self._holding = 0
         self.runner = VariantRunner(self.name, version, routing, statistics, LoopClock())
         self.runner.follow(models)
 
-    def follow(self, models: Sequence[ServedModel | None]) -> None:
+    def follow(self, models: Sequence[AnyVariant | None]) -> None:
         """Use these versions of the variants for new requests."""
         self._models = tuple(models)
         self.runner.follow(models)

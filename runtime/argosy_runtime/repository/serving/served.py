@@ -1,17 +1,22 @@
 """One version of one model in service: its instances, its queue, its counters."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.backends.commands import AddAdapter, RemoveAdapter
+from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.ensembles import EnsembleRunner
+from argosy_runtime.execution.instance import Instance
 from argosy_runtime.execution.instance_group import NewInstance, Slot
 from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.modelconfig import InstancePlacement
@@ -27,6 +32,8 @@ from . import warmup
 from .instances import InstanceFactory, VersionInstances
 from .reshaping import OutputShapes
 from .sleeping import InstanceSleep
+
+_log = logging.getLogger("argosy.repository")
 
 
 class Holds:
@@ -129,7 +136,9 @@ class Change(Protocol):
 
 
 class LoadingVersion(ServedVersion, Protocol):
-    """A version with instances to load."""
+    """A version with instances to load, and with the adapters of its model."""
+
+    adapters: "AdapterTable"
 
     async def start(self) -> None:
         """Load and warm up. Releases everything where that fails."""
@@ -141,8 +150,38 @@ class LoadingVersion(ServedVersion, Protocol):
         """
 
 
+class AdapterTable:
+    """The adapters of a model, by name: their `paths`, and why some could not be loaded into an instance."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, Path] = {}
+        self.failures: dict[str, str] = {}
+
+    def put(self, name: str, path: Path) -> Path | None:
+        """Record an adapter. Return the path that had its name before."""
+        before = self.paths.get(name)
+        self.paths[name] = path
+        self.failures.pop(name, None)
+        return before
+
+    def restore(self, name: str, before: Path | None) -> None:
+        """Undo `put`."""
+        if before is None:
+            self.paths.pop(name, None)
+        else:
+            self.paths[name] = before
+
+    def remove(self, name: str, path: Path) -> bool:
+        """Remove an adapter of this path. Return False where another path has its name."""
+        if self.paths.get(name) != path:
+            return False
+        del self.paths[name]
+        self.failures.pop(name, None)
+        return True
+
+
 class ServedModel:
-    """A version that a backend runs."""
+    """A version that a backend runs. `adapters` are those of all versions of the model, one after the other."""
 
     def __init__(
         self,
@@ -187,11 +226,44 @@ class ServedModel:
             self._order,
         )
         self._instances = VersionInstances(placements, self._dispatcher.group)
+        self.adapters = AdapterTable()
+        self._dispatcher.group.prepare = self._add_adapters
         self._sleep = InstanceSleep(self.name, self._instances, self._dispatcher, self._makers)
 
     def _makers(self) -> list[tuple[InstancePlacement, NewInstance]]:
         """Return what makes each instance of the present configuration."""
         return [(slot, self._maker.maker(self.config, slot)) for slot in self._maker.placements(self.config)]
+
+    async def add_adapter(self, name: str, path: Path) -> None:
+        """Load an adapter into every instance, also into those that are loaded later. Raises ServingError."""
+        before = self.adapters.put(name, path)
+        try:
+            await self._dispatcher.group.manage(AddAdapter(name, str(path)))
+        except ServingError as error:
+            self.adapters.restore(name, before)
+            with suppress(ServingError):
+                again = RemoveAdapter(name) if before is None else AddAdapter(name, str(before))
+                await self._dispatcher.group.manage(again)
+            raise error
+
+    async def remove_adapter(self, name: str, path: Path) -> None:
+        """Unload an adapter from every instance, unless another path has its name by now."""
+        if self.adapters.remove(name, path):
+            try:
+                await self._dispatcher.group.manage(RemoveAdapter(name))
+            except ServingError as error:
+                _log.warning("adapter '%s' of model '%s' cannot be unloaded: %s", name, self.name, error.message)
+
+    async def _add_adapters(self, instance: Instance) -> None:
+        """Load the adapters into an instance. One that does not fit fails by itself."""
+        for name, path in list(self.adapters.paths.items()):
+            try:
+                await instance.manage(AddAdapter(name, str(path)))
+            except ServingError as error:
+                self.adapters.failures[name] = error.message
+                _log.error("adapter '%s' of model '%s' cannot be loaded: %s", name, self.name, error.message)
+            else:
+                self.adapters.failures.pop(name, None)
 
     async def start(self) -> None:
         """Load every instance and warm it up. Releases everything where that fails."""

@@ -1,4 +1,4 @@
-"""The engine: a model that repeats its prompt, one token a step.
+"""The engine: a model that repeats its prompt, or the name of its adapter, one token a step.
 
 A test sees in `AsyncLLM.made` what was started, and there `calls`, `open` requests, the `loras`. Steps run by
 themselves, unless `AsyncLLM.steps` is an event loop's semaphore that a test releases. `die` ends it as a crash would.
@@ -94,6 +94,7 @@ class AsyncLLM:
             raise VLLMValidationError("the regex cannot be compiled")
         ids = prompt["prompt_token_ids"]
         self.open[request_id] = ids
+        repeated = ids if lora_request is None else [ord(character) for character in lora_request.lora_name]
         stream = sampling_params.output_kind is RequestOutputKind.DELTA
         try:
             made = dict.fromkeys(range(sampling_params.n), "")
@@ -105,7 +106,7 @@ class AsyncLLM:
                 if self.dead is not None:
                     raise self.dead
                 last = step == sampling_params.max_tokens - 1
-                token = ids[step % len(ids)]
+                token = repeated[step % len(repeated)]
                 self.record(len(self.open), (step == 0 and len(ids)) or 0, sampling_params.n)
                 for choice in made:
                     made[choice] += chr(token)

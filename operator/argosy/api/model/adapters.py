@@ -1,0 +1,91 @@
+"""LoRA adapters of a model: addressed as models, loaded and unloaded while the engine runs."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from argosy.api.values.base import ApiModel, Fault, Int
+from argosy.api.values.meta import ModelName
+from argosy.api.values.storage import Digest, StorageUri
+from argosy.api.values.tensors import BY_NAME
+
+MAX_ADAPTERS = 64
+RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""The ranks that vLLM reserves memory for."""
+DEFAULT_RANK = 64
+MOST_AT_ONCE = 8
+TAKES_ADAPTERS = frozenset({"vllm", "tensorrtllm"})
+"""Backends whose engines load adapters while they run."""
+
+
+class Adapter(ApiModel):
+    """A LoRA adapter. Requests name it as their model; it is loaded on each server of the model."""
+
+    name: ModelName = Field(description="Its name for clients, unique in the pool.")
+    storage_uri: StorageUri = Field(
+        description="Where its files are, as in spec.storageUri: adapter_config.json and the weights."
+    )
+    digest: Digest | None = Field(default=None, description="Its files' digest. Default: not checked.")
+    rank: Int | None = Field(
+        default=None,
+        ge=1,
+        le=RANKS[-1],
+        description=f"Its rank (r in adapter_config.json), for which the engine reserves memory. Default: {DEFAULT_RANK}.",
+    )
+    alias: ModelName | None = Field(
+        default=None,
+        description="Another name, which several adapters may share: its requests are divided among them by weight. "
+        "Default: none.",
+    )
+    weight: Int | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="Its share of the requests for its alias, in proportion to the others'. Default: 1 with an alias.",
+    )
+
+
+Adapters = Annotated[
+    tuple[Adapter, ...],
+    Field(
+        max_length=MAX_ADAPTERS,
+        description="LoRA adapters of a model of format vllm or tensorrt_llm. They are added, changed and removed "
+        "while its engines run. Default: none.",
+        json_schema_extra=BY_NAME,
+    ),
+]
+
+
+def aliases(adapters: Sequence[Adapter]) -> dict[str, list[Adapter]]:
+    """Return the adapters of each alias, in the order of the spec."""
+    shared: dict[str, list[Adapter]] = {}
+    for adapter in adapters:
+        if adapter.alias is not None:
+            shared.setdefault(adapter.alias, []).append(adapter)
+    return shared
+
+
+def adapter_faults(adapters: Sequence[Adapter], backend: str, *, has_variants: bool) -> Iterator[Fault]:
+    """Yield what is wrong with the adapters of a model."""
+    if adapters and has_variants:
+        yield Fault("a model with variants has no adapters; declare them at a model of its own", ("adapters",))
+    if adapters and backend not in TAKES_ADAPTERS:
+        yield Fault(
+            f"only engines of the backends {' and '.join(sorted(TAKES_ADAPTERS))} load adapters, and {backend} runs "
+            "this model; use modelFormat vllm",
+            ("adapters",),
+        )
+    names: set[str] = set()
+    for index, adapter in enumerate(adapters):
+        if adapter.name in names:
+            yield Fault(f"there are two adapters {adapter.name!r}; rename one", ("adapters", index, "name"))
+        names.add(adapter.name)
+        if adapter.weight is not None and adapter.alias is None:
+            yield Fault("divides the requests for an alias; set alias, or leave it out", ("adapters", index, "weight"))
+    for alias, shared in aliases(adapters).items():
+        index = adapters.index(shared[0])
+        if alias in names:
+            yield Fault(f"{alias!r} is the name of an adapter; choose another", ("adapters", index, "alias"))
+        if not sum(1 if adapter.weight is None else adapter.weight for adapter in shared):
+            yield Fault(f"all adapters of alias {alias!r} have weight 0; raise one", ("adapters", index, "weight"))

@@ -1,0 +1,130 @@
+"""Adapters of models, as planning sees them: a model without a footprint for each, on every server of its base model.
+
+An alias is a routed model whose variants are adapters, chosen by weight.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Self
+
+from pydantic import PrivateAttr
+
+from argosy.api import EnsembleSpec, InferenceModel, InferenceModelSpec, Step
+from argosy.api.model.adapters import Adapter, aliases
+from argosy.api.model.footprint import Device, Footprint, Parallelism
+from argosy.api.model.variants import Routing
+from argosy.api.values.identity import Identity
+
+ADAPTER, ALIAS = "Adapter", "Alias"
+"""The kinds in identities of adapters and of aliases, which are no resources of their own."""
+
+
+def adapter_name(model: str, adapter: str) -> str:
+    """Return the name under which an adapter of a model is planned: a Kubernetes name, whatever clients call it."""
+    plain = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in adapter).strip("-").lower()
+    return f"{model}--{plain or 'adapter'}"
+
+
+class AdapterModel(InferenceModel):
+    """One adapter of a model, planned like a model of its own."""
+
+    _of: Identity = PrivateAttr()
+    _base: str = PrivateAttr()
+    _base_served_name: str = PrivateAttr()
+    _index: int = PrivateAttr()
+
+    @classmethod
+    def of(cls, model: InferenceModel, index: int) -> Self:
+        """Return an adapter of a model."""
+        adapter = model.spec.adapters[index]
+        name = adapter_name(model.name, adapter.name)
+        metadata = model.metadata.model_copy(update={"name": name, "annotations": {}})
+        made = cls.model_construct(metadata=metadata, spec=_spec(model.spec, adapter), status=None)
+        made._of, made._index = model.identity, index
+        made._base, made._base_served_name = model.name, model.served_name
+        return made
+
+    @property
+    def identity(self) -> Identity:
+        """Its kind, which is no resource's, with its namespace and name."""
+        return Identity.of(ADAPTER, self.namespace, self.name)
+
+    @property
+    def declared_identity(self) -> Identity:
+        """The identity of the model that declares it."""
+        return self._of
+
+    @property
+    def base(self) -> str:
+        """The name of its base model's resource."""
+        return self._base
+
+    @property
+    def base_served_name(self) -> str:
+        """What clients call its base model."""
+        return self._base_served_name
+
+    def declared_path(self, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+        """Return a path of this resource as a path of the model that declares it."""
+        field = path[1] if len(path) > 1 and path[1] in ("storageUri", "digest") else "name"
+        return ("spec", "adapters", self._index, field)
+
+
+def adapters_of(model: InferenceModel) -> Iterator[AdapterModel]:
+    """Yield the adapters of a model."""
+    for index in range(len(model.spec.adapters)):
+        yield AdapterModel.of(model, index)
+
+
+def ties(models: Iterable[InferenceModel]) -> list[tuple[str, ...]]:
+    """Return the models that must share a server because one is an adapter of the other, by name, base first."""
+    return [(model.base, model.name) for model in models if isinstance(model, AdapterModel)]
+
+
+def _spec(spec: InferenceModelSpec, adapter: Adapter) -> InferenceModelSpec:
+    """Return the spec of an adapter: files of one version, with the credentials of its model, and nothing else."""
+    return spec.model_copy(
+        update={
+            "model_name": adapter.name,
+            "version": 1,
+            "storage_uri": adapter.storage_uri,
+            "digest": adapter.digest,
+            "versions": (),
+            "version_policy": None,
+            "inputs": (),
+            "outputs": (),
+            "max_batch_size": 0,
+            "batching": None,
+            "sequence": None,
+            "footprint": Footprint(device=Device.CPU),
+            "parallelism": Parallelism(),
+            "traffic": None,
+            "instances": None,
+            "instance_groups": (),
+            "rate_limiter": None,
+            "replicas": 0,
+            "min_replicas": 0,
+            "max_replicas": None,
+            "slo": None,
+            "scaling": None,
+            "engine": None,
+            "chat": None,
+            "config": {},
+            "adapters": (),
+            "variants": (),
+            "routing": Routing(),
+        }
+    )
+
+
+def alias_steps(model: InferenceModel) -> dict[str, tuple[Step, ...]]:
+    """Return the adapters of each alias of a model, as steps."""
+    return {
+        alias: tuple(
+            Step.model_construct(model=adapter_name(model.name, adapter.name), inputs={}, outputs={})
+            for adapter in shared
+        )
+        for alias, shared in aliases(model.spec.adapters).items()
+    }
+
+
+__all__ = ["ADAPTER", "ALIAS", "AdapterModel", "EnsembleSpec", "adapter_name", "adapters_of", "alias_steps", "ties"]

@@ -1,0 +1,63 @@
+"""Adapters among the models of a server: loaded into their base model, and again into each that replaces it."""
+
+from collections.abc import Mapping
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.errors import invalid, unavailable
+from argosy_runtime.modelconfig.adapters import BACKEND, LORA_NAME, PARAMETER, SAMPLING, base_of
+from argosy_runtime.telemetry.statistics import ModelStatistics
+
+from .preparing import Prepared
+from .records import ModelRecord
+from .serving.adapters import Base, ServedAdapter
+from .serving.served import ServedModel
+
+
+async def load(prepared: Prepared, version: int, records: Mapping[str, ModelRecord]) -> ServedAdapter:
+    """Load an adapter into its base model. Raises ServingError where it does not fit, or that model does not serve."""
+    name, base = prepared.config.name, base_of(prepared.config)
+    serving = _serving(base, records)
+    model = serving()
+    if model is None:
+        record = records.get(base)
+        why = f": {record.failure}" if record is not None and record.failure else ""
+        raise unavailable(f"the base model '{base}' of adapter '{name}' is not loaded{why}")
+    config = _config(prepared.config, model)
+    old = records[name].answering.get(str(version))
+    served = ServedAdapter(prepared, version, config, serving, old.statistics if old is not None else ModelStatistics())
+    await model.add_adapter(name, served.path)
+    return served
+
+
+def follow(record: ModelRecord, records: Mapping[str, ModelRecord]) -> None:
+    """Give a serving adapter the tensors of the version of its base model that serves now."""
+    if record.prepared is None:
+        return
+    model = _serving(base_of(record.prepared.config), records)()
+    for served in record.answering.values():
+        if isinstance(served, ServedAdapter) and model is not None:
+            served.config = _config(record.prepared.config, model)
+
+
+def _serving(base: str, records: Mapping[str, ModelRecord]) -> Base:
+    def serving() -> ServedModel | None:
+        record = records.get(base)
+        served = record.answering.get("") if record is not None else None
+        return served if isinstance(served, ServedModel) else None
+
+    return serving
+
+
+def _config(declared: ModelConfig, base: ServedModel) -> ModelConfig:
+    """Return the configuration of an adapter, with the tensors of its base model. Raises ServingError."""
+    if not {LORA_NAME, SAMPLING} & {tensor.name for tensor in base.config.input}:
+        raise invalid(f"model '{base.name}' takes no adapters: it has no input '{LORA_NAME}' or '{SAMPLING}'")
+    config = ModelConfig()
+    config.CopyFrom(base.config)
+    config.name, config.backend = declared.name, BACKEND
+    for field in ("instance_group", "model_warmup", "parameters", "version_policy", "cc_model_filenames"):
+        config.ClearField(field)
+    config.version_policy.CopyFrom(declared.version_policy)
+    config.parameters[PARAMETER].string_value = base.name
+    return config

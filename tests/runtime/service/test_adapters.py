@@ -1,0 +1,170 @@
+"""Adapters of a running model: loaded and unloaded without a restart, requested like models, each with its state."""
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.runtime.service.conftest import reason, responses, states
+from tests.waiting import until
+
+from argosy_runtime.errors import ErrorKind, ServingError
+from argosy_runtime.language import is_language_model
+from argosy_runtime.messages import InferRequest, Tensor
+
+STANDINS = Path(__file__).parents[2] / "standins/engines"
+ROUTED = 'backend: "variants" parameters {{ key: "variants" value {{ string_value: \'{}\' }} }}'
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture(autouse=True)
+def vllm(monkeypatch):
+    """Let models' processes find the stand-in of vLLM."""
+    monkeypatch.syspath_prepend(STANDINS)
+    monkeypatch.setenv("PYTHONPATH", str(STANDINS))
+
+
+def add_base(repository, **arguments: object) -> None:
+    arguments = {"model": "tiny", "enable_lora": True, "max_loras": 4, **arguments}
+    repository.write("base", {"1/model.json": json.dumps(arguments)}, 'backend: "vllm"')
+
+
+def add_adapter(repository, name: str, base: str = "base", version: int = 1, complete: bool = True) -> None:
+    files = {f"{version}/adapter_config.json": '{"r": 8}'} if complete else {f"{version}/.keep": ""}
+    config = f'backend: "adapter" parameters {{ key: "base" value {{ string_value: "{base}" }} }}'
+    repository.write(name, files, config)
+
+
+def ask(name: str, **inputs: object) -> InferRequest:
+    texts = {"text_input": "abc", "sampling_parameters": json.dumps({"max_tokens": 3}), **inputs}
+    tensors = {key: Tensor(key, "BYTES", np.array([str(text).encode()], object)) for key, text in texts.items()}
+    exclude = Tensor("exclude_input_in_output", "BOOL", np.array([True]))
+    return InferRequest(name, {**tensors, "exclude_input_in_output": exclude}, requested_outputs=("text_output",))
+
+
+async def text(plane, name: str, lora: str = "", **inputs: object) -> str:
+    if lora:
+        inputs = {"sampling_parameters": json.dumps({"max_tokens": 3, "lora_name": lora}), **inputs}
+    response = await last(plane, ask(name, **inputs))
+    return response.outputs[0].array.ravel()[0].decode()
+
+
+async def last(plane, request: InferRequest):
+    """Return the one response with outputs, or raise its error."""
+    received = [response async for response in responses(plane, request)]
+    for response in received:
+        if response.error is not None:
+            raise response.error
+    return next(response for response in received if response.outputs)
+
+
+async def pid(plane) -> int:
+    """Return the process of the base model."""
+    group = plane.registry.find("base")._dispatcher.group
+    (number,) = group._ready
+    return group.instance(number)._connection._process.pid
+
+
+async def test_adapters_come_and_go_while_the_engine_runs(repository, serve):
+    add_base(repository)
+    for name in ("one", "two"):
+        add_adapter(repository, name)
+    plane = await serve()
+    await plane.load("base", None, {})
+    process = await pid(plane)
+    await plane.load("one", None, {})
+    assert (await text(plane, "base"), await text(plane, "one")) == ("abc", "one")
+    with pytest.raises(ServingError, match="unknown model: 'two'"):
+        await text(plane, "two")
+    await plane.load("two", None, {})
+    assert await asyncio.gather(*(text(plane, name) for name in ("two", "one", "base"))) == ["two", "one", "abc"]
+    await plane.unload("one", unload_dependents=False)
+    assert (await states(plane))["one:1"] != "READY"
+    with pytest.raises(ServingError, match="'one'"):
+        await text(plane, "one")
+    with pytest.raises(ServingError, match="no adapter 'one'"):
+        await text(plane, "base", lora="one")
+    assert await text(plane, "base", lora="two") == "two"
+    assert await pid(plane) == process
+    assert plane.registry.find("two").statistics.success.count == 1
+    config = plane.model_config("two", "")
+    assert (config.name, is_language_model(config)) == ("two", True)
+
+
+async def test_an_adapter_loads_its_base_model_first(repository, serve):
+    add_base(repository)
+    add_adapter(repository, "one")
+    plane = await serve()
+    await plane.load("one", None, {})
+    assert await states(plane) == {"base:1": "READY", "one:1": "READY"}
+
+
+async def test_adapters_are_loaded_into_an_engine_that_replaces_another(repository, serve):
+    add_base(repository)
+    add_adapter(repository, "one")
+    plane = await serve()
+    await plane.load("one", None, {})
+    process = await pid(plane)
+    os.kill(process, signal.SIGKILL)
+    group = plane.registry.find("base")._dispatcher.group
+    await until(lambda: not group.takes_batches)
+    await until(lambda: group.takes_batches)
+    assert await text(plane, "one") == "one"
+    add_base(repository, max_loras=2)
+    await plane.load("base", None, {})
+    assert await pid(plane) != process
+    assert await text(plane, "one") == "one"
+    await plane.unload("base", unload_dependents=False)
+    assert (await states(plane))["one:1"] == "UNAVAILABLE"
+    assert await reason(plane, "one") == "the base model of adapter 'one' is not loaded"
+    await plane.load("base", None, {})
+    assert await text(plane, "one") == "one"
+
+
+@pytest.mark.parametrize(
+    ("base", "complete", "message"),
+    [
+        ("missing", True, "the base model 'missing' of adapter 'one' is not loaded|failed to load 'missing'"),
+        ("base", False, "adapter_config.json"),
+        ("plain", True, "model 'plain' takes no adapters: it has no input 'lora_name' or 'sampling_parameters'"),
+    ],
+)
+async def test_an_adapter_that_does_not_fit_says_why_and_leaves_its_base(repository, serve, base, complete, message):
+    add_base(repository)
+    repository.add("plain")
+    add_adapter(repository, "one", base, complete=complete)
+    plane = await serve()
+    await plane.load("base", None, {})
+    with pytest.raises(ServingError, match=message):
+        await plane.load("one", None, {})
+    assert await text(plane, "base") == "abc"
+    with pytest.raises(ServingError, match="'one'") as failure:
+        await text(plane, "one")
+    assert failure.value.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE)
+
+
+async def test_a_request_names_one_adapter(repository, serve):
+    add_base(repository)
+    add_adapter(repository, "one")
+    plane = await serve()
+    await plane.load("one", None, {})
+    assert await text(plane, "one", lora="one") == "one"
+    with pytest.raises(ServingError, match="names another adapter than the model 'one'"):
+        await text(plane, "one", lora="two")
+
+
+async def test_an_alias_divides_requests_by_weight_in_a_fixed_order(repository, serve):
+    add_base(repository)
+    for name in ("one", "two"):
+        add_adapter(repository, name)
+    weights = [{"model": "one", "weight": 3}, {"model": "two", "weight": 1}]
+    repository.write("alias", {"1/.keep": ""}, ROUTED.format(json.dumps({"variants": weights})))
+    plane = await serve()
+    await plane.load("alias", None, {})
+    answers = [await text(plane, "alias") for _ in range(8)]
+    assert answers == ["one", "one", "two", "one"] * 2
+    await plane.unload("one", unload_dependents=False)
+    assert [await text(plane, "alias") for _ in range(2)] == ["two", "two"]
