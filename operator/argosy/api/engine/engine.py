@@ -85,7 +85,10 @@ _GATED = " || ".join(f"self.precision == '{precision}'" for precision in QUANTIZ
 class Engine(ApiModel):
     """An engine to build before the model serves."""
 
-    builder: Builder = Field(description="The compiler: tensorrt_llm, tensorrt, onnxruntime or aotinductor.")
+    builder: Builder = Field(
+        description="The compiler: tensorrt_llm, tensorrt, onnxruntime or aotinductor. The first two have never run on "
+        "a GPU."
+    )
     precision: Precision | None = Field(
         default=None,
         description="The engine's precision. Default: that of the stored model. Below 16 bits, accuracy is required.",

@@ -47,7 +47,7 @@ class ModelFormat(ApiModel):
     name: Annotated[str, AfterValidator(_check_format), WithJsonSchema({"type": "string", "enum": list(BACKENDS)})] = (
         Field(
             description="The format, which selects the backend: onnx, pytorch, python, huggingface, tensorrt, "
-            "tensorrt_llm, vllm."
+            "tensorrt_llm, vllm. tensorrt_llm has never run: the backend is tested without a GPU."
         )
     )
     version: str | None = Field(

@@ -1,4 +1,4 @@
-"""LoRA adapters that requests name: the parameter `adapters`, a JSON list of {name, path}."""
+"""LoRA adapters that requests name: those of the parameter `adapters`, and those that the server adds later."""
 
 import json
 from collections.abc import Mapping
@@ -27,11 +27,16 @@ class Adapter:
 
 
 class Adapters:
-    """The adapters of a model, by name."""
+    """The adapters of a model, by name. Their numbers are not used again, since the engine keeps what it has loaded.
 
-    def __init__(self, model: str, adapters: Mapping[str, Adapter]) -> None:
+    `most` is the largest rank that the engine takes, 0 where it is not known.
+    """
+
+    def __init__(self, model: str, adapters: Mapping[str, Adapter], most: int = 0) -> None:
         self._model = model
-        self._adapters = adapters
+        self._adapters = dict(adapters)
+        self._most = most
+        self._next = len(self._adapters)
 
     @classmethod
     def of(cls, config: ModelConfig, folder: ModelFolder) -> "Adapters":
@@ -40,33 +45,46 @@ class Adapters:
         Raises ServingError: INVALID_ARG for a wrong list or an adapter that does not fit the model, UNAVAILABLE where
         its files are missing.
         """
-        if PARAMETER not in config.parameters:
-            return cls(config.name, {})
-        entries = _entries(config)
-        if entries and folder.engine and not _plugin(folder):
+        entries = _entries(config) if PARAMETER in config.parameters else {}
+        if entries and folder.engine and not takes_adapters(folder):
             raise invalid(
                 f"model '{config.name}': its engine takes no adapters: build it with options.lora_plugin and "
                 "options.max_lora_rank"
             )
-        most = _largest(folder)
-        adapters: dict[str, Adapter] = {}
-        for number, (name, path) in enumerate(entries.items()):
-            adapter = Adapter(name, number, folder.path / path, _rank(config.name, name, folder.path / path))
-            if most and adapter.rank > most:
-                raise invalid(
-                    f"model '{config.name}': adapter '{name}' has rank {adapter.rank}, and the engine was built for "
-                    f"at most {most} (options.max_lora_rank)"
-                )
-            adapters[name] = adapter
-        return cls(config.name, adapters)
+        adapters = cls(config.name, {}, _largest(folder))
+        for name, path in entries.items():
+            adapters.put(name, folder.path / path)
+        return adapters
+
+    def put(self, name: str, path: Path) -> None:
+        """Let requests name an adapter; the engine loads it with the first of them. Raises ServingError."""
+        adapter = Adapter(name, self._next, path, _rank(self._model, name, path))
+        if self._most and adapter.rank > self._most:
+            raise invalid(
+                f"model '{self._model}': adapter '{name}' has rank {adapter.rank}, and the engine takes at most "
+                f"{self._most}"
+            )
+        self._next += 1
+        self._adapters[name] = adapter
+
+    def remove(self, name: str) -> None:
+        """Let no request name an adapter any more. The engine drops it when it needs the memory.
+
+        Raises ServingError (NOT_FOUND).
+        """
+        del self._adapters[self.named(name).name]
+
+    def limit(self, rank: int) -> None:
+        """Take no adapter of a larger rank from now on."""
+        self._most = rank
 
     def __bool__(self) -> bool:
         return bool(self._adapters)
 
     @property
     def largest_rank(self) -> int:
-        """The largest rank of the adapters."""
-        return max(adapter.rank for adapter in self._adapters.values())
+        """The largest rank of the adapters, 0 without any."""
+        return max((adapter.rank for adapter in self._adapters.values()), default=0)
 
     @property
     def paths(self) -> list[str]:
@@ -105,7 +123,8 @@ def _rank(model: str, name: str, path: Path) -> int:
         ) from None
 
 
-def _plugin(folder: ModelFolder) -> bool:
+def takes_adapters(folder: ModelFolder) -> bool:
+    """Return whether an engine was built with LoRA."""
     plugins: Any = folder.build.get("plugin_config")
     return isinstance(plugins, dict) and plugins.get("lora_plugin") not in (None, False, "disable")
 

@@ -93,6 +93,8 @@ def checkpoint_arguments(
     if unknown := sorted(arguments.keys() - LLM_ARGUMENTS):
         raise invalid(f"model '{config.name}': {folder.arguments}: tensorrt_llm.LLM takes no '{unknown[0]}' here")
     arguments |= {**_common(config, folder), "enable_iter_perf_stats": True}
+    if Parameters(config).flag("enable_lora", False):
+        arguments["enable_lora"] = True
     if GUIDED in declared and GUIDED not in config.parameters:
         arguments[GUIDED] = declared[GUIDED]
     arguments["kv_cache_config"] = {**(declared.get("kv_cache_config") or {}), **_cache(config)}

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from argosy_runtime.backends.commands import AddAdapter, Command, RemoveAdapter
 from argosy_runtime.backends.contract import Host, InstanceSpec, Responder
 from argosy_runtime.backends.parameters import Parameters
-from argosy_runtime.errors import ServingError, invalid
+from argosy_runtime.errors import ServingError, invalid, unsupported
 from argosy_runtime.failures.translation import failure
 from argosy_runtime.language import Chat, ChatTemplate, GenerationRequest, ResponseBuilder, Tokens
 from argosy_runtime.messages import InferRequest, InferResponse
@@ -38,6 +40,21 @@ class GenerationInstance:
             except Exception as error:
                 problem = failure(f"model instance '{self._spec.name}': {error}", error)
                 responder.send(index, self._failure(request, problem))
+
+    def manage(self, command: Command) -> None:
+        """Add or remove an adapter. Raises ServingError; TensorRT-LLM sleeps only where Ray starts its processes."""
+        name = self._spec.config.name
+        if isinstance(command, AddAdapter):
+            if not self._opened.takes_adapters:
+                raise unsupported(
+                    f"model '{name}' was opened without LoRA: load it with an adapter or the parameter enable_lora, or "
+                    "build its engine with options.lora_plugin"
+                )
+            self._opened.adapters.put(command.name, Path(command.path))
+        elif isinstance(command, RemoveAdapter):
+            self._opened.adapters.remove(command.name)
+        else:
+            raise unsupported(f"model '{name}': backend 'tensorrtllm' cannot sleep; unload the model")
 
     def close(self) -> None:
         """Stop the engine and release the model."""

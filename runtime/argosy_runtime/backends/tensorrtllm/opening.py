@@ -9,27 +9,37 @@ import yaml
 
 from argosy_runtime.backends.contract import InstanceSpec
 from argosy_runtime.backends.devices import named_gpus
+from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid, unavailable
 
-from .adapters import Adapters
+from .adapters import Adapters, takes_adapters
 from .arguments import GUIDED, checkpoint_arguments, engine_arguments
 from .folders import ModelFolder, folder_of
 from .sampling import BIAS, FULL_SAMPLER, GUIDE, Abilities
 
 LAST_WITH_ENGINES: Final = "1.2.1"
 """The last release that opens engines."""
+DEFAULT_RANK: Final = 64
+"""TensorRT-LLM's own largest rank."""
+ADAPTERS_AT_ONCE: Final = 4
+"""Adapters that fit into a checkpoint's engine at least; further ones take turns."""
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A loaded model. `parameters` makes a `SamplingParams`, `adapter` a `LoRARequest` of an adapter's name."""
+    """A loaded model. `parameters` makes a `SamplingParams`, `adapter` a `LoRARequest` of an adapter's name.
+
+    `takes_adapters`: whether more of them may be added.
+    """
 
     llm: Any
     tokenizer: Any
     abilities: Abilities
     parameters: Callable[[Mapping[str, Any]], Any]
     adapter: Callable[[str], Any]
+    adapters: Adapters
+    takes_adapters: bool
     request_error: type[Exception]
 
 
@@ -45,8 +55,10 @@ def opened(spec: InstanceSpec) -> Opened:
     else:
         arguments = checkpoint_arguments(spec.config, folder, _declared(name, folder), gpus)
         llm_class = _checkpoint_class()
-    if adapters and not folder.engine:
-        arguments |= {"enable_lora": True, "lora_config": _lora(adapters)}
+    if not folder.engine and (adapters or arguments.get("enable_lora")):
+        rank = max(adapters.largest_rank, Parameters(spec.config).integer("max_lora_rank", 0))
+        arguments |= {"enable_lora": True, "lora_config": _lora(adapters, rank or DEFAULT_RANK)}
+        adapters.limit(rank or DEFAULT_RANK)
     tokenizer = _tokenizer(name, folder)
     llm = _constructed(name, folder, llm_class, arguments)
     from tensorrt_llm.llmapi import RequestError
@@ -65,6 +77,8 @@ def opened(spec: InstanceSpec) -> Opened:
         ),
         parameters=lambda settings: _parameters(settings, folder.vocabulary),
         adapter=lambda adapter: _lora_request(adapters, adapter),
+        adapters=adapters,
+        takes_adapters=takes_adapters(folder) if folder.engine else bool(arguments.get("enable_lora")),
         request_error=RequestError,
     )
 
@@ -172,13 +186,11 @@ def _scheduler(capacity_scheduler_policy: Any, **more: Any) -> Any:
     return SchedulerConfig(capacity_scheduler_policy=policy, **more)
 
 
-def _lora(adapters: Adapters) -> Any:
+def _lora(adapters: Adapters, rank: int) -> Any:
     from tensorrt_llm.lora_helper import LoraConfig
 
-    count = len(adapters.paths)
-    return LoraConfig(
-        lora_dir=adapters.paths[:1], max_lora_rank=adapters.largest_rank, max_loras=count, max_cpu_loras=count
-    )
+    count = max(len(adapters.paths), ADAPTERS_AT_ONCE)
+    return LoraConfig(lora_dir=adapters.paths[:1], max_lora_rank=rank, max_loras=count, max_cpu_loras=count)
 
 
 def _lora_request(adapters: Adapters, name: str) -> Any:

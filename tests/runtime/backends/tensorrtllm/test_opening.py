@@ -10,6 +10,7 @@ import pytest
 from tests.runtime.backends.language_model import output
 
 from argosy_runtime.backends import tensorrtllm as backend
+from argosy_runtime.backends.commands import AddAdapter, RemoveAdapter, Sleep
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.language import is_language_model
 
@@ -268,7 +269,7 @@ def test_adapters_are_chosen_by_requests(engine: bool, load: Load, responder: An
     lora = call.get("lora_config")
     assert (lora is None) is engine
     if lora is not None:
-        assert (lora["max_lora_rank"], lora["max_loras"], lora["max_cpu_loras"]) == (16, 2, 2)
+        assert (lora["max_lora_rank"], lora["max_loras"], lora["max_cpu_loras"]) == (16, 4, 4)
         assert call["enable_lora"] is True
 
 
@@ -279,4 +280,39 @@ def test_an_adapter_that_is_too_large_for_the_engine_is_refused(model_folder: An
         write_adapter(folder / "two", 16)
 
     error = refused(model_folder, host, write, ADAPTERS)
-    assert "adapter 'two' has rank 16, and the engine was built for at most 8" in error.message
+    assert "adapter 'two' has rank 16, and the engine takes at most 8" in error.message
+
+
+@pytest.mark.parametrize(
+    ("write", "config", "files"),
+    [
+        (write_engine, pbtxt(), {"plugin_config": {"lora_plugin": "auto"}, "lora_config": {"max_lora_rank": 8}}),
+        (write_checkpoint, pbtxt(enable_lora="true", max_lora_rank="8"), {}),
+    ],
+)
+def test_adapters_are_added_and_removed_while_it_serves(
+    write: Callable[..., None], config: str, files: dict[str, Any], load: Load, responder: Any, tmp_path: Path
+) -> None:
+    instance = load(write, config, **files)
+    write_adapter(tmp_path / "new", 8)
+    write_adapter(tmp_path / "large", 16)
+    instance.manage(AddAdapter("new", str(tmp_path / "new")))
+    with pytest.raises(ServingError, match="has rank 16, and the engine takes at most 8"):
+        instance.manage(AddAdapter("large", str(tmp_path / "large")))
+    with pytest.raises(ServingError, match="has no adapter_model"):
+        instance.manage(AddAdapter("missing", str(tmp_path / "missing")))
+    instance.execute([tokens_request(10, max_tokens=1, lora_name="new")], responder)
+    responder.wait_for_final(0)
+    assert output(responder.only(0)) == [12]
+    instance.manage(RemoveAdapter("new"))
+    with pytest.raises(ServingError) as error:
+        instance.manage(RemoveAdapter("new"))
+    assert error.value.kind is ErrorKind.NOT_FOUND
+
+
+def test_without_lora_there_are_no_adapters_and_nothing_sleeps(load: Load, tmp_path: Path) -> None:
+    instance = load()
+    with pytest.raises(ServingError, match="was opened without LoRA"):
+        instance.manage(AddAdapter("new", str(tmp_path)))
+    with pytest.raises(ServingError, match="cannot sleep"):
+        instance.manage(Sleep())
