@@ -364,11 +364,20 @@ class _Running:
 
 def _keep_requested(response: InferResponse, names: tuple[str, ...]) -> None:
     """Keep only the requested outputs, in their order."""
-    if response.template is not None and response.template.names == names:
+    if response.template is not None and _are_in_order(response.template.names, names):
         return
     if outputs := response.outputs:
         by_name = {tensor.name: tensor for tensor in outputs}
         response.outputs = [by_name[name] for name in names if name in by_name]
+
+
+def _are_in_order(present: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    """Return whether all outputs that are present were requested in this order; some may be missing."""
+    at = 0
+    for name in names:
+        if at < len(present) and present[at] == name:
+            at += 1
+    return at == len(present)
 
 
 def _cancelled(queued: QueuedRequest) -> ServingError:

@@ -150,10 +150,10 @@ class FakeInstance(Instance):
     def _meet(self, *errors: ServingError | None) -> None:
         self.broken |= not self.on_cpu and any(error is not None and error.device_error != "" for error in errors)
 
-    def respond(self, index: int = 0, final: bool = True) -> None:
-        """Send a response to one request of the oldest batch."""
+    def respond(self, index: int = 0, final: bool = True, response: InferResponse | None = None) -> None:
+        """Send a response to one request of the oldest batch: this one, or its request's X."""
         run, requests = self.batches[0]
-        response = answer(requests[index])
+        response = response or answer(requests[index])
         response.final = final
         self._respond(run.id, index, response)
 

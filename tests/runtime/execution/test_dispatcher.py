@@ -7,11 +7,12 @@ from tests.runtime.execution.fakes import SECOND, TIMES, US, Client, Factory, Fa
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, invalid
 from argosy_runtime.execution.dispatcher import Dispatcher
-from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.messages import InferRequest, InferResponse, ResponseTemplate
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.queue_policy import QueuePolicies, QueuePolicy
 from argosy_runtime.telemetry.statistics import ModelStatistics
+from argosy_runtime.tensors import raw_tensor
 
 pytestmark = pytest.mark.usefixtures("cancelled_tasks")
 
@@ -140,6 +141,20 @@ async def test_outputs_are_those_that_were_requested_in_their_order():
         bench.made[0].finish()
     named = [[output.name for output in client.responses[0].outputs] for client in (some, every, swapped)]
     assert named == [["Z"], ["Y", "Z"], ["Z", "Y"]]
+
+
+@pytest.mark.parametrize(("sent", "retained"), [("YZ", True), ("Y", True), ("Z", True), ("ZY", False), ("YZW", False)])
+async def test_a_response_with_some_of_the_requested_outputs_stays_as_it_came(sent: str, retained: bool):
+    """Front ends read responses by their templates: a delta of a language model lacks most outputs."""
+    bench = await Bench(decoupled=True, merge=False).start()
+    client = bench.ask(requested_outputs=("X", "Y", "Z"))
+    tensors = [raw_tensor(name, "UINT8", (1,), name.encode()) for name in sent]
+    template = ResponseTemplate([tensor.spec() for tensor in tensors], {})
+    bench.made[0].respond(response=InferResponse(template=template, raw=[tensor.data for tensor in tensors]))
+    (response,) = client.responses
+    assert (response.template is template) is retained
+    assert [tensor.name for tensor in response.outputs] == [name for name in "YZ" if name in sent]
+    assert [bytes(tensor.data).decode() for tensor in response.outputs] == [name for name in "YZ" if name in sent]
 
 
 async def test_order_is_retained_where_it_is_to_be():
