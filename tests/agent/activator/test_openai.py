@@ -74,7 +74,7 @@ async def test_the_models_that_are_reached_here_are_listed() -> None:
         assert caught.value.code == "model_not_found"
 
 
-async def test_refusals_have_openais_form() -> None:
+async def test_refusals_are_error_objects() -> None:
     async with standing("--max-held-requests=1") as at, client(at) as asking:
         at.says()
         with pytest.raises(openai.NotFoundError) as unknown:
@@ -87,9 +87,9 @@ async def test_refusals_have_openais_form() -> None:
         assert full.value.code == "rate_limit_exceeded"
         waiting.cancel()
         at.says(timeout_s=0.01)
-        with pytest.raises(openai.InternalServerError) as late:
+        with pytest.raises(openai.InternalServerError) as overdue:
             await asking.chat.completions.create(**CHAT)
-        assert late.value.code == "service_unavailable"
+        assert overdue.value.code == "service_unavailable"
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_completion_is_the_same_streamed_or_not(
             assert values == ([] if choice["logprobs"] is None else choice["logprobs"][name])
 
 
-def test_tokens_that_are_no_characters_are_told_apart() -> None:
+def test_tokens_that_are_no_characters_differ() -> None:
     answer = ChatAnswer(HEAD, ResponseReader(), 2)
     answer.take(0, Delta(0, "€", finish_reason="stop", logprobs=[position(b"\xe2\x82"), position(b"\xac")]))
     first, second = json.loads(answer.body())["choices"][0]["logprobs"]["content"]
@@ -168,7 +168,7 @@ def test_what_an_engine_gives_up_is_an_error(reason: str) -> None:
     assert caught.value.status == 503
 
 
-def test_sizes_of_padded_events_tell_little() -> None:
+def test_padded_events_have_few_sizes() -> None:
     stream = ChatStream(HEAD, ResponseReader(), obfuscates=True)
     stream.take(0, Delta(0, "x"))
     sizes = {len(stream.take(0, Delta(0, "y" * length))) for length in range(1, 30)}

@@ -15,7 +15,7 @@ def _split(data: bytes, cuts: list[int]) -> list[bytes]:
     return [data[begin:end] for begin, end in pairwise(edges) if end > begin]
 
 
-def _whole_before(text: str, offset: int) -> int:
+def _characters_before(text: str, offset: int) -> int:
     """Return how many characters end at or before a byte."""
     return len(text.encode()[:offset].decode(errors="ignore"))
 
@@ -29,14 +29,14 @@ def test_every_token_is_where_its_character_begins(text: str, tokens: list[int],
     waiting: list[bytes] = []
     for number, token in enumerate(parts, 1):
         waiting.append(token)
-        expected.append(_whole_before(text, at))
+        expected.append(_characters_before(text, at))
         at += len(token)
         if number in ends:
-            # An engine sends the characters that are whole, and the tokens so far.
-            whole = _whole_before(text, at)
-            offsets.add(text[shown:whole], complete=number == len(parts))
-            shown = whole
-            actual += [offsets.offset(each) for each in waiting]
+            # An engine sends the characters that are shown_next, and the tokens so far.
+            shown_next = _characters_before(text, at)
+            offsets.add(text[shown:shown_next], complete=number == len(parts))
+            shown = shown_next
+            actual += [offsets.offset(part) for part in waiting]
             waiting = []
     assert actual == expected
 
@@ -47,7 +47,7 @@ def test_a_hidden_token_has_the_offset_of_what_follows() -> None:
     assert [offsets.offset(token) for token in (b"<s>", b"a", b"<tool>", b"b", b"</s>")] == [0, 0, 1, 1, 2]
 
 
-def test_a_hidden_token_at_the_end_of_a_piece_is_told_from_text_that_lags_behind() -> None:
+def test_a_hidden_token_at_the_end_of_a_piece_is_no_text_that_lags_behind() -> None:
     offsets = TextOffsets()
     offsets.add("a", complete=False)
     assert [offsets.offset(token) for token in (b"a", b"<tool>")] == [0, 1]

@@ -120,7 +120,7 @@ def test_a_stream_costs_no_more_outputs_than_it_shows() -> None:
     assert "num_cached_tokens" in generation().outputs
 
 
-def test_a_model_that_does_not_stream_is_not_asked_to() -> None:
+def test_a_model_that_does_not_stream_gets_no_request_to() -> None:
     config = completed(ModelConfig(name="m"))
     config.model_transaction_policy.decoupled = False
     body = json.dumps({"model": "m", "messages": [USER], "stream": True}).encode()
@@ -180,7 +180,7 @@ def test_an_assistant_says_something() -> None:
     assert caught.value.param == "messages[0].content"
 
 
-def test_templates_are_told_of_effort_and_length() -> None:
+def test_templates_have_effort_and_length() -> None:
     prompt = generation(reasoning_effort="none", verbosity="low", chat_template_kwargs={"custom": [1]}).prompt
     assert isinstance(prompt, Chat)
     assert prompt.chat_template_kwargs == {
@@ -224,7 +224,7 @@ def test_an_echo_has_its_probabilities() -> None:
     assert "prompt_logprobs" in request.outputs
 
 
-def test_a_model_without_probabilities_is_not_asked_for_them() -> None:
+def test_a_model_without_probabilities_refuses_them() -> None:
     model = LanguageModel("m", "", frozenset(("text_output",)), decoupled=True)
     body = json.dumps({"model": "m", "messages": [USER], "logprobs": True}).encode()
     with pytest.raises(ApiError, match="gives no probabilities"):
