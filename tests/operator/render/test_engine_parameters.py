@@ -241,3 +241,10 @@ def test_the_bundled_server_gets_none_of_what_nvidias_reads() -> None:
 def test_arguments_are_json() -> None:
     (text,) = version_texts(a_vllm_model(), ON_TWO).values()
     assert json.loads(text)["model"].endswith("/${version}")
+
+
+def test_a_bundled_engine_keeps_to_its_footprint() -> None:
+    spec = {"modelFormat": {"name": "tensorrt_llm"}, "inputs": None, "outputs": None}
+    model = declared.model("m", footprint={"gpuMemory": "8Gi"}, **spec)
+    assert model_config(model, Devices((1,)), (1,)).parameters["GPU_MEMORY"].string_value == str(8 << 30)
+    assert "GPU_MEMORY" not in model_config(model, Devices((1,), 1, TRITON), (1,)).parameters

@@ -26,9 +26,7 @@ _OFF = ""
 
 
 GPU_MEMORY = "GPU_MEMORY"
-"""The parameter by which the bundled server's backend for vLLM keeps to a footprint: bytes of each GPU, of one
-instance.
-"""
+"""The parameter by which the bundled server's engines keep to a footprint: bytes of each GPU, of one instance."""
 
 
 def batches_rows(spec: InferenceModelSpec, runtime: RuntimeName) -> bool:
@@ -48,7 +46,9 @@ def language_parameters(
     if backend != TENSORRT_LLM:
         return {}
     options = _serving_options(engine) if engine is not None else {}
-    return {**_of_nvidia(model, versions), **options} if runtime is RuntimeName.TRITON else options
+    if runtime is RuntimeName.TRITON:
+        return {**_of_nvidia(model, versions), **options}
+    return {**_memory(model.spec, gpus), **options}
 
 
 def vllm_arguments(spec: InferenceModelSpec, gpus: int) -> dict[str, int]:
@@ -65,10 +65,13 @@ def vllm_arguments(spec: InferenceModelSpec, gpus: int) -> dict[str, int]:
 def _of_vllm(spec: InferenceModelSpec, gpus: Sequence[int]) -> dict[str, str]:
     """Return what the bundled server's backend reads: the engine's arguments, and the memory that it may take."""
     arguments = {name: _text(value) for name, value in vllm_arguments(spec, len(gpus)).items()}
+    return {**arguments, **_memory(spec, gpus)}
+
+
+def _memory(spec: InferenceModelSpec, gpus: Sequence[int]) -> dict[str, str]:
+    """Return the memory that the bundled server's engine may take of each GPU, where a footprint declares it."""
     memory = (spec.footprint or Footprint()).gpu_memory
-    if gpus and memory is not None:
-        arguments[GPU_MEMORY] = _text(memory)
-    return arguments
+    return {GPU_MEMORY: _text(memory)} if gpus and memory is not None else {}
 
 
 def _of_nvidia(model: InferenceModel, versions: Collection[int]) -> dict[str, str]:

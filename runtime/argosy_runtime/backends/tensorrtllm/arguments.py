@@ -50,12 +50,18 @@ _LOOKAHEAD: Final = {
     "lookahead_verification_set_size": "max_verification_set_size",
 }
 GUIDED: Final = "guided_decoding_backend"
+GPU_MEMORY: Final = "GPU_MEMORY"
+"""The parameter of the bytes of each GPU that the model may take, as a footprint declares them."""
+_SIZES: Final = frozenset({"free_gpu_memory_fraction", "max_tokens", "max_gpu_total_bytes"})
+"""Fields of KvCacheConfig that bound its size."""
+_ACTIVATIONS: Final = 10
+"""Percent of that memory for activations, the context of CUDA and all else."""
 
 
 def engine_arguments(config: ModelConfig, folder: ModelFolder) -> dict[str, Any]:
     """Return the arguments for an engine. Raises ServingError (INVALID_ARG)."""
     parameters = Parameters(config)
-    arguments = {**_common(config, folder), "kv_cache_config": _cache(config)}
+    arguments = {**_common(config, folder), "kv_cache_config": _cache(config, folder, folder.ranks)}
     about = f"model '{config.name}': parameter"
     if parameters.text("decoding_mode") == "beam_search":
         raise invalid(f"{about} 'decoding_mode' is 'beam_search', which requests cannot ask for; leave it out")
@@ -97,9 +103,13 @@ def checkpoint_arguments(
         arguments["enable_lora"] = True
     if GUIDED in declared and GUIDED not in config.parameters:
         arguments[GUIDED] = declared[GUIDED]
-    arguments["kv_cache_config"] = {**(declared.get("kv_cache_config") or {}), **_cache(config)}
     if not {"tensor_parallel_size", "pipeline_parallel_size"} & declared.keys() and gpus > 1:
         arguments["tensor_parallel_size"] = gpus
+    split = int(arguments.get("tensor_parallel_size") or 1) * int(arguments.get("pipeline_parallel_size") or 1)
+    arguments["kv_cache_config"] = {
+        **(declared.get("kv_cache_config") or {}),
+        **_cache(config, folder, split, declared.get("kv_cache_config") or {}),
+    }
     return arguments
 
 
@@ -123,8 +133,12 @@ def _guesses(config: ModelConfig, folder: ModelFolder) -> bool:
     return bool(folder.build.get("speculative_decoding_mode") not in (None, 0, 1)) and folder.engine
 
 
-def _cache(config: ModelConfig) -> dict[str, Any]:
-    """Return the fields of KvCacheConfig that parameters set."""
+def _cache(
+    config: ModelConfig, folder: ModelFolder, split: int, declared: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the fields of KvCacheConfig that parameters set, and its size by the memory that the model may take, where
+    nothing else bounds it. The weights are shared out to `split` GPUs.
+    """
     fields: dict[str, Any] = {}
     for name, (field, read) in _CACHE.items():
         if name not in config.parameters:
@@ -134,7 +148,22 @@ def _cache(config: ModelConfig) -> dict[str, Any]:
             fields[field] = read(value)
         except ValueError as error:
             raise invalid(f"model '{config.name}': parameter '{name}' is '{value}': {error}") from None
+    if GPU_MEMORY in config.parameters and not _SIZES & {*fields, *(declared or {})}:
+        fields["max_gpu_total_bytes"] = _rest(config, folder, split)
     return fields
+
+
+def _rest(config: ModelConfig, folder: ModelFolder, split: int) -> int:
+    """Return what is left for the cache of a GPU's memory that the model may take. Raises ServingError."""
+    memory = Parameters(config).integer(GPU_MEMORY, 0, minimum=1)
+    weights = -(-folder.weights // max(split, 1))
+    rest = memory - weights - memory * _ACTIVATIONS // 100
+    if rest <= 0:
+        raise invalid(
+            f"model '{config.name}': it may take {memory} bytes of each GPU, of which its weights need {weights} and "
+            f"activations {_ACTIVATIONS} %: nothing is left for the cache; raise footprint.gpuMemory"
+        )
+    return rest
 
 
 def _knob(parameters: Parameters, name: str) -> bool | int:

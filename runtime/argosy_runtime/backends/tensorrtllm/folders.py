@@ -34,6 +34,12 @@ class ModelFolder:
     build: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def weights(self) -> int:
+        """Bytes of the weights: of the engine's parts, or of the checkpoint's files."""
+        pattern = "rank*.engine" if self.engine else "*.safetensors"
+        return sum(file.stat().st_size for file in self.path.glob(pattern))
+
+    @property
     def arguments(self) -> Path:
         """The file of the arguments that go with a checkpoint."""
         return self.path / ARGUMENTS

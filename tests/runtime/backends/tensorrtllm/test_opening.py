@@ -316,3 +316,33 @@ def test_without_lora_there_are_no_adapters_and_nothing_sleeps(load: Load, tmp_p
         instance.manage(AddAdapter("new", str(tmp_path)))
     with pytest.raises(ServingError, match="cannot sleep"):
         instance.manage(Sleep())
+
+
+@pytest.mark.parametrize(
+    ("write", "parameters", "expected"),
+    [
+        (write_engine, {}, 90_000_000 - 6),
+        (write_checkpoint, {"arguments": "tensor_parallel_size: 2"}, 90_000_000 - 500),
+    ],
+)
+def test_the_cache_has_what_a_footprint_leaves(
+    write: Callable[..., None], parameters: dict[str, str], expected: int, load: Load, calls: Calls
+) -> None:
+    def with_weights(folder: Path) -> None:
+        write(folder, **parameters)
+        if write is write_checkpoint:
+            (folder / "model.safetensors").write_bytes(b"w" * 1000)
+
+    load(with_weights, pbtxt(GPU_MEMORY="100000000"))
+    assert calls("LLM")[0]["kv_cache_config"]["max_gpu_total_bytes"] == expected
+
+
+def test_a_cache_that_is_bounded_otherwise_stays(load: Load, calls: Calls) -> None:
+    load(config=pbtxt(GPU_MEMORY="100000000", kv_cache_free_gpu_mem_fraction="0.5"))
+    assert calls("LLM")[0]["kv_cache_config"]["max_gpu_total_bytes"] == 0
+
+
+def test_weights_that_take_all_of_a_footprint_are_refused(model_folder: Any, host: Any, calls: Calls) -> None:
+    error = refused(model_folder, host, write_engine, pbtxt(GPU_MEMORY="6"))
+    assert "of which its weights need 6" in error.message
+    assert "raise footprint.gpuMemory" in error.message
