@@ -48,6 +48,22 @@ def test_it_refuses_what_it_should(client: Client) -> None:
     assert float(str(answer["score"])) > 0.4
 
 
+def test_it_is_a_chat_model_of_openais_api(client: Client) -> None:
+    url = client.openai("ensemble/assistant")
+    assert "assistant" in [model["id"] for model in client.get(f"{url}/models").json()["data"]]
+    chat = {"model": "assistant", "messages": [{"role": "user", "content": assistant.HARMLESS}], "stream": True}
+    answer = client.get(f"{url}/chat/completions", json.dumps(chat))
+    assert answer.status == 200, answer
+    *events, last = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
+    choices = [json.loads(event)["choices"][0] for event in events]
+    assert (last, choices[-1]["finish_reason"]) == ("[DONE]", "stop")
+    text = "".join(choice["delta"].get("content") or "" for choice in choices)
+    assert text.startswith('The "with" statement is used to wrap the execution of a block')
+    chat["messages"] = [{"role": "user", "content": assistant.HARMFUL}]
+    refusal = client.get(f"{url}/chat/completions", json.dumps(chat | {"stream": False}))
+    assert refusal.json()["choices"][0]["finish_reason"] == "content_filter"
+
+
 def test_statuses_report_where_it_is_and_how_it_is_reached(namespace: Namespace, client: Client) -> None:
     (pod,) = namespace.server_pods("assistant")
     server = pod["metadata"]["labels"]["argosy.dev/server"]

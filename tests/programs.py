@@ -15,7 +15,7 @@ from e2e.cluster.images import buildah
 from e2e.cluster.node import node
 from e2e.cluster.policy import Machine, Verdict, verdict
 from e2e.cluster.programs import binaries, crd_apiserver, packages
-from e2e.deployed import builds
+from e2e.deployed import builds, engines
 from tests.peers import perf_analyzer, prometheus, s3, tensorrt_lean, triton, vllm
 from tests.peers.cache import PeerUnavailableError
 
@@ -59,6 +59,7 @@ def _programs() -> Brings:
     yield "tritonserver", triton.install
     yield "perf_analyzer", perf_analyzer.install
     yield "vLLM", vllm.install
+    yield "vLLM on the node", engines.prepare
     for release in tensorrt_lean.RELEASES:
         yield f"TensorRT's lean runtime {release}", lambda release=release: tensorrt_lean.tensorrt_lean(release)
     yield "Kubernetes' control plane", binaries.find

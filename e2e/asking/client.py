@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 from e2e.asking.namespace import Namespace
 
 LOAD = Path(__file__).parent / "load.py"
+STREAMS = Path(__file__).parent / "streams.py"
 POD = """
 apiVersion: v1
 kind: Pod
@@ -120,9 +121,24 @@ class Client:
         need no API server.
         """
         self.version(resource)
+        with self._load(LOAD, self.url(resource, address), seconds, workers) as load:
+            yield load
+
+    @contextmanager
+    def streams(self, resource: str, model: str, seconds: float = LOAD_S, workers: int = WORKERS) -> Iterator[Load]:
+        """Stream completions of a model, or of an adapter of it, through its Service while the block runs."""
+        with self._load(STREAMS, f"{self.openai(resource)}/completions#{model}", seconds, workers) as load:
+            yield load
+
+    def openai(self, resource: str) -> str:
+        """Return the address of OpenAI's API of the servers that have a resource."""
+        return f"{self.url(resource).partition('/v2/')[0]}/v1"
+
+    @contextmanager
+    def _load(self, script: Path, url: str, seconds: float, workers: int) -> Iterator[Load]:
         folder = f"/tmp/load-{secrets.token_hex(4)}"
-        words = (self.url(resource, address), str(seconds), str(workers))
-        self._run("sh", "-c", f"mkdir {folder} && cat > {folder}/load.py", stdin=LOAD.read_text())
+        words = (url, str(seconds), str(workers))
+        self._run("sh", "-c", f"mkdir {folder} && cat > {folder}/load.py", stdin=script.read_text())
         self._run(
             "sh", "-c", f'setsid python {folder}/load.py "$@" {folder} > {folder}/log 2>&1 < /dev/null &', "sh", *words
         )

@@ -64,5 +64,25 @@ def pair(name: str, pool: str, first: str, second: str) -> Body:
     )
 
 
+def language_model(name: str, pool: str, storage_uri: str, **spec: Any) -> Body:
+    """Return a language model on vLLM on the CPU, of which four requests at once fit into a batch."""
+    parameters = {"dtype": "float32", "max_model_len": "512", "enforce_eager": "true"}
+    config = {"parameters": {key: {"string_value": value} for key, value in parameters.items()}}
+    return _body(
+        "InferenceModel",
+        name,
+        {
+            "poolRef": {"name": pool},
+            "modelFormat": {"name": "vllm"},
+            "version": 1,
+            "storageUri": storage_uri,
+            "footprint": {"device": "CPU"},
+            "maxBatchSize": 4,
+            "config": config,
+            **spec,
+        },
+    )
+
+
 def _body(kind: str, name: str, spec: Body) -> Body:
     return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}

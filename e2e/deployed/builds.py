@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "operator", "runtime")
 EXTRAS = "runtime,agent,onnxruntime,builder,transformers,examples"
 """What examples/assistant and builds of engines need, and nothing more: every megabyte is built, packed, unpacked and
-started from. With it comes g++, by which AOTInductor compiles."""
+started from. With it come g++, by which AOTInductor compiles, and the library of NUMA nodes, which vLLM needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def _for_images(ready: Callable[["_Image"], str]) -> list[str]:
         storage.write_context(Path(folder))
         made = [
             _Image(names[0], ROOT / "operator/Dockerfile", ROOT, PACKAGE, {}),
-            _Image(names[1], ROOT / "runtime/Dockerfile", ROOT, PACKAGE, {"EXTRAS": EXTRAS, "SYSTEM": "g++"}),
+            _Image(names[1], ROOT / "runtime/Dockerfile", ROOT, PACKAGE, {"EXTRAS": EXTRAS, "SYSTEM": "g++ libnuma1"}),
             _Image(names[2], Path(folder) / "Dockerfile", Path(folder), ("server.py", "files"), {}),
         ]
         buildah.ensure_base()
