@@ -5,6 +5,7 @@ import json
 import os
 import queue
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from tests import tiny_llama
 from tests.peers.server import Server
 from tests.waiting import wait
 from tritonclient import grpc as triton
+
+pytestmark = pytest.mark.timeout(1200)  # the first test installs the environment and starts the engine
 
 GREEDY = {"temperature": 0, "max_tokens": 24, "ignore_eos": True}
 
@@ -49,10 +52,16 @@ def refused(server: Server, sampling: dict[str, Any] = GREEDY, expected: int = 4
 
 
 @contextmanager
-def stream(server: Server, text: str, sampling: dict[str, Any]) -> Iterator[Iterator[dict[str, Any]]]:
+def stream(
+    server: Server, text: str, sampling: dict[str, Any], receive_buffer: int = 0, **inputs: Any
+) -> Iterator[Iterator[dict[str, Any]]]:
     """Yield the events of a stream; the connection is closed at the end of the block."""
     connection = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=300)
-    body = {"text_input": text, "stream": True, "sampling_parameters": json.dumps(sampling)}
+    if receive_buffer:
+        connection.sock = socket.socket()
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.sock.connect(("127.0.0.1", server.ports.http))
+    body = {"text_input": text, "stream": True, "sampling_parameters": json.dumps(sampling), **inputs}
     connection.request("POST", "/v2/models/llm/generate_stream", json.dumps(body))
     response = connection.getresponse()
     assert response.status == 200, response.read()
@@ -215,11 +224,18 @@ def test_a_client_that_goes_frees_the_cache(vllm_server):
 
 
 def test_a_client_that_does_not_read_holds_up_no_other(vllm_server):
-    long = {"max_tokens": 400, "temperature": 0, "ignore_eos": True, "logprobs": 20}
-    with stream(vllm_server, "Hello", long) as events:
-        next(events)
-        assert generate(vllm_server, text_input="Hello")["text_output"]
-        assert sum(1 for _ in events) > 1
+    """Leave megabytes of an answer unread, more than the sockets hold, and read them in the end."""
+    tokens = {"max_tokens": 400, "n": 8, "temperature": 1, "seed": 1, "ignore_eos": True, "logprobs": 20}
+    flags = {"return_logprobs": True, "return_num_output_tokens": True, "return_finish_reason": True}
+    with stream(vllm_server, "Hello", tokens, receive_buffer=4096, **flags) as events:
+        first = next(events)
+        for _ in range(3):
+            assert generate(vllm_server, text_input="Hello")["text_output"]
+        rest = list(events)
+    positions = [json.loads(event["logprobs"]) for event in rest]
+    assert [len(position) for position in positions] == [event["num_output_tokens"] for event in rest]
+    assert sum(event["num_output_tokens"] for event in [first, *rest]) == 8 * 400
+    assert [event["finish_reason"] for event in rest].count("length") == 8
 
 
 def test_a_checkpoint_that_is_cut_off_is_named(vllm_server):

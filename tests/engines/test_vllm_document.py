@@ -6,6 +6,8 @@ import subprocess
 import pytest
 from tests.docs.blocks import ROOT, blocks
 
+pytestmark = pytest.mark.timeout(1200)  # the first test installs the environment and starts the engine
+
 PAGE = ROOT / "docs/how-to/vllm.md"
 REQUESTS = [command for block in blocks(PAGE.read_text()) for command in block.commands if command.startswith("curl ")]
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from tests.runtime.backends.vllm.conftest import STANDINS
 
+pytestmark = pytest.mark.timeout(1200)  # the first test installs the environment and starts the engine
+
 SCRIPT = Path(__file__).with_name("vllm_names.py")
 
 

@@ -27,8 +27,17 @@ class TokenBytes:
             return None
         data = self._parts.get(token)
         if data is None:
-            data = self._parts[token] = token_bytes(self._tokenizer, token)
+            data = self._parts[token] = token_bytes(self, token)
         return data
+
+    def decode(self, token_ids: list[int]) -> str:
+        """Return the text of tokens."""
+        return str(self._tokenizer.decode(token_ids))
+
+    def convert_ids_to_tokens(self, ids: int) -> str:
+        """Return a token as the vocabulary has it. Not all of vLLM's tokenizers take a single one."""
+        (piece,) = self._tokenizer.convert_ids_to_tokens([ids])
+        return piece.decode("utf-8", "replace") if isinstance(piece, bytes) else str(piece)
 
 
 def delta_of(output: Any, bytes_of: TokenBytes) -> Delta:
