@@ -55,6 +55,7 @@ def test_parameters_of_sampling_act(client: openai.OpenAI) -> None:
     assert texts(seed=3, max_tokens=9, temperature=1) == texts(seed=3, max_tokens=9, temperature=1)
     assert len(set(texts(n=3, temperature=1.5, max_tokens=12))) == 3
     assert texts(max_tokens=0, echo=True) == ["Once"]
+    assert len(texts(best_of=4, n=2, temperature=1, max_tokens=4)) == 2
 
 
 def test_probabilities_join_to_the_bytes_of_the_text(client: openai.OpenAI) -> None:

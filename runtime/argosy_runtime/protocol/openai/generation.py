@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
@@ -18,6 +19,7 @@ from .requests.completion import DEFAULT_MAX_TOKENS, CompletionRequest, Prompt
 from .requests.fields import GenerationFields
 from .sampling import sampling_parameters
 
+_CUMULATIVE: Final = "cumulative_logprob"
 _COUNTS: Final = ("num_input_tokens", "num_output_tokens", "num_cached_tokens")
 
 
@@ -52,14 +54,27 @@ def completion_inferences(model: LanguageModel, request: CompletionRequest, requ
     """Return the inference requests of a completion, one for each prompt. Raises ApiError."""
     most = DEFAULT_MAX_TOKENS if request.max_tokens is None else request.max_tokens
     prompt_logprobs = request.logprobs if request.echo else None
-    sampling = sampling_parameters(request, most, request.logprobs, model.adapter, prompt_logprobs)
-    outputs = _outputs(model, request, request.logprobs, prompt_logprobs)
+    chooses = request.candidates > (request.n or 1)
+    wider = msgspec.structs.replace(request, n=request.candidates)
+    logprobs = 0 if chooses and request.logprobs is None else request.logprobs
+    sampling = sampling_parameters(wider, most, logprobs, model.adapter, prompt_logprobs)
+    outputs = _outputs(model, wider, request.logprobs, prompt_logprobs)
+    if chooses:
+        outputs = (*outputs, _ranking_output(model, request))
     return [
         _inference(
             model, request, request_id, _prompt(prompt), sampling, outputs, repeats=repeats_prompt(request, prompt)
         )
         for prompt in request.prompts()
     ]
+
+
+def _ranking_output(model: LanguageModel, request: CompletionRequest) -> str:
+    """Return the output by which the best choices are found. Raises ApiError where the model has none."""
+    if _CUMULATIVE not in model.outputs:
+        message = f"The model '{request.model}' gives no probabilities to choose by: leave 'best_of' out."
+        raise invalid(message, "best_of", "unsupported_parameter")
+    return _CUMULATIVE
 
 
 def repeats_prompt(request: CompletionRequest, prompt: Prompt) -> bool:

@@ -122,7 +122,10 @@ class ServedAdapter:
                 parameters = msgspec.json.decode(text or b"{}", type=dict[str, Any])
             except msgspec.MsgspecError:
                 return None
-            chosen, value = _encoded(parameters.get(LORA_NAME)), msgspec.json.encode({**parameters, LORA_NAME: self.name})
+            chosen, value = (
+                _encoded(parameters.get(LORA_NAME)),
+                msgspec.json.encode({**parameters, LORA_NAME: self.name}),
+            )
         if chosen not in (None, self.name.encode()):
             raise invalid(f"{request.log_prefix}'{LORA_NAME}' names another adapter than the model '{self.name}'")
         name = LORA_NAME if self._by_input else SAMPLING

@@ -173,3 +173,14 @@ def test_padded_events_have_few_sizes() -> None:
     stream.take(0, Delta(0, "x"))
     sizes = {len(stream.take(0, Delta(0, "y" * length))) for length in range(1, 30)}
     assert len(sizes) <= 2
+
+
+def test_the_best_choices_are_the_likeliest_by_the_token() -> None:
+    reader = ResponseReader()
+    reader.num_output_tokens = {0: 1, 1: 4, 2: 2}
+    answer = CompletionAnswer(HEAD, [reader], CompletionOptions([""], 3, best=2))
+    for index, cumulative in ((0, -3.0), (1, -4.0), (2, -8.0)):
+        answer.take(0, Delta(index, str(index), finish_reason="stop", cumulative_logprob=cumulative))
+    document = json.loads(answer.body())
+    assert [(choice["index"], choice["text"]) for choice in document["choices"]] == [(0, "1"), (1, "0")]
+    assert document["usage"]["completion_tokens"] == 7

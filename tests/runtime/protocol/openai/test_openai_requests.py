@@ -235,3 +235,12 @@ def test_tokens_are_integers() -> None:
     body = json.dumps({"model": "m", "prompt": [1, 2]}).encode()
     (request,) = completion_inferences(MODEL, completion.decode(body), "r")
     assert request.inputs["input_ids"].array.dtype == np.int32
+
+
+def test_the_best_are_chosen_among_more() -> None:
+    (request,) = completions(best_of=3)
+    assert request.sampling.n == 3
+    assert request.sampling.logprobs == 0
+    assert "cumulative_logprob" in request.outputs
+    assert "logprobs" not in request.outputs
+    assert completions(best_of=2, n=2)[0].sampling.logprobs is None

@@ -128,7 +128,9 @@ def _options(request: CompletionRequest) -> CompletionOptions:
         prompt if isinstance(prompt, str) and request.echo and not repeats_prompt(request, prompt) else ""
         for prompt in request.prompts()
     ]
-    return CompletionOptions(echoes, request.n or 1, request.logprobs, bool(request.echo))
+    shown = request.n or 1
+    best = shown if request.candidates > shown else 0
+    return CompletionOptions(echoes, request.candidates, request.logprobs, bool(request.echo), best)
 
 
 class ModelEndpoints:

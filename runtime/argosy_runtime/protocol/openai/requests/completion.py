@@ -14,6 +14,7 @@ from .rules import check
 
 DEFAULT_MAX_TOKENS = 16
 _MOST_PROMPTS = 1024
+MOST_CANDIDATES = 20
 
 TokenId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Prompt = str | list[int]
@@ -23,11 +24,16 @@ class CompletionRequest(GenerationFields, kw_only=True):
     """A request to continue prompts."""
 
     prompt: str | Annotated[list[str | TokenId | list[TokenId]], Meta(min_length=1)] | None = None
-    best_of: Annotated[int, Meta(ge=1, le=MOST_LOGPROBS)] | None = None
+    best_of: Annotated[int, Meta(ge=1, le=MOST_CANDIDATES)] | None = None
     echo: bool | None = None
     logprobs: Annotated[int, Meta(ge=0, le=MOST_LOGPROBS)] | None = None
     max_tokens: NotNegative | None = None
     suffix: str | None = None
+
+    @property
+    def candidates(self) -> int:
+        """The number of choices to generate for each prompt, of which the best `n` are returned."""
+        return max(self.n or 1, self.best_of or 1)
 
     def prompts(self) -> list[Prompt]:
         """Return the prompts, one or several, each as text or as tokens. Raises ApiError."""
@@ -68,7 +74,9 @@ def decode(body: Data) -> CompletionRequest:
         raise invalid(
             "'suffix' is not supported: no engine of this server inserts text.", "suffix", "unsupported_parameter"
         )
-    if request.best_of is not None and request.best_of != (request.n or 1):
-        message = "'best_of' above 'n' is not supported: leave it out, and choose among 'n' choices by their logprobs."
-        raise invalid(message, "best_of", "unsupported_parameter")
+    if request.best_of is not None and request.best_of < (request.n or 1):
+        raise invalid("Invalid 'best_of': it must be at least 'n'.", "best_of", "invalid_parameter_combination")
+    if request.streams and request.candidates > (request.n or 1):
+        message = "Results of 'best_of' cannot be streamed: leave it out, or do not stream."
+        raise invalid(message, "best_of", "invalid_parameter_combination")
     return request

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from argosy_runtime.language import Delta
+from argosy_runtime.language import Delta, ResponseReader
 
 from .events import DONE, event, padding
 from .finish import finish_reason
@@ -19,7 +19,9 @@ _OBJECT: Final = "text_completion"
 
 @dataclass(frozen=True, slots=True)
 class CompletionOptions:
-    """What an answer shows. `choices`: of each prompt. `logprobs`: alternatives for each token, None without.
+    """What an answer shows. `choices`: of each prompt, of which the `best` likeliest by the token are shown (0: all).
+
+    `logprobs`: alternatives for each token, None without.
 
     `echoes`: of each prompt the text to put before a choice; empty where there is no echo, or the model repeats it.
     """
@@ -28,6 +30,7 @@ class CompletionOptions:
     choices: int = 1
     logprobs: int | None = None
     echo: bool = False
+    best: int = 0
 
 
 class _Choice:
@@ -59,12 +62,13 @@ class _Choice:
 class CompletionAnswer:
     """A completion, put together from deltas. There is a reader for each prompt."""
 
-    def __init__(self, head: AnswerHead, readers: Sequence[Reader], options: CompletionOptions) -> None:
+    def __init__(self, head: AnswerHead, readers: Sequence[ResponseReader], options: CompletionOptions) -> None:
         self._head = head
         self._readers = readers
         self._options = options
         self._choices: dict[int, _Choice] = {}
         self._documents: dict[int, dict[str, Any]] = {}
+        self._cumulative: dict[int, float] = {}
 
     def take(self, prompt: int, delta: Delta) -> None:
         """Take a delta of the prompt with this number. Raises ApiError where the engine has given up."""
@@ -77,15 +81,36 @@ class CompletionAnswer:
         document["text"] += text
         if logprobs is not None:
             document["logprobs"] = _joined(document["logprobs"], logprobs)
+        if delta.cumulative_logprob is not None:
+            self._cumulative[index] = delta.cumulative_logprob
         if delta.finish_reason:
             document["finish_reason"] = finish_reason(delta.finish_reason)
 
     def body(self) -> bytes:
         """Return the JSON of the answer."""
         document = self._head.fields(_OBJECT)
-        document["choices"] = [self._documents[index] for index in sorted(self._documents)]
+        document["choices"] = self._best() if self._options.best else self._all()
         document["usage"] = usage(self._readers)
         return orjson.dumps(document)
+
+    def _all(self) -> list[dict[str, Any]]:
+        return [self._documents[index] for index in sorted(self._documents)]
+
+    def _best(self) -> list[dict[str, Any]]:
+        """Return the likeliest choices of each prompt, by the mean over their tokens, the best first."""
+        best: list[dict[str, Any]] = []
+        for prompt in range(len(self._readers)):
+            first = prompt * self._options.choices
+            indexes = sorted(range(first, first + self._options.choices), key=self._likelihood, reverse=True)
+            best += [self._documents[index] for index in indexes[: self._options.best]]
+        for index, choice in enumerate(best):
+            choice["index"] = index
+        return best
+
+    def _likelihood(self, index: int) -> float:
+        prompt, choice = divmod(index, self._options.choices)
+        tokens = self._readers[prompt].num_output_tokens.get(choice, 0)
+        return self._cumulative.get(index, 0.0) / max(1, tokens)
 
 
 def _joined(before: dict[str, Any] | None, more: dict[str, Any]) -> dict[str, Any]:
