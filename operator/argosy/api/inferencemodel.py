@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from argosy.api.engine.engine import Builder
+from argosy.api.model.adapters import adapter_faults
 from argosy.api.model.batchrules import BATCH_RULES
 from argosy.api.model.chat import chat_rule
 from argosy.api.model.configfields import OWN_FILES, check_config, check_own_files
@@ -71,6 +72,10 @@ def _one_engine_for_all_versions(spec: InferenceModelFields) -> Iterator[Fault]:
         )
 
 
+def _adapters(spec: InferenceModelFields) -> Iterator[Fault]:
+    yield from adapter_faults(spec.adapters, spec.backend, has_variants=bool(spec.variants))
+
+
 def _config_fields(spec: InferenceModelFields) -> Iterator[Fault]:
     for fault in check_config(spec.config):
         yield Fault(fault.message, ("config", *fault.path))
@@ -102,6 +107,7 @@ class InferenceModelSpec(InferenceModelFields):
         Rule(("config",), _config_fields),
         Rule(("config", "engine", "model_format"), _own_files),
         *VARIANT_RULES,
+        Rule(("adapters", "variants", "model_format", "engine"), _adapters),
         chat_rule(),
     )
 

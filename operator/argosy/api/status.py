@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from argosy.api.conditions import AnyReason, Condition, ConditionStatus, ConditionType, camel_case
-from argosy.api.statusparts import EngineStatus, RegimeStatus, StatusPart, VariantStatus
+from argosy.api.statusparts import AdapterStatus, EngineStatus, RegimeStatus, StatusPart, VariantStatus
 from argosy.api.values.base import Int, Number
 from argosy.api.values.quantity import MeasuredShare, Quantity
 
@@ -226,6 +226,11 @@ class InferenceModelStatus(ResourceStatus):
     bottleneck: BottleneckStatus | None = Field(default=None, description="The stage that delays requests the most.")
     language: LanguageStatus | None = Field(
         default=None, description="What its engines do, as measured; absent if it is no language model."
+    )
+    adapters: tuple[AdapterStatus, ...] = Field(
+        default=(),
+        description="Its adapters, in the order of the spec.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     variants: tuple[VariantStatus, ...] = Field(
         default=(),

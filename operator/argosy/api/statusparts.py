@@ -84,6 +84,19 @@ class VariantStatus(StatusPart):
     engines: tuple[EngineStatus, ...] = Field(default=(), description="Its engines by version and architecture.")
 
 
+class AdapterStatus(StatusPart):
+    """One adapter of a model."""
+
+    name: str = Field(description="The adapter, as clients name it.")
+    state: Annotated[str, camel_case(64)] = Field(description="Serving, Loading, Failed or Pending.")
+    message: str = Field(
+        default="", description="Why it does not serve, such as another base model or too high a rank."
+    )
+    replicas: Int = Field(default=0, ge=0, description="Servers that should have it.")
+    available_replicas: Int = Field(default=0, ge=0, description="Servers on which it is loaded.")
+    digests: tuple[str, ...] = Field(default=(), description="The files that servers have loaded.")
+
+
 class RegimeStatus(StatusPart):
     """The variant that new requests go to, by requests in flight on each server."""
 

@@ -3,12 +3,12 @@
 An alias is a routed model whose variants are adapters, chosen by weight.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 from pydantic import PrivateAttr
 
-from argosy.api import EnsembleSpec, InferenceModel, InferenceModelSpec, Step
+from argosy.api import InferenceModel, InferenceModelSpec, Step
 from argosy.api.model.adapters import Adapter, aliases
 from argosy.api.model.footprint import Device, Footprint, Parallelism
 from argosy.api.model.variants import Routing
@@ -33,12 +33,12 @@ class AdapterModel(InferenceModel):
     _index: int = PrivateAttr()
 
     @classmethod
-    def of(cls, model: InferenceModel, index: int) -> Self:
+    def of(cls, model: InferenceModel, index: int, spec: InferenceModelSpec) -> Self:
         """Return an adapter of a model."""
         adapter = model.spec.adapters[index]
         name = adapter_name(model.name, adapter.name)
         metadata = model.metadata.model_copy(update={"name": name, "annotations": {}})
-        made = cls.model_construct(metadata=metadata, spec=_spec(model.spec, adapter), status=None)
+        made = cls.model_construct(metadata=metadata, spec=spec, status=None)
         made._of, made._index = model.identity, index
         made._base, made._base_served_name = model.name, model.served_name
         return made
@@ -69,18 +69,15 @@ class AdapterModel(InferenceModel):
         return ("spec", "adapters", self._index, field)
 
 
-def adapters_of(model: InferenceModel) -> Iterator[AdapterModel]:
-    """Yield the adapters of a model."""
-    for index in range(len(model.spec.adapters)):
-        yield AdapterModel.of(model, index)
-
-
 def ties(models: Iterable[InferenceModel]) -> list[tuple[str, ...]]:
     """Return the models that must share a server because one is an adapter of the other, by name, base first."""
-    return [(model.base, model.name) for model in models if isinstance(model, AdapterModel)]
+    every = list(models)
+    names = {model.name for model in every}
+    adapters = (model for model in every if isinstance(model, AdapterModel))
+    return [(adapter.base, adapter.name) for adapter in adapters if adapter.base in names]
 
 
-def _spec(spec: InferenceModelSpec, adapter: Adapter) -> InferenceModelSpec:
+def adapter_spec(spec: InferenceModelSpec, adapter: Adapter) -> InferenceModelSpec:
     """Return the spec of an adapter: files of one version, with the credentials of its model, and nothing else."""
     return spec.model_copy(
         update={
@@ -116,15 +113,11 @@ def _spec(spec: InferenceModelSpec, adapter: Adapter) -> InferenceModelSpec:
     )
 
 
-def alias_steps(model: InferenceModel) -> dict[str, tuple[Step, ...]]:
+def alias_steps(model: str, adapters: Sequence[Adapter]) -> dict[str, tuple[Step, ...]]:
     """Return the adapters of each alias of a model, as steps."""
     return {
         alias: tuple(
-            Step.model_construct(model=adapter_name(model.name, adapter.name), inputs={}, outputs={})
-            for adapter in shared
+            Step.model_construct(model=adapter_name(model, adapter.name), inputs={}, outputs={}) for adapter in shared
         )
-        for alias, shared in aliases(model.spec.adapters).items()
+        for alias, shared in aliases(adapters).items()
     }
-
-
-__all__ = ["ADAPTER", "ALIAS", "AdapterModel", "EnsembleSpec", "adapter_name", "adapters_of", "alias_steps", "ties"]

@@ -12,10 +12,12 @@ from typing import Self
 from pydantic import PrivateAttr
 
 from argosy.api import Ensemble, EnsembleSpec, InferenceModel, InferenceModelSpec, Resource, Step
+from argosy.api.model.adapters import aliases
 from argosy.api.model.variants import Routing, Variant
 from argosy.api.model.variantspecs import variant_name, variant_path, variant_spec
 from argosy.api.status import InferenceModelStatus, Status
 from argosy.api.values.identity import Identity
+from argosy.planning.adapters import ALIAS, AdapterModel, adapter_name, adapter_spec, alias_steps
 
 VARIANT = "Variant"
 """The kind in the identity of a variant, which is no resource of its own."""
@@ -99,6 +101,11 @@ class RoutedModel(Ensemble):
         """The crossover of each variant, by the name of its model."""
         return {variant_name(self.name, variant.name): variant.max_concurrency for variant in self.spec.variants}
 
+    @property
+    def weights(self) -> dict[str, int]:
+        """The weight of each variant, by the name of its model; empty where they are chosen by concurrency."""
+        return {}
+
     def served_name_of(self, variant: Variant) -> str:
         """Return what clients call a variant's model."""
         return variant_name(self.served_name, variant.name)
@@ -111,8 +118,45 @@ class RoutedModel(Ensemble):
         return self.model_copy(update={"spec": self.spec.model_copy(update={"steps": steps})})
 
 
+class AliasModel(RoutedModel):
+    """A name that several adapters of a model share, planned like an ensemble of them."""
+
+    _alias: str = PrivateAttr()
+
+    @classmethod
+    def named(cls, model: InferenceModel, alias: str, spec: RoutedSpec) -> Self:
+        """Return an alias of a model's adapters."""
+        made = cls.of(model, spec, None)
+        made._alias = alias
+        metadata = model.metadata.model_copy(update={"name": adapter_name(model.name, alias), "annotations": {}})
+        return made.model_copy(update={"metadata": metadata})
+
+    @property
+    def identity(self) -> Identity:
+        """Its kind, which is no resource's, with its namespace and name."""
+        return Identity.of(ALIAS, self.namespace, self.name)
+
+    @property
+    def declared_identity(self) -> Identity:
+        """The identity of the model that declares it."""
+        return self._declared.identity
+
+    @property
+    def weights(self) -> dict[str, int]:
+        """The weight of each adapter, by the name of its model."""
+        shared = aliases(self._declared.spec.adapters)[self._alias]
+        return {
+            adapter_name(self._declared.name, adapter.name): 1 if adapter.weight is None else adapter.weight
+            for adapter in shared
+        }
+
+
+Parts = VariantModel | AdapterModel | AliasModel
+"""What planning has in addition to resources."""
+
+
 def expanded(resources: Iterable[Resource], statuses: Mapping[str, Status] | None = None) -> tuple[Resource, ...]:
-    """Return the resources, each model with variants as a routed model and its variants.
+    """Return the resources, each model with variants as a routed model and its variants, and adapters as models.
 
     `statuses`: by identity, where they are newer than those of the resources.
     """
@@ -123,20 +167,21 @@ def expanded(resources: Iterable[Resource], statuses: Mapping[str, Status] | Non
 def declared(resources: Iterable[Resource]) -> Iterator[Resource]:
     """Yield the resources as they were declared: the inverse of `expanded`."""
     for resource in resources:
-        if isinstance(resource, RoutedModel):
-            yield resource.declared
-        elif not isinstance(resource, VariantModel):
-            yield resource
+        if isinstance(resource, Parts):
+            continue
+        yield resource.declared if isinstance(resource, RoutedModel) else resource
 
 
 def declared_identity(resource: Resource) -> Identity:
-    """Return the identity of the resource that declares this one: of a variant that of its model."""
-    return resource.declared_identity if isinstance(resource, VariantModel) else resource.identity
+    """Return the identity of the resource that declares this one: of a variant or an adapter that of its model."""
+    return resource.declared_identity if isinstance(resource, Parts) else resource.identity
 
 
 def declared_path(resource: Resource, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
     """Return a path of a resource as a path of the resource that declares it."""
-    return resource.declared_path(path) if isinstance(resource, VariantModel) else path
+    if isinstance(resource, AliasModel):
+        return ("spec", "adapters")
+    return resource.declared_path(path) if isinstance(resource, VariantModel | AdapterModel) else path
 
 
 def serving(resources: Iterable[Resource], waiting: Collection[str]) -> Iterator[Resource]:
@@ -155,14 +200,53 @@ def with_siblings(identities: Iterable[str], resources: Iterable[Resource]) -> l
 
 
 def _parts(resource: Resource, statuses: Mapping[str, Status]) -> Iterator[Resource]:
-    if not isinstance(resource, InferenceModel) or isinstance(resource, VariantModel) or not resource.spec.variants:
+    if not isinstance(resource, InferenceModel) or isinstance(resource, Parts):
         yield resource
+        return
+    if not resource.spec.variants:
+        yield resource
+        yield from _adapters(resource)
         return
     status = statuses.get(resource.identity) or resource.status
     specs = _specs(_Declared(resource))
     yield RoutedModel.of(resource, specs.routed, status)
     for index, spec in enumerate(specs.variants):
         yield VariantModel.of(resource, index, spec, status)
+
+
+def _adapters(model: InferenceModel) -> Iterator[Resource]:
+    if model.spec.adapters:
+        specs = _adapter_specs(_Declared(model))
+        for index, spec in enumerate(specs.adapters):
+            yield AdapterModel.of(model, index, spec)
+        for alias, routed in specs.aliases.items():
+            yield AliasModel.named(model, alias, routed)
+
+
+@dataclass(frozen=True, slots=True)
+class _AdapterSpecs:
+    adapters: tuple[InferenceModelSpec, ...]
+    aliases: Mapping[str, RoutedSpec]
+
+
+@lru_cache(maxsize=1024)
+def _adapter_specs(key: "_Declared") -> _AdapterSpecs:
+    spec, name = key.model.spec, key.model.name
+    common = {field: getattr(spec, field) for field in EnsembleSpec.model_fields if hasattr(spec, field)}
+    nothing: dict[str, object] = {
+        "version": 1,
+        "replicas": 0,
+        "min_replicas": 0,
+        "max_replicas": None,
+        "slo": None,
+        "scaling": None,
+    }
+    nothing |= {"inputs": (), "outputs": (), "max_batch_size": 0, "config": {}, "chat": None, "rollout": None}
+    shared = {
+        alias: RoutedSpec.model_construct(**common | nothing | {"model_name": alias, "steps": steps})
+        for alias, steps in alias_steps(name, spec.adapters).items()
+    }
+    return _AdapterSpecs(tuple(adapter_spec(spec, adapter) for adapter in spec.adapters), shared)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from functools import lru_cache
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import RuntimeName
+from argosy.planning.adapters import AdapterModel
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.next_step import ServerStep
 from argosy.planning.migration.revisions import ModelRevision
 from argosy.planning.plan import ServerPlan
-from argosy.planning.adapters import AdapterModel
 from argosy.planning.variants import RoutedModel
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, config_text, local_devices, model_config

@@ -11,6 +11,7 @@ from argosy.planning.demand.footprint import footprint_of
 from argosy.planning.topology.deployment import Deployment
 from argosy.planning.topology.rules import advice
 from argosy.status.conditions import Finding, conditions
+from argosy.status.findings.adapters import adapter_statuses
 from argosy.status.findings.availability import availability
 from argosy.status.findings.engines import engine_findings, engine_statuses, first_engines, with_engines
 from argosy.status.findings.loading import Loading
@@ -56,6 +57,7 @@ def model_status(
         **first_placements(statuses),
         **first_engines(engine_statuses(model, progress)),
         footprint=_footprint(model, statuses, progress.members.shapes.get(model.name)),
+        adapters=adapter_statuses(model, progress),
         scaling=scaling_status(scaled, len(servers) + len(progress.unplaced_of(model.name))),
     )
 

@@ -31,7 +31,8 @@ class Adapter(ApiModel):
         default=None,
         ge=1,
         le=RANKS[-1],
-        description=f"Its rank (r in adapter_config.json), for which the engine reserves memory. Default: {DEFAULT_RANK}.",
+        description="Its rank (r in adapter_config.json), for which the engine reserves memory. Default: "
+        f"{DEFAULT_RANK}.",
     )
     alias: ModelName | None = Field(
         default=None,

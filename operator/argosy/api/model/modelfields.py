@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from argosy.api.engine.engine import Engine
+from argosy.api.model.adapters import Adapters
 from argosy.api.model.batching import Batching
 from argosy.api.model.chat import Chat
 from argosy.api.model.configfields import ConfigFields
@@ -154,6 +155,7 @@ class InferenceModelFields(ApiModel):
         default=None,
         description="An engine to build from the model before it serves. Default: none; the model is served as it is.",
     )
+    adapters: Adapters = ()
     variants: Variants = ()
     routing: Routing = Field(
         default_factory=Routing,

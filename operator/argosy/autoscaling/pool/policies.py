@@ -14,7 +14,7 @@ from argosy.autoscaling.policy import Bounds, Pace, Policy, QueryTarget, Targets
 from argosy.autoscaling.settings import WINDOW_SHARE
 from argosy.planning.demand.footprint import instances_of
 from argosy.planning.demand.grouping import runs_of
-from argosy.planning.variants import VariantModel
+from argosy.planning.variants import Parts
 
 Member = InferenceModel | Ensemble
 CONTINUOUS_BATCHING = frozenset({"vllm", "tensorrtllm"})
@@ -32,7 +32,7 @@ def policies(resources: Iterable[Resource], now: datetime) -> dict[str, Policy]:
     stages = _stages([resource for resource in resources if isinstance(resource, Ensemble)])
     by_identity: dict[str, Policy] = {}
     for member in resources:
-        if not isinstance(member, ServingPool | VariantModel) and member.pool_key in runtimes:
+        if not isinstance(member, ServingPool | Parts) and member.pool_key in runtimes:
             in_ensemble = (member.pool_key, member.name) in stages
             if in_ensemble or scales(member):
                 windows = runtimes[member.pool_key] is RuntimeName.ARGOSY

@@ -30,11 +30,12 @@ from argosy.controller.rendering.upgrades import deferred_servers
 from argosy.controller.resources.store import Declared, Store
 from argosy.controller.rounds.inputs import Memory, RoundInputs, moved_members, moved_services, round_snapshot
 from argosy.controller.rounds.reservations import Reservations
+from argosy.planning.adapters import AdapterModel
 from argosy.planning.facts import Refusal
 from argosy.planning.nodes.device_errors import DeviceErrors
 from argosy.planning.nodes.reservations import next_concession
 from argosy.planning.validation.references import check_names
-from argosy.planning.variants import expanded
+from argosy.planning.variants import AliasModel, expanded
 from argosy.reconcile import Outcome, conclude, decide
 from argosy.render.names import object_name
 from argosy.render.repositories import RenderedServer
@@ -232,7 +233,8 @@ class Reconciler:
         renderer = BuildRenderer(pool, self._images, self._cluster, self._clock())
         builds = renderer.builds(outcome.builds.get(key, ()), view.builds)
         nodes = {node.name: node for node in self._cache.nodes()}
-        pools = pool_objects(pool, steps, members, images, self._cluster, view.accounts, nodes)
+        adapters = [part for part in expanded(members) if isinstance(part, AdapterModel | AliasModel)]
+        pools = pool_objects(pool, steps, [*members, *adapters], images, self._cluster, view.accounts, nodes)
         objects = (*history.written, *pools, *activator.objects, *builds.objects)
         deferred = deferred_servers(pool, steps, images, view)
         stay = frozenset(

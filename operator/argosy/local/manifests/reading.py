@@ -106,6 +106,11 @@ def _with_absolute_uris(resource: Resource, file: Path) -> Resource:
             version.model_copy(update={"storage_uri": _absolute(version.storage_uri, file)})
             for version in resource.spec.versions
         )
+    if resource.spec.adapters:
+        update["adapters"] = tuple(
+            adapter.model_copy(update={"storage_uri": _absolute(adapter.storage_uri, file)})
+            for adapter in resource.spec.adapters
+        )
     if resource.spec.variants:
         update["variants"] = tuple(_absolute_variant(variant, file) for variant in resource.spec.variants)
     return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.servingpool import RuntimeName
+from argosy.planning.adapters import ties
 from argosy.planning.demand.footprint import NO_SIZE, DocumentSize, footprint_of, instances_of, versions_retained
 from argosy.planning.demand.model_files import ServedEngines
 from argosy.planning.facts import Demand, Group
@@ -47,7 +48,8 @@ def groups_of(
     }
     size_of = sizes or {}
     groups = [
-        _group([demands[name] for name in names], users, size_of) for names in _connected(by_name, members.values())
+        _group([demands[name] for name in names], users, size_of)
+        for names in _connected(by_name, [*ties(by_name.values()), *members.values()])
     ]
     return tuple(sorted(groups, key=lambda group: group.name))
 

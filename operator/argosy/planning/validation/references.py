@@ -8,10 +8,11 @@ from argosy.api.problems import field_path
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.base import Fault
 from argosy.api.values.identity import Identity
+from argosy.planning.adapters import AdapterModel
 from argosy.planning.validation.folders import check_folders
 from argosy.planning.validation.graph import NONE_INVALID, Invalid, Served, check_graph, nesting_cycle
 from argosy.planning.validation.runtimes import check_runtimes
-from argosy.planning.variants import RoutedModel, VariantModel, declared_identity, declared_path, expanded
+from argosy.planning.variants import Parts, RoutedModel, declared_identity, declared_path, expanded
 from argosy_common.wording import did_you_mean
 
 
@@ -106,10 +107,10 @@ def _names_of_variants(resources: list[Resource]) -> Faults:
     members = {
         resource.key: resource
         for resource in resources
-        if not isinstance(resource, ServingPool | VariantModel) and resource.spec.pool_ref is not None
+        if not isinstance(resource, ServingPool | Parts) and resource.spec.pool_ref is not None
     }
     for variant in resources:
-        if isinstance(variant, VariantModel) and variant.key in members:
+        if isinstance(variant, Parts) and variant.key in members:
             message = (
                 f"it is served as {variant.name!r}, the name of {members[variant.key].identity}; rename one of them"
             )
@@ -120,8 +121,14 @@ def _routed(resources: list[Resource]) -> Faults:
     """Yield models with variants in pools whose server cannot choose among them."""
     pools = {pool.key: pool for pool in resources if isinstance(pool, ServingPool)}
     for model in resources:
-        pool = pools.get(model.pool_key) if isinstance(model, RoutedModel) else None
-        if pool is not None and pool.spec.runtime.name is not RuntimeName.ARGOSY:
+        pool = pools.get(model.pool_key) if isinstance(model, RoutedModel | AdapterModel) else None
+        if pool is not None and isinstance(model, AdapterModel) and pool.spec.runtime.name is not RuntimeName.ARGOSY:
+            message = (
+                f"NVIDIA's server of pool {pool.name!r} loads no adapters while it runs: use a pool with runtime.name "
+                "argosy, or list them in multi_lora.json among the model's files"
+            )
+            yield model, Fault(message, ("spec", "adapters"), Reason.UNSUPPORTED_FORMAT)
+        elif pool is not None and pool.spec.runtime.name is not RuntimeName.ARGOSY:
             message = (
                 f"NVIDIA's server of pool {pool.name!r} does not choose a model by requests in flight: use a pool with "
                 "runtime.name argosy, or declare each variant as a model of its own"

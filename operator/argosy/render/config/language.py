@@ -9,6 +9,7 @@ from typing import Any
 
 from argosy.api.engine.engine import Engine
 from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
+from argosy.api.model.adapters import DEFAULT_RANK, MOST_AT_ONCE, RANKS
 from argosy.api.model.footprint import Footprint
 from argosy.api.servingpool import RuntimeName
 from argosy_agent.contract.engine_options.tensorrt_llm import SERVING, paged_attention
@@ -65,13 +66,25 @@ def vllm_arguments(spec: InferenceModelSpec, gpus: int) -> dict[str, int]:
 def _of_vllm(spec: InferenceModelSpec, gpus: Sequence[int]) -> dict[str, str]:
     """Return what the bundled server's backend reads: the engine's arguments, and the memory that it may take."""
     arguments = {name: _text(value) for name, value in vllm_arguments(spec, len(gpus)).items()}
-    return {**arguments, **_memory(spec, gpus)}
+    return {**arguments, **_memory(spec, gpus), **_lora_arguments(spec)}
 
 
 def _memory(spec: InferenceModelSpec, gpus: Sequence[int]) -> dict[str, str]:
     """Return the memory that the bundled server's engine may take of each GPU, where a footprint declares it."""
     memory = (spec.footprint or Footprint()).gpu_memory
     return {GPU_MEMORY: _text(memory)} if gpus and memory is not None else {}
+
+
+def _lora_arguments(spec: InferenceModelSpec) -> dict[str, str]:
+    """Return the memory that an engine reserves for adapters: steps of ranks and of numbers, so that a further adapter
+    seldom reloads the engine.
+    """
+    if not spec.adapters:
+        return {}
+    rank = max(adapter.rank or DEFAULT_RANK for adapter in spec.adapters)
+    at_once = MOST_AT_ONCE if len(spec.adapters) > MOST_AT_ONCE // 2 else MOST_AT_ONCE // 2
+    reserved = next(possible for possible in RANKS if possible >= rank)
+    return {"enable_lora": _text(True), "max_lora_rank": _text(reserved), "max_loras": _text(at_once)}
 
 
 def _of_nvidia(model: InferenceModel, versions: Collection[int]) -> dict[str, str]:

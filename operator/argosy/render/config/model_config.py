@@ -12,12 +12,14 @@ from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.batching import Batching, QueuePolicy
 from argosy.api.model.chat import Chat
 from argosy.api.servingpool import RuntimeName
+from argosy.planning.adapters import AdapterModel
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.config.engine_config import name_engine
 from argosy.render.config.instance_groups import add_instance_groups
 from argosy.render.config.language import batches_rows, language_parameters
 from argosy.render.config.sequence import sequence_batching
 from argosy.render.config.tensors import tensor_input, tensor_output
+from argosy_runtime.modelconfig import adapters
 from argosy_runtime.modelconfig.chat import PARAMETER as CHAT
 
 
@@ -42,6 +44,8 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
 
     `spec.config` has the last word, field by field, but on what an engine's files are called.
     """
+    if isinstance(model, AdapterModel):
+        return _adapter_config(model, versions)
     spec = model.spec
     config = pb.ModelConfig(
         name=model.served_name,
@@ -62,6 +66,12 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
     add_chat(config, spec.chat)
     overlay(config, json_format.ParseDict(spec.config, pb.ModelConfig()))
     name_engine(config, model)
+    return config
+
+
+def _adapter_config(adapter: AdapterModel, versions: Collection[int]) -> pb.ModelConfig:
+    config = pb.ModelConfig(name=adapter.served_name, backend=adapters.BACKEND, version_policy=specific(versions))
+    config.parameters[adapters.PARAMETER].string_value = adapter.base_served_name
     return config
 
 

@@ -29,7 +29,12 @@ def routed_config(model: RoutedModel, pins: Mapping[str, int], served_names: Map
     )
     routing = variants.VariantRouting(
         variants=tuple(
-            variants.Variant(served_names.get(step.model, step.model), pins[step.model], model.limits.get(step.model))
+            variants.Variant(
+                served_names.get(step.model, step.model),
+                pins[step.model],
+                model.limits.get(step.model),
+                model.weights.get(step.model),
+            )
             for step in spec.steps
         ),
         hysteresis=spec.routing.hysteresis / _THOUSANDTHS,
