@@ -55,7 +55,7 @@ def test_further_and_fewer_adapters_do_not_reload_the_model() -> None:
     assert repository(cluster)["sql-v2"].versions[1].uri == "s3://b/other"
 
 
-def test_replicas_and_places_are_the_models() -> None:
+def test_replicas_and_placements_are_the_models() -> None:
     cluster = Cluster((gpu_node("a", memory=30), gpu_node("b", memory=30)))
     outcome = cluster.settle([pool(), base(ONE, minReplicas=2)])
     assert all({p.model for p in step.plan.placements} == {"m", "m--sql-v1"} for step in outcome.steps[POOL])
@@ -101,7 +101,7 @@ def test_wrong_adapters_are_named_by_their_fields(spec, path, message) -> None:
 @pytest.mark.parametrize(
     ("others", "spec", "path", "message"),
     [
-        ([model("x", modelName="sql-v1")], {}, "spec.adapters[0].name", "as 'sql-v1'"),
+        ([model("a", modelName="sql-v1")], {}, "spec.adapters[0].name", "as 'sql-v1'"),
         ([], {"runtime": {"name": "triton"}}, "spec.adapters[0].name", "loads no adapters while it runs"),
     ],
 )

@@ -113,8 +113,8 @@ class ServedAdapter:
 
         Raises ServingError for a request that names another adapter.
         """
-        given = request.inputs.get(LORA_NAME if self._by_input else SAMPLING)
-        text = None if given is None else bytes(given.data[_LENGTH:])
+        provided = request.inputs.get(LORA_NAME if self._by_input else SAMPLING)
+        text = None if provided is None else bytes(provided.data[_LENGTH:])
         if self._by_input:
             chosen, value = text, self.name.encode()
         else:
