@@ -49,7 +49,8 @@ def language_parameters(
     options = _serving_options(engine) if engine is not None else {}
     if runtime is RuntimeName.TRITON:
         return {**_of_nvidia(model, versions), **options}
-    return {**_memory(model.spec, gpus), **options}
+    lora = {"enable_lora": _text(True)} if model.spec.adapters else {}
+    return {**_memory(model.spec, gpus), **lora, **options}
 
 
 def vllm_arguments(spec: InferenceModelSpec, gpus: int) -> dict[str, int]:
