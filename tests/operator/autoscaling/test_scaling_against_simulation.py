@@ -10,6 +10,7 @@ from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Bounds, Policy, Targets
 from argosy.autoscaling.stage import Stage
+from argosy.simulation.autoscalers.autoscaler import Seen
 from argosy.simulation.autoscalers.own import Own
 from argosy.simulation.member import Workload
 from argosy.simulation.servers.batching import BatchingServer
@@ -69,6 +70,36 @@ def estimated_share(prompt: float, output: float, load: float, seed: int) -> flo
 def test_an_engines_capacity_is_estimated_before_it_is_full(prompt: float, output: float) -> None:
     for seed, (load, most) in enumerate(((0.3, 1.35), (0.5, 1.25), (0.7, 1.25), (0.85, 1.2))):
         assert 0.7 < estimated_share(prompt, output, load, seed) < most
+
+
+class Watched(Own):
+    """The operator's decisions, with the replicas and the mean time between tokens that led to each."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy)
+        self.seen: list[tuple[float, int, float]] = []
+
+    def decide(self, seen: Seen) -> Allocation:
+        signals = seen.recorder.signals(seen.measured, 30.0) if seen.ready else None
+        if signals is not None and signals.between_tokens.mean is not None:
+            self.seen.append((seen.now, seen.ready, signals.between_tokens.mean))
+        return super().decide(seen)
+
+
+def test_an_engines_tokens_come_within_their_target_by_more_replicas() -> None:
+    draws = np.random.default_rng(7)
+    rate = 0.6 * CURVE.throughput(300.0, 200.0) * 6
+    arrivals = np.cumsum(draws.exponential(1 / rate, int(3600 * rate)))
+    prompts, outputs = (mean * draws.gamma(1.0, 1.0, len(arrivals)) for mean in (300.0, 200.0))
+    trace, replicas, between = Trace("t", 3600.0, arrivals, prompts, outputs), {}, {}
+    for target_s in (None, 0.03):
+        targets = Targets(between_tokens={} if target_s is None else {"p95": target_s})
+        own = Watched(Policy(Bounds(max_replicas=24), targets))
+        simulate([(Workload("m", trace, CURVE, 20.0, Allocation(6)), lambda own=own: own)])  # type: ignore[misc]
+        late = [(ready, mean) for now, ready, mean in own.seen if now > 1800]
+        replicas[target_s], between[target_s] = np.mean(late, axis=0)
+    assert between[None] > 0.03 > between[0.03]
+    assert replicas[None] < replicas[0.03] < 20, "no more than it takes"
 
 
 @pytest.mark.parametrize(("rate", "target_s"), [(10.0, 0.1), (15.0, 0.15)])
