@@ -32,6 +32,7 @@ EXCUSES = {
     r"python -m e2e\.cluster": "needs root and a minute; tests/cluster_tools run it",
     r"python examples/assistant/train_\w+\.py": "trains a model for minutes, and overwrites it",
     r"curl localhost:8000/(v1/|v2/models/llm/)": "needs an engine: tests/engines/test_vllm_document.py sends it",
+    r"python examples/rag/build_index\.py": "takes minutes, and overwrites the index: tests/examples builds a new one",
     r"pytest|python -m tests\.": "tests, which are run as such",
     r"argosy bench \w+=http": "needs two endpoints: tests/operator/bench sends such a load to servers of its own",
     r"argosy serve .*[=\s][A-Z]+\b": "a placeholder stands for the reader's own repository",
