@@ -253,3 +253,21 @@ def test_a_file_of_a_version_or_of_an_engines_data_is_refused_by_its_field() -> 
     retained = pool("p", storage="{engineCache: {storageUri: 's3://b/e'}}")
     fields = [item.split(": ")[2] for item in check(retained, model("m", made_of="onnx", more=engine))]
     assert fields == ["spec.engine.accuracy.dataUri", "spec.engine.accuracy.script"]
+
+
+@pytest.mark.parametrize(
+    ("option", "refused"),
+    [
+        ("decoding_mode: beam_search", True),
+        ("decoding_mode: top_k", False),
+        ("gpu_weights_percent: 0.5, weight_streaming: true", True),
+        ("gpu_weights_percent: 1", False),
+    ],
+)
+def test_what_only_nvidias_server_does_with_an_engine_is_refused_on_the_bundled_one(option: str, refused: bool) -> None:
+    built = model("m", made_of="huggingface", more=f", engine: {{builder: tensorrt_llm, options: {{{option}}}}}")
+    storage = "{engineCache: {storageUri: 's3://b/e'}}"
+    result = check(pool("p", storage=storage), built)
+    name = option.partition(":")[0]
+    assert [f"spec.engine.options.{name}: is" in words for words in result] == ([True] if refused else [])
+    assert check(pool("p", runtime="{name: triton}", storage=storage), built) == []

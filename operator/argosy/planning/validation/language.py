@@ -34,6 +34,9 @@ ARGUMENTS: Final = frozenset(
     )
 )
 """Arguments of vLLM's engine that users set most; others pass unchanged."""
+_OF_NVIDIA: Final = (("decoding_mode", "beam_search"), ("gpu_weights_percent", None))
+"""Serving options of TensorRT-LLM's engines, with the value or any, that its LLM API has no counterpart of."""
+_WAY_OUT: Final = "use a pool with runtime.name triton, or leave it out"
 _TYPING_ERROR: Final = 0.87
 """How alike two names are at least, of 1, for the one to be the other misspelt; arguments of vLLM are less alike."""
 
@@ -48,6 +51,18 @@ def engine_faults(model: InferenceModel) -> Iterator[Fault]:
         yield Fault(message, ("spec", "batching"), Reason.UNSUPPORTED_FORMAT)
     if backend == "vllm":
         yield from _arguments(model)
+    else:
+        yield from _serving_options(model)
+
+
+def _serving_options(model: InferenceModel) -> Iterator[Fault]:
+    """Yield the serving options of an engine that NVIDIA's server alone has."""
+    options = model.spec.engine.options if model.spec.engine is not None else {}
+    for name, value in _OF_NVIDIA:
+        if name in options and (value is None or options[name] == value) and options[name] != 1:
+            path = ("spec", "engine", "options", name)
+            message = f"is {options[name]}, which NVIDIA's server alone does: {_WAY_OUT}"
+            yield Fault(message, path, Reason.UNSUPPORTED_FORMAT)
 
 
 def _arguments(model: InferenceModel) -> Iterator[Fault]:
