@@ -1,6 +1,8 @@
 """LoRA adapters of one engine: names, paths, numbers."""
 
 import itertools
+import threading
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -27,9 +29,8 @@ class Adapters:
         self._class = request_class
         self._numbers = itertools.count(1)
         self._requests: dict[str, Any] = {}
-
-    def __len__(self) -> int:
-        return len(self._requests)
+        self._uses: Counter[int] = Counter()
+        self._lock = threading.Lock()
 
     def new(self, name: str, path: str) -> Any:
         """Return the `LoRARequest` of an adapter that is not there yet. Raises ServingError (INVALID_ARG)."""
@@ -45,9 +46,26 @@ class Adapters:
 
     def remove(self, name: str) -> Any:
         """Remove an adapter, and return it. Raises ServingError (NOT_FOUND)."""
-        request = self.find(name)
-        del self._requests[name]
-        return request
+        with self._lock:
+            request = self.find(name)
+            del self._requests[name]
+            return request
+
+    def acquire(self, name: str) -> Any:
+        """Return an adapter for a request, which releases it when it is over. Raises ServingError (NOT_FOUND)."""
+        with self._lock:
+            request = self.find(name)
+            self._uses[request.lora_int_id] += 1
+            return request
+
+    def release(self, request: Any) -> None:
+        """Note that a request with an adapter is over."""
+        with self._lock:
+            self._uses[request.lora_int_id] -= 1
+
+    def in_use(self, request: Any) -> bool:
+        """Return whether requests with an adapter run; vLLM would load it again for them."""
+        return self._uses[request.lora_int_id] > 0
 
     def find(self, name: str) -> Any:
         """Return an adapter. Raises ServingError (NOT_FOUND)."""

@@ -35,8 +35,14 @@ REPORT_SECONDS: Final = 0.5
 CLOSE_SECONDS: Final = 20.0
 """Seconds that requests have to end once the instance is to close; its server ends them earlier, if it has to."""
 
+UNLOAD_SECONDS: Final = 0.05
+"""Seconds between looks at whether requests still run with an adapter that is to be unloaded."""
 PROMPT_THREADS: Final = 4
 """Threads that render chats and tokenize long texts: more than one, so that an endless template holds up no other."""
+
+
+def _nothing() -> None:
+    """Release nothing."""
 
 
 class VllmInstance:
@@ -57,6 +63,7 @@ class VllmInstance:
         self._numbers = itertools.count()
         self._slow = ThreadPoolExecutor(PROMPT_THREADS, thread_name_prefix=f"{spec.name}-prompts")
         self._sleep_level = 0
+        self._unloads: set[asyncio.Future[None]] = set()
         self._closing = threading.Event()
         self._watch = engine.loop.submit(self._watch_engine())
 
@@ -115,13 +122,16 @@ class VllmInstance:
         check_length(len(ids), engine.longest)
         arguments = sampling_arguments(sampling, self._defaults, len(ids), engine.longest)
         parameters = sampling_params(engine.library, arguments, sampling.structured_outputs, request.stream)
-        adapter = None if sampling.lora_name is None else self._adapters.find(sampling.lora_name)
         if request.repeats_prompt:
             builder.prompt = self._prompts.text(request.prompt, ids)
         stream.duplicate_choices(duplicates(sampling, arguments))
         prompt = engine.library.tokens_input(ids, cache_salt=sampling.cache_salt)
+        adapter = None if sampling.lora_name is None else self._adapters.acquire(sampling.lora_name)
         options = {"lora_request": adapter, "priority": sampling.priority}
-        engine.loop.post(self._start, stream, partial(engine.llm.generate, prompt, parameters, **options))
+        generate = partial(engine.llm.generate, prompt, parameters, **options)
+        engine.loop.post(
+            self._start, stream, generate, _nothing if adapter is None else partial(self._adapters.release, adapter)
+        )
 
     def _begin_embedding(self, request: InferRequest, index: int, responder: Responder) -> None:
         parsed = EmbeddingRequest.read(request)
@@ -149,17 +159,17 @@ class VllmInstance:
         except Exception as error:
             stream.fail(self._explain(error))
 
-    def _start(self, stream: AnyStream, generate: Callable[..., Any]) -> None:
-        """Start a request on the engine's loop."""
-        if self._sleep_level:
-            stream.fail(unavailable(f"model instance '{self._spec.name}' is asleep"))
-            return
+    def _start(self, stream: AnyStream, generate: Callable[..., Any], ended: Callable[[], None] = _nothing) -> None:
+        """Start a request on the engine's loop, and call `ended` when it is over."""
         try:
+            if self._sleep_level:
+                raise unavailable(f"model instance '{self._spec.name}' is asleep")
             outputs = generate(request_id=f"{self._spec.name}-{next(self._numbers)}")
         except Exception as error:
+            ended()
             stream.fail(self._explain(error))
             return
-        self._tasks.begin(stream, outputs)
+        self._tasks.begin(stream, outputs, ended)
 
     async def _manage(self, command: Command) -> None:
         if isinstance(command, Sleep):
@@ -171,7 +181,7 @@ class VllmInstance:
         elif isinstance(command, AddAdapter):
             await self._add_adapter(command)
         elif isinstance(command, RemoveAdapter):
-            await self._engine.llm.remove_lora(self._adapters.remove(command.name).lora_int_id)
+            await self._unload_adapter(self._adapters.remove(command.name))
 
     def _note_sleep(self, level: int) -> None:
         self._sleep_level = level
@@ -189,7 +199,14 @@ class VllmInstance:
             raise invalid(f"{about}: {error}") from error
         before = self._adapters.put(request)
         if before is not None:
-            await self._engine.llm.remove_lora(before.lora_int_id)
+            self._unloads.add(task := asyncio.ensure_future(self._unload_adapter(before)))
+            task.add_done_callback(self._unloads.discard)
+
+    async def _unload_adapter(self, request: Any) -> None:
+        """Unload an adapter that no new request names, once those that run with it have ended."""
+        while self._adapters.in_use(request):  # noqa: ASYNC110  (requests may end on any thread)
+            await asyncio.sleep(UNLOAD_SECONDS)
+        await self._engine.llm.remove_lora(request.lora_int_id)
 
     async def _watch_engine(self) -> None:
         """Report the engine's state, and notice an engine that dies while nothing runs."""

@@ -64,3 +64,9 @@ def open_instance(llm_class: Any, folder: Callable[..., ModelFolder], host: Fake
 def llm(llm_class: Any) -> Callable[[], Any]:
     """Return the function that returns the newest engine."""
     return lambda: llm_class.made[-1]
+
+
+@pytest.fixture
+def by_steps(llm_class, monkeypatch):
+    """Let the engine wait before each step."""
+    monkeypatch.setattr(llm_class, "step_by_step", True)

@@ -2,13 +2,13 @@
 
 import json
 import threading
-from typing import Any
 
 import pytest
+from tests.runtime.backends.vllm.engine_steps import only_error, sampling, settled, step, texts
 from tests.runtime.language.language_requests import generation
 
 from argosy_runtime.backends import vllm as backend
-from argosy_runtime.backends.commands import AddAdapter, RemoveAdapter, Sleep, Wake
+from argosy_runtime.backends.commands import Sleep, Wake
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.language import Chat, ResponseReader
 from argosy_runtime.language.tensors import OUTPUTS
@@ -16,25 +16,6 @@ from argosy_runtime.messages import InferRequest, Tensor
 from argosy_runtime.tensors import string_array
 
 ALL = tuple(OUTPUTS)
-
-
-def sampling(**values: Any) -> str:
-    """Return parameters as JSON."""
-    return json.dumps(values)
-
-
-def texts(responses: list[Any]) -> list[str]:
-    """Return the texts of the responses' choices."""
-    reader = ResponseReader()
-    return [delta.text for response in responses for delta in reader.read(response)]
-
-
-def only_error(responder: Any, index: int = 0) -> ServingError:
-    """Return the error of a request, once it is answered."""
-    responder.wait_for_final(index)
-    (response,) = responder.of(index)
-    assert response.error is not None
-    return response.error
 
 
 def test_a_stream_has_a_response_for_every_step(open_instance, responder):
@@ -179,33 +160,6 @@ def test_a_refused_request_has_the_reason_and_hinders_no_other(open_instance, re
     assert texts(responder.of(1)) == ["ab"]
 
 
-@pytest.fixture
-def by_steps(llm_class, monkeypatch):
-    """Let the engine wait before each step."""
-    monkeypatch.setattr(llm_class, "step_by_step", True)
-
-
-def step(llm: Any, count: int = 1) -> None:
-    """Let each waiting request of the engine make as many steps together."""
-    for _ in range(count):
-        llm.loop.call_soon_threadsafe(llm.steps.release)
-
-
-def settled(llm: Any) -> None:
-    """Wait until the engine's loop has done what it can."""
-    done = threading.Event()
-    rounds = iter(range(20))
-
-    def turn() -> None:
-        if next(rounds, None) is None:
-            done.set()
-        else:
-            llm.loop.call_soon(turn)
-
-    llm.loop.call_soon_threadsafe(turn)
-    assert done.wait(30)
-
-
 def test_a_stream_that_cannot_be_sent_ends_alone(open_instance, responder, monkeypatch):
     send = responder.send
 
@@ -304,40 +258,6 @@ def test_states_are_reported(open_instance, responder, llm, host, by_steps, monk
     assert (last.running, last.cache, last.prompt_tokens, last.generated_tokens) == (0, 0.0, 3, 2)
     assert sum(sum(state.times.first_token.counts) for state in states) == 1
     assert last.adapters.at_once == 3
-
-
-def test_adapters_are_added_and_removed(open_instance, responder, llm, tmp_path):
-    for name in ("a", "b", "misfit"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "adapter_config.json").write_text('{"r": 8}')
-    instance = open_instance(enable_lora=True)
-    instance.manage(AddAdapter("x", str(tmp_path / "a")))
-    named = generation(text_input="ab", sampling_parameters=sampling(lora_name="x"))
-    instance.execute([named], responder)
-    responder.wait_for_final(0)
-    assert llm().calls[-1][3].lora_path == str(tmp_path / "a")
-    instance.manage(AddAdapter("x", str(tmp_path / "b")))
-    assert llm().loras == {2}
-    with pytest.raises(ServingError, match=r"has no '.*c/adapter_config.json'"):
-        instance.manage(AddAdapter("c", str(tmp_path / "c")))
-    with pytest.raises(ServingError, match=r"adapter 'm' of '.*misfit' does not fit model 'llm': .*shapes") as refused:
-        instance.manage(AddAdapter("m", str(tmp_path / "misfit")))
-    assert refused.value.kind is ErrorKind.INVALID_ARG
-    instance.manage(RemoveAdapter("x"))
-    assert llm().loras == set()
-    with pytest.raises(ServingError, match="model 'llm' has no adapter 'x'; it has none") as refused:
-        instance.manage(RemoveAdapter("x"))
-    assert refused.value.kind is ErrorKind.NOT_FOUND
-
-
-def test_declared_adapters_are_loaded(folder, open_instance, llm, tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a/adapter_config.json").write_text('{"r": 8}')
-    (tmp_path / "llm/1").mkdir(parents=True)
-    (tmp_path / "llm/1/multi_lora.json").write_text(json.dumps({"a": str(tmp_path / "a")}))
-    open_instance()
-    assert llm().loras == {1}
-    assert (llm().engine_args.enable_lora, llm().engine_args.max_loras) == (True, 2)
 
 
 def test_an_engine_sleeps_and_wakes(open_instance, responder, llm, host):

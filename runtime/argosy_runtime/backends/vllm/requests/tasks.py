@@ -47,11 +47,11 @@ class RequestTasks:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def begin(self, stream: Stream, outputs: AsyncGenerator[Any, None]) -> None:
-        """Follow a request's outputs to their end."""
+    def begin(self, stream: Stream, outputs: AsyncGenerator[Any, None], ended: Callable[[], None]) -> None:
+        """Follow a request's outputs to their end, and call `ended` then."""
         loop = asyncio.get_running_loop()
         self._idle.clear()
-        self._open[stream] = loop.create_task(self._follow(stream, outputs))
+        self._open[stream] = loop.create_task(self._follow(stream, outputs, ended))
         if self._sweep is None:
             self._sweep = loop.call_later(SWEEP_SECONDS, self._look_for_cancelled)
 
@@ -66,7 +66,7 @@ class RequestTasks:
                 stream.fail(error)
             task.cancel()
 
-    async def _follow(self, stream: Stream, outputs: AsyncGenerator[Any, None]) -> None:
+    async def _follow(self, stream: Stream, outputs: AsyncGenerator[Any, None], ended: Callable[[], None]) -> None:
         try:
             async with aclosing(outputs):
                 async for output in outputs:
@@ -77,6 +77,7 @@ class RequestTasks:
                 self._with_news.pop(stream, None)
                 stream.fail(self._explain(error))
         finally:
+            ended()
             del self._open[stream]
             if not self._open:
                 self._idle.set()

@@ -1,0 +1,65 @@
+"""Adapters of an instance on a stand-in of vLLM: loaded, replaced and unloaded while it serves."""
+
+import json
+import threading
+
+import pytest
+from tests.runtime.backends.vllm.engine_steps import only_error, sampling, settled, step
+from tests.runtime.language.language_requests import generation
+from tests.waiting import wait
+
+from argosy_runtime.backends.commands import AddAdapter, RemoveAdapter
+from argosy_runtime.errors import ErrorKind, ServingError
+
+
+def test_adapters_are_added_and_removed(open_instance, responder, llm, tmp_path):
+    for name in ("a", "b", "misfit"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "adapter_config.json").write_text('{"r": 8}')
+    instance = open_instance(enable_lora=True)
+    instance.manage(AddAdapter("x", str(tmp_path / "a")))
+    named = generation(text_input="ab", sampling_parameters=sampling(lora_name="x"))
+    instance.execute([named], responder)
+    responder.wait_for_final(0)
+    assert llm().calls[-1][3].lora_path == str(tmp_path / "a")
+    instance.manage(AddAdapter("x", str(tmp_path / "b")))
+    wait(lambda: llm().loras == {2}, 0.01)
+    with pytest.raises(ServingError, match=r"has no '.*c/adapter_config.json'"):
+        instance.manage(AddAdapter("c", str(tmp_path / "c")))
+    with pytest.raises(ServingError, match=r"adapter 'm' of '.*misfit' does not fit model 'llm': .*shapes") as refused:
+        instance.manage(AddAdapter("m", str(tmp_path / "misfit")))
+    assert refused.value.kind is ErrorKind.INVALID_ARG
+    instance.manage(RemoveAdapter("x"))
+    assert llm().loras == set()
+    with pytest.raises(ServingError, match="model 'llm' has no adapter 'x'; it has none") as refused:
+        instance.manage(RemoveAdapter("x"))
+    assert refused.value.kind is ErrorKind.NOT_FOUND
+
+
+def test_an_adapter_stays_until_its_requests_have_ended(open_instance, responder, llm, by_steps, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/adapter_config.json").write_text('{"r": 8}')
+    instance = open_instance(enable_lora=True)
+    instance.manage(AddAdapter("x", str(tmp_path / "a")))
+    named = generation(text_input="ab", sampling_parameters=sampling(lora_name="x", max_tokens=1))
+    instance.execute([named], responder)
+    settled(llm())
+    removed = threading.Event()
+    threading.Thread(target=lambda: (instance.manage(RemoveAdapter("x")), removed.set())).start()
+    wait(lambda: "x" not in instance._adapters._requests, 0.01)
+    instance.execute([generation(), named], responder)
+    assert only_error(responder, 1).kind is ErrorKind.NOT_FOUND
+    assert (removed.is_set(), llm().loras) == (False, {1})
+    step(llm())
+    assert removed.wait(30)
+    assert llm().loras == set()
+
+
+def test_declared_adapters_are_loaded(folder, open_instance, llm, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/adapter_config.json").write_text('{"r": 8}')
+    (tmp_path / "llm/1").mkdir(parents=True)
+    (tmp_path / "llm/1/multi_lora.json").write_text(json.dumps({"a": str(tmp_path / "a")}))
+    open_instance()
+    assert llm().loras == {1}
+    assert (llm().engine_args.enable_lora, llm().engine_args.max_loras) == (True, 2)
