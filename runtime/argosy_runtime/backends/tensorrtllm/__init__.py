@@ -19,8 +19,8 @@ Config parameters have the names of NVIDIA's backend: `kv_cache_free_gpu_mem_fra
 `batch_scheduler_policy`, `guided_decoding_backend` (xgrammar, which is the default; empty: off), `decoding_mode`
 lookahead with its three sizes, `normalize_log_probs`, `multi_block_mode`, `enable_context_fmha_fp32_acc`,
 `cuda_graph_mode`, `cuda_graph_cache_size`, `exclude_input_in_output`. `kv_cache_memory` is the bytes of the cache on
-each GPU, `GPU_MEMORY` those of weights and cache together. `adapters` is a JSON list of LoRA adapters {name, path}; with
-`enable_lora` (and `max_lora_rank`) a checkpoint takes others later. `gpu_device_ids` names the GPUs of KIND_MODEL.
+each GPU, `GPU_MEMORY` those of weights and cache together. `adapters` is a JSON list of LoRA adapters {name, path};
+with `enable_lora` (and `max_lora_rank`) a checkpoint takes others later. `gpu_device_ids` names the GPUs of KIND_MODEL.
 
 **Never run**: neither TensorRT-LLM nor a GPU for it was available. It is written against the sources of 1.2, and tested
 with a stand-in that has their names and arguments.
