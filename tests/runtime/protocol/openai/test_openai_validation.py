@@ -103,6 +103,8 @@ def test_fields_of_both(error: Any, field: str, value: Any, code: str) -> None:
         ({"modalities": ["text", "audio"]}, "modalities", "unsupported_parameter"),
         ({"web_search_options": {}}, "web_search_options", "unsupported_parameter"),
         ({"moderation": {"model": "m"}}, "moderation", "unsupported_parameter"),
+        ({"functions": [{"name": "f"}]}, "functions", "unsupported_parameter"),
+        ({"function_call": "auto"}, "function_call", "unsupported_parameter"),
         (
             {"response_format": {"type": "json_schema", "json_schema": {"name": "no spaces"}}},
             "response_format.json_schema.name",

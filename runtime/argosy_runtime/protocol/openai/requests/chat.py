@@ -49,6 +49,9 @@ class ChatRequest(GenerationFields, kw_only=True):
     audio: dict[str, Any] | None = None
     moderation: dict[str, Any] | None = None
     web_search_options: dict[str, Any] | None = None
+    # The form of tools before there were tools.
+    functions: list[dict[str, Any]] | None = None
+    function_call: str | dict[str, Any] | None = None
 
     @property
     def most_tokens(self) -> NotNegative | None:
@@ -89,6 +92,9 @@ def _check_abilities(request: ChatRequest) -> None:
         raise _unsupported("modalities", "models of this server answer with text alone: leave 'audio' out")
     if request.web_search_options is not None:
         raise _unsupported("web_search_options", "this server does not search the web")
+    for name in ("functions", "function_call"):
+        if getattr(request, name) is not None:
+            raise _unsupported(name, "use 'tools' and 'tool_choice', which replace it")
     if request.moderation is not None:
         raise _unsupported("moderation", "this server has no moderation model")
 
