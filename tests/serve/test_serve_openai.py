@@ -91,7 +91,7 @@ def test_errors(client: openai.OpenAI, serving: process.Serving) -> None:
     assert serving.ask("/v2/models/tiny/generate", {"text_input": "x"})[0] == 403
 
 
-def test_requests_are_counted_as_any_others(client: openai.OpenAI, serving: process.Serving) -> None:
+def test_statistics_have_these_requests_too(client: openai.OpenAI, serving: process.Serving) -> None:
     client.completions.create(model="tiny", prompt="a", max_tokens=2)
     (count,) = re.findall(r'nv_inference_request_success\{model="tiny",version="1"\} (\d+)', serving.metrics())
     assert int(count) > 0
