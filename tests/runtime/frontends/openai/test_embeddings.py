@@ -44,13 +44,13 @@ def test_texts_get_embeddings_in_their_order(client: openai.OpenAI, encoding: st
 
 
 @pytest.mark.parametrize(
-    ("given", "sizes"),
+    ("texts", "sizes"),
     [("four", [4]), ([1, 2, 3], [3]), ([[1, 2], [3]], [2, 1]), (["x"], [1])],
 )
 def test_an_input_is_a_text_or_tokens_or_several_of_them(
-    client: openai.OpenAI, given: object, sizes: list[int]
+    client: openai.OpenAI, texts: object, sizes: list[int]
 ) -> None:
-    answer = client.embeddings.create(model="pooling", input=given)
+    answer = client.embeddings.create(model="pooling", input=texts)
     assert [item.embedding[0] * 8 for item in answer.data] == sizes
 
 

@@ -11,8 +11,8 @@ from argosy_runtime.frontends.http.wire.reply import Reply, json_reply
 from argosy_runtime.frontends.http.wire.request_context import RequestContext
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.language import ResponseReader
+from argosy_runtime.protocol.openai.chat_generation import ChatGeneration
 from argosy_runtime.protocol.openai.errors import SERVER_ERROR, ApiError, unknown_model
-from argosy_runtime.protocol.openai.exchange import ChatExchange
 from argosy_runtime.protocol.openai.generation import (
     LanguageModel,
     completion_inferences,
@@ -91,15 +91,15 @@ class Generations:
     def chat(self, context: RequestContext, request: ChatRequest, served: ServedName) -> None:
         """Answer a chat. Raises ApiError."""
         head = self._head("chatcmpl", request, served, "" if request.service_tier is None else "default")
-        exchange = ChatExchange.begin(served.model, request, head.id)
+        chat = ChatGeneration.begin(served.model, request, head.id)
         generation: Generation
         if request.streams:
-            events = exchange.events(head)
-            generation = StreamedGeneration(self._plane, context, head.id, [exchange.reader], "messages", events)
+            events = chat.events(head)
+            generation = StreamedGeneration(self._plane, context, head.id, [chat.reader], "messages", events)
         else:
-            answer = exchange.answer(head)
-            generation = UnaryGeneration(self._plane, context, head.id, [exchange.reader], "messages", answer)
-        generation.start([exchange.inference])
+            answer = chat.answer(head)
+            generation = UnaryGeneration(self._plane, context, head.id, [chat.reader], "messages", answer)
+        generation.start([chat.inference])
 
     def complete(self, context: RequestContext, request: CompletionRequest, served: ServedName) -> None:
         """Continue prompts. Raises ApiError."""

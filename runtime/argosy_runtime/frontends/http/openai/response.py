@@ -7,8 +7,8 @@ from collections.abc import Callable
 from argosy_runtime.frontends.http.wire.application import Handler
 from argosy_runtime.frontends.http.wire.request_context import RequestContext
 from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.protocol.openai.chat_generation import ChatGeneration
 from argosy_runtime.protocol.openai.errors import ApiError
-from argosy_runtime.protocol.openai.exchange import ChatExchange
 from argosy_runtime.protocol.openai.requests.response import ResponseRequest, decode
 from argosy_runtime.protocol.openai.responses.reader import Reader
 from argosy_runtime.protocol.openai.stateless.answers import Response, ResponseAnswer, ResponseEvents
@@ -46,16 +46,16 @@ class Responses:
     def respond(self, context: RequestContext, request: ResponseRequest, served: ServedName) -> None:
         """Answer a request for a response. Raises ApiError."""
         identity = f"resp_{secrets.token_hex(24)}"
-        exchange = ChatExchange.begin(served.model, chat_request(request), identity)
-        response = Response(identity, int(self._now()), request, exchange.reader, exchange.tools)
+        chat = ChatGeneration.begin(served.model, chat_request(request), identity)
+        response = Response(identity, int(self._now()), request, chat.reader, chat.tools)
         generation: StreamedResponse | UnaryGeneration
         if request.streams:
             events = ResponseEvents(response)
-            generation = StreamedResponse(self._plane, context, identity, exchange.reader, events)
+            generation = StreamedResponse(self._plane, context, identity, chat.reader, events)
         else:
             answer = ResponseAnswer(response)
-            generation = UnaryGeneration(self._plane, context, identity, [exchange.reader], "input", answer)
-        generation.start([exchange.inference])
+            generation = UnaryGeneration(self._plane, context, identity, [chat.reader], "input", answer)
+        generation.start([chat.inference])
 
 
 def response_handler(plane: DataPlane, catalog: Catalog, limit: int) -> Handler:

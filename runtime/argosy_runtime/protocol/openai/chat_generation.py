@@ -1,4 +1,4 @@
-"""One exchange of a chat: the request to a model, the reader of its responses, and the form of the answer."""
+"""One generation of a chat: the request to a model, the reader of its responses, and the form of the answer."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from .tools.use import ToolUse, constrained, tool_use
 
 
 @dataclass(frozen=True, slots=True)
-class ChatExchange:
+class ChatGeneration:
     """A request of a chat on its way. `tools`: what the model may call, None for nothing."""
 
     request: ChatRequest
@@ -29,8 +29,8 @@ class ChatExchange:
     @classmethod
     def begin(
         cls, model: LanguageModel | Pipeline | EmbeddingModel, request: ChatRequest, request_id: str
-    ) -> "ChatExchange":
-        """Return the exchange with a model. Raises ApiError for what the model cannot do."""
+    ) -> "ChatGeneration":
+        """Return the generation of a model. Raises ApiError for what the model cannot do."""
         if isinstance(model, EmbeddingModel):
             raise unknown_model(request.model)
         tools = tool_use(request)
