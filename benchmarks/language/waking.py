@@ -20,7 +20,9 @@ from e2e.cluster.state import free_ports
 from argosy.bench.plan import Level
 from argosy.bench.prompts import Vocabulary
 
-MODEL, ROUTED = "llama", "sleeper"
+MODEL, AWAKE, ROUTED = "sleeper", "awake", "routed"
+_AT_ONCE = 8
+"""Requests in flight up to which the other variant serves; fewer leave the sleeping one alone."""
 _IDLE_S = 1
 _WAIT_S = 60.0
 _LIMIT_S = 300.0
@@ -42,12 +44,14 @@ async def waking(
     """Return the engine's own load, and what a first token takes beyond it, in seconds."""
     wakes = Wakes()
     repository = folder / "waking"
-    model(repository, MODEL, arguments)
-    write_routed(repository, ROUTED, [{"model": MODEL}], idleTimeoutSeconds=_IDLE_S)
+    for name in (AWAKE, MODEL):
+        model(repository, name, arguments)
+    variants = [{"model": AWAKE, "maxConcurrency": _AT_ONCE}, {"model": MODEL}]
+    write_routed(repository, ROUTED, variants, idleTimeoutSeconds=_IDLE_S)
     (port,) = free_ports(1)
     flags = ["--model-control-mode=explicit", f"--load-model={ROUTED}"]
     own_command, variables = command(repository, port, *flags), environment.engine_variables()
-    async with server(ROUTED, [ROUTED], own_command, folder, variables, port) as sleeper:
+    async with server(MODEL, [MODEL, ROUTED], own_command, folder, variables, port) as sleeper:
         control = _Control(port)
         for number in range(rounds):
             await control.until_asleep()
@@ -100,12 +104,12 @@ class _Control:
         self._url = f"http://127.0.0.1:{port}"
 
     async def load(self) -> None:
-        """Load the model, and the routed model that sends requests to it."""
-        await self._post(f"/v2/repository/models/{ROUTED}/load", {})
+        """Load the model."""
+        await self._post(f"/v2/repository/models/{MODEL}/load", {})
 
     async def unload(self) -> None:
-        """Unload both, and wait until they are."""
-        await self._post(f"/v2/repository/models/{ROUTED}/unload", {"parameters": {"unload_dependents": True}})
+        """Unload the model, and wait until it is gone."""
+        await self._post(f"/v2/repository/models/{MODEL}/unload", {})
         await _until(self._is_unloaded)
 
     async def until_asleep(self) -> None:
@@ -115,11 +119,15 @@ class _Control:
     async def _is_asleep(self) -> bool:
         async with aiohttp.ClientSession() as session, session.get(f"{self._url}/metrics") as response:
             lines = (await response.text()).splitlines()
-        return any(line.startswith("argosy_variant_asleep{") and line.endswith(" 1") for line in lines)
+        variant = f'variant="{MODEL}"'
+        return any(
+            line.startswith("argosy_variant_asleep{") and variant in line and line.endswith(" 1") for line in lines
+        )
 
     async def _is_unloaded(self) -> bool:
         entries = json.loads(await self._post("/v2/repository/index", {}))
-        return all(entry.get("state") not in ("READY", "UNLOADING") for entry in entries)
+        gone = [entry.get("state") not in ("READY", "UNLOADING") for entry in entries if entry["name"] == MODEL]
+        return all(gone)
 
     async def _post(self, path: str, body: object) -> str:
         timeout = aiohttp.ClientTimeout(total=_LIMIT_S)
