@@ -14,6 +14,7 @@ from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.validation.references import check_set
 from argosy.planning.variants import declared, expanded
 from argosy.render.config.configrules import check_together
+from argosy.status.findings.variants import suited
 from argosy_runtime.modelconfig import parse_text
 from argosy_runtime.modelconfig.variants import variant_routing
 
@@ -125,6 +126,20 @@ def test_the_status_has_the_regime_the_shares_and_what_sleeps() -> None:
     status = cluster.tick(resources).statuses["InferenceModel default/m"]
     assert (status.regime.variant, status.regime.servers, status.regime.since) == ("high", 1, "2025-12-31T23:58:30Z")
     assert [(v.state, v.share, v.in_flight) for v in status.variants] == [("Asleep", 250, 0), ("Serving", 750, 12)]
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "latency", "servers", "advice"),
+    [
+        (4.0, 2.0, 1, "4 requests a second x 2 s = 8 in flight on average, no more than 8: low suits them"),
+        (4.0, 3.0, 1, "4 requests a second x 3 s = 12 in flight on average, more than 8: high suits them"),
+        (4.0, 3.0, 2, "4 requests a second x 3 s / 2 servers = 6 in flight on average, no more than 8: low suits them"),
+        (0.0, None, 1, ""),
+    ],
+)
+def test_the_advice_follows_from_the_measured_traffic(arrivals, latency, servers, advice) -> None:
+    report = VariantsReport(START, (), arrivals=arrivals, latency=latency, servers=servers)
+    assert suited(routed().spec.variants, report) == advice
 
 
 def test_an_ensemble_may_run_a_model_with_variants() -> None:

@@ -109,3 +109,8 @@ class RegimeStatus(StatusPart):
         "if a variant but the last declares none.",
     )
     message: str = Field(default="", description="What is missing for a choice, and how to add it.")
+    advice: str = Field(
+        default="",
+        description="The variant that suits the measured traffic on average, by the requests in flight: their rate "
+        "times their duration.",
+    )

@@ -65,7 +65,9 @@ def decide_pool(inputs: PoolInputs, signals: PoolSignals, memory: PoolMemory, no
         model.identity: routed_signals(model, signals) for model in inputs.members if isinstance(model, RoutedModel)
     }
     language = language_reports(memory.language, measured | routed, now)
-    variants = variants_reports(memory.variants, routed, now)
+    models = [model for model in inputs.members if isinstance(model, RoutedModel)]
+    own: dict[str, Signals | None] = {model.identity: signals.members.get(model.name) for model in models}
+    variants = variants_reports(memory.variants, own, now)
     return PoolMemory(members, pool_round.diagnose(decisions), reports, language, variants)
 
 

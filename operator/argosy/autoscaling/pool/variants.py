@@ -14,11 +14,17 @@ NOTICEABLE_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class VariantsReport:
-    """The variants of a routed model, all servers together, by the names of their models. `since`: of the regime."""
+    """The variants of a routed model, all servers together, by the names of their models. `since`: of the regime.
+
+    `arrivals` requests a second of the model, each `latency` seconds long on average.
+    """
 
     measured_at: datetime
     variants: tuple[VariantSignals, ...]
     since: datetime | None = None
+    arrivals: float | None = None
+    latency: float | None = None
+    servers: int = 1
 
     def shares(self) -> dict[str, float]:
         """Return each variant's share of the requests of the window; empty if there were none."""
@@ -68,7 +74,13 @@ def _is_aging(report: VariantsReport, now: datetime) -> bool:
 
 
 def _report(signals: Signals) -> VariantsReport:
-    report = VariantsReport(signals.at, signals.variants)
+    report = VariantsReport(
+        signals.at,
+        signals.variants,
+        arrivals=signals.arrivals,
+        latency=signals.latency.mean,
+        servers=max(1, signals.servers),
+    )
     regime = report.regime
     if regime is None or regime.regime_s is None:
         return report

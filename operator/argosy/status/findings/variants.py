@@ -1,5 +1,8 @@
 """The variants of a model in its status: what each does, and which one new requests go to."""
 
+from collections.abc import Sequence
+
+from argosy.api.model.variants import Variant
 from argosy.api.status import VersionState
 from argosy.api.statusparts import RegimeStatus, VariantStatus
 from argosy.api.values.times import timestamp
@@ -53,6 +56,25 @@ def regime_status(model: RoutedModel, report: VariantsReport | None) -> RegimeSt
         since=timestamp(report.since) if report is not None and report.since is not None else None,
         crossover=", ".join(map(str, limits)) if complete else UNKNOWN,
         message="" if complete else _lacks(model, limits),
+        advice=suited(model.spec.variants, report) if complete and report is not None else "",
+    )
+
+
+def suited(variants: Sequence[Variant], report: VariantsReport) -> str:
+    """Return which variant suits the measured traffic, with the arithmetic of Little's law; empty without traffic.
+
+    The crossovers of all variants but the last are set.
+    """
+    if not report.arrivals or not report.latency:
+        return ""
+    in_flight = report.arrivals * report.latency / report.servers
+    limits = [(variant, variant.max_concurrency or 0) for variant in variants[:-1]]
+    variant, limit = next(((one, most) for one, most in limits if in_flight <= most), (variants[-1], 0))
+    bound = f"no more than {limit}" if limit else f"more than {limits[-1][1]}" if limits else "there is no other"
+    where = f" / {report.servers} servers" if report.servers > 1 else ""
+    return (
+        f"{report.arrivals:.3g} requests a second x {report.latency:.3g} s{where} = {in_flight:.3g} in flight on "
+        f"average, {bound}: {variant.name} suits them"
     )
 
 
