@@ -30,7 +30,7 @@ def configs(cluster: Cluster) -> dict[str, Any]:
     return {name: parse_text(item.config_text) for name, item in server.loaded.items()}
 
 
-def test_each_variant_becomes_a_model_on_the_same_server() -> None:
+def test_variants_are_models_on_the_same_server() -> None:
     cluster = Cluster((gpu_node("a", 2, 30),))
     outcome = cluster.settle([pool(), routed(routing={"minDwell": "2s", "idleTimeout": "0s"}, modelName="Chat")])
     loaded = configs(cluster)
