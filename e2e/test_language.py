@@ -19,7 +19,7 @@ MODEL, POOL = "inferencemodel/chat", "servingpool/language"
 START_S = 300.0
 """How long an engine may take to start, on cores that others use too."""
 SERVING = {"first": "Serving", "second": "Serving"}
-KNOWN = 'The "with" statement is used to wrap the execution of a block'
+ANSWER = 'The "with" statement is used to wrap the execution of a block'
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,7 +45,7 @@ def test_it_answers_chats_through_its_service(client: Client) -> None:
     answer = chat(client)
     assert answer.status == 200, answer
     (choice,) = answer.json()["choices"]
-    assert choice["message"]["content"].startswith(KNOWN)
+    assert choice["message"]["content"].startswith(ANSWER)
     assert answer.json()["usage"]["completion_tokens"] > 10
 
 
@@ -57,7 +57,7 @@ def test_an_error_is_one_of_openais(client: Client) -> None:
 def test_an_adapter_is_added_while_others_stream(namespace: Namespace, client: Client, storage: str) -> None:
     with client.streams(MODEL, "chat", seconds=300, workers=2) as streams:
         base, first = (_text(chat(client, model=name)) for name in ("chat", "first"))
-        assert (base.startswith(KNOWN), first.startswith(KNOWN)) == (True, False)
+        assert (base.startswith(ANSWER), first.startswith(ANSWER)) == (True, False)
         added = {"name": "second", "storageUri": f"{storage}/models/adapter.tar?second", "rank": 8}
         spec = {"adapters": [*namespace.read(MODEL)["spec"]["adapters"], added]}
         namespace("patch", MODEL, "--type=merge", "-p", json.dumps({"spec": spec}))

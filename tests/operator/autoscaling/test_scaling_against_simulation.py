@@ -96,8 +96,8 @@ def test_an_engines_tokens_come_within_their_target_by_more_replicas() -> None:
         targets = Targets(between_tokens={} if target_s is None else {"p95": target_s})
         own = Watched(Policy(Bounds(max_replicas=24), targets))
         simulate([(Workload("m", trace, CURVE, 20.0, Allocation(6)), lambda own=own: own)])  # type: ignore[misc]
-        late = [(ready, mean) for now, ready, mean in own.seen if now > 1800]
-        replicas[target_s], between[target_s] = np.mean(late, axis=0)
+        second_half = [(ready, mean) for now, ready, mean in own.seen if now > 1800]
+        replicas[target_s], between[target_s] = np.mean(second_half, axis=0)
     assert between[None] > 0.03 > between[0.03]
     assert replicas[None] < replicas[0.03] < 20, "no more than it takes"
 
