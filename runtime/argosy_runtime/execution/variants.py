@@ -55,7 +55,7 @@ class VariantSlot:
     """One variant of a routed model, with its counters. `model` is None while nothing serves it.
 
     `in_flight`: its requests now; `requests`: those that it was sent; `moved`: those that it lost to another variant.
-    `used`: when it was last used or needed.
+    `used`: when it was last used, needed, loaded or woken; `was_ready`: whether it was ready at the last look.
     """
 
     def __init__(self, name: str, now: int) -> None:
@@ -65,6 +65,7 @@ class VariantSlot:
         self.requests = 0
         self.moved = 0
         self.used = now
+        self.was_ready = False
         self.failed_at: int | None = None
         self.waking = False
         self.task: asyncio.Task[None] | None = None
@@ -168,8 +169,11 @@ class VariantRunner:
         self.regimes.advance(self.in_flight, self.states, now)
         needed = self.regimes.needed(self.in_flight, now)
         for index, slot in enumerate(self.slots):
-            if index in needed or slot.in_flight:
+            is_ready = slot.state is VariantState.READY
+            # Requests to the variant itself, and loads, are no use of the routed model, but are worth its idle time.
+            if index in needed or slot.in_flight or (is_ready and not slot.was_ready):
                 slot.used = now
+            slot.was_ready = is_ready
             if index in needed:
                 self._wake(index)
             elif self._may_sleep(slot, now):
