@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from argosy.cli.engines import engines
 from argosy.local.manifests.reading import read_manifests
+from argosy.planning.builds.images import BuildImages
 from argosy.planning.builds.requests import requests
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract.builddocuments import parse_report, request_text
@@ -72,7 +73,7 @@ def build(bucket: S3, manifests: Path, tmp_path: Path) -> Callable[[str], BuildR
 
     def run(workspace: str) -> BuildReport:
         model, pool = sorted(read_manifests(manifests).resources, key=lambda resource: resource.kind)
-        (request,) = requests(model, pool, "amd64", "image:1").values()  # type: ignore[arg-type]
+        (request,) = requests(model, pool, "amd64", BuildImages("image:1")).values()
         (tmp_path / "request.json").write_text(request_text(request))
         report = tmp_path / f"{workspace}.json"
         command = [
