@@ -39,6 +39,9 @@ FIXED: Mapping[str, dict[str, Any]] = {
     "/apis/policy/v1": {"resources": [{"name": "poddisruptionbudgets"}]},
 }
 
+ABSENT = ("/apis/inference.networking.k8s.io/v1",)
+"""API versions that this server does not have."""
+
 
 class StandIn:
     """Objects by plural. `refused`: other responses, by the end of a path; `requests`: verb, path and Accept header."""
@@ -98,6 +101,8 @@ class StandIn:
                 return web.Response(status=response.status, body=response.body, content_type=response.content_type)
         if request.path in FIXED:
             return web.json_response(FIXED[request.path])
+        if request.path in ABSENT:
+            return status(404, "the server could not find the requested resource")
         if "/customresourcedefinitions/" in request.path:
             return status(403, "not for you")
         if "/leases" in request.path:

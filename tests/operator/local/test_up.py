@@ -323,7 +323,7 @@ def test_get_prints_the_crds_columns_and_what_has_no_effect(workspace: Any, up: 
     shown = ran.stdout.splitlines()
     assert shown[0].split() == [
         *("NAME", "READY", "REASON", "POOL", "VERSION", "REPLICAS", "AVAILABLE", "INSTANCES", "SCALING"),
-        *("TOKENS/S", "BOTTLENECK", "AGE"),
+        *("TOKENS/S", "BOTTLENECK", "REGIME", "AGE"),
     ]
     assert shown[1].split()[:8] == ["one", "True", "Serving", "laptop", "1", "1", "1", "1"]
 
