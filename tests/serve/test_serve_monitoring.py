@@ -31,7 +31,7 @@ LABELS = {"namespace": "a", "pool": "p", "server": "p-0", "pod": "p-0-x"}
 CHOSEN = {"namespace": "a", "pool": "p", "model": "m", "ensemble": "m", "stage": "m"}
 ABSENT = re.compile(
     # what is not there on a processor, without a response cache, of a model that answers once
-    r"nv_gpu_|gpu_utilization|gpu_memory|nv_cache_|cache_hits|vllm:|tokens|kv_cache|engine_waiting|between_responses"
+    r"nv_gpu_|gpu_utilization|gpu_memory|nv_cache_|cache_hits|vllm:|token|kv_cache|prefix_cache|preemptions|engine_waiting|between_responses"
     # a day's history; failures, of which there are none; the operator, and an activator
     r"|p99_baseline|failure.*> 0|argosy_(?:scaling|bottleneck|ensemble_step|reconcile|activator)_?"
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.runtime.service.conftest import reason, responses, states
+from tests.runtime.service.conftest import reason, responses, settled, states
 from tests.waiting import until
 
 from argosy_runtime.errors import ErrorKind, ServingError
@@ -82,6 +82,7 @@ async def test_adapters_come_and_go_while_the_engine_runs(repository, serve):
     await plane.load("two", None, {})
     assert await asyncio.gather(*(text(plane, name) for name in ("two", "one", "base"))) == ["two", "one", "abc"]
     await plane.unload("one", unload_dependents=False)
+    await settled(plane)
     assert (await states(plane))["one:1"] != "READY"
     with pytest.raises(ServingError, match="'one'"):
         await text(plane, "one")

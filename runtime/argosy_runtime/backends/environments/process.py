@@ -15,7 +15,8 @@ Its fields are `first`, `last` and `lent`: folders of packages by their names, o
 """
 
 _ROOT: Final = str(Path(__file__).resolve().parents[3])
-_OURS: Final = ("argosy_runtime", "argosy_common")
+# The last one is the library that compiled modules share, where they are compiled.
+_OURS: Final = ("argosy_runtime", "argosy_common", "argosy__mypyc")
 # The server's interpreter is configured by them; another one would take modules of the server first.
 _OF_THE_INTERPRETER: Final = ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONPLATLIBDIR", "__PYVENV_LAUNCHER__")
 

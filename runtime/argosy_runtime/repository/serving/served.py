@@ -366,6 +366,8 @@ class ServedModel:
         await self._holds.wait_for_none(grace)
         await self._sleep.close()
         await self._dispatcher.close(max(0.0, end - monotonic()))
+        # Explicitly: memory must not wait until the garbage collector looks for circles.
+        self._dispatcher.group.prepare = None
 
 
 class PreparedChange:

@@ -64,6 +64,7 @@ class InstanceSleep:
         if self._waking is not None:
             self._waking.cancel()
             await asyncio.gather(self._waking, return_exceptions=True)
+        self._makers = list
         if self.asleep:
             self._dispatcher.refuse_waiting(unavailable(f"model '{self._name}' was unloaded"))
 
