@@ -16,7 +16,6 @@ import numpy.typing as npt
 import triton_python_backend_utils as pb_utils
 
 CANDIDATES = 20
-FEATURES = 4
 _K1, _B = 1.2, 0.75  # BM25's usual constants
 _WORD = re.compile(r"[a-z0-9_]+")
 
