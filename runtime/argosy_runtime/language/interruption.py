@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_ITERATIONS = 100
+
 
 class Interrupted(BaseException):
     """The time is over. No exception that code would handle by itself."""
@@ -35,14 +37,23 @@ class _Watch:
         self._thread = ctypes.c_ulong(thread)
         self._lock = threading.Lock()
         self._over = False
+        self._sent = False
 
     def interrupt(self) -> None:
         with self._lock:
             if not self._over:
+                self._sent = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(self._thread, ctypes.py_object(Interrupted))
 
     def end(self) -> None:
-        with self._lock:
+        """Take an exception that is on its way. It comes at the end of an iteration of a loop, at the latest.
+
+        Python's own way to take it back would leave the thread looking for one at every jump and call, for good.
+        """
+        try:
+            with self._lock:
+                self._over = True
+            for _ in range(_ITERATIONS if self._sent else 0):
+                pass
+        except Interrupted:
             self._over = True
-            # One that is on its way would be raised anywhere.
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(self._thread, None)
