@@ -13,6 +13,8 @@ LONGEST_SECONDS: Final = 5.0
 """Time after which a template counts as endless."""
 LONGEST_PROMPT: Final = 64 << 20
 """Characters of a prompt, far beyond any context."""
+TRUST_REQUESTS: Final = "trust_request_chat_template"
+"""The model's parameter that lets requests bring a chat template."""
 
 
 class Chat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,7 +64,8 @@ class ChatTemplate:
     """The chat template of a model's tokenizer, None for a model without a tokenizer.
 
     `seconds` and `characters` limit one rendering. The template is a program: transformers runs it in a sandbox, which
-    does not limit its time.
+    does not limit its time, and a single long operation cannot be interrupted. So templates of requests are refused
+    unless the model `trusts_requests`.
     """
 
     def __init__(
@@ -71,20 +74,29 @@ class ChatTemplate:
         tokenizer: ChatTokenizer | None,
         seconds: float = LONGEST_SECONDS,
         characters: int = LONGEST_PROMPT,
+        *,
+        trusts_requests: bool = False,
     ) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._seconds = seconds
         self._characters = characters
+        self._trusts_requests = trusts_requests
 
     def render(self, chat: Chat) -> str:
         """Return the prompt. Blocks up to the time limit; call it on any thread, but not on an event loop's.
 
-        Raises ServingError: INVALID_ARG where the chat does not fit the template, or there is no template.
+        Raises ServingError: INVALID_ARG where the chat does not fit the template, brings one that is not trusted, or
+        there is no template.
         """
         tokenizer = self._tokenizer
         if tokenizer is None:
             raise invalid(f"model '{self._model}' has no tokenizer, so it takes input_ids, not messages")
+        if chat.chat_template is not None and not self._trusts_requests:
+            raise invalid(
+                f"model '{self._model}' takes no 'chat_template' in 'messages': leave it out, or set the model's "
+                f"parameter '{TRUST_REQUESTS}' to true where every client is trusted"
+            )
         if chat.chat_template is None and not getattr(tokenizer, "chat_template", None):
             raise invalid(
                 f"model '{self._model}' has no chat template: send text_input, or add 'chat_template' to its "

@@ -38,7 +38,15 @@ class Tokenizer:
 
 def render(chat: Chat, template: str | None = TEMPLATE, **limits: Any) -> str:
     """Return the prompt of a chat."""
-    return ChatTemplate("llm", Tokenizer(template), **limits).render(chat)
+    return ChatTemplate("llm", Tokenizer(template), trusts_requests=True, **limits).render(chat)
+
+
+def test_a_template_of_a_request_is_refused_unless_the_model_trusts_requests() -> None:
+    """One operation can hold the interpreter's lock for ever, so nothing could end it."""
+    chat = Chat([USER], chat_template="{{ (10**(10**7)) % 7 }}")
+    with pytest.raises(ServingError, match="'trust_request_chat_template'") as caught:
+        ChatTemplate("llm", Tokenizer(TEMPLATE)).render(chat)
+    assert caught.value.kind is ErrorKind.INVALID_ARG
 
 
 @pytest.mark.parametrize(

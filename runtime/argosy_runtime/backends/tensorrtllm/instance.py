@@ -10,6 +10,7 @@ from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ServingError, invalid, unsupported
 from argosy_runtime.failures.translation import failure
 from argosy_runtime.language import Chat, ChatTemplate, GenerationRequest, ResponseBuilder, Tokens
+from argosy_runtime.language.chat import TRUST_REQUESTS
 from argosy_runtime.messages import InferRequest, InferResponse
 
 from .answers import Answer
@@ -26,7 +27,8 @@ class GenerationInstance:
         self._spec = spec
         self._opened = model
         self._engine = engine
-        self._template = ChatTemplate(spec.config.name, model.tokenizer)
+        trusts = Parameters(spec.config).flag(TRUST_REQUESTS, False)
+        self._template = ChatTemplate(spec.config.name, model.tokenizer, trusts_requests=trusts)
         self._decoupled = spec.config.model_transaction_policy.decoupled
         self._excludes_prompt = Parameters(spec.config).flag("exclude_input_in_output", False)
 

@@ -11,6 +11,7 @@ from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ServingError, internal, invalid
 from argosy_runtime.failures.translation import failure
 from argosy_runtime.language import Chat, ChatTemplate, GenerationRequest, ResponseBuilder, Tokens
+from argosy_runtime.language.chat import TRUST_REQUESTS
 from argosy_runtime.messages import InferRequest, InferResponse
 
 from . import autofill
@@ -28,7 +29,8 @@ class GenerationInstance:
     def __init__(self, spec: InstanceSpec, opened: Opened, tokenizer: Any, engine: Engine, ranks: Ranks | None) -> None:
         self._spec = spec
         self._tokenizer = tokenizer
-        self._template = ChatTemplate(spec.config.name, tokenizer)
+        trusts = Parameters(spec.config).flag(TRUST_REQUESTS, False)
+        self._template = ChatTemplate(spec.config.name, tokenizer, trusts_requests=trusts)
         self._engine = engine
         self._ranks = ranks
         self._abilities = _abilities(opened, tokenizer)

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 from argosy_runtime.backends.commands import AddAdapter, Command, RemoveAdapter, Sleep, Wake
 from argosy_runtime.backends.contract import Host, InstanceSpec, Responder
+from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ServingError, internal, invalid, unavailable
 from argosy_runtime.language import GenerationRequest, ResponseBuilder
+from argosy_runtime.language.chat import TRUST_REQUESTS
 from argosy_runtime.messages import InferRequest, InferResponse
 
 from .adapters import Adapters, declared_adapters
@@ -57,7 +59,9 @@ class VllmInstance:
         self._adapters = Adapters(spec.config.name, engine.library.LoRARequest)
         config = engine.model_config
         self._defaults = {} if engine.is_pooling else dict(config.get_diff_sampling_param())
-        self._prompts = Prompts(spec.config.name, engine.llm.tokenizer, int(config.get_vocab_size()))
+        trusts = Parameters(spec.config).flag(TRUST_REQUESTS, False)
+        vocabulary = int(config.get_vocab_size())
+        self._prompts = Prompts(spec.config.name, engine.llm.tokenizer, vocabulary, trusts_templates=trusts)
         self._token_bytes = TokenBytes(engine.llm.tokenizer)
         self._tasks = RequestTasks(host, self._explain)
         self._numbers = itertools.count()

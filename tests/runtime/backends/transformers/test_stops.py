@@ -118,6 +118,7 @@ def test_a_model_that_is_not_decoupled_stops_and_counts_too(
 
 
 CHAT = {"messages": [{"role": "user", "content": "w5 w6"}]}
+TRUSTING = pbtxt(trust_request_chat_template="true")
 TEMPLATE = "{% for m in messages %}w1 {{ m.content }}{% endfor %}{% if add_generation_prompt %} w2{% endif %}"
 
 
@@ -126,7 +127,7 @@ def test_a_chat_is_the_prompt_that_its_template_makes(
 ) -> None:
     chat = json.dumps({**CHAT, "chat_template": TEMPLATE})
     request_ = generation(("output_ids", "num_input_tokens"), messages=chat, max_tokens=4)
-    shared(pbtxt(), tokenizer=True).execute([request_, request(1, 5, 6, 2, new=4)], responder)
+    shared(TRUSTING, tokenizer=True).execute([request_, request(1, 5, 6, 2, new=4)], responder)
     responder.wait_for_final(0, 1)
     assert output(responder.only(0)) == output(responder.only(1)) == reference(1, 5, 6, 2, new=4)
     assert output(responder.only(0), "num_input_tokens") == [4]
@@ -144,7 +145,7 @@ def test_a_chat_is_the_prompt_that_its_template_makes(
 def test_a_chat_that_cannot_be_rendered_says_why(
     shared: Loader, responder: Any, chat: Any, tokenizer: bool, expected: str
 ) -> None:
-    shared(pbtxt(), tokenizer=tokenizer).execute([generation(messages=json.dumps(chat))], responder)
+    shared(TRUSTING, tokenizer=tokenizer).execute([generation(messages=json.dumps(chat))], responder)
     assert expected in responder.only().error.message
 
 

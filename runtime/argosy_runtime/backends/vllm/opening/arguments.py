@@ -9,10 +9,14 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import invalid, unavailable
+from argosy_runtime.language.chat import TRUST_REQUESTS
 
 MODEL_JSON: Final = "model.json"
 _FOREIGN: Final = frozenset(
-    ("adapters", "chat", "environment", "gpu_device_ids", "model_key", "variants", "TENSORRT_LLM_VERSION")
+    (
+        *("adapters", "chat", "environment", "gpu_device_ids", "model_key", TRUST_REQUESTS, "variants"),
+        "TENSORRT_LLM_VERSION",
+    )
 )
 """Parameters of the configuration that others read."""
 _TRUE: Final = ("true", "1")

@@ -11,13 +11,16 @@ LONG_TEXT = 1 << 14
 
 
 class Prompts:
-    """The tokenizer of one model, None for one without. `vocabulary` is its number of tokens."""
+    """The tokenizer of one model, None for one without. `vocabulary` is its number of tokens.
 
-    def __init__(self, model: str, tokenizer: Any, vocabulary: int) -> None:
+    `trusts_templates`: requests may bring a chat template.
+    """
+
+    def __init__(self, model: str, tokenizer: Any, vocabulary: int, *, trusts_templates: bool = False) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
-        self._template = ChatTemplate(model, tokenizer)
+        self._template = ChatTemplate(model, tokenizer, trusts_requests=trusts_templates)
 
     def is_slow(self, prompt: Prompt) -> bool:
         """Return whether reading a prompt may take long: a template is a program, and a text can be of any length."""
