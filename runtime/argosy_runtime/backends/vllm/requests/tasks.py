@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Protocol
 
 from argosy_runtime.backends.contract import Host
@@ -51,7 +52,9 @@ class RequestTasks:
         """Follow a request's outputs to their end, and call `ended` then."""
         loop = asyncio.get_running_loop()
         self._idle.clear()
-        self._open[stream] = loop.create_task(self._follow(stream, outputs, ended))
+        task = self._open[stream] = loop.create_task(self._follow(stream, outputs))
+        # Not at the end of the coroutine: a task that is cancelled before its first step runs nothing of it.
+        task.add_done_callback(partial(self._close, stream, ended))
         if self._sweep is None:
             self._sweep = loop.call_later(SWEEP_SECONDS, self._look_for_cancelled)
 
@@ -66,7 +69,7 @@ class RequestTasks:
                 stream.fail(error)
             task.cancel()
 
-    async def _follow(self, stream: Stream, outputs: AsyncGenerator[Any, None], ended: Callable[[], None]) -> None:
+    async def _follow(self, stream: Stream, outputs: AsyncGenerator[Any, None]) -> None:
         try:
             async with aclosing(outputs):
                 async for output in outputs:
@@ -76,11 +79,12 @@ class RequestTasks:
             if not stream.is_over:
                 self._with_news.pop(stream, None)
                 stream.fail(self._explain(error))
-        finally:
-            ended()
-            del self._open[stream]
-            if not self._open:
-                self._idle.set()
+
+    def _close(self, stream: Stream, ended: Callable[[], None], _task: "asyncio.Task[None]") -> None:
+        ended()
+        del self._open[stream]
+        if not self._open:
+            self._idle.set()
 
     def _note_news(self, stream: Stream) -> None:
         if not self._with_news:
