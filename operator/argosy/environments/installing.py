@@ -15,7 +15,7 @@ from argosy_common.engine_folders import interpreter_in
 
 from .errors import EnvironmentFailedError
 from .inventory import BUILDS, Record, in_use, read_record
-from .recipes import Alias, Recipe
+from .recipes import ENGINES, Alias, Recipe
 from .running import Report, python_fails, run
 from .tools import Tool, find_tool
 
@@ -181,7 +181,8 @@ def _remove_unused(root: Path) -> None:
     """Remove environments that no link leads to and no process runs in: former ones, and what a killed one left."""
     linked = {link.resolve() for link in _links(root)}
     for folder in (root / BUILDS).iterdir():
-        if folder.is_dir() and folder.resolve() not in linked and not in_use(folder):
+        made_here = folder.name.partition("-")[0] in ENGINES
+        if made_here and folder.is_dir() and folder.resolve() not in linked and not in_use(folder):
             shutil.rmtree(folder, ignore_errors=True)
 
 

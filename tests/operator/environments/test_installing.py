@@ -202,3 +202,11 @@ def test_builds_of_images_get_the_reason_of_a_failure(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith("'tensorrtllm' runs on NVIDIA's GPUs alone. On a CPU language models run by")
+
+
+def test_a_folder_of_builds_that_is_no_engine_s_stays(tmp_path):
+    other = tmp_path / "engines" / BUILDS / "reports"
+    other.mkdir(parents=True)
+    install(request(tmp_path / "engines", small(tmp_path)), lambda line: None)
+    assert uninstall(tmp_path / "engines", "vllm")
+    assert other.is_dir()
