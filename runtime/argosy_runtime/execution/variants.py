@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol
 
 from argosy_runtime.backends.contract import ExecutionTimes
-from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, unavailable
+from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.modelconfig.variants import VariantRouting
 from argosy_runtime.scheduling.variants.regimes import Regimes, VariantState
@@ -223,7 +223,8 @@ class VariantRunner:
                 await model.wake()
         except ServingError as error:
             failed = error
-        slot.task, slot.waking = None, False
+        finally:  # also where the model's unloading cancels it
+            slot.task, slot.waking = None, False
         slot.failed_at = None if failed is None else self.clock.now()
         if failed is not None:
             _log.error("variant '%s' of model '%s' cannot be woken: %s", slot.name, self.name, failed.message)
@@ -237,7 +238,8 @@ class VariantRunner:
                 await model.sleep()
         except ServingError as error:
             _log.error("variant '%s' of model '%s' cannot sleep: %s", slot.name, self.name, error.message)
-        slot.task = None
+        finally:
+            slot.task = None
         slot.used = self.clock.now()
         self.advance()
 
@@ -266,6 +268,7 @@ class RoutedRequest:
     __slots__ = (
         "_arrived",
         "_attempt",
+        "_cancelled",
         "_deliver",
         "_inputs",
         "_over",
@@ -288,6 +291,7 @@ class RoutedRequest:
         self._responded = 0
         self._over = False
         self._paused = False
+        self._cancelled = False
         self._tried: list[int] = []
         self._attempt: Attempt | None = None
 
@@ -315,7 +319,8 @@ class RoutedRequest:
         self._send(response)
 
     def cancel(self) -> None:
-        """Cancel the request at its variant, whose answer ends it."""
+        """Cancel the request at its variant, whose answer ends it; it moves to no other."""
+        self._cancelled = True
         if self._attempt is not None:
             self._attempt.submission.cancel()
 
@@ -345,17 +350,25 @@ class RoutedRequest:
                 raise unavailable(f"variant '{slot.name}' of model '{self._runner.name}' was unloaded")
             attempt.submission = slot.model.submit(self._request, attempt.receive)
         except ServingError as error:
-            self._leave(attempt)
-            if error.kind is not ErrorKind.UNAVAILABLE:
-                self._send(InferResponse(error=error))
-            return error
+            return self._refused(attempt, error)
+        except Exception as bug:
+            _log.exception("variant '%s' of model '%s' cannot take a request", slot.name, self._runner.name)
+            text = f"variant '{slot.name}' of model '{self._runner.name}' cannot take a request: {bug}"
+            return self._refused(attempt, internal(text))
         if self._paused:
             attempt.submission.pause()
         return None
 
+    def _refused(self, attempt: "Attempt", error: ServingError) -> ServingError:
+        """Leave the variant that refuses the request, and end the request unless another one may take it."""
+        self._leave(attempt)
+        if error.kind is not ErrorKind.UNAVAILABLE:
+            self._send(InferResponse(error=error))
+        return error
+
     def _may_move(self, error: ServingError) -> bool:
         """Return whether another variant may answer: nothing was sent, and its variant is gone or full."""
-        if self._responded or error.reason in _FINAL_REASONS:
+        if self._cancelled or self._responded or error.reason in _FINAL_REASONS:
             return False
         if not (error.instance_lost or error.kind is ErrorKind.UNAVAILABLE):
             return False
