@@ -69,6 +69,9 @@ class Generation:
         except ServingError as error:
             self._fail(from_serving(error, self._prompt))
             return
+        except Exception:
+            self.cancel()
+            raise
         if self._over:
             self._cancel_all()
         elif not self._context.answered:
