@@ -101,7 +101,7 @@ class Engine:
             work.result = self._llm.generate_async(streaming=True, **work.arguments)
             self._totals[0] += work.prompt_tokens
             async for result in work.result:
-                if self._advance(work, result):
+                if self._take(number, work, result):
                     break
         except asyncio.CancelledError:
             raise
@@ -115,6 +115,16 @@ class Engine:
             self._fail(number, work, internal(f"model instance '{self._name}' could not answer: {error}"))
         finally:
             self._open.pop(number, None)
+
+    def _take(self, number: int, work: Work, result: Any) -> bool:
+        """Tell of one step. Return whether the request is over. An error of ours ends this request alone."""
+        try:
+            return self._advance(work, result)
+        except Exception as error:
+            with suppress(Exception):
+                result.abort()
+            self._fail(number, work, internal(f"model instance '{self._name}' could not answer: {error}"))
+            return True
 
     def _advance(self, work: Work, result: Any) -> bool:
         """Tell of one step. Return whether the request is over."""

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import pytest
 from tests.runtime.backends.language_model import output
 
+from argosy_runtime.backends.tensorrtllm.answers import Answer
 from argosy_runtime.errors import ErrorKind
 
 from .conftest import Load
@@ -28,6 +30,25 @@ def test_a_request_that_fails_hinders_no_other(load: Load, responder: Any, host:
     assert responder.only(0).error.kind is ErrorKind.INTERNAL
     assert "the request failed" in responder.only(0).error.message
     assert output(responder.only(1)) == [11, 12]
+    assert host.losses.empty()
+
+
+def test_an_answer_that_fails_is_aborted_and_the_engine_goes_on(
+    load: Load, responder: Any, host: Any, calls: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = load()
+    advance = Answer.advance
+
+    def broken(answer: Answer, choice: int, step: Any) -> bool:
+        monkeypatch.setattr(Answer, "advance", advance)
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr(Answer, "advance", broken)
+    instance.execute([tokens_request(10, max_tokens=4)], responder)
+    responder.wait_for_final(0)
+    assert responder.only(0).error.kind is ErrorKind.INTERNAL
+    assert "too deep" in responder.only(0).error.message
+    assert [call["prompt"] for call in calls("abort")] == [[10]]
     assert host.losses.empty()
 
 
