@@ -2,6 +2,7 @@
 
 import sys
 import venv
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -43,10 +44,18 @@ def test_the_first_folder_with_an_interpreter_is_taken(folders):
 
 
 def test_the_server_s_own_package_is_used_and_a_flag_comes_before_it(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "find_spec", lambda package: object() if package == "vllm" else None)
+    installed = ModuleSpec("vllm", None, origin="vllm/__init__.py")
+    monkeypatch.setattr(engines, "find_spec", lambda package: installed if package == "vllm" else None)
     assert environment_of(spec()).executable == sys.executable
     venv.create(tmp_path / "own", symlinks=True)
     assert environment_of(spec(environment=tmp_path / "own")).executable == str(tmp_path / "own/bin/python")
+
+
+def test_a_folder_of_the_package_s_name_is_no_package(folders, monkeypatch):
+    folder = ModuleSpec("vllm", None, is_package=True)
+    monkeypatch.setattr(engines, "find_spec", lambda package: folder)
+    venv.create(folders[0] / "vllm", symlinks=True)
+    assert environment_of(spec()).executable == str(folders[0] / "vllm/bin/python")
 
 
 def test_a_model_s_own_environment_comes_before_the_engine_s(folders, tmp_path):

@@ -22,7 +22,7 @@ def engine_environment(model: str, backend: str, package: str, configured: Path 
     """
     if configured is not None:
         return _environment(model, backend, configured)
-    if find_spec(package) is not None:
+    if _is_installed(package):
         return of_the_server()
     folders = [folder / backend for folder in searched(os.environ)]
     for folder in folders:
@@ -33,6 +33,12 @@ def engine_environment(model: str, backend: str, package: str, configured: Path 
         f"server nor in an environment of its own ({', '.join(map(str, folders))}): "
         f"argosy engines install {backend}"
     )
+
+
+def _is_installed(package: str) -> bool:
+    """Return whether the server has a package. A folder of that name without code is none."""
+    spec = find_spec(package)
+    return spec is not None and spec.origin is not None
 
 
 def _environment(model: str, backend: str, folder: Path) -> ProcessEnvironment:
