@@ -19,6 +19,10 @@ class KeyFileError(ValueError):
     """The text of a file of keys is wrong."""
 
 
+class NoKeysError(KeyFileError):
+    """A file of keys can be read, and has none."""
+
+
 @dataclass(frozen=True, slots=True)
 class ApiKeys:
     """The SHA-256 hashes of the keys that are accepted."""
@@ -29,7 +33,7 @@ class ApiKeys:
     def parse(cls, text: str) -> "ApiKeys":
         """Read `sha256:HEX` or `NAME:sha256:HEX` from each line; empty ones and those with # do not count.
 
-        Raises KeyFileError, which shows no key.
+        Raises KeyFileError, which shows no key; NoKeysError where there is none.
         """
         digests: list[bytes] = []
         for number, line in enumerate(text.splitlines(), 1):
@@ -43,7 +47,7 @@ class ApiKeys:
                 )
             digests.append(bytes.fromhex(match["digest"]))
         if not digests:
-            raise KeyFileError("it holds no key: each line is sha256:<64 hexadecimal digits>, or <name>:sha256:…")
+            raise NoKeysError("it holds no key: each line is sha256:<64 hexadecimal digits>, or <name>:sha256:…")
         return cls(tuple(digests))
 
     def check(self, authorization: str | None) -> None:

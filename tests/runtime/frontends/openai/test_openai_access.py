@@ -17,6 +17,7 @@ from argosy_runtime.frontends.http import app as http_frontend
 from argosy_runtime.frontends.http.openai.app import OpenAiOptions
 from argosy_runtime.frontends.http.openai.keyguard import KeyGuard, read_keys
 from argosy_runtime.frontends.restrictions import Api, Restriction
+from argosy_runtime.protocol.openai.errors import ApiError
 
 SECRET = Restriction("open-sesame", "please")
 CHAT = {"model": "talker", "messages": [{"role": "user", "content": "hello"}]}
@@ -90,6 +91,17 @@ async def test_keys_change_without_a_restart(keys_file: Path) -> None:
             await guard.refresh()
             client.headers["authorization"] = "Bearer new"
             assert (await client.get(f"{address}/v1/models")).status_code == 200
+
+
+async def test_a_file_without_keys_lets_no_client_in(keys_file: Path) -> None:
+    guard = KeyGuard(keys_file, read_keys(keys_file))
+    keys_file.write_text("# all of them are revoked\n")  # noqa: ASYNC240
+    await guard.refresh()
+    with pytest.raises(ApiError):
+        guard.keys.check("Bearer first")
+    keys_file.write_text(line("new"))  # noqa: ASYNC240
+    await guard.refresh()
+    guard.keys.check("Bearer new")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from argosy_runtime.protocol.openai.keys import ApiKeys, KeyFileError
+from argosy_runtime.protocol.openai.keys import ApiKeys, KeyFileError, NoKeysError
 
 _log = logging.getLogger("argosy.openai")
 PERIOD_S = 5.0
@@ -20,7 +20,7 @@ def read_keys(path: Path) -> ApiKeys:
 
 
 class KeyGuard:
-    """The keys that are accepted now; those that were read last while the file is wrong."""
+    """The keys that are accepted now: those that were read last where the file cannot be read or has a wrong line."""
 
     def __init__(self, path: Path, keys: ApiKeys) -> None:
         self.keys = keys
@@ -34,9 +34,11 @@ class KeyGuard:
             await self.refresh()
 
     async def refresh(self) -> None:
-        """Read the file again."""
+        """Read the file again. One without keys takes the former ones back, so that none is accepted."""
         try:
             keys = await asyncio.to_thread(read_keys, self._path)
+        except NoKeysError:
+            keys = ApiKeys(())
         except KeyFileError as error:
             if str(error) != self._problem:
                 self._problem = str(error)
