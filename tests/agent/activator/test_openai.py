@@ -160,4 +160,7 @@ def test_paths() -> None:
     chat = parse_openai("/v1/chat/completions")
     assert chat is not None
     assert (chat.kind, chat.names_model) == (RequestKind.QUEUE, True)
+    unknown = parse_openai("/v1/messages")
+    assert unknown is not None
+    assert (unknown.kind, unknown.names_model) == (RequestKind.OTHER, False)  # no server has it: nothing is woken
     assert model_of(b'{"messages": [], "model": "m"}') == "m"

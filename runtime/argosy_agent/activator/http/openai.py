@@ -14,9 +14,7 @@ from .messages import Head, json_answer
 BODY_LIMIT = 8 << 20
 """Bytes of a body in which the model's name is looked for; prompts of a million tokens have less."""
 _PREFIX = "/v1"
-_GENERATING = frozenset(
-    f"{_PREFIX}/{name}" for name in ("chat/completions", "completions", "embeddings", "responses", "messages")
-)
+_GENERATING = frozenset(f"{_PREFIX}/{name}" for name in ("chat/completions", "completions", "embeddings", "responses"))
 _MODELS = f"{_PREFIX}/models"
 _HEALTH = (f"{_PREFIX}/health", "/health")
 _CODES = {
@@ -27,7 +25,7 @@ _CODES = {
 
 
 class BodyError(Exception):
-    """The model's name is not to be had from a body; the message says what to do. `status` is the answer's."""
+    """The model's name cannot be read from a body; the message says what to do. `status` is the answer's."""
 
     def __init__(self, status: HTTPStatus, message: str, param: str | None = None) -> None:
         super().__init__(message)

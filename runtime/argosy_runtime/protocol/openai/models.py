@@ -8,6 +8,8 @@ from typing import Any, Final
 import orjson
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.modelconfig.adapters import base_of, is_adapter
+
 ADAPTERS: Final = "adapters"
 """The parameter of a configuration that lists adapters: a JSON array of objects with `name`."""
 OWNER: Final = "argosy"
@@ -15,19 +17,23 @@ OWNER: Final = "argosy"
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """A model as clients name it. `base` is the model that answers; `adapter` the one to apply, empty for none."""
+    """A model as clients name it. `base` is the model that answers; `adapter` the one to apply, empty for none.
+    `parent` is the model that an adapter belongs to, empty for other models.
+    """
 
     name: str
     base: str
     adapter: str
     fingerprint: str
+    parent: str = ""
 
 
 def named_models(config: ModelConfig) -> list[NamedModel]:
     """Return a language model under its own name, and each of its adapters under theirs."""
     fingerprint = fingerprint_of(config)
-    own = NamedModel(config.name, config.name, "", fingerprint)
-    return [own, *(NamedModel(name, config.name, name, fingerprint) for name in adapter_names(config))]
+    parent = base_of(config) if is_adapter(config) else ""
+    own = NamedModel(config.name, config.name, "", fingerprint, parent)
+    return [own, *(NamedModel(name, config.name, name, fingerprint, config.name) for name in adapter_names(config))]
 
 
 def adapter_names(config: ModelConfig) -> list[str]:
@@ -53,8 +59,8 @@ def fingerprint_of(config: ModelConfig) -> str:
 def model_document(model: NamedModel, created: int) -> dict[str, Any]:
     """Return a model as the API shows it; `created` in seconds since 1970."""
     document: dict[str, Any] = {"id": model.name, "object": "model", "created": created, "owned_by": OWNER}
-    if model.adapter:
-        document["parent"] = model.base
+    if model.parent:
+        document["parent"] = model.parent
     return document
 
 

@@ -30,6 +30,15 @@ def test_adapters_are_models() -> None:
     assert listed["data"][1]["parent"] == "base"
 
 
+def test_an_adapter_of_its_own_in_a_repository_names_its_base_model() -> None:
+    adapter = ModelConfig(name="pirate", backend="adapter")
+    adapter.parameters["base"].string_value = "base"
+    (named,) = named_models(adapter)
+    assert (named.base, named.adapter) == ("pirate", "")
+    (document,) = json.loads(encode_models([(named, 5)]))["data"]
+    assert (document["id"], document["parent"]) == ("pirate", "base")
+
+
 @pytest.mark.parametrize("adapters", [None, "", "{", "{}", '["pirate"]', '[{"path": "/p"}]', '[{"name": 3}]'])
 def test_a_parameter_that_lists_no_adapters(adapters: str | None) -> None:
     assert [model.name for model in named_models(config(adapters))] == ["base"]
