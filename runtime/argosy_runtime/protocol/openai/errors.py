@@ -9,6 +9,7 @@ from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
 
 INVALID_REQUEST: Final = "invalid_request_error"
 SERVER_ERROR: Final = "server_error"
+_RETRY_AFTER_S: Final = 1
 _TOO_LONG: Final = "maximum context length is"
 
 
@@ -46,6 +47,18 @@ def unknown_model(name: str) -> ApiError:
     return ApiError(404, message, param="model", code="model_not_found")
 
 
+def loading_model(name: str) -> ApiError:
+    """Return the error of a model that is being loaded."""
+    message = f"The model '{name}' is being loaded: try again in a while."
+    return ApiError(503, message, SERVER_ERROR, "model", "model_loading", _RETRY_AFTER_S)
+
+
+def failed_model(name: str, reason: str) -> ApiError:
+    """Return the error of a model that this server has, but could not load for this reason."""
+    message = f"The model '{name}' has no version that is ready: {reason}"
+    return ApiError(503, message, SERVER_ERROR, "model", "model_not_ready", _RETRY_AFTER_S)
+
+
 def encode_error(error: ApiError) -> bytes:
     """Return the JSON of an error."""
     fields = {"message": error.message, "type": error.kind, "param": error.param, "code": error.code}
@@ -64,7 +77,6 @@ _STATUS: Final[dict[ErrorKind, tuple[int, str, str | None]]] = {
 }
 """Status, type and code of serving errors."""
 
-_RETRY_AFTER_S: Final = 1
 _PARAMETER: Final = re.compile(r"sampling_parameters: '(\w+)'")
 _LACKING: Final = re.compile(r"has no '(\w+)'; leave it out")
 """How language models name a parameter in their messages: one that is wrong, one that the engine lacks."""

@@ -19,6 +19,8 @@ from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submis
 from argosy_runtime.telemetry.log_settings import LogSettings, Setting
 
 CONTEXT = 4096
+FAILURE = "CUDA out of memory"
+"""Why `broken` could not be loaded."""
 EOS = 1000
 """A token that is not part of the text."""
 
@@ -79,7 +81,8 @@ def _language(name: str, decoupled: bool = True, adapters: str = "") -> mc.Model
 
 class LanguagePlane:
     """Models: `talker` and its adapters, `whole` that does not stream, `number` that is no language model, `asleep`
-    that is unavailable, `busy` whose queue is full.
+    that is unavailable, `busy` whose queue is full, `broken` whose load failed, `gone` that was unloaded, `untouched`
+    that was never loaded.
     """
 
     def __init__(self) -> None:
@@ -100,6 +103,7 @@ class LanguagePlane:
             self.configs["talker"] = self.talker
         self.script = Script()
         self.is_ready = True
+        self.unavailable = {"broken": FAILURE, "gone": "unloaded"}
         self.requests: list[InferRequest] = []
         self.paused = threading.Event()
         self.cancelled = threading.Event()
@@ -141,6 +145,9 @@ class LanguagePlane:
             index.models.add(name=name, version="1", state="READY")
         if not ready_only:
             index.models.add(name="coming", version="1", state="LOADING")
+            for name, reason in self.unavailable.items():
+                index.models.add(name=name, version="1", state="UNAVAILABLE", reason=reason)
+            index.models.add(name="untouched")
         return index
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:

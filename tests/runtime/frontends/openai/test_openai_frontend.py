@@ -10,7 +10,7 @@ import httpx
 import openai
 import pytest
 from tests.runtime.frontends.openai.conftest import LIMIT, Served
-from tests.runtime.frontends.openai.engine import CONTEXT, Script, tokens_of
+from tests.runtime.frontends.openai.engine import CONTEXT, FAILURE, Script, tokens_of
 
 from argosy_runtime.errors import invalid, unavailable
 from argosy_runtime.language import Chat
@@ -169,7 +169,10 @@ def test_a_model_that_was_loaded_again_has_its_new_adapters(client: openai.OpenA
     [
         ("nobody", openai.NotFoundError, "model_not_found"),
         ("number", openai.NotFoundError, "model_not_found"),
+        ("gone", openai.NotFoundError, "model_not_found"),
+        ("untouched", openai.NotFoundError, "model_not_found"),
         ("coming", openai.InternalServerError, "model_loading"),
+        ("broken", openai.InternalServerError, "model_not_ready"),
         ("asleep", openai.InternalServerError, "service_unavailable"),
         ("busy", openai.RateLimitError, "rate_limit_exceeded"),
     ],
@@ -182,6 +185,21 @@ def test_models_that_do_not_answer(client: openai.OpenAI, model: str, error: Any
         assert caught.value.type
     if error is not openai.NotFoundError:
         assert caught.value.response.headers["retry-after"] == "1"
+
+
+@pytest.mark.parametrize("model", ["talker", "pirate"])
+def test_a_model_that_cannot_be_loaded_again_says_why(client: openai.OpenAI, served: Served, model: str) -> None:
+    client.chat.completions.create(model=model, messages=HELLO)
+    talker = served.plane.configs.pop("talker")
+    served.plane.unavailable["talker"] = FAILURE
+    try:
+        with pytest.raises(openai.InternalServerError, match=FAILURE) as caught:
+            client.chat.completions.create(model=model, messages=HELLO)
+        assert (caught.value.status_code, caught.value.code) == (503, "model_not_ready")
+        with pytest.raises(openai.InternalServerError, match=FAILURE):
+            client.models.retrieve(model)
+    finally:
+        served.plane.configs["talker"] = talker
 
 
 @pytest.mark.parametrize("stream", [False, True])

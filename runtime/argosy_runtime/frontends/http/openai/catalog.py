@@ -9,10 +9,17 @@ from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.language import is_language_model
 from argosy_runtime.protocol.openai.embeddings import EmbeddingModel
-from argosy_runtime.protocol.openai.errors import SERVER_ERROR, ApiError, from_serving, unknown_model
+from argosy_runtime.protocol.openai.errors import (
+    ApiError,
+    failed_model,
+    from_serving,
+    loading_model,
+    unknown_model,
+)
 from argosy_runtime.protocol.openai.generation import LanguageModel
 from argosy_runtime.protocol.openai.models import NamedModel, named_models
 from argosy_runtime.protocol.openai.pipelines import Pipeline
+from argosy_runtime.repository.records import UNLOADED
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,7 @@ class Catalog:
         self._names: dict[str, ServedName] = {}
 
     def find(self, name: str) -> ServedName | None:
-        """Return the model of a name; None for an unknown one, which a `refresh` may find as an adapter's.
+        """Return the model of a name; None where no version of it serves, though a `refresh` may find an adapter's.
 
         Raises ApiError where the model cannot answer.
         """
@@ -48,7 +55,7 @@ class Catalog:
         try:
             config = self._plane.model_config(base, "")
         except ServingError as error:
-            if error.kind is ErrorKind.NOT_FOUND and served is None:
+            if error.kind is ErrorKind.NOT_FOUND:
                 return None
             raise from_serving(error) from None
         if self._configs.get(base) is not config:
@@ -80,11 +87,17 @@ class Catalog:
         return served
 
     async def _missing(self, name: str) -> ApiError:
-        """Return why a name cannot be used: the model is being loaded, or there is none."""
+        """Return why a name cannot be used: its model is being loaded, could not be loaded, or there is none."""
+        known = self._names.get(name)
+        base = name if known is None else known.named.base
         index = await self._plane.index(ready_only=False)
-        if any(model.name == name and model.state == "LOADING" for model in index.models):
-            message = f"The model '{name}' is being loaded: try again in a while."
-            return ApiError(503, message, SERVER_ERROR, "model", "model_loading", 1)
+        versions = [model for model in index.models if model.name == base]
+        states = {version.state for version in versions}
+        if "LOADING" in states:
+            return loading_model(name)
+        reasons = [version.reason for version in versions if version.reason not in ("", UNLOADED)]
+        if reasons and states == {"UNAVAILABLE"}:
+            return failed_model(name, "; ".join(reasons))
         return unknown_model(name)
 
     def _learn(self, config: ModelConfig) -> None:
