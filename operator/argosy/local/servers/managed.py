@@ -22,6 +22,8 @@ OBSERVE_TIMEOUT_S = 1.0
 """Seconds that a round waits for a server's answer, so that one that hangs does not delay the others."""
 EXPIRY_S = 5.0
 """Seconds after which a server that does not answer is no longer live."""
+HANG_S = 120.0
+"""Seconds without an answer after which users are advised to end a server: on a busy machine a sound one is slow."""
 BACKOFF_RESET_S = 60.0
 """A server that has run for this many seconds starts with the first backoff again."""
 
@@ -87,15 +89,24 @@ class ManagedServer:
                 self._heard_at, self._silence = now, ""
         elif now - self._heard_at >= EXPIRY_S:
             self.live = False
-            self._silence = (
-                f"server {self.name} has not answered for {EXPIRY_S:g} s; it is asked again and again. If it goes on "
-                f"like that, end its process (kill -9 {self.pid}): it is started again"
-            )
+            self._silence = self._silent(now - self._heard_at)
         if not self.live:
             self.agent.forget()
         loaded = self.agent.ledger.loaded()
         address = f"{self.command.host}:{self.command.ports.grpc}"
         return ServerReport(self.name, self.live, loaded, self.url, self.error, grpc_address=address)
+
+    def _silent(self, seconds: float) -> str:
+        """Return what users read of a server that has not answered for this long."""
+        if seconds < HANG_S:
+            return (
+                f"server {self.name} has not answered for {EXPIRY_S:g} s and is not ready; it is asked again and "
+                "again: on a busy machine it may only be slow"
+            )
+        return (
+            f"server {self.name} has not answered for {HANG_S:g} s. If it hangs, end its process "
+            f"(kill -9 {self.pid}): it is started again"
+        )
 
     async def _answers(self) -> bool:
         return self._process is not None and await self._control.live() and await self.agent.observe()
