@@ -97,6 +97,7 @@ class VariantRunner:
         dwell = round(routing.min_dwell_seconds * 1e9)
         self.regimes = Regimes(len(self.slots), routing.limits, routing.hysteresis, dwell, now)
         self._weights = Weights(routing.weights) if routing.weights is not None else None
+        self._takes_requests = [variant.weight != 0 for variant in routing.variants]
         self._idle_ns = 0 if self._weights is not None else round(routing.idle_timeout_seconds * 1e9)
         self._timer: Timer | None = None
         self._timer_at = 0
@@ -148,6 +149,14 @@ class VariantRunner:
             self.slots[index].used = self.clock.now()
             self._wake(index)
         return index
+
+    def has_other(self, tried: Sequence[int]) -> bool:
+        """Return whether `choose` would find a variant, and change nothing."""
+        return any(
+            self._takes_requests[index] and slot.state is not VariantState.ABSENT
+            for index, slot in enumerate(self.slots)
+            if index not in tried
+        )
 
     def ended(self, size: int, arrived: int, responded: int, response: InferResponse) -> None:
         """Count a request with its last response; the one before came at `responded`, 0 where there was none."""
@@ -372,7 +381,7 @@ class RoutedRequest:
             return False
         if not (error.instance_lost or error.kind is ErrorKind.UNAVAILABLE):
             return False
-        return self._runner.regimes.choose(self._runner.states, self._tried) is not None
+        return self._runner.has_other(self._tried)
 
     def _leave(self, attempt: "Attempt") -> None:
         attempt.slot.in_flight -= 1
