@@ -23,7 +23,7 @@ OBSERVE_TIMEOUT_S = 1.0
 EXPIRY_S = 5.0
 """Seconds after which a server that does not answer is no longer live."""
 HANG_S = 120.0
-"""Seconds without an answer after which users are advised to end a server: on a busy machine a sound one is slow."""
+"""Seconds without an answer after which users are advised to end a server. On a busy machine a healthy one is slow."""
 BACKOFF_RESET_S = 60.0
 """A server that has run for this many seconds starts with the first backoff again."""
 
@@ -97,7 +97,7 @@ class ManagedServer:
         return ServerReport(self.name, self.live, loaded, self.url, self.error, grpc_address=address)
 
     def _silent(self, seconds: float) -> str:
-        """Return what users read of a server that has not answered for this long."""
+        """Return the error of a server that has not answered for this long."""
         if seconds < HANG_S:
             return (
                 f"server {self.name} has not answered for {EXPIRY_S:g} s and is not ready; it is asked again and "
