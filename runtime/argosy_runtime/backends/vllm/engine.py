@@ -15,6 +15,7 @@ from .opening.arguments import engine_arguments, is_pooling, parameter_names, sp
 from .opening.checkpoint import check_checkpoint
 from .opening.library import Library
 from .opening.memory import gpu_bytes, memory_arguments
+from .output import ProcessOutput
 from .reports import EngineReports, stat_logger_factory
 
 SHUTDOWN_SECONDS: Final = 5.0
@@ -22,12 +23,15 @@ SHUTDOWN_SECONDS: Final = 5.0
 
 
 class Engine:
-    """A started engine. `arguments` are those that it was started with."""
+    """A started engine. `arguments` are those that it was started with; `output` is that of its processes."""
 
-    def __init__(self, library: Library, llm: Any, loop: EngineLoop, arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self, library: Library, llm: Any, loop: EngineLoop, arguments: Mapping[str, Any], output: ProcessOutput
+    ) -> None:
         self.library = library
         self.llm = llm
         self.loop = loop
+        self.output = output
         self.arguments = arguments
         self.model_config = llm.model_config
         self.longest = int(self.model_config.max_model_len)
@@ -62,6 +66,7 @@ class Engine:
         """End the engine and its loop."""
         self.loop.run(_shut_down(self.llm))
         self.loop.stop()
+        self.output.pass_on()
 
 
 def start_engine(spec: InstanceSpec, host: Host, library: Library, reports: EngineReports | None) -> Engine:
@@ -69,15 +74,16 @@ def start_engine(spec: InstanceSpec, host: Host, library: Library, reports: Engi
     arguments = _arguments(spec, host, library)
     check_checkpoint(spec.config.name, Path(arguments["model"]))
     loggers = [] if reports is None else [stat_logger_factory(library.StatLoggerBase, reports)]
-    loop = EngineLoop(f"{spec.name}-engine")
+    loop, output = EngineLoop(f"{spec.name}-engine"), ProcessOutput()
     try:
-        llm = loop.run(_start(library, arguments, loggers))
+        with output.capture():
+            llm = loop.run(_start(library, arguments, loggers))
     except BaseException as error:
         loop.stop()
         if isinstance(error, ServingError) or not isinstance(error, Exception | SystemExit):
             raise
-        raise _refusal(spec, error) from error
-    return Engine(library, llm, loop, arguments)
+        raise _refusal(spec, error, output.cause()) from error
+    return Engine(library, llm, loop, arguments, output)
 
 
 def most_adapters(spec: InstanceSpec) -> int:
@@ -113,8 +119,14 @@ async def _shut_down(llm: Any) -> None:
     llm.shutdown(timeout=SHUTDOWN_SECONDS)
 
 
-def _refusal(spec: InstanceSpec, error: BaseException) -> ServingError:
-    text = f"failed to load '{spec.config.name}' version {spec.version}: {type(error).__name__}: {error}"
+def with_cause(text: str, cause: str) -> str:
+    """Return the text of an error with the cause that a process of the engine gave, "" where it gave none."""
+    return f"{text}; cause: {cause}" if cause else text
+
+
+def _refusal(spec: InstanceSpec, error: BaseException, cause: str) -> ServingError:
+    about = f"failed to load '{spec.config.name}' version {spec.version}: {type(error).__name__}: {error}"
+    text = with_cause(about, cause)
     if isinstance(error, ValueError | TypeError):
         return invalid(text)
     return failure(text, error) if isinstance(error, Exception) else internal(text)

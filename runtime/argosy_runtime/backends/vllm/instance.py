@@ -18,7 +18,7 @@ from argosy_runtime.language.chat import TRUST_REQUESTS
 from argosy_runtime.messages import InferRequest, InferResponse
 
 from .adapters import Adapters, declared_adapters
-from .engine import Engine, most_adapters, start_engine
+from .engine import Engine, most_adapters, start_engine, with_cause
 from .failures import serving_error
 from .opening.arguments import engine_arguments, parts
 from .opening.devices import visible_gpus
@@ -233,7 +233,8 @@ class VllmInstance:
 
     def _lose(self, reason: str) -> ServingError:
         """Have the server start the engine again, and its open requests end with an error that says so."""
-        error = internal(f"model instance '{self._spec.name}': its engine died: {reason}")
+        text = f"model instance '{self._spec.name}': its engine died: {reason}"
+        error = internal(with_cause(text, self._engine.output.cause()))
         if not self._closing.is_set():
             self._host.lost(error)
         return error

@@ -41,6 +41,8 @@ def import_library() -> Library:
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
     os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    # As the server's own log; why a process of the engine ended is read there.
+    os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
     import vllm
 
     try:
