@@ -75,6 +75,38 @@ async def test_a_model_at_zero_is_routed_to_the_activator_with_a_reason() -> Non
     } | {f"ConfigMap n/{NAME}-state", f"PodDisruptionBudget n/{NAME}"}
 
 
+async def test_adapters_and_aliases_of_a_model_at_zero_wake_it() -> None:
+    writes = FakeWriter()
+    adapters = [
+        {"name": f"sql-v{number}", "storageUri": f"s3://b/{number}", "alias": "sql", "rank": 8} for number in (1, 2)
+    ]
+    resources = declared(
+        minReplicas=0, replicas=0, modelFormat={"name": "vllm"}, inputs=None, outputs=None, adapters=adapters
+    )
+    await rounds(writes, resources, observed(p=PoolView(activators=(HOLDER,)))).reconcile(KEY)
+    members = published(writes).members
+    assert [(member.name, member.model) for member in members] == [
+        ("m", name) for name in ("m", "sql-v1", "sql-v2", "sql")
+    ]
+    assert {(member.endpoints, member.timeout_s, member.reason) for member in members} == {
+        ((), 300.0, members[0].reason)
+    }
+    assert writes.routes == {"holder": frozenset({"m", "m--sql-v1", "m--sql-v2", "m--sql"})}
+
+
+async def test_requests_for_an_adapter_wait_until_a_server_has_it() -> None:
+    writes = FakeWriter()
+    adapters = [{"name": "sql", "storageUri": "s3://b/1"}]
+    resources = declared(
+        minReplicas=0, replicas=1, modelFormat={"name": "vllm"}, inputs=None, outputs=None, adapters=adapters
+    )
+    cache = observed(p=replace(at(serving("p-0")), activators=(HOLDER,)))
+    await rounds(writes, resources, cache).reconcile(KEY)
+    base, adapter = published(writes).members
+    assert (base.endpoints, adapter.endpoints) == ((Endpoint("10.0.0.1", 8000, 8001),), ())
+    assert writes.routes["holder"] == frozenset({"m--sql"})
+
+
 async def test_what_a_thousand_models_are_reported_fits_into_a_configmap() -> None:
     resources, writes = Store(), FakeWriter()
     resources.put(parsed_body(pool()))

@@ -1,7 +1,8 @@
 """The configuration of a pool's activator, and which models and ensembles Services route to it. Pure.
 
 Services route to it what may go to zero and is reachable on no server: because it has no replica, or because its server
-is deleted and another one is not ready yet.
+is deleted and another one is not ready yet. A model's adapters and their aliases are reached there as the model is, and
+requests for them are requests for the model.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,8 @@ from argosy.api.status import Status
 from argosy.autoscaling.pool.policies import Member, may_be_zero
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
+from argosy.planning.adapters import AdapterModel
+from argosy.planning.variants import AliasModel, expanded
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import Cluster, Images, KubernetesObject, activator_objects
 from argosy.render.workloads.services import GRPC_PORT, HTTP_PORT
@@ -50,9 +53,12 @@ def activating(
     if pool is None or not members:
         return Activating(routes=tuple((pod, frozenset[str]()) for pod in view.activators if pod.routes))
     desired = {step.plan.name: step.routes for step in steps}
-    activation = Activation(tuple(_activated_member(member, desired, view.pods, statuses) for member in members))
+    named = _named(members)
+    activation = Activation(
+        tuple(_activated_member(member, part, desired, view.pods, statuses) for part, member in named)
+    )
     led, due = _reached(desired, view.pods)
-    routes = frozenset(member.name for member in members) - led
+    routes = frozenset(part.name for part, _ in named) - led
     return Activating(
         objects=activator_objects(pool, activation, images, cluster),
         routes=tuple((pod, routes) for pod in view.activators if not pod.terminating),
@@ -75,19 +81,37 @@ def _activated(pool: ServingPool, valid: Iterable[Resource], pods: Iterable[PodV
     return list(members.values())
 
 
+def _named(members: Sequence[Member]) -> list[tuple[Member, Member]]:
+    """Return the members and, after all of them, the adapters and aliases that they declare: each with its member.
+
+    Of several with the same name for clients only the first is included.
+    """
+    named = {member.served_name: (member, member) for member in members}
+    for member in members:
+        for part in expanded([member]):
+            if isinstance(part, AdapterModel | AliasModel):
+                named.setdefault(part.served_name, (part, member))
+    return list(named.values())
+
+
 def _activated_member(
-    member: Member, desired: Mapping[str, frozenset[str]], pods: Iterable[PodView], statuses: Mapping[str, Status]
+    member: Member,
+    part: Member,
+    desired: Mapping[str, frozenset[str]],
+    pods: Iterable[PodView],
+    statuses: Mapping[str, Status],
 ) -> ActivatedMember:
+    """Return a member, or a part of it, which is on other servers at times: where its adapters are loaded already."""
     scaling = member.spec.scaling
     endpoints = tuple(
         Endpoint(pod.address, HTTP_PORT, GRPC_PORT)
         for pod in sorted(pods, key=lambda pod: pod.address)
-        if pod.address and _answers(pod) and member.name in desired.get(pod.server, ())
+        if pod.address and _answers(pod) and part.name in desired.get(pod.server, ())
     )
     timeout_ms = scaling.hold_timeout if scaling is not None else HOLD_MS
     return ActivatedMember(
         member.name,
-        member.served_name,
+        part.served_name,
         timeout_ms / 1000,
         endpoints,
         "" if endpoints else _reason(statuses.get(member.identity)),
