@@ -42,6 +42,8 @@ class LineView:
             self._change(f"build {build.name}", build.summary)
         for row in rows:
             self._change(f"{row.kind} {row.name}", row.summary)
+            if row.address:
+                self._change(f"address {row.kind} {row.name}", f"{row.kind} {row.name}: {row.address}")
             if row.scaled:
                 self._change(f"scaling {row.kind} {row.name}", f"{row.kind} {row.name}: {row.scaled}")
 

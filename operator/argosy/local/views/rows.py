@@ -6,6 +6,8 @@ from typing import Protocol
 
 from argosy.api.conditions import ConditionType
 from argosy.api.documents import Resource
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.model.modelformat import LANGUAGE_BACKENDS
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
 from argosy.api.status import PlacementStatus, ScalingStatus, Status
@@ -24,7 +26,7 @@ class Row:
 
     `ready`, `reason` and `message` are those of its Ready condition; `doing` is the operation in progress. Rates are
     by `served_name`. `instances` is the number on each device, empty for one. `scaling` is the message of its scaling
-    status, `scaled` that of the newest change.
+    status, `scaled` that of the newest change. `openai` is where OpenAI's API has it, empty where that has it nowhere.
     """
 
     kind: str
@@ -40,11 +42,17 @@ class Row:
     instances: str = ""
     scaling: str = ""
     scaled: str = ""
+    openai: str = ""
 
     @property
     def identity(self) -> str:
         """The resource's identity."""
         return f"{self.kind} {self.namespace}/{self.name}"
+
+    @property
+    def address(self) -> str:
+        """The line about OpenAI's API, empty where that has it nowhere."""
+        return f"OpenAI's API: {self.openai}, model {self.served_name}" if self.openai else ""
 
     @property
     def summary(self) -> str:
@@ -142,8 +150,20 @@ def _row(resource: Resource, status: Status, doing: str) -> Row:
         doing="" if is_pool else doing,
         namespace=resource.namespace,
         served_name="" if is_pool else _served_name(resource),
+        openai=_openai(resource, status),
         **_scaling(getattr(status, "scaling", None)),
     )
+
+
+def _openai(resource: Resource, status: Status) -> str:
+    """Return the base URL for clients of OpenAI's API, of a language model or a chat that answers."""
+    if isinstance(resource, ServingPool):
+        return ""
+    is_language_model = isinstance(resource, InferenceModel) and resource.spec.backend in LANGUAGE_BACKENDS
+    if not (is_language_model or resource.spec.chat):
+        return ""
+    base, found, _ = str(getattr(status, "url", "")).partition("/v2/models/")
+    return f"{base}/v1" if found else ""
 
 
 def _scaling(scaling: ScalingStatus | None) -> dict[str, str]:

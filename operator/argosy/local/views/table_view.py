@@ -95,7 +95,7 @@ def _traffic(rate: Rate | None) -> tuple[str, str, str]:
 
 
 def messages(rows: Iterable[Row], rates: Mapping[str, Rate]) -> Table:
-    """Return why resources are not Ready, why they were scaled, and how many of their requests fail.
+    """Return where OpenAI's API has resources, why they are not Ready and were scaled, and how many requests fail.
 
     A resource with an operation in progress shows that as its state instead.
     """
@@ -105,6 +105,8 @@ def messages(rows: Iterable[Row], rates: Mapping[str, Rate]) -> Table:
     for row in rows:
         if row.ready != "True" and row.message and not row.doing:
             table.add_row(Text(row.name, "bold"), Text(row.message))
+        if row.address:
+            table.add_row(Text(row.name, "bold"), Text(row.address))
         if row.scaling:
             table.add_row(Text(row.name, "bold"), Text(row.scaling, "dim"))
         if row.kind in _KINDS and (rate := rates.get(row.served_name or row.name)) and rate.failures:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
+from argosy.api.model.modelformat import LANGUAGE_BACKENDS
 from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.render.names import picker_name, service_name
 from argosy.render.workloads.metadata import member_labels, owned, pods_that_serve
@@ -18,8 +19,6 @@ from argosy.render.workloads.services import HTTP_PORT
 API_VERSION: Final = "inference.networking.k8s.io/v1"
 PICKER_PORT: Final = 9002
 """Where an endpoint picker answers gateways, by the extension's own charts and examples."""
-LANGUAGE_BACKENDS: Final = frozenset({"vllm", "tensorrtllm", "transformers"})
-"""Backends whose engines have the gauges that a picker reads."""
 
 
 def inference_pools(pool: ServingPool, members: Iterable[InferenceModel | Ensemble]) -> Iterator[dict[str, Any]]:
