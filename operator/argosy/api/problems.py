@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from argosy.api.model.scaling.schedule import END, START
+from argosy.api.pool.openai import SECRET_KEY
 from argosy.api.pool.podtemplate import LABEL_VALUE
 from argosy.api.pool.serverflags import FLAG, RATE_LIMIT_RESOURCE
 from argosy.api.servingpool import WEB
@@ -30,6 +31,7 @@ PATTERNS = {
     RATE_LIMIT_RESOURCE: "the name of a resource: no colon and no space",
     START: 'a time of day from "00:00" to "23:59", in quotes',
     END: 'a time of day from "00:00" to "24:00", in quotes',
+    SECRET_KEY: "the key of a Secret: letters, digits, '-', '_' and '.'",
     WEB: "a URL that begins with http:// or https://",
 }
 """Descriptions of the patterns of texts, for messages."""

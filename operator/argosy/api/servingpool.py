@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 
 from argosy.api.model.scaling.scale import fewest_of, replicas_in_order
 from argosy.api.pool.builds import Builds
+from argosy.api.pool.openai import OpenAi, api_key_faults
 from argosy.api.pool.podtemplate import PodTemplate
 from argosy.api.pool.serverflags import ARGUMENTS_CEL, Arguments, RateLimit, ResponseCache, check_arguments
 from argosy.api.status import ServingPoolStatus
@@ -203,10 +204,17 @@ class Monitoring(ApiModel):
     )
 
 
+def _api_keys_are_required(spec: "ServingPoolSpec") -> Iterator[Fault]:
+    runtime = spec.runtime
+    on_nvidias_server = runtime.name is RuntimeName.TRITON
+    yield from api_key_faults(spec.openai.api_keys, on_nvidias_server=on_nvidias_server, arguments=runtime.args)
+
+
 class ServingPoolSpec(ApiModel):
     """The desired state of a pool."""
 
     runtime: Runtime = Field(default_factory=Runtime, description="The inference server. Default: argosy.")
+    openai: OpenAi = Field(default_factory=OpenAi, description="OpenAI's API of the servers. Default: open.")
     node_selector: dict[str, str] = Field(
         default_factory=dict, max_length=64, description="Labels that a node must have. Default: any node."
     )
@@ -258,7 +266,10 @@ class ServingPoolSpec(ApiModel):
     )
     revision_history_limit: RevisionHistoryLimit = 10
 
-    rules: ClassVar[tuple[Rule, ...]] = (replicas_in_order("min_servers", "max_servers"),)
+    rules: ClassVar[tuple[Rule, ...]] = (
+        replicas_in_order("min_servers", "max_servers"),
+        Rule(("runtime", "openai"), _api_keys_are_required),
+    )
 
     @property
     def build_secret(self) -> str | None:

@@ -19,6 +19,10 @@ BACKENDS = {
 """The backend that runs each model format."""
 
 
+LANGUAGE_BACKENDS = frozenset({"vllm", "tensorrtllm", "transformers"})
+"""Backends of language models, whose engines OpenAI's API reaches and report what an endpoint picker reads."""
+
+
 _OTHERS = {backend: name for name, backend in BACKENDS.items()} | {
     "transformers": "huggingface",
     "torch": "pytorch",

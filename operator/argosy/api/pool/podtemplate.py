@@ -17,7 +17,11 @@ SERVER, AGENT = "server", "agent"
 """The containers of a server's Pod; any other is a sidecar."""
 CONTROL_TOKEN = "control-token"
 """The container that makes the server's control token before these start, and the volume that the token is in."""
-OWN_VOLUMES = frozenset((CONTROL_TOKEN, "models", "model-cache", "storage-secret", "token", "server-tmp", "agent-tmp"))
+OPENAI_KEYS = "openai-api-keys"
+"""The volume with the keys of OpenAI's API."""
+OWN_VOLUMES = frozenset(
+    (CONTROL_TOKEN, OPENAI_KEYS, "models", "model-cache", "storage-secret", "token", "server-tmp", "agent-tmp")
+)
 CLAIM_VOLUMES, SECRET_VOLUMES = "claim-", "secret-"
 """How the names of volumes begin that are models' PersistentVolumeClaims, and models' own Secrets."""
 OWN_PORTS = frozenset((8000, 8001, 8002))
@@ -63,7 +67,7 @@ _CONTAINER: Mapping[str, Mapping[str, str]] = {
 }
 _VARIABLES: Mapping[str, frozenset[str]] = {AGENT: frozenset(("POD_UID",))}
 _PATHS: Mapping[str, tuple[str, ...]] = {
-    SERVER: ("/models", "/tmp", "/secrets/control"),
+    SERVER: ("/models", "/tmp", "/secrets/control", "/secrets/openai-api-keys"),
     AGENT: (
         "/models",
         "/tmp",

@@ -7,6 +7,7 @@ from typing import Any
 from argosy.api.documents import Resource
 from argosy.api.engine.engine import Engine
 from argosy.api.inferencemodel import InferenceModel
+from argosy.api.pool.openai import KEYS_FLAG
 from argosy.api.pool.podtemplate import SERVER
 from argosy.api.pool.serverflags import setting_flags
 from argosy.api.problems import field_path
@@ -65,6 +66,8 @@ def _without_effect(resource: Resource) -> Iterator[tuple[str, str]]:
     if isinstance(resource, ServingPool):
         for field, reason in _of_the_runtime(resource.spec.runtime):
             yield f"spec.runtime.{field}", reason
+        if resource.spec.openai.api_keys is not None:
+            yield "spec.openai.apiKeys", f"there is no cluster to read it from; set {KEYS_FLAG} in spec.runtime.args"
         return
     if not resource.spec.min_replicas:
         yield "spec.minReplicas", "it does not go to zero: argosy up holds no requests for what has no replica"

@@ -43,6 +43,18 @@ POOL: list[Case] = [
     ({"runtime.args": ["--cache-c=local"]}, "spec.runtime.args[0]", "set spec.cache"),
     ({"rateLimit.resources.1.device": ...}, "spec.rateLimit.resources[1]", "counted already"),
     ({"rateLimit.resources.0.name": "a:b"}, "spec.rateLimit.resources[0].name", "no colon"),
+    ({"openai.apiKeys.secretName": "s"}, "spec.openai.apiKeys", "set spec.runtime.name to argosy"),
+    ({"openai": {"apiKeys": {}}}, "spec.openai.apiKeys.secretName", "is required"),
+    ({"openai": {"apiKeys": {"secretName": "s", "key": "a/b"}}}, "spec.openai.apiKeys.key", "is not the key of a Secret"),
+    (
+        {
+            "openai": {"apiKeys": {"secretName": "s"}},
+            "runtime.name": "argosy",
+            "runtime.args": ["--openai-api-keys-file=/keys"],
+        },
+        "spec.runtime.args[0]",
+        "is set by spec.openai.apiKeys",
+    ),
     ({"cache.size": "0"}, "spec.cache.size", "1 or more"),
     ({"runtime.podTemplate.spec": "tolerant"}, "spec.runtime.podTemplate.spec", "expected a map"),
     ({"tolerations.0.value": "x"}, "spec.tolerations[0].value", "must be empty"),

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from tests.operator.planning import declared
 from tests.operator.render.workloads.cases import IMAGES
 
+from argosy.api.pool.openai import ApiKeys, OpenAi
 from argosy.api.pool.podtemplate import PodTemplate
 from argosy.api.pool.serverflags import RateLimit, ResponseCache
 from argosy.api.servingpool import ModelCache, Runtime, RuntimeName, Storage, Toleration
@@ -99,6 +100,16 @@ SETTINGS: list[tuple[str, dict[str, Any], Callable[[Template], Any], Any]] = [
         lambda t: server(t)["args"][-1],
         "--cache-config=local,size=1048576",
     ),
+    (
+        "openai.api_keys.secret_name openai.api_keys.key",
+        {"openai": {"apiKeys": {"secretName": "s", "key": "hashes"}}},
+        lambda t: (server(t)["args"][-1], server(t)["volumeMounts"][-1], volume(t, "openai-api-keys")["secret"]),
+        (
+            "--openai-api-keys-file=/secrets/openai-api-keys/hashes",
+            {"name": "openai-api-keys", "mountPath": "/secrets/openai-api-keys", "readOnly": True},
+            {"secretName": "s", "items": [{"key": "hashes", "path": "hashes"}]},
+        ),
+    ),
     ("node_selector", {"nodeSelector": {"a": "2"}}, lambda t: t["spec"]["nodeSelector"], {"a": "2"}),
     (
         "tolerations.key tolerations.value tolerations.operator",
@@ -178,6 +189,7 @@ def test_no_setting_is_forgotten() -> None:
         *leaves("runtime", Runtime, {"pod_template": PodTemplate}),
         *leaves("rate_limit", RateLimit, {}),
         *leaves("cache", ResponseCache, {}),
+        *leaves("openai", OpenAi, {"api_keys": ApiKeys}),
         *leaves("storage", Storage, {"model_cache": ModelCache}),
         *leaves("tolerations", Toleration, {}),
         "node_selector",
@@ -348,12 +360,16 @@ def test_a_server_has_nothing_of_the_builds_credentials() -> None:
     assert result["spec"]["serviceAccountName"] != "writer"
 
 
-def test_api_keys_come_from_a_secret_by_flag_and_template() -> None:
+def test_api_keys_come_from_a_secret_that_the_server_alone_has(tmp_path: Path) -> None:
     document = (Path(__file__).resolve().parents[4] / "docs/how-to/openai.md").read_text()
     (block,) = re.findall(r"```yaml\n(kind: ServingPool\n.*?)```", document, re.DOTALL)
-    runtime = yaml.safe_load(block)["spec"]["runtime"]
-    result = template({"runtime": runtime})
-    (mount,) = [mount for mount in server(result)["volumeMounts"] if mount["name"] == "openai-keys"]
-    assert volume(result, "openai-keys")["secret"] == {"secretName": "openai-keys"}
-    assert f"--openai-api-keys-file={mount['mountPath']}/keys" in server(result)["args"]
-    assert "openai-keys" not in {mount["name"] for mount in agent(result)["volumeMounts"]}
+    result = template(yaml.safe_load(block)["spec"])
+    (mounted,) = [mount for mount in server(result)["volumeMounts"] if mount["name"] == "openai-api-keys"]
+    assert volume(result, "openai-api-keys")["secret"]["secretName"] == "openai-keys"
+    (tmp_path / "keys").write_text(f"team-a:sha256:{'0' * 64}\n")
+    arguments = [item.replace(mounted["mountPath"], str(tmp_path)) for item in server_arguments(result, tmp_path)]
+    assert f"--openai-api-keys-file={tmp_path}/keys" in arguments
+    options = flags.parse(arguments)
+    assert options.openai is not None
+    assert options.openai.guard is not None
+    assert "openai-api-keys" not in {mount["name"] for mount in agent(result)["volumeMounts"]}

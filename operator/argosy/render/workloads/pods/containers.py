@@ -46,13 +46,14 @@ def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dic
             *_server_arguments(runtime.name),
             *nvidia.memory_pool_flags(pool, plan, images),
             *setting_flags(pool.spec.rate_limit, pool.spec.cache),
+            *volumes.api_key_flags(pool.spec.openai.api_keys),
             *runtime.args,
         ],
         "env": [*_server_environment(on_cpu=not plan.gpus), *nvidia.variables(pool, plan, images)],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
         **_probes(),
         **lifecycle(runtime.name),
-        "volumeMounts": [*server_mounts(), *shared_memory_mounts(pool, plan, images)],
+        "volumeMounts": [*server_mounts(pool), *shared_memory_mounts(pool, plan, images)],
         "securityContext": container_security(),
     }
     gpus = {"resources": {"limits": {GPU_RESOURCE: str(len(plan.gpus))}}} if plan.gpus else {}

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from argosy.api.pool.openai import KEYS_FLAG, ApiKeys
+from argosy.api.pool.podtemplate import OPENAI_KEYS
 from argosy.api.servingpool import ServingPool
 from argosy.render.names import secret_volume_name, volume_name
 from argosy.render.workloads.pods import control
@@ -21,6 +23,8 @@ CLAIMS = "/pvc"
 STORAGE_SECRET = "/secrets/storage"
 NAMED_SECRETS = "/secrets/named"
 """Below it each Secret that a model names, by the Secret's name."""
+OPENAI_KEYS_FOLDER = "/secrets/openai-api-keys"
+"""Where the server reads the keys of OpenAI's API."""
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where clients of the API look for a token by themselves."""
 TEMPORARY = "/tmp"
@@ -72,18 +76,25 @@ def volumes(pool: ServingPool, repository: RenderedRepository) -> list[Volume]:
     if storage.model_cache.claim_name:
         every.append(claim_volume(_CACHE, storage.model_cache.claim_name))
     every += storage_secret_volumes(storage.secret_name)
+    every += _api_key_volumes(pool.spec.openai.api_keys)
     every += [secret_volume(secret_volume_name(secret), secret) for secret in secrets(repository)]
     return every + [claim_volume(volume_name(claim), claim, read_only=True) for claim in claims(repository)]
 
 
-def server_mounts() -> list[Mount]:
-    """Return what the server sees: of the models only the repository, which it cannot change.
+def server_mounts(pool: ServingPool) -> list[Mount]:
+    """Return what the server sees: of the models only the repository, which it cannot change, and its API's keys.
 
     Its files are those of the cache, under other names. As a sub-path the folder is there before either container
     starts.
     """
     repository = {**mount(_MODELS, REPOSITORY, read_only=True), "subPath": REPOSITORY_FOLDER}
-    return [repository, mount(_SERVER_TMP, TEMPORARY), control.token_mount()]
+    keys = [mount(OPENAI_KEYS, OPENAI_KEYS_FOLDER, read_only=True)] if pool.spec.openai.api_keys else []
+    return [repository, mount(_SERVER_TMP, TEMPORARY), control.token_mount(), *keys]
+
+
+def api_key_flags(keys: ApiKeys | None) -> list[str]:
+    """Return the flag by which a server requires the keys in that file."""
+    return [f"{KEYS_FLAG}={OPENAI_KEYS_FOLDER}/{keys.key}"] if keys else []
 
 
 def agent_mounts(pool: ServingPool, repository: RenderedRepository) -> list[Mount]:
@@ -118,6 +129,14 @@ def storage_secret_volumes(name: str | None) -> list[Volume]:
 def storage_secret_mounts(name: str | None) -> list[Mount]:
     """Return the mount of that volume."""
     return [mount(_SECRET, STORAGE_SECRET, read_only=True)] if name else []
+
+
+def _api_key_volumes(keys: ApiKeys | None) -> list[Volume]:
+    """Return the volume with the keys of OpenAI's API; without the Secret the Pod does not start, and is not open."""
+    if keys is None:
+        return []
+    items = [{"key": keys.key, "path": keys.key}]
+    return [{"name": OPENAI_KEYS, "secret": {"secretName": keys.secret_name, "items": items}}]
 
 
 def claim_volume(name: str, claim: str, *, read_only: bool = False) -> Volume:
