@@ -45,7 +45,11 @@ POOL: list[Case] = [
     ({"rateLimit.resources.0.name": "a:b"}, "spec.rateLimit.resources[0].name", "no colon"),
     ({"openai.apiKeys.secretName": "s"}, "spec.openai.apiKeys", "set spec.runtime.name to argosy"),
     ({"openai": {"apiKeys": {}}}, "spec.openai.apiKeys.secretName", "is required"),
-    ({"openai": {"apiKeys": {"secretName": "s", "key": "a/b"}}}, "spec.openai.apiKeys.key", "is not the key of a Secret"),
+    (
+        {"openai": {"apiKeys": {"secretName": "s", "key": "a/b"}}},
+        "spec.openai.apiKeys.key",
+        "is not the key of a Secret",
+    ),
     (
         {
             "openai": {"apiKeys": {"secretName": "s"}},
