@@ -17,20 +17,22 @@ from argosy.render.config.configrules import check_together
 
 def manifests(document: Path) -> list[Block]:
     """Return the blocks of a document with whole resources of Argosy's: others show some fields of one."""
-    return [block for block in blocks(document.read_text()) if block.label in ("yaml", "yml") and _is_whole(block.text)]
+    return [
+        block for block in blocks(document.read_text()) if block.label in ("yaml", "yml") and _has_resources(block.text)
+    ]
 
 
-def _is_whole(text: str) -> bool:
+def _has_resources(text: str) -> bool:
     return all(re.search(field, text, re.MULTILINE) for field in (r"^apiVersion: argosy\.dev/", r"^metadata:"))
 
 
 def refusals(text: str) -> list[str]:
     """Return what is wrong with manifests, each and together. Resources to which they refer need not be among them."""
     resources, problems = parse_documents(text, "the page")
-    elsewhere = Invalid({identity for resource in resources for identity in _referred(resource)})
+    others = Invalid({identity for resource in resources for identity in _referred(resource)})
     return [
         str(problem)
-        for problem in (*problems, *check_together(resources, None, elsewhere), *contradictions(resources, {}, {}))
+        for problem in (*problems, *check_together(resources, None, others), *contradictions(resources, {}, {}))
     ]
 
 
@@ -50,7 +52,7 @@ def test_every_manifest_is_valid(document: Path) -> None:
     assert {block.line: refused for block in manifests(document) if (refused := refusals(block.text))} == {}
 
 
-def test_the_manifests_are_found() -> None:
+def test_manifests_are_read_from_the_pages() -> None:
     names = {str(path.relative_to(ROOT)) for path in DOCUMENTS if manifests(path)}
     assert {"docs/how-to/variants.md", "docs/how-to/adapters.md", "docs/how-to/kubernetes.md"} <= names
 
@@ -59,7 +61,7 @@ MODEL = """
 apiVersion: argosy.dev/v1alpha1
 kind: InferenceModel
 metadata: {name: m}
-spec: {poolRef: {name: elsewhere}, modelFormat: {name: onnx}, version: 1, storageUri: s3://models/m}
+spec: {poolRef: {name: others}, modelFormat: {name: onnx}, version: 1, storageUri: s3://models/m}
 """
 
 

@@ -162,8 +162,8 @@ def _openai(resource: Resource, status: Status) -> str:
     is_language_model = isinstance(resource, InferenceModel) and resource.spec.backend in LANGUAGE_BACKENDS
     if not (is_language_model or resource.spec.chat):
         return ""
-    base, found, _ = str(getattr(status, "url", "")).partition("/v2/models/")
-    return f"{base}/v1" if found else ""
+    base, path, _ = str(getattr(status, "url", "")).partition("/v2/models/")
+    return f"{base}/v1" if path else ""
 
 
 def _scaling(scaling: ScalingStatus | None) -> dict[str, str]:

@@ -88,8 +88,8 @@ class Catalog:
 
     async def _missing(self, name: str) -> ApiError:
         """Return why a name cannot be used: its model is being loaded, could not be loaded, or there is none."""
-        known = self._names.get(name)
-        base = name if known is None else known.named.base
+        named = self._names.get(name)
+        base = name if named is None else named.named.base
         index = await self._plane.index(ready_only=False)
         versions = [model for model in index.models if model.name == base]
         states = {version.state for version in versions}
