@@ -18,6 +18,7 @@ from argosy.status.findings.variants import suited
 from argosy_runtime.modelconfig import parse_text
 from argosy_runtime.modelconfig.variants import variant_routing
 
+NAME = "InferenceModel default/m"
 LOW, HIGH = {"name": "low", "maxConcurrency": 8}, {"name": "high"}
 
 
@@ -108,6 +109,60 @@ def test_without_a_crossover_the_status_says_what_is_missing() -> None:
         "go to the first variant that can answer; measure both with argosy bench, and set the field to the crossover "
         "that it prints"
     )
+
+
+MEASURED = {
+    "time": "2026-05-04T14:00:00+02:00",
+    "hardware": "1x H100",
+    "concurrency": 8.31,
+    "low": 7.5,
+    "high": 9.2,
+    "promptTokens": 256,
+    "outputTokens": 64,
+}
+
+
+def test_the_status_says_when_and_on_what_a_crossover_was_measured() -> None:
+    cluster = Cluster((gpu_node("a", 1, 100),))
+    regime = cluster.settle([pool(), routed(1, LOW | {"measurement": MEASURED}, HIGH)]).statuses[NAME].regime
+    assert (regime.crossover, regime.measured_at) == ("8", "2026-05-04T12:00:00Z")
+    assert regime.measured == (
+        "low up to 8.31 in flight (95 %: 7.5 to 9.2), 256 tokens in and 64 out, on 1x H100, 2026-05-04T14:00:00+02:00"
+    )
+
+
+def test_the_status_gives_no_time_where_a_crossover_is_only_declared() -> None:
+    cluster = Cluster((gpu_node("a", 1, 100),))
+    middle = {"name": "middle", "maxConcurrency": 30}
+    regime = cluster.settle([pool(), routed(1, LOW | {"measurement": MEASURED}, middle, HIGH)]).statuses[NAME].regime
+    assert (regime.crossover, regime.measured_at) == ("8, 30", None)
+    assert regime.measured.startswith("low up to 8.31 in flight")
+    regime = cluster.settle([pool(), routed()]).statuses[NAME].regime
+    assert (regime.measured_at, regime.measured) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("variant", "field", "words"),
+    [
+        ({"maxConcurrency": 9}, "measurement", "is of a crossover of 8, which maxConcurrency is not"),
+        ({"maxConcurrency": None}, "measurement", "is of a crossover of 8, which maxConcurrency is not"),
+        ({"measurement": MEASURED | {"time": "2026-13-04T12:00:00Z"}}, "measurement.time", "is no time of RFC 3339"),
+        ({"measurement": MEASURED | {"time": "yesterday"}}, "measurement.time", "is not a time of RFC 3339"),
+        ({"measurement": MEASURED | {"concurrency": 0.5}}, "measurement.concurrency", "1 or more"),
+    ],
+)
+def test_a_measurement_of_another_crossover_is_refused(variant: dict[str, Any], field: str, words: str) -> None:
+    low = LOW | {"measurement": MEASURED} | variant
+    (problem,) = parse_body(model_body("m", 1, variants=[low, HIGH]))[1]
+    assert (problem.path, words in problem.message) == (f"spec.variants[0].{field}", True), problem
+
+
+def test_a_new_measurement_of_the_same_crossover_loads_nothing() -> None:
+    cluster = Cluster((gpu_node("a", 1, 100),))
+    cluster.settle([pool(), routed()])
+    before = {name: config.SerializeToString() for name, config in configs(cluster).items()}
+    cluster.settle([pool(), routed(1, LOW | {"measurement": MEASURED}, HIGH)])
+    assert {name: config.SerializeToString() for name, config in configs(cluster).items()} == before
 
 
 def test_the_status_has_the_regime_the_shares_and_what_sleeps() -> None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from argosy.api.model.scaling.schedule import END, START
+from argosy.api.model.variants import TIME
 from argosy.api.pool.openai import SECRET_KEY
 from argosy.api.pool.podtemplate import LABEL_VALUE
 from argosy.api.pool.serverflags import FLAG, RATE_LIMIT_RESOURCE
@@ -32,6 +33,7 @@ PATTERNS = {
     START: 'a time of day from "00:00" to "23:59", in quotes',
     END: 'a time of day from "00:00" to "24:00", in quotes',
     SECRET_KEY: "the key of a Secret: letters, digits, '-', '_' and '.'",
+    TIME: "a time of RFC 3339, such as 2026-05-04T12:00:00Z",
     WEB: "a URL that begins with http:// or https://",
 }
 """Descriptions of the patterns of texts, for messages."""

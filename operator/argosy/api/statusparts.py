@@ -108,6 +108,12 @@ class RegimeStatus(StatusPart):
         description="The numbers of requests in flight beyond which the next variant is chosen, such as 8, 32; Unknown "
         "if a variant but the last declares none.",
     )
+    measured_at: str | None = Field(
+        default=None, description="When the crossovers were measured, the oldest one, RFC 3339; unset if one was not."
+    )
+    measured: str = Field(
+        default="", description="How the crossovers were measured that declare it: with which load, and on what."
+    )
     message: str = Field(default="", description="What is missing for a choice, and how to add it.")
     advice: str = Field(
         default="",

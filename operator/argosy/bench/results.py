@@ -34,6 +34,8 @@ class Method(_Document):
     seed: Annotated[int, Meta(description="seed of prompts and arrivals")]
     budget: Annotated[dict[str, float], Meta(description="limits in seconds: ttft, tpot, latency")]
     token_counts: Annotated[str, Meta(description="tokenizer or usage: what counted the tokens of words for prompts")]
+    time: Annotated[str | None, Meta(description="when the measurement began, RFC 3339")] = None
+    hardware: Annotated[str | None, Meta(description="what the endpoints run on, as --hardware names it")] = None
 
 
 class Endpoint(_Document):

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import yaml
+from tests.operator.bench.measuring import OUTPUT, measured
 from tests.operator.bench.openai_server import Endpoint, serving
 from typer.testing import CliRunner
 
+from argosy.bench.load.run import Run, Settings
 from argosy.bench.results import read_results, schema
 from argosy.cli.main import application
 
@@ -172,6 +175,36 @@ def test_nothing_listens() -> None:
     result = bench("http://127.0.0.1:9", *QUICK)
     assert result.exit_code == 1
     assert "http://127.0.0.1:9/v1/models: ClientConnectorError" in result.stderr
+
+
+VARIANTS = ("low=http://x", "high=http://x", "-m", "low=chat--low", "-m", "high=chat--high", "--hardware", "1x H100")
+
+
+@pytest.mark.parametrize(("fastest", "code"), [(300.0, 0), (30.0, 2)])
+def test_the_crossover_of_variants_as_a_patch(monkeypatch: pytest.MonkeyPatch, fastest: float, code: int) -> None:
+    speeds = {"low": {1: 10.0, 8: 60.0, 64: 70.0}, "high": {1: 5.0, 8: 50.0, 64: fastest}}
+
+    async def imagined(settings: Settings, progress: object) -> Run:
+        return Run(settings, measured(speeds))
+
+    monkeypatch.setattr("argosy.cli.bench.bench.run", imagined)
+    result = bench(*VARIANTS, "--prompt-tokens", "10", "--output-tokens", str(OUTPUT), "-o", "patch")
+    assert result.exit_code == code, result.output
+    if code:
+        assert (result.stdout, result.stderr) == (
+            "", "low and high have no crossover: low at every level at which they differ\n"
+        )  # fmt: skip
+        return
+    patch = yaml.safe_load(result.stdout)
+    (entry,) = patch["spec"]["variants"]
+    assert (patch["metadata"], entry["name"], entry["measurement"]["hardware"]) == ({"name": "chat"}, "low", "1x H100")
+
+
+def test_a_patch_needs_variants_and_what_they_run_on_before_anything_is_measured() -> None:
+    result = bench("a=http://127.0.0.1:9", "b=http://127.0.0.1:9", "-m", "a=chat--a", "-o", "patch")
+    assert result.exit_code == 1
+    assert "--hardware: a patch says on what it was measured" in result.stderr
+    assert "--output patch: b is measured with model '', which is no variant" in result.stderr
 
 
 def test_the_schema_describes_every_field() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, StringConstraints
 
@@ -12,16 +12,56 @@ from argosy.api.model.configfields import ConfigFields
 from argosy.api.model.footprint import Footprint, Parallelism
 from argosy.api.model.instancegroups import InstanceGroup
 from argosy.api.model.modelformat import ModelFormat
-from argosy.api.values.base import ApiModel, Fault, Int
+from argosy.api.values.base import ApiModel, Fault, Int, Number, Rule
 from argosy.api.values.meta import LABEL
 from argosy.api.values.quantity import Duration, Share
 from argosy.api.values.storage import Digest, ModelStorage, StorageUri
+from argosy.api.values.times import parse_time
 from argosy_runtime.modelconfig.variants import MAX_VARIANTS
 
 HYSTERESIS, MIN_DWELL_MS, IDLE_MS = 100, 1_000, 600_000
 LONGEST_NAME = 40
 
+TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,18}(Z|[+-][0-9]{2}:[0-9]{2})$"
+
+MeasuredTime = Annotated[str, StringConstraints(max_length=40, pattern=TIME)]
 VariantName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME, pattern=LABEL)]
+
+
+def _time_of_measurement(measurement: "Measurement") -> Iterator[Fault]:
+    if parse_time(measurement.time) is None:
+        yield Fault("is no time of RFC 3339, such as 2026-05-04T12:00:00Z", ("time",))
+
+
+class Measurement(ApiModel):
+    """The measurement of a crossover: the numbers of `argosy bench`, and when and on what it ran."""
+
+    time: MeasuredTime = Field(description="When it was measured, RFC 3339.")
+    hardware: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
+        description="What the measured servers ran on, such as 1x H100."
+    )
+    concurrency: Number = Field(
+        ge=1, le=1_000_000, description="Requests in flight at which both variants are equal; maxConcurrency is below."
+    )
+    low: Number | None = Field(
+        default=None, ge=0, description="The least of its 95 % interval. Default: it was measured once."
+    )
+    high: Number | None = Field(
+        default=None, ge=0, description="The most of its 95 % interval. Default: it was measured once."
+    )
+    prompt_tokens: Int = Field(ge=1, description="Tokens of each prompt.")
+    output_tokens: Int = Field(ge=1, description="Tokens of each answer.")
+
+    rules: ClassVar[tuple[Rule, ...]] = (Rule(("time",), _time_of_measurement),)
+
+
+def _measured_crossover(variant: "Variant") -> Iterator[Fault]:
+    if variant.measurement is not None and int(variant.measurement.concurrency) != variant.max_concurrency:
+        yield Fault(
+            f"is of a crossover of {int(variant.measurement.concurrency)}, which maxConcurrency is not; set "
+            "maxConcurrency to it, or leave the measurement out",
+            ("measurement",),
+        )
 
 
 class Variant(ApiModel):
@@ -35,6 +75,11 @@ class Variant(ApiModel):
         description="Crossover: the most requests in flight on a server for which it is better than the next variant, "
         "as argosy bench measures it. Required of all variants but the last; without it only the first that can answer "
         "is used.",
+    )
+    measurement: Measurement | None = Field(
+        default=None,
+        description="How maxConcurrency was measured, as argosy bench -o patch writes it; the status reports it. "
+        "Default: maxConcurrency is declared without a measurement.",
     )
     model_format: ModelFormat | None = Field(
         default=None,
@@ -73,10 +118,20 @@ class Variant(ApiModel):
         "modelFormat is set.",
     )
 
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            ("max_concurrency", "measurement"),
+            _measured_crossover,
+            cel="!has(self.measurement) || (has(self.maxConcurrency) && "
+            "self.maxConcurrency == int(self.measurement.concurrency))",
+            says="maxConcurrency is the concurrency of the measurement, rounded down",
+        ),
+    )
+
     @property
     def overrides(self) -> dict[str, Any]:
         """The fields of the model's spec that it sets, by attribute."""
-        fields = type(self).model_fields.keys() - {"name", "max_concurrency"}
+        fields = type(self).model_fields.keys() - {"name", "max_concurrency", "measurement"}
         return {field: value for field in sorted(fields) if (value := getattr(self, field)) is not None}
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,10 +11,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from argosy.api.values.times import timestamp
 from argosy.bench.load.client import EndpointError
 from argosy.bench.load.run import Progress, Run, Settings, run
 from argosy.bench.results import Endpoint, Method, Results, document, schema
 from argosy.bench.summary import limits, results
+from argosy.bench.variants.crossovers import crossover_patch, measured_variants
 from argosy.bench.work import Api, Work
 from argosy.cli import plots
 from argosy.cli.bench import inputs, picture
@@ -28,6 +31,7 @@ class Output(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+    PATCH = "patch"
 
 
 def bench(
@@ -59,8 +63,14 @@ def bench(
     ] = None,
     api_key_file: Annotated[Path | None, typer.Option("--api-key-file", help="File with the API key.")] = None,
     timeout: Annotated[str, typer.Option("--timeout", help="How long a request may take.")] = "5m",
+    hardware: Annotated[
+        str | None, typer.Option("--hardware", help="What the endpoints run on, for the record: '1x H100'.")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of prompts and arrivals.")] = 0,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to write the result.")] = Output.TABLE,
+    output: Annotated[
+        Output,
+        typer.Option("--output", "-o", help="How to write the result; patch: the crossovers of a model's variants."),
+    ] = Output.TABLE,
     plot: Annotated[Path | None, typer.Option("--plot", help="Draw latency against throughput: .png or .svg.")] = None,
     print_schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of -o json, and end.")] = False,
 ) -> None:
@@ -87,20 +97,23 @@ def bench(
         timeout_s=inputs.read_timeout(timeout, problems),
     )
     inputs.check_tokenizer(tokenizer, problems)
+    if output is Output.PATCH:
+        inputs.check_patch(targets, hardware, problems)
     problems += [] if plot is None else plots.errors(plot)
     if problems:
         refuse(problems)
-    _report(_run(settings), output, plot)
+    _report(_run(settings, hardware), output, plot)
 
 
-def _run(settings: Settings) -> Results:
+def _run(settings: Settings, hardware: str | None) -> Results:
     """Run, with the progress on standard error, and return the document."""
+    begun = datetime.now(UTC)
     try:
         with _progress() as progress:
             finished = asyncio.run(run(settings, progress))
     except EndpointError as error:
         refuse([str(error)])
-    return _results(finished)
+    return _results(finished, begun, hardware)
 
 
 @contextmanager
@@ -114,7 +127,7 @@ def _progress() -> Iterator[Progress]:
         yield update
 
 
-def _results(finished: Run) -> Results:
+def _results(finished: Run, begun: datetime, hardware: str | None) -> Results:
     settings = finished.settings
     method = Method(
         api=settings.work.api,
@@ -125,6 +138,8 @@ def _results(finished: Run) -> Results:
         seed=settings.seed,
         budget=limits(settings.budget),
         token_counts="tokenizer" if settings.tokenizer else "usage",
+        time=timestamp(begun),
+        hardware=hardware,
     )
     endpoints = [Endpoint(target.name, target.url, target.model) for target in settings.targets]
     return results(method, endpoints, finished.measured, settings.budget)
@@ -135,9 +150,20 @@ def _report(measured: Results, output: Output, plot: Path | None) -> None:
         picture.draw(plot, measured)
     if output is Output.JSON:
         print_document(document(measured), as_json=True)
-    else:
+    elif output is Output.TABLE:
         console(_PIPE_WIDTH).print(tables(measured))
     for line in [*(f"not compared: {reason}" for reason in measured.refused), *warnings(measured)]:
         typer.echo(line, err=True)
+    if output is Output.PATCH:
+        _print_patch(measured)
     if measured.refused:
         raise typer.Exit(2)
+
+
+def _print_patch(measured: Results) -> None:
+    """Write the crossovers, or end with the exit status of results that cannot be compared."""
+    try:
+        print_document(crossover_patch(*measured_variants(measured.endpoints), measured), as_json=False)
+    except ValueError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from error

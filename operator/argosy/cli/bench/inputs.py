@@ -11,6 +11,8 @@ from argosy.bench.budgets import NO_BUDGET, Budget, parse_budgets
 from argosy.bench.load.client import Target
 from argosy.bench.load.counting import tokenizer_errors
 from argosy.bench.plan import Level
+from argosy.bench.results import Endpoint
+from argosy.bench.variants.crossovers import measured_variants
 
 SWEEP = "1,2,4,8,16,32,64"
 _MOST_AT_ONCE = 4096
@@ -123,3 +125,11 @@ def read_timeout(text: str, problems: Problems) -> float:
 def check_tokenizer(folder: Path | None, problems: Problems) -> None:
     """Note why the tokenizer's folder cannot be used."""
     problems += [] if folder is None else tokenizer_errors(folder)
+
+
+def check_patch(targets: Sequence[Target], hardware: str | None, problems: Problems) -> None:
+    """Note what a patch of a model's variants lacks, before anything is measured."""
+    if not hardware:
+        problems.append("--hardware: a patch says on what it was measured, such as '1x H100'")
+    endpoints = [Endpoint(target.name, target.url, target.model) for target in targets]
+    problems.read("--output patch", lambda: measured_variants(endpoints), None)

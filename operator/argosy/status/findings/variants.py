@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from argosy.api.model.variants import Variant
 from argosy.api.status import VersionState
 from argosy.api.statusparts import RegimeStatus, VariantStatus
-from argosy.api.values.times import timestamp
+from argosy.api.values.times import parse_time, timestamp
 from argosy.autoscaling.metrics.signals import VariantSignals
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.variants import RoutedModel, VariantModel
@@ -55,8 +55,29 @@ def regime_status(model: RoutedModel, report: VariantsReport | None) -> RegimeSt
         servers=regime.regime if regime is not None else 0,
         since=timestamp(report.since) if report is not None and report.since is not None else None,
         crossover=", ".join(map(str, limits)) if complete else UNKNOWN,
+        measured_at=_measured_at(model.spec.variants[:-1]),
+        measured=bounded("; ".join(filter(None, map(_measurement, model.spec.variants[:-1]))), 500),
         message="" if complete else _lacks(model, limits),
         advice=suited(model.spec.variants, report) if complete and report is not None else "",
+    )
+
+
+def _measured_at(variants: Sequence[Variant]) -> str | None:
+    """Return when the oldest of the crossovers was measured; None if one was not."""
+    measurements = [variant.measurement for variant in variants]
+    times = [time for one in measurements if one is not None and (time := parse_time(one.time)) is not None]
+    return timestamp(min(times)) if times and len(times) == len(variants) else None
+
+
+def _measurement(variant: Variant) -> str:
+    """Return how a variant's crossover was measured; empty if it is declared without a measurement."""
+    measured = variant.measurement
+    if measured is None:
+        return ""
+    between = "" if measured.low is None or measured.high is None else f" (95 %: {measured.low:g} to {measured.high:g})"
+    return (
+        f"{variant.name} up to {measured.concurrency:g} in flight{between}, {measured.prompt_tokens} tokens in and "
+        f"{measured.output_tokens} out, on {measured.hardware}, {measured.time}"
     )
 
 

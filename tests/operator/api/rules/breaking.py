@@ -5,6 +5,13 @@ from typing import Any
 SEVERAL: dict[str, Any] = {
     "versions": [{"version": 1, "storageUri": "s3://b/1"}, {"version": 2, "storageUri": "s3://b/2"}]
 }
+MEASUREMENT = {
+    "time": "2026-05-04T12:00:00Z",
+    "hardware": "1x H100",
+    "concurrency": 11.62,
+    "promptTokens": 256,
+    "outputTokens": 64,
+}
 BREAKING = [
     ("InferenceModel", {"versionPolicy": {}}, "set exactly one of latest, all and specific"),
     ("InferenceModel", {"versionPolicy.all": {}}, "set exactly one of latest, all and specific"),
@@ -76,6 +83,11 @@ BREAKING = [
         "InferenceModel",
         {"batching": ..., "sequence": {"direct": {}, "oldest": {"maxCandidateSequences": 1}}},
         "direct and oldest exclude each other; keep one",
+    ),
+    (
+        "InferenceModel",
+        {"variants": [{"name": "low", "maxConcurrency": 12, "measurement": MEASUREMENT}, {"name": "high"}]},
+        "maxConcurrency is the concurrency of the measurement, rounded down",
     ),
     ("Ensemble", {"minReplicas": 2, "maxReplicas": 1}, "maxReplicas is at least minReplicas"),
     ("ServingPool", {"minServers": 4}, "maxServers is at least minServers"),
