@@ -35,6 +35,7 @@ EXCUSES = {
     r"python examples/rag/build_index\.py": "takes minutes, and overwrites the index: tests/examples builds a new one",
     r"pytest|python -m tests\.": "tests, which are run as such",
     r"argosy bench \w+=http": "needs two endpoints: tests/operator/bench sends such a load to servers of its own",
+    r"argosy advise ": "needs results of a run: tests/operator/bench/variants/test_advise.py makes some, and runs it",
     r"argosy serve .*[=\s][A-Z]+\b": "a placeholder stands for the reader's own repository",
 }
 _COMMANDS = ("argosy", "curl", "python", "make", "pip", "kubectl", "git", "docker", "helm")

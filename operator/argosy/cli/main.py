@@ -20,6 +20,7 @@ GROUPS = {
     },
     "Measure": {
         "bench": "argosy.cli.bench.bench",
+        "advise": "argosy.cli.bench.advise",
     },
     "Operate in a cluster": {
         "operator": "argosy.cli.cluster.operator",
@@ -39,6 +40,7 @@ _EPILOG = {
     "render": "Example: argosy render -f examples/assistant --config-only -o repositories",
     "simulate": "Example: argosy simulate -f manifests --trace trace.csv --service service.yaml --beside hpa",
     "bench": "Example: argosy bench engine=http://localhost:8000 vllm=http://localhost:9000 --budget ttft=200ms",
+    "advise": "Example: argosy advise -f chat.yaml --results bench.json --rate 5",
     "operator": "Example: argosy operator --kubeconfig ~/.kube/config --namespace inference",
     "crds": "Example: argosy crds --check",
 }

@@ -1,1 +1,1 @@
-"""What results say of a model's variants: their crossovers, for the model's manifest."""
+"""What results say of a model's variants: their crossovers for the manifest, and which one suits a traffic."""
