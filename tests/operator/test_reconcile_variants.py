@@ -148,7 +148,7 @@ def test_the_status_gives_no_time_where_a_crossover_is_only_declared() -> None:
         ({"maxConcurrency": None}, "measurement", "is of a crossover of 8, which maxConcurrency is not"),
         ({"measurement": MEASURED | {"time": "2026-13-04T12:00:00Z"}}, "measurement.time", "is no time of RFC 3339"),
         ({"measurement": MEASURED | {"time": "yesterday"}}, "measurement.time", "is not a time of RFC 3339"),
-        ({"measurement": MEASURED | {"concurrency": 0.5}}, "measurement.concurrency", "1 or more"),
+        ({"measurement": MEASURED | {"concurrency": 0.5}}, "measurement.concurrency", "1.0 or more"),
     ],
 )
 def test_a_measurement_of_another_crossover_is_refused(variant: dict[str, Any], field: str, words: str) -> None:
