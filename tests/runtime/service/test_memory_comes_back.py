@@ -10,7 +10,7 @@ from tests.waiting import until
 
 THREAD = 'parameters { key: "ISOLATION" value { string_value: "thread" } }'
 # Circles that asyncio makes of its own for each connection, and what this test itself has in hand.
-FEW = 400
+FEW = 200
 ROUNDS = 8
 
 
