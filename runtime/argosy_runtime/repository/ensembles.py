@@ -22,8 +22,9 @@ from .folders.layout import ModelFolder
 from .preparing import Prepared, declared_config
 from .records import UNLOADED, ModelRecord
 from .retirement import Retirement
+from .serving.ensemble import ServedEnsemble
 from .serving.routed import ServedVariants
-from .serving.served import ServedEnsemble, ServedVersion
+from .serving.served import ServedVersion
 from .work import serving_error
 
 _log = logging.getLogger("argosy.repository")

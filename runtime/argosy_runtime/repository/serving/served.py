@@ -3,19 +3,16 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Collection, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends.commands import AddAdapter, RemoveAdapter
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.dispatcher import Dispatcher
-from argosy_runtime.execution.ensembles import EnsembleRunner
 from argosy_runtime.execution.instance import Instance
 from argosy_runtime.execution.instance_group import NewInstance, Slot
 from argosy_runtime.messages import Deliver, InferRequest, Submission
@@ -24,11 +21,11 @@ from argosy_runtime.repository.options import RepositoryOptions
 from argosy_runtime.repository.preparing import Prepared, load_timeout
 from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
-from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from . import warmup
+from .adapter_table import AdapterTable
 from .instances import InstanceFactory, VersionInstances
 from .reshaping import OutputShapes
 from .sleeping import InstanceSleep
@@ -138,7 +135,7 @@ class Change(Protocol):
 class LoadingVersion(ServedVersion, Protocol):
     """A version with instances to load, and with the adapters of its model."""
 
-    adapters: "AdapterTable"
+    adapters: AdapterTable
 
     async def start(self) -> None:
         """Load and warm up. Releases everything where that fails."""
@@ -148,36 +145,6 @@ class LoadingVersion(ServedVersion, Protocol):
 
         Raises ServingError, and changes nothing then.
         """
-
-
-class AdapterTable:
-    """The adapters of a model, by name: their `paths`, and why some could not be loaded into an instance."""
-
-    def __init__(self) -> None:
-        self.paths: dict[str, Path] = {}
-        self.failures: dict[str, str] = {}
-
-    def put(self, name: str, path: Path) -> Path | None:
-        """Record an adapter. Return the path that had its name before."""
-        before = self.paths.get(name)
-        self.paths[name] = path
-        self.failures.pop(name, None)
-        return before
-
-    def restore(self, name: str, before: Path | None) -> None:
-        """Undo `put`."""
-        if before is None:
-            self.paths.pop(name, None)
-        else:
-            self.paths[name] = before
-
-    def remove(self, name: str, path: Path) -> bool:
-        """Remove an adapter of this path. Return False where another path has its name."""
-        if self.paths.get(name) != path:
-            return False
-        del self.paths[name]
-        self.failures.pop(name, None)
-        return True
 
 
 class ServedModel:
@@ -236,34 +203,19 @@ class ServedModel:
 
     async def add_adapter(self, name: str, path: Path) -> None:
         """Load an adapter into every instance, also into those that are loaded later. Raises ServingError."""
-        before = self.adapters.put(name, path)
-        try:
-            await self._dispatcher.group.manage(AddAdapter(name, str(path)))
-        except ServingError as error:
-            self.adapters.restore(name, before)
-            with suppress(ServingError):
-                again = RemoveAdapter(name) if before is None else AddAdapter(name, str(before))
-                await self._dispatcher.group.manage(again)
-            raise error
+        await self.adapters.add(name, path, self._dispatcher.group.manage)
 
     async def remove_adapter(self, name: str, path: Path) -> None:
         """Unload an adapter from every instance, unless another path has its name by now."""
-        if self.adapters.remove(name, path):
-            try:
-                await self._dispatcher.group.manage(RemoveAdapter(name))
-            except ServingError as error:
-                _log.warning("adapter '%s' of model '%s' cannot be unloaded: %s", name, self.name, error.message)
+        try:
+            await self.adapters.remove(name, path, self._dispatcher.group.manage)
+        except ServingError as error:
+            _log.warning("adapter '%s' of model '%s' cannot be unloaded: %s", name, self.name, error.message)
 
     async def _add_adapters(self, instance: Instance) -> None:
         """Load the adapters into an instance. One that does not fit fails by itself."""
-        for name, path in list(self.adapters.paths.items()):
-            try:
-                await instance.manage(AddAdapter(name, str(path)))
-            except ServingError as error:
-                self.adapters.failures[name] = error.message
-                _log.error("adapter '%s' of model '%s' cannot be loaded: %s", name, self.name, error.message)
-            else:
-                self.adapters.failures.pop(name, None)
+        for name, error in await self.adapters.load(instance.manage):
+            _log.error("adapter '%s' of model '%s' cannot be loaded: %s", name, self.name, error.message)
 
     async def start(self) -> None:
         """Load every instance and warm it up. Releases everything where that fails."""
@@ -390,91 +342,3 @@ class PreparedChange:
 
     async def discard(self) -> None:
         await self._model.forget(self)
-
-
-class ServedEnsemble:
-    """A version of an ensemble. It has no resources of its own: its steps are versions of other models of the server.
-
-    `models` are those, by name and version as the steps name them. A request uses the ones that it began with.
-    """
-
-    def __init__(
-        self,
-        prepared: Prepared,
-        version: int,
-        steps: EnsembleSteps,
-        models: Mapping[tuple[str, str], "ServedVersion"],
-        statistics: ModelStatistics,
-    ):
-        self.name = prepared.config.name
-        self.version = version
-        self.config = prepared.config
-        self.decoupled = bool(prepared.config.model_transaction_policy.decoupled)
-        self.statistics = statistics
-        self.labels = prepared.labels
-        self.folder = prepared.folder.path
-        self._admission = Admission(self.config)
-        self._output_shapes = OutputShapes(self.config)
-        self._models = models
-        self._by_step = [models[step.model, step.version] for step in steps.steps]
-        self._holding = 0
-        self._runner = EnsembleRunner(steps, version, self, statistics, LoopClock())
-
-    @property
-    def ready(self) -> bool:
-        # Called with every request: a loop costs half of what a generator does.
-        for model in self._models.values():  # noqa: SIM110
-            if not model.ready:
-                return False
-        return True
-
-    @property
-    def problem(self) -> str:
-        return "; ".join(model.problem for model in self._models.values() if not model.ready)
-
-    @property
-    def caution(self) -> str:
-        return "; ".join(caution for model in self._models.values() if (caution := model.caution))
-
-    @property
-    def running(self) -> int:
-        return self._runner.running
-
-    @property
-    def instances(self) -> int | None:
-        return None
-
-    @property
-    def instance_names(self) -> Collection[str]:
-        return ()
-
-    def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
-        admitted = self._admission.admit(request)
-        request = admitted.seen_by_model(request)
-        return self._runner.submit(request, admitted.size, self._output_shapes.before(deliver))
-
-    def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
-        return self._by_step[index].submit(request, deliver)
-
-    @property
-    def owes(self) -> bool:
-        return False
-
-    async def answered(self) -> None:
-        """Return at once: its requests wait at the steps."""
-
-    def hold(self) -> None:
-        """Hold the steps, once for all holders of the ensemble."""
-        if not self._holding:
-            for model in self._models.values():
-                model.hold()
-        self._holding += 1
-
-    def release(self) -> None:
-        self._holding -= 1
-        if not self._holding:
-            for model in self._models.values():
-                model.release()
-
-    async def close(self, grace: float) -> None:
-        """Release nothing: requests on their way hold the steps they need."""

@@ -1,0 +1,102 @@
+"""One version of an ensemble in service: its requests are requests to other models of the server."""
+
+from collections.abc import Collection, Mapping
+
+from argosy_runtime.execution.clock import LoopClock
+from argosy_runtime.execution.ensembles import EnsembleRunner
+from argosy_runtime.messages import Deliver, InferRequest, Submission
+from argosy_runtime.repository.preparing import Prepared
+from argosy_runtime.scheduling.admission import Admission
+from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
+from argosy_runtime.telemetry.statistics import ModelStatistics
+
+from .reshaping import OutputShapes
+from .served import ServedVersion
+
+
+class ServedEnsemble:
+    """A version of an ensemble. It has no resources of its own: its steps are versions of other models of the server.
+
+    `models` are those, by name and version as the steps name them. A request uses the ones that it began with.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        version: int,
+        steps: EnsembleSteps,
+        models: Mapping[tuple[str, str], ServedVersion],
+        statistics: ModelStatistics,
+    ):
+        self.name = prepared.config.name
+        self.version = version
+        self.config = prepared.config
+        self.decoupled = bool(prepared.config.model_transaction_policy.decoupled)
+        self.statistics = statistics
+        self.labels = prepared.labels
+        self.folder = prepared.folder.path
+        self._admission = Admission(self.config)
+        self._output_shapes = OutputShapes(self.config)
+        self._models = models
+        self._by_step = [models[step.model, step.version] for step in steps.steps]
+        self._holding = 0
+        self._runner = EnsembleRunner(steps, version, self, statistics, LoopClock())
+
+    @property
+    def ready(self) -> bool:
+        # Called with every request: a loop costs half of what a generator does.
+        for model in self._models.values():  # noqa: SIM110
+            if not model.ready:
+                return False
+        return True
+
+    @property
+    def problem(self) -> str:
+        return "; ".join(model.problem for model in self._models.values() if not model.ready)
+
+    @property
+    def caution(self) -> str:
+        return "; ".join(caution for model in self._models.values() if (caution := model.caution))
+
+    @property
+    def running(self) -> int:
+        return self._runner.running
+
+    @property
+    def instances(self) -> int | None:
+        return None
+
+    @property
+    def instance_names(self) -> Collection[str]:
+        return ()
+
+    def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
+        admitted = self._admission.admit(request)
+        request = admitted.seen_by_model(request)
+        return self._runner.submit(request, admitted.size, self._output_shapes.before(deliver))
+
+    def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
+        return self._by_step[index].submit(request, deliver)
+
+    @property
+    def owes(self) -> bool:
+        return False
+
+    async def answered(self) -> None:
+        """Return at once: its requests wait at the steps."""
+
+    def hold(self) -> None:
+        """Hold the steps, once for all holders of the ensemble."""
+        if not self._holding:
+            for model in self._models.values():
+                model.hold()
+        self._holding += 1
+
+    def release(self) -> None:
+        self._holding -= 1
+        if not self._holding:
+            for model in self._models.values():
+                model.release()
+
+    async def close(self, grace: float) -> None:
+        """Release nothing: requests on their way hold the steps they need."""
