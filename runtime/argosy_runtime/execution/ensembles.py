@@ -3,7 +3,6 @@
 import logging
 from typing import Protocol
 
-from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.scheduling.ensemble import EnsembleRun, Progress, StepCall
@@ -11,6 +10,7 @@ from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .clock import Clock
+from .delegating import NOT_YET, count_delegated
 
 _log = logging.getLogger("argosy.execution")
 
@@ -58,15 +58,7 @@ class EnsembleRunner:
         """Count a request with its last response; the one before came at `responded`, 0 where there was none."""
         self.running -= 1
         self.models.release()
-        statistics, now, error = self.statistics, self.clock.now(), response.error
-        total = now - arrived
-        if error is not None:
-            statistics.failed(total, error.reason or FailureReason.BACKEND)
-            return
-        statistics.took(total, responded, now, response.is_empty)
-        statistics.succeeded(1, total, 0, size)
-        # An ensemble only waits for its steps, whose own statistics separate queueing from computing.
-        statistics.ran(1, size, ExecutionTimes(0, total, 0))
+        count_delegated(self.statistics, self.clock.now(), size, arrived, responded, response)
 
 
 class EnsembleRequest:
@@ -176,28 +168,10 @@ class OpenCall:
     def __init__(self, request: EnsembleRequest, call: StepCall) -> None:
         self._request = request
         self._call = call
-        self.submission: Submission = _NOT_YET
+        self.submission: Submission = NOT_YET
 
     def receive(self, response: InferResponse) -> None:
         if response.final:
             self._request.open.discard(self)
-            self.submission = _NOT_YET  # It refers back to this call: without the cycle all of it is freed at once.
+            self.submission = NOT_YET  # It refers back to this call: without the cycle all of it is freed at once.
         self._request.receive(self._call, response)
-
-
-class _NotYet:
-    """Submission of a call that is being made."""
-
-    __slots__ = ()
-
-    def cancel(self) -> None:
-        """Do nothing: the caller checks once the call is made."""
-
-    def pause(self) -> None:
-        """Do nothing: the caller checks once the call is made."""
-
-    def resume(self) -> None:
-        """Do nothing: the caller checks once the call is made."""
-
-
-_NOT_YET = _NotYet()

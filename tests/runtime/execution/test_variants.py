@@ -5,7 +5,8 @@ import asyncio
 from tests.runtime.execution.fakes import SECOND, Submitted, VirtualClock, settle
 
 from argosy_runtime.errors import ErrorKind, unavailable
-from argosy_runtime.execution.variants import VariantRunner
+from argosy_runtime.execution.variants.request import submit
+from argosy_runtime.execution.variants.runner import VariantRunner
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.modelconfig.variants import Variant, VariantRouting
 from argosy_runtime.telemetry.statistics import ModelStatistics
@@ -51,7 +52,7 @@ def _runner() -> tuple[VirtualClock, VariantRunner, list[_Model]]:
 async def test_a_cancelled_request_does_not_move() -> None:
     _, runner, (small, large) = _runner()
     responses: list[InferResponse] = []
-    request = runner.submit(InferRequest("routed", {}), 1, responses.append)
+    request = submit(runner, InferRequest("routed", {}), 1, responses.append)
     request.cancel()
     small.ready = False
     small.requests[0][0](InferResponse(error=unavailable("the instance has died")))
@@ -87,7 +88,7 @@ async def test_a_bug_of_a_variant_ends_the_request() -> None:
     _, runner, (small, _) = _runner()
     responses: list[InferResponse] = []
     small.bug = KeyError("state")
-    runner.submit(InferRequest("routed", {}), 1, responses.append)
+    submit(runner, InferRequest("routed", {}), 1, responses.append)
     (response,) = responses
     assert response.final
     assert response.error is not None

@@ -6,7 +6,8 @@ import pytest
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
 from argosy_runtime.execution.clock import LoopClock
-from argosy_runtime.execution.variants import VariantRunner
+from argosy_runtime.execution.variants.request import submit
+from argosy_runtime.execution.variants.runner import VariantRunner
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.modelconfig.variants import Variant, VariantRouting
 from argosy_runtime.telemetry.statistics import ModelStatistics
@@ -49,7 +50,7 @@ async def test_a_request_moves_only_to_a_variant_with_a_weight(weights: tuple[in
     first, second = FullModel(), FullModel()
     runner.follow([first, second])
     responses: list[Any] = []
-    runner.submit(InferRequest("alias", {}), 1, responses.append)
+    submit(runner, InferRequest("alias", {}), 1, responses.append)
     first.refuse()
     assert (runner.slots[0].moved, len(second.requests)) == (moved, moved)
     if moved:

@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.execution.clock import LoopClock
-from argosy_runtime.execution.variants import VariantRunner
+from argosy_runtime.execution.variants.request import submit
+from argosy_runtime.execution.variants.runner import VariantRunner
 from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.modelconfig.variants import VariantRouting
 from argosy_runtime.repository.preparing import Prepared
@@ -81,7 +82,7 @@ class ServedVariants:
         return ()
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
-        return self.runner.submit(request, self._admission.admit(request).size, deliver)
+        return submit(self.runner, request, self._admission.admit(request).size, deliver)
 
     @property
     def owes(self) -> bool:
