@@ -17,7 +17,7 @@ from .sampling import Sampling, StructuredOutputs
 from .stops import StopText
 from .tensors import is_embedding_model, is_language_model
 from .text import StreamedText
-from .tokens import token_bytes
+from .tokens import logprob_entry, token_bytes
 
 __all__ = [
     "Chat",
@@ -34,5 +34,6 @@ __all__ = [
     "Tokens",
     "is_embedding_model",
     "is_language_model",
+    "logprob_entry",
     "token_bytes",
 ]

@@ -4,6 +4,8 @@ import re
 from itertools import count
 from typing import Final, Protocol
 
+from .deltas import LogprobEntry
+
 _BYTE: Final = re.compile(r"<0x([0-9A-F]{2})>")
 _UNFINISHED: Final = "\ufffd"
 _PRINTABLE: Final = frozenset([*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)])
@@ -42,3 +44,10 @@ def token_bytes(tokenizer: TokenDecoder, token: int) -> bytes:
     if all(character in _BYTES_OF_CHARACTERS for character in piece):
         return bytes(_BYTES_OF_CHARACTERS[character] for character in piece)
     return text.encode()
+
+
+def logprob_entry(tokenizer: TokenDecoder | None, token: int, logprob: float, rank: int | None) -> LogprobEntry:
+    """Return the entry of a token, with its text and bytes where there is a tokenizer."""
+    if tokenizer is None:
+        return LogprobEntry(logprob, rank)
+    return LogprobEntry(logprob, rank, tokenizer.decode([token]), list(token_bytes(tokenizer, token)))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argosy_runtime.language import Delta, LogprobEntry, StopText, StreamedText, token_bytes
+from argosy_runtime.language import Delta, LogprobEntry, StopText, StreamedText, logprob_entry
 
 from .sampling import Generation
 
@@ -120,16 +120,13 @@ class Choice:
         """Return what is candidates of a token: it first, then the likeliest ones, as many as are asked for."""
         token, candidates = self._tokens[at], self._logprobs[at]
         if not isinstance(candidates, Mapping):
-            return {token: self._entry(token, float(candidates), None)}
+            return {token: logprob_entry(self._tokenizer, token, float(candidates), None)}
         ranked = sorted(candidates.items(), key=lambda item: -item[1].logprob)
         # a token that is not among the likeliest is no likelier than the last of them
         chosen = candidates.get(token) or ranked[-1][1]
-        entries = {token: self._entry(token, chosen.logprob, chosen.rank if token in candidates else None)}
+        entries = {
+            token: logprob_entry(self._tokenizer, token, chosen.logprob, chosen.rank if token in candidates else None)
+        }
         for rank, (other, candidate) in enumerate(ranked[: self._generation.logprobs or 0], 1):
-            entries.setdefault(other, self._entry(other, candidate.logprob, candidate.rank or rank))
+            entries.setdefault(other, logprob_entry(self._tokenizer, other, candidate.logprob, candidate.rank or rank))
         return entries
-
-    def _entry(self, token: int, logprob: float, rank: int | None) -> LogprobEntry:
-        if self._tokenizer is None:
-            return LogprobEntry(logprob, rank)
-        return LogprobEntry(logprob, rank, self._tokenizer.decode([token]), list(token_bytes(self._tokenizer, token)))

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from argosy_runtime.language import Delta, StopText, StreamedText
+from argosy_runtime.language import Delta, LogprobEntry, StopText, StreamedText, logprob_entry
 
 from .generation import Generation
 from .processors import TokenLogprobs
-from .token_text import positions
 
 Decode = Callable[[Sequence[int]], str]
 
@@ -77,7 +76,7 @@ class Choice:
             self.finish_reason,
             self._stop_reason,
             self._cumulative if self._logprobs else None,
-            positions(self._tokenizer, tokens, logprobs) if has_logprobs else None,
+            _positions(self._tokenizer, tokens, logprobs) if has_logprobs else None,
         )
 
     def _end(self, last: int | None) -> None:
@@ -96,3 +95,18 @@ class Choice:
 
     def _decode(self, tokens: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(tokens), skip_special_tokens=self._skip_special))
+
+
+def _position(tokenizer: Any, token: int, logprobs: TokenLogprobs) -> dict[int, LogprobEntry]:
+    """Return what is told of a token that was chosen: it first, then the likeliest ones."""
+    entries = {token: logprob_entry(tokenizer, token, logprobs.logprob, logprobs.rank)}
+    for rank, (other, logprob) in enumerate(logprobs.likeliest, 1):
+        entries.setdefault(other, logprob_entry(tokenizer, other, logprob, rank))
+    return entries
+
+
+def _positions(
+    tokenizer: Any, tokens: Sequence[int], logprobs: Sequence[TokenLogprobs]
+) -> list[dict[int, LogprobEntry]]:
+    """Return the same for each of these tokens."""
+    return [_position(tokenizer, token, entry) for token, entry in zip(tokens, logprobs, strict=True)]
