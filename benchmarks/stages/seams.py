@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from argosy_runtime.backends.commands import Command
 from argosy_runtime.backends.contract import InstanceSpec
 from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.execution.calls import ServerCalls
@@ -63,6 +64,10 @@ class LocalInstance:
         run = self._instance.run(requests, traced)  # type: ignore[arg-type]  # it lacks what only faults need
         self._trace.enter(outer)
         return run
+
+    async def manage(self, command: Command) -> None:
+        """Have the model carry out a command."""
+        await self._instance.manage(command)
 
     async def stop(self, grace: float) -> None:
         """Do nothing."""

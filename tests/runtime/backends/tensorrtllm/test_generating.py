@@ -87,10 +87,13 @@ def test_a_chat_is_rendered_by_the_tokenizers_template(load: Load, responder: An
 
 def test_an_answer_ends_at_a_stop_string_and_aborts_the_engine(load: Load, responder: Any, calls: Any) -> None:
     names = ("text_output", "finish_reason", "stop_reason", "num_output_tokens")
-    (response,) = answered(load(), responder, tokens_request(10, stop=["13 w1"], max_tokens=50, outputs=names))
+    instance = load()
+    (response,) = answered(instance, responder, tokens_request(10, stop=["13 w1"], max_tokens=50, outputs=names))
     assert output(response, "text_output") == [b"w11 w12 w"]
     assert output(response, "finish_reason") == [b"stop"]
     assert output(response, "stop_reason") == [b'"13 w1"']
+    # The engine's thread aborts after the answer has left, and takes the next request after that.
+    answered(instance, type(responder)(), tokens_request(20, max_tokens=1))
     assert len(calls("abort")) == 1
 
 
