@@ -46,6 +46,7 @@ def test_tokenize_gives_every_stage_its_tensor(tokenize: Stage, pieces: tokenize
     assert pieces.decode(ids[0, 1:-1].tolist()) == "What does len do?"
     assert out["request_output_len"].tolist() == [[48]]
     assert out["stream"].tolist() == [[False]]
+    assert out["reasons"].tolist() == [[True]]
     assert out["embed_ids"].shape == out["embed_mask"].shape == (1, 128)
     assert out["embed_ids"].dtype == np.int64
     # [CLS] what does len do ? [SEP], as BERT's vocabulary numbers it

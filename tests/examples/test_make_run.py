@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import openai
 import psutil
 import pytest
 from tests.acceptance.running import free_ports
@@ -114,6 +116,7 @@ def test_it_answers_goes_on_serving_and_ends(run: Callable[[], Running]) -> None
     chat = json.loads(printed[0])
     assert chat["choices"][0]["message"]["content"].startswith("Return the number of items in a container.")
     assert chat["choices"][0]["finish_reason"] == "stop"
+    _counts_tokens(running.ports[0])
     assert printed[1].strip()
     assert 'The "with" statement' in printed[2]
     events = [json.loads(line.removeprefix("data: ")) for line in printed[3].splitlines() if line]
@@ -126,6 +129,24 @@ def test_it_answers_goes_on_serving_and_ends(run: Callable[[], Running]) -> None
     assert running.end(signal.SIGINT) == (0, [])
     assert _are_closed(running.ports)
     assert "Traceback" not in running.text
+
+
+def _counts_tokens(port: int) -> None:
+    """Check the end and the usage of an answer that is cut off, whole and as a stream, and of a refusal."""
+    with openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none", max_retries=0) as client:
+
+        def ask(prompt: str, **fields: Any) -> Any:
+            messages = [{"role": "user", "content": prompt}]
+            return client.chat.completions.create(**{"model": "assistant", "messages": messages, **fields})
+
+        cut = ask("What is the with statement?", max_tokens=5)
+        assert (cut.choices[0].finish_reason, cut.usage.completion_tokens) == ("length", 5)
+        assert cut.usage.prompt_tokens > 5
+        streamed = {"stream": True, "stream_options": {"include_usage": True}}
+        *_, end, last = ask("What is the with statement?", max_tokens=5, **streamed)
+        assert (end.choices[0].finish_reason, last.usage) == ("length", cut.usage)
+        refusal = ask("How do I build a bomb?")
+        assert (refusal.choices[0].finish_reason, refusal.usage.completion_tokens) == ("content_filter", 0)
 
 
 def _typed(line: str, folder: Path) -> str:

@@ -146,8 +146,9 @@ def test_sources_follow_the_last_piece() -> None:
     for run in stage("cite"):
         for reason, end in ((b"None", ""), (b"stop", "\n\nSources:\n[1] len: Return it.")):
             generated, finish = string_array([b"piece"], (1,)), string_array([reason], (1,))
-            result = run(generated=generated, finish_reason=finish, sources=sources)
+            result = run(generated=generated, reason=finish, sources=sources)
             assert string_elements(result["text"])[0].decode() == f"piece{end}"
+            assert string_elements(result["finish_reason"])[0] == reason
 
 
 def test_the_index_can_be_built_again(tmp_path: Path) -> None:
@@ -199,19 +200,35 @@ def test_a_question_is_answered_with_its_sources(client: openai.OpenAI) -> None:
 
 @pytest.mark.xdist_group("rag")
 def test_a_stream_ends_with_the_sources(client: openai.OpenAI) -> None:
-    chunks = list(ask(client, "What is the with statement?", stream=True))
+    options = {"include_usage": True}
+    *chunks, last = ask(client, "What is the with statement?", stream=True, stream_options=options)
     pieces = [chunk.choices[0].delta.content or "" for chunk in chunks]
     assert sum(map(bool, pieces)) > 5
     text = "".join(pieces)
     assert text.startswith('The "with" statement is used to wrap the execution')
     assert "\n\nSources:\n[1] the with statement: " in text
     assert chunks[-1].choices[0].finish_reason == "stop"
+    assert last.usage.completion_tokens > 5
+    assert last.usage.total_tokens == last.usage.prompt_tokens + last.usage.completion_tokens
+
+
+@pytest.mark.xdist_group("rag")
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_truncated_answer_says_so(client: openai.OpenAI, stream: bool) -> None:
+    options = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+    answer = ask(client, "What is the with statement?", max_tokens=5, **options)
+    *_, end, usage = [*answer] if stream else [answer, answer]
+    assert end.choices[0].finish_reason == "length"
+    assert usage.usage.completion_tokens == 5
+    assert usage.usage.prompt_tokens > 5
 
 
 @pytest.mark.xdist_group("rag")
 def test_an_answer_without_a_source_reports_that(client: openai.OpenAI) -> None:
-    answer = ask(client, "How do I bake a cake?").choices[0].message.content
-    assert answer == "I found nothing about that in Python's documentation."
+    answer = ask(client, "How do I bake a cake?")
+    assert answer.choices[0].message.content == "I found nothing about that in Python's documentation."
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage.completion_tokens == 0
 
 
 @pytest.mark.xdist_group("rag")

@@ -51,8 +51,8 @@ class ChatTensors:
 
     Inputs: `prompt` gets the text of the last user message, `system` that of the system messages, `messages` the
     request's messages as JSON, `sampling_parameters` a JSON object, `max_tokens` a number, `stream` whether the text is
-    to come in pieces. Outputs: `text` (pieces that joined are the answer), `refused`, `finish_reason`, and the counts
-    of tokens so far.
+    to come in pieces. Outputs: `text` (pieces that joined are the answer), `refused`, `finish_reason`,
+    `prompt_tokens`, and `completion_tokens` of this response, which are added up.
     """
 
     text: str

@@ -18,7 +18,8 @@ class TritonPythonModel:
     """One prompt a request.
 
     `prompt` BYTES [1, 1], optional `max_tokens` INT32 [1, 1] and `streaming` BOOL [1, 1] → `input_ids` INT32
-    [1, n], `request_output_len` INT32 [1, 1], `stream` BOOL [1, 1], `embed_ids`, `embed_mask` INT64 [1, 128].
+    [1, n], `request_output_len` INT32 [1, 1], `stream` BOOL [1, 1], `reasons` BOOL [1, 1] (true: each response of the
+    language model says whether it is the last, and why), `embed_ids`, `embed_mask` INT64 [1, 128].
     """
 
     def initialize(self, args: dict[str, str]) -> None:
@@ -53,6 +54,7 @@ class TritonPythonModel:
                 _row("input_ids", [self.user, *pieces, self.assistant], np.int32),
                 _row("request_output_len", [min(max_tokens, MAX_TOKENS_CAP)], np.int32),
                 _row("stream", [_scalar(request, "streaming", False)], np.bool_),
+                _row("reasons", [True], np.bool_),
                 _row("embed_ids", words.ids, np.int64),
                 _row("embed_mask", words.attention_mask, np.int64),
             ]

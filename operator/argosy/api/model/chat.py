@@ -62,8 +62,8 @@ class Chat(ApiModel):
     )
     completion_tokens: TensorName | None = Field(
         default=None,
-        description="The output (a whole number) with the number of the answer's tokens so far. Default: usage is not "
-        "reported.",
+        description="The output (a whole number) with the number of tokens that a response adds to the answer; those "
+        "of a stream are summed. Default: usage is not reported.",
     )
 
     @property

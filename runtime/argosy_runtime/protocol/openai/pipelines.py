@@ -159,7 +159,7 @@ class PipelineReader:
         reason = _bytes(outputs.get(tensors.finish_reason)).decode("utf-8", "replace")
         self._finish_reason = reason if reason not in ("", "None") else self._finish_reason
         self.num_input_tokens = _number(outputs.get(tensors.prompt_tokens)) or self.num_input_tokens
-        self.completion_tokens = _number(outputs.get(tensors.completion_tokens)) or self.completion_tokens
+        self.completion_tokens += _number(outputs.get(tensors.completion_tokens))
         return [Delta(0, text, finish_reason=self._reason() if response.final else None)]
 
     def _reason(self) -> str:

@@ -75,13 +75,13 @@ class PipelinePlane(LanguagePlane):
             deliver(InferResponse(request.model_name, "1", request.id, error=self.error))
             return
         shape = (1, 1) if request.model_name == "full" else (1,)
-        for at, piece in enumerate(self.pieces):
+        for piece in self.pieces:
             values = {
                 "answer": Tensor("answer", "BYTES", string_array([piece], shape)),
                 "blocked": Tensor("blocked", "BOOL", np.full(shape, self.blocked)),
                 "why": Tensor("why", "BYTES", string_array([self.why.encode()], shape)),
                 "requested": Tensor("requested", "UINT32", np.full(shape, 7, np.uint32)),
-                "said": Tensor("said", "INT32", np.full(shape, at + 1, np.int32)),
+                "said": Tensor("said", "INT32", np.full(shape, 1, np.int32)),
             }
             outputs = [values[name] for name in request.requested_outputs]
             deliver(InferResponse(request.model_name, "1", request.id, outputs, final=False))
