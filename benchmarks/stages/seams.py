@@ -6,7 +6,7 @@ from typing import Any
 from argosy_runtime.backends.commands import Command
 from argosy_runtime.backends.contract import InstanceSpec
 from argosy_runtime.dataplane import DataPlane
-from argosy_runtime.execution.calls import ServerCalls
+from argosy_runtime.execution.calls.server import ServerCalls
 from argosy_runtime.execution.executing import execute
 from argosy_runtime.execution.instance import Run, RunListener
 from argosy_runtime.execution.process.instance import ProcessInstance

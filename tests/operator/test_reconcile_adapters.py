@@ -9,7 +9,7 @@ from tests.operator.planning.simulated_cluster import POOL, Cluster
 from argosy.api import InferenceModel, parse_body
 from argosy.planning.validation.references import check_set
 from argosy_runtime.modelconfig import parse_text
-from argosy_runtime.modelconfig.variants import variant_routing
+from argosy_runtime.modelconfig.parameters.variants import variant_routing
 
 ONE = {"name": "sql-v1", "storageUri": "s3://b/one"}
 TWO = {"name": "sql-v2", "storageUri": "s3://b/two"}

@@ -16,7 +16,7 @@ from argosy.planning.variants import declared, expanded
 from argosy.render.config.configrules import check_together
 from argosy.status.findings.variants import suited
 from argosy_runtime.modelconfig import parse_text
-from argosy_runtime.modelconfig.variants import variant_routing
+from argosy_runtime.modelconfig.parameters.variants import variant_routing
 
 NAME = "InferenceModel default/m"
 LOW, HIGH = {"name": "low", "maxConcurrency": 8}, {"name": "high"}

@@ -7,16 +7,16 @@ from pydantic import Field
 
 from argosy.api.engine.engine import Builder
 from argosy.api.model.adapters import adapter_faults
-from argosy.api.model.batchrules import BATCH_RULES
 from argosy.api.model.chat import chat_rule
 from argosy.api.model.configfields import OWN_FILES, check_config, check_own_files
-from argosy.api.model.gpurules import GPU_RULES
 from argosy.api.model.modelfields import InferenceModelFields
 from argosy.api.model.rollout import Strategy
+from argosy.api.model.rules.batching import BATCH_RULES
+from argosy.api.model.rules.gpus import GPU_RULES
+from argosy.api.model.rules.versions import VERSION_RULES
 from argosy.api.model.scaling.scale import replicas_in_order
 from argosy.api.model.scaling.scaling import scheduled_bounds
 from argosy.api.model.variantspecs import VARIANT_RULES
-from argosy.api.model.versionrules import VERSION_RULES
 from argosy.api.status import InferenceModelStatus
 from argosy.api.values.base import Fault, Rule
 from argosy.api.values.meta import PoolMember

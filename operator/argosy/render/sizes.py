@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
-from argosy.api.model.batching import Batching
+from argosy.api.model.batching.dynamic import Batching
 from argosy.api.servingpool import RuntimeName
 from argosy.planning.demand.footprint import DocumentSize, largest
 from argosy.planning.demand.members import Members

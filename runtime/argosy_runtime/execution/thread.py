@@ -13,9 +13,9 @@ from argosy_runtime.backends.contract import ExecutionTimes, InstanceSpec, Model
 from argosy_runtime.errors import ServingError, internal, unavailable
 from argosy_runtime.messages import InferRequest, InferResponse
 
-from .calls import OpenCalls, ServerCalls, Value
+from .calls.host import HostCalls
+from .calls.server import OpenCalls, ServerCalls, Value
 from .executing import execute, load
-from .host import HostCalls
 from .instance import Instance, Run
 
 _log = logging.getLogger("argosy.execution")

@@ -10,9 +10,9 @@ from .ensembles.fit import check_steps, is_decoupled
 from .ensembles.graph import EnsembleGraph, EnsembleStep
 from .errors import ConfigError, Violation
 from .instances import InstancePlacement, instances
-from .json_config import parse_json, to_json
 from .rules import check, check_placement, check_structure
-from .text import parse_text
+from .serialization.json_config import parse_json, to_json
+from .serialization.text import parse_text
 
 __all__ = [
     "ConfigError",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import invalid, unavailable
-from argosy_runtime.modelconfig.adapters import BACKEND, LORA_NAME, PARAMETER, SAMPLING, base_of
+from argosy_runtime.modelconfig.parameters.adapters import BACKEND, LORA_NAME, PARAMETER, SAMPLING, base_of
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .preparing import Prepared

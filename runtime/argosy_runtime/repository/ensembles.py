@@ -11,9 +11,9 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime import backends
 from argosy_runtime.errors import invalid, unavailable
 from argosy_runtime.modelconfig import ConfigError, check_steps, is_decoupled
-from argosy_runtime.modelconfig.adapters import base_of, is_adapter, may_be_adapter
 from argosy_runtime.modelconfig.ensembles import nesting
-from argosy_runtime.modelconfig.variants import is_routed, may_be_routed, variant_routing
+from argosy_runtime.modelconfig.parameters.adapters import base_of, is_adapter, may_be_adapter
+from argosy_runtime.modelconfig.parameters.variants import is_routed, may_be_routed, variant_routing
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 

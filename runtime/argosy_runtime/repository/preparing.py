@@ -11,21 +11,20 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.backends import isolation, resolve
 from argosy_runtime.backends.contract import InstanceSpec, Isolation
 from argosy_runtime.errors import ServingError, invalid
-from argosy_runtime.execution.calls import ServerCalls
+from argosy_runtime.execution.calls.server import ServerCalls
 from argosy_runtime.execution.completing import complete_in_thread
 from argosy_runtime.execution.process.instance import ProcessInstance
 from argosy_runtime.modelconfig import (
     ConfigError,
-    adapters,
     check,
     check_structure,
     inplace,
     normalize,
     parse_json,
     parse_text,
-    variants,
 )
 from argosy_runtime.modelconfig.modelfiles import first_gpu, for_device
+from argosy_runtime.modelconfig.parameters import adapters, variants
 from argosy_runtime.modelconfig.rules import check_placement
 from argosy_runtime.modelconfig.versions import require
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
 
 from argosy_runtime.errors import invalid, unavailable
-from argosy_runtime.modelconfig.variants import Variant, variant_routing
+from argosy_runtime.modelconfig.parameters.variants import Variant, variant_routing
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .preparing import Prepared

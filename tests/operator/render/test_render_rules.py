@@ -23,7 +23,7 @@ from argosy.render.config.model_config import Devices, config_text, local_device
 from argosy.render.workloads.pods.volumes import REPOSITORY
 from argosy_agent.contract import RenderedModel, VersionSource, in_load_order
 from argosy_runtime.modelconfig import check_structure, normalize
-from argosy_runtime.modelconfig.chat import ChatTensors, chat_tensors
+from argosy_runtime.modelconfig.parameters.chat import ChatTensors, chat_tensors
 
 
 def model(backend: str = "onnx", **spec: Any) -> InferenceModel:

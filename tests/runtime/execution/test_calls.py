@@ -8,8 +8,8 @@ from tests.runtime.execution.fakes import Submitted, ask
 
 from argosy_runtime.backends.contract import ServerCall
 from argosy_runtime.errors import ServingError
-from argosy_runtime.execution import host
-from argosy_runtime.execution.calls import OpenCalls, Value
+from argosy_runtime.execution.calls import host
+from argosy_runtime.execution.calls.server import OpenCalls, Value
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Tensor
 
 

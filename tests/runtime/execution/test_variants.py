@@ -8,7 +8,7 @@ from argosy_runtime.errors import ErrorKind, unavailable
 from argosy_runtime.execution.variants.request import submit
 from argosy_runtime.execution.variants.runner import VariantRunner
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
-from argosy_runtime.modelconfig.variants import Variant, VariantRouting
+from argosy_runtime.modelconfig.parameters.variants import Variant, VariantRouting
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 

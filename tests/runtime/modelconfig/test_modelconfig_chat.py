@@ -3,7 +3,7 @@
 import pytest
 
 from argosy_runtime.modelconfig import ConfigError, check, normalize, parse_text
-from argosy_runtime.modelconfig.chat import ChatTensors, chat_tensors
+from argosy_runtime.modelconfig.parameters.chat import ChatTensors, chat_tensors
 
 CONFIG = """
 backend: "python"

@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 
 from argosy.api.values.base import ApiModel, Fault, Rule
 from argosy.api.values.tensors import InputTensor, OutputTensor, Tensor
-from argosy_runtime.modelconfig.chat import PARAMETER, ChatTensors, DeclaredTensor, chat_faults
+from argosy_runtime.modelconfig.parameters.chat import PARAMETER, ChatTensors, DeclaredTensor, chat_faults
 
 TensorName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 

@@ -7,7 +7,8 @@ from pydantic import Field
 
 from argosy.api.engine.engine import Engine
 from argosy.api.model.adapters import Adapters
-from argosy.api.model.batching import Batching
+from argosy.api.model.batching.dynamic import Batching
+from argosy.api.model.batching.sequence import Sequence
 from argosy.api.model.chat import Chat
 from argosy.api.model.configfields import ConfigFields
 from argosy.api.model.footprint import Device, Footprint, Parallelism, Traffic
@@ -17,7 +18,6 @@ from argosy.api.model.rollout import MemberRollout
 from argosy.api.model.scaling.scale import MaxReplicas, MinReplicas, Priority, Replicas, fewest_of, most_of
 from argosy.api.model.scaling.scaling import ModelScaling
 from argosy.api.model.scaling.slo import Slo
-from argosy.api.model.sequence import Sequence
 from argosy.api.model.variants import Routing, Variants
 from argosy.api.values.base import ApiModel, Int
 from argosy.api.values.meta import ModelName, PoolReference, RevisionHistoryLimit

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, StringConstraints
 
 from argosy.api.engine.engine import Engine
-from argosy.api.model.batching import Batching
+from argosy.api.model.batching.dynamic import Batching
 from argosy.api.model.configfields import ConfigFields
 from argosy.api.model.footprint import Footprint, Parallelism
 from argosy.api.model.instancegroups import InstanceGroup
@@ -17,7 +17,7 @@ from argosy.api.values.meta import LABEL
 from argosy.api.values.quantity import Duration, Share
 from argosy.api.values.storage import Digest, ModelStorage, StorageUri
 from argosy.api.values.times import parse_time
-from argosy_runtime.modelconfig.variants import MAX_VARIANTS
+from argosy_runtime.modelconfig.parameters.variants import MAX_VARIANTS
 
 HYSTERESIS, MIN_DWELL_MS, IDLE_MS = 100, 1_000, 600_000
 LONGEST_NAME = 40

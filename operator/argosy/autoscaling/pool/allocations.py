@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from argosy.api import InferenceModel, Resource, ServingPool
-from argosy.api.model.batching import Batching
+from argosy.api.model.batching.dynamic import Batching
 from argosy.api.status import ScalingStatus
 from argosy.autoscaling.decision import Allocation, Decision
 from argosy.autoscaling.policy import Bounds, Policy

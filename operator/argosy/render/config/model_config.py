@@ -9,7 +9,7 @@ from tritonclient.grpc import model_config_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api.inferencemodel import InferenceModel
-from argosy.api.model.batching import Batching, QueuePolicy
+from argosy.api.model.batching.dynamic import Batching, QueuePolicy
 from argosy.api.model.chat import Chat
 from argosy.api.servingpool import RuntimeName
 from argosy.planning.adapters import AdapterModel
@@ -19,8 +19,8 @@ from argosy.render.config.instance_groups import add_instance_groups
 from argosy.render.config.language import batches_rows, language_parameters
 from argosy.render.config.sequence import sequence_batching
 from argosy.render.config.tensors import tensor_input, tensor_output
-from argosy_runtime.modelconfig import adapters
-from argosy_runtime.modelconfig.chat import PARAMETER as CHAT
+from argosy_runtime.modelconfig.parameters import adapters
+from argosy_runtime.modelconfig.parameters.chat import PARAMETER as CHAT
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from tritonclient.grpc import model_config_pb2 as pb
 from argosy.planning.variants import RoutedModel
 from argosy.render.config.model_config import add_chat, specific
 from argosy.render.config.tensors import tensor_input, tensor_output
-from argosy_runtime.modelconfig import variants
+from argosy_runtime.modelconfig.parameters import variants
 
 _THOUSANDTHS, _MS = 1e3, 1e3
 

@@ -2,7 +2,7 @@
 
 from tritonclient.grpc import model_config_pb2 as pb
 
-from argosy.api.model.sequence import Control, ControlKind, Sequence, State
+from argosy.api.model.batching.sequence import Control, ControlKind, Sequence, State
 
 ZERO_ONE = (0, 1)
 """What the flags of a sequence read as false and true."""

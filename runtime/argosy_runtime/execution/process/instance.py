@@ -17,7 +17,7 @@ from argosy_runtime.backends.environments.choice import environment_of, is_certa
 from argosy_runtime.backends.environments.inspection import replaced
 from argosy_runtime.backends.environments.process import ProcessEnvironment, of_the_server
 from argosy_runtime.errors import FailureReason, ServingError, internal, unavailable
-from argosy_runtime.execution.calls import OpenCalls, ServerCalls, Value
+from argosy_runtime.execution.calls.server import OpenCalls, ServerCalls, Value
 from argosy_runtime.execution.instance import Instance, Run
 from argosy_runtime.execution.thread import load_timeout_message
 from argosy_runtime.messages import InferRequest, InferResponse

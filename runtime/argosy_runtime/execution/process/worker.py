@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from argosy_runtime.backends import resolve
 from argosy_runtime.backends.contract import InstanceSpec, ManagedInstance, ModelInstance, ServerCall
 from argosy_runtime.errors import ServingError, internal, unsupported
+from argosy_runtime.execution.calls.host import HostCalls
 from argosy_runtime.execution.executing import execute, load
-from argosy_runtime.execution.host import HostCalls
 from argosy_runtime.messages import InferRequest
 
 from .inbox import Inbox

@@ -9,7 +9,7 @@ from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.clock import Clock, Timer
 from argosy_runtime.execution.delegating import count_delegated
 from argosy_runtime.messages import InferResponse
-from argosy_runtime.modelconfig.variants import VariantRouting
+from argosy_runtime.modelconfig.parameters.variants import VariantRouting
 from argosy_runtime.scheduling.variants.regimes import Regimes, VariantState
 from argosy_runtime.scheduling.variants.weights import Weights
 from argosy_runtime.telemetry.series import VariantSeries

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.modelconfig.chat import check_chat
 from argosy_runtime.modelconfig.errors import Violation
+from argosy_runtime.modelconfig.parameters.chat import check_chat
 
 from .batch_io import check_batch_io
 from .control_inputs import check_control_inputs

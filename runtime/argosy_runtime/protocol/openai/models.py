@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.modelconfig.adapters import base_of, is_adapter
+from argosy_runtime.modelconfig.parameters.adapters import base_of, is_adapter
 
 ADAPTERS: Final = "adapters"
 """The parameter of a configuration that lists adapters: a JSON array of objects with `name`."""

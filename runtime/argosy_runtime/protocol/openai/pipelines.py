@@ -16,7 +16,7 @@ from argosy_runtime.language import Delta
 from argosy_runtime.language.deltas import Position
 from argosy_runtime.messages import Array, InferRequest, InferResponse, Tensor
 from argosy_runtime.modelconfig import ConfigError, numpy_dtype, v2_name
-from argosy_runtime.modelconfig.chat import ChatTensors, chat_tensors
+from argosy_runtime.modelconfig.parameters.chat import ChatTensors, chat_tensors
 from argosy_runtime.tensors import string_array, string_elements
 
 from .chats import message_document

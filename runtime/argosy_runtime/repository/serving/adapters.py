@@ -11,7 +11,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import FailureReason, ServingError, invalid, unavailable
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
-from argosy_runtime.modelconfig.adapters import LORA_NAME, SAMPLING
+from argosy_runtime.modelconfig.parameters.adapters import LORA_NAME, SAMPLING
 from argosy_runtime.repository.preparing import Prepared
 from argosy_runtime.telemetry.statistics import ModelStatistics
 from argosy_runtime.tensors import Tensor, raw_tensor

@@ -7,7 +7,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import EngineState, InstanceSpec, Isolation, ServerCall
-from argosy_runtime.execution.calls import ServerCalls, Value
+from argosy_runtime.execution.calls.server import ServerCalls, Value
 from argosy_runtime.execution.instance_group import InstanceGroup, NewInstance, Slot
 from argosy_runtime.execution.process.instance import ProcessInstance
 from argosy_runtime.execution.thread import ThreadInstance

@@ -8,7 +8,7 @@ from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.variants.request import submit
 from argosy_runtime.execution.variants.runner import VariantRunner
 from argosy_runtime.messages import Deliver, InferRequest, Submission
-from argosy_runtime.modelconfig.variants import VariantRouting
+from argosy_runtime.modelconfig.parameters.variants import VariantRouting
 from argosy_runtime.repository.preparing import Prepared
 from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.telemetry.statistics import ModelStatistics

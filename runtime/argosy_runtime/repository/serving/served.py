@@ -10,7 +10,7 @@ from typing import Protocol
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError
-from argosy_runtime.execution.calls import ServerCalls
+from argosy_runtime.execution.calls.server import ServerCalls
 from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.instance import Instance

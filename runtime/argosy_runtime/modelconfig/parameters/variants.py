@@ -10,7 +10,7 @@ from itertools import pairwise
 import msgspec
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from .errors import ConfigError
+from argosy_runtime.modelconfig.errors import ConfigError
 
 BACKEND = "variants"
 """The backend of a routed model, which is the server itself."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import DataType, ModelConfig
 
-from .errors import ConfigError, Violation
+from argosy_runtime.modelconfig.errors import ConfigError, Violation
 
 PARAMETER: Final = "chat"
 _TEXT = ("TYPE_STRING",)

@@ -5,7 +5,8 @@ import re
 from google.protobuf import text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from .errors import ConfigError
+from argosy_runtime.modelconfig.errors import ConfigError
+
 from .fields import ENUMS, MESSAGES, field_names, hint, value_names
 from .json_config import parse_json, to_json
 

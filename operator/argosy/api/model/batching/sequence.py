@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from argosy.api.model.batching import BatchSizes, Microseconds
+from argosy.api.model.batching.dynamic import BatchSizes, Microseconds
 from argosy.api.values.base import ApiModel, Fault, Flag, Int, Number, Rule
 from argosy.api.values.tensors import DataType, Dim
 

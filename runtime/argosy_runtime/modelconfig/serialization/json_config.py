@@ -15,7 +15,8 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from google.protobuf.message import Message
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from .errors import ConfigError
+from argosy_runtime.modelconfig.errors import ConfigError
+
 from .fields import field_names, hint, is_repeated, map_value, value_names
 
 Json = Any

@@ -8,7 +8,7 @@ import re
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from .errors import ConfigError
+from argosy_runtime.modelconfig.errors import ConfigError
 
 BACKEND = "adapter"
 PARAMETER = "base"

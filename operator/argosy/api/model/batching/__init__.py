@@ -1,0 +1,1 @@
+"""How requests become batches: dynamic batching with its queues, and sequences."""

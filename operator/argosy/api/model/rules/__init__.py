@@ -1,0 +1,1 @@
+"""Rules between fields of a model's spec."""

@@ -1,0 +1,1 @@
+"""Calls of running models to their server (business logic scripting), both ends."""

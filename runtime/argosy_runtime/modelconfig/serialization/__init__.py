@@ -1,0 +1,1 @@
+"""A configuration as `config.pbtxt` and as JSON, and the names of its fields."""

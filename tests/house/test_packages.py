@@ -1,0 +1,16 @@
+"""A package is small enough to be read as a list: at most a dozen modules, and beyond that sub-packages."""
+
+from pathlib import Path
+
+import pytest
+from tests.house.words import ROOT
+
+MOST = 12
+FOLDERS = ("operator", "runtime", "benchmarks")
+PACKAGES = sorted({file.parent for folder in FOLDERS for file in (ROOT / folder).rglob("__init__.py")})
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: str(package.relative_to(ROOT)))
+def test_a_package_has_at_most_a_dozen_modules(package: Path) -> None:
+    modules = [file.stem for file in package.glob("*.py") if file.stem != "__init__"]
+    assert len(modules) <= MOST, f"{len(modules)} modules: move some into sub-packages"
