@@ -12,7 +12,6 @@ from urllib.parse import urlsplit, urlunsplit
 from e2e.asking.namespace import Namespace
 
 LOAD = Path(__file__).parent / "load.py"
-STREAMS = Path(__file__).parent / "streams.py"
 POD = """
 apiVersion: v1
 kind: Pod
@@ -32,10 +31,13 @@ spec:
 # at most, tells otherwise.
 ASK = """
 import sys, time, urllib.error, urllib.request
+PATIENCE = float(sys.argv[4])
 end = time.monotonic() + 90
 while True:
     try:
-        answer = urllib.request.urlopen(sys.argv[1], sys.argv[2].encode() or None, timeout=60)
+        headers = {"Authorization": f"Bearer {sys.argv[3]}"} if sys.argv[3] else {}
+        request = urllib.request.Request(sys.argv[1], sys.argv[2].encode() or None, headers)
+        answer = urllib.request.urlopen(request, timeout=PATIENCE)
     except urllib.error.HTTPError as error:
         answer = error
     except urllib.error.URLError as error:
@@ -48,6 +50,8 @@ print(answer.status)
 print(answer.read().decode())
 """
 LOAD_S, WORKERS = 90, 4
+ANSWER_S = 60.0
+"""How long a request waits for its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +106,12 @@ class Client:
         address = address or self._namespace.read("service", service)["spec"]["clusterIP"]
         return urlunsplit(parts._replace(netloc=f"{address}:{parts.port}"))
 
-    def get(self, url: str, body: str = "") -> Answer:
-        """Return the answer to one request; with a body it is a POST. Waits for a Service's first Pod."""
-        printed = self._namespace("exec", "client", "--", "python", "-c", ASK, url, body, timeout_s=120)
+    def get(self, url: str, body: str = "", key: str = "", patience_s: float = ANSWER_S) -> Answer:
+        """Return the answer to one request; with a body it is a POST, with a key it is authorized by it. Waits for a
+        Service's first Pod.
+        """
+        words = (ASK, url, body, key, str(patience_s))
+        printed = self._namespace("exec", "client", "--", "python", "-c", *words, timeout_s=2 * patience_s)
         status, _, text = printed.partition("\n")
         return Answer(int(status), text)
 
@@ -121,13 +128,16 @@ class Client:
         need no API server.
         """
         self.version(resource)
-        with self._load(LOAD, self.url(resource, address), seconds, workers) as load:
+        with self._load("infer", self.url(resource, address), seconds, workers) as load:
             yield load
 
     @contextmanager
-    def streams(self, resource: str, model: str, seconds: float = LOAD_S, workers: int = WORKERS) -> Iterator[Load]:
+    def streams(
+        self, resource: str, model: str, seconds: float = LOAD_S, workers: int = WORKERS, key: str = ""
+    ) -> Iterator[Load]:
         """Stream completions of a model, or of an adapter of it, through its Service while the block runs."""
-        with self._load(STREAMS, f"{self.openai(resource)}/completions#{model}", seconds, workers) as load:
+        url = f"{self.openai(resource)}/completions#{model}"
+        with self._load("stream", url, seconds, workers, key) as load:
             yield load
 
     def openai(self, resource: str) -> str:
@@ -135,13 +145,12 @@ class Client:
         return f"{self.url(resource).partition('/v2/')[0]}/v1"
 
     @contextmanager
-    def _load(self, script: Path, url: str, seconds: float, workers: int) -> Iterator[Load]:
+    def _load(self, kind: str, url: str, seconds: float, workers: int, key: str = "") -> Iterator[Load]:
         folder = f"/tmp/load-{secrets.token_hex(4)}"
-        words = (url, str(seconds), str(workers))
-        self._run("sh", "-c", f"mkdir {folder} && cat > {folder}/load.py", stdin=script.read_text())
-        self._run(
-            "sh", "-c", f'setsid python {folder}/load.py "$@" {folder} > {folder}/log 2>&1 < /dev/null &', "sh", *words
-        )
+        self._run("sh", "-c", f"mkdir {folder} && cat > {folder}/load.py", stdin=LOAD.read_text())
+        command = f'setsid python {folder}/load.py "$@" {folder} > {folder}/log 2>&1 < /dev/null &'
+        words = ("sh", kind, url, str(seconds), str(workers))
+        self._run("env", f"OPENAI_API_KEY={key}", "sh", "-c", command, *words)
         self._wait_for(f"{folder}/began", 30)
         load = Load()
         try:

@@ -1,7 +1,9 @@
 """The namespace of a file of tests, and reads of its objects."""
 
 import json
+import re
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any
 
 from e2e.cluster import Access
@@ -62,6 +64,13 @@ class Namespace:
     def status(self, resource: str) -> Any:
         """Return a resource's status; empty before there is one."""
         return self.read(resource).get("status", {})
+
+    def columns(self, resource: str) -> dict[str, str]:
+        """Return the row that `kubectl get` prints of a resource, by the heads of its columns; "" for a blank."""
+        head, row = self("get", resource).splitlines()
+        # A head and its values begin at one offset, and blanks separate both from the next column.
+        starts = [match.start() for match in re.finditer(r"(?<!\S)\S", head)]
+        return {head[start:].split()[0]: row[start:end].strip() for start, end in pairwise([*starts, None])}
 
     def condition(self, resource: str, type_: str) -> dict[str, Any]:
         """Return one of its conditions; empty where it has none of that type."""

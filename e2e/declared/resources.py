@@ -84,5 +84,24 @@ def language_model(name: str, pool: str, storage_uri: str, **spec: Any) -> Body:
     )
 
 
+def routed_model(name: str, pool: str, storage_uri: str, *, crossover: int) -> Body:
+    """Return a language model of the reference engine in two equal variants, `few` up to `crossover` requests in flight
+    and `many` beyond.
+    """
+    return _body(
+        "InferenceModel",
+        name,
+        {
+            "poolRef": {"name": pool},
+            "modelFormat": {"name": "huggingface"},
+            "version": 1,
+            "storageUri": storage_uri,
+            "footprint": {"device": "CPU"},
+            "maxBatchSize": 0,
+            "variants": [{"name": "few", "maxConcurrency": crossover}, {"name": "many"}],
+        },
+    )
+
+
 def _body(kind: str, name: str, spec: Body) -> Body:
     return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}

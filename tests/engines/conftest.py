@@ -1,18 +1,15 @@
 """One server with a tiny Llama on vLLM for the CPU, for all tests of this folder: an engine takes long to start."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests import tiny_llama
-from tests.peers.argosy import argosy
+from tests.engines import repository
 from tests.peers.fixtures import vllm_environment
 from tests.peers.server import Server
 
 __all__ = ["vllm_environment"]
 
-START_SECONDS = 600.0
 CONFIG = """
 backend: "vllm"
 parameters { key: "dtype" value { string_value: "float32" } }
@@ -26,11 +23,7 @@ parameters { key: "scheduling_policy" value { string_value: "priority" } }
 def vllm_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a repository with the model `llm`, its adapter `other`, and a model `broken` whose weights are cut off."""
     root = tmp_path_factory.mktemp("models")
-    version = root / "llm/1"
-    tiny_llama.save(version)
-    tiny_llama.save_adapter(version / "other", version)
-    (version / "multi_lora.json").write_text(json.dumps({"other": "other"}))
-    (root / "llm/config.pbtxt").write_text(CONFIG)
+    version = repository.write(root, CONFIG)
     broken = root / "broken/1"
     broken.mkdir(parents=True)
     (broken / "config.json").write_bytes((version / "config.json").read_bytes())
@@ -45,14 +38,8 @@ def vllm_server(
     vllm_environment: Path, vllm_repository: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     """Yield a server with the model `llm` loaded."""
-    server = argosy(
-        vllm_repository,
-        "--model-control-mode=explicit",
-        "--load-model=llm",
-        f"--backend-config=vllm,environment={vllm_environment}",
-        log=tmp_path_factory.mktemp("vllm") / "server.log",
-        timeout_s=START_SECONDS,
-        environment={"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "1"},
-    )
+    log = tmp_path_factory.mktemp("vllm") / "server.log"
+    variables = {"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "1"}
+    server = repository.serve(vllm_repository, "vllm", vllm_environment, log, **variables)
     yield server
     server.stop()

@@ -1,46 +1,20 @@
 """A language model on the real vLLM, as Triton's clients use it."""
 
-import http.client
 import json
 import os
 import queue
 import signal
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests import tiny_llama
+from tests.engines.requests import GREEDY, engine_processes, gauge, generate, post, stream
 from tests.peers.server import Server
 from tests.waiting import wait
 from tritonclient import grpc as triton
 
 pytestmark = pytest.mark.timeout(1200)  # the first test installs the environment and starts the engine
-
-GREEDY = {"temperature": 0, "max_tokens": 24, "ignore_eos": True}
-
-
-def post(server: Server, path: str, body: object) -> tuple[int, Any]:
-    """Return the status and the JSON of an answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=300)
-    try:
-        connection.request("POST", path, json.dumps(body))
-        response = connection.getresponse()
-        text = response.read()
-        return response.status, json.loads(text) if text else None
-    finally:
-        connection.close()
-
-
-def generate(server: Server, sampling: dict[str, Any] = GREEDY, **inputs: Any) -> dict[str, Any]:
-    """Return the outputs of one request."""
-    body = {"sampling_parameters": json.dumps(sampling), "exclude_input_in_output": True, **inputs}
-    status, answer = post(server, "/v2/models/llm/generate", body)
-    assert status == 200, answer
-    return answer
 
 
 def refused(server: Server, sampling: dict[str, Any] = GREEDY, expected: int = 400, **inputs: Any) -> str:
@@ -49,37 +23,6 @@ def refused(server: Server, sampling: dict[str, Any] = GREEDY, expected: int = 4
     status, answer = post(server, "/v2/models/llm/generate", body)
     assert status == expected, (status, answer)
     return answer["error"]
-
-
-@contextmanager
-def stream(
-    server: Server, text: str, sampling: dict[str, Any], receive_buffer: int = 0, **inputs: Any
-) -> Iterator[Iterator[dict[str, Any]]]:
-    """Yield the events of a stream; the connection is closed at the end of the block."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=300)
-    if receive_buffer:
-        connection.sock = socket.socket()
-        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        connection.sock.connect(("127.0.0.1", server.ports.http))
-    body = {"text_input": text, "stream": True, "sampling_parameters": json.dumps(sampling), **inputs}
-    connection.request("POST", "/v2/models/llm/generate_stream", json.dumps(body))
-    response = connection.getresponse()
-    assert response.status == 200, response.read()
-    try:
-        yield (json.loads(line[6:]) for line in response if line.startswith(b"data: "))
-    finally:
-        response.close()
-        connection.close()
-
-
-def gauge(server: Server, name: str) -> float:
-    """Return a metric of the model."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.ports.metrics, timeout=60)
-    connection.request("GET", "/metrics")
-    lines = connection.getresponse().read().decode().splitlines()
-    connection.close()
-    (line,) = [line for line in lines if line.startswith(name + "{") and 'model_name="llm"' in line]
-    return float(line.rpartition(" ")[2])
 
 
 def test_deltas_of_tritons_client_joined_are_the_answer(vllm_server):
@@ -247,26 +190,9 @@ def test_an_engine_that_is_killed_ends_its_streams_and_comes_back(vllm_server):
     long = {"max_tokens": 480, "temperature": 0, "ignore_eos": True}
     with stream(vllm_server, "Hello", long) as events:
         next(events)
-        os.kill(engine_process(vllm_server.process.pid), signal.SIGKILL)
+        (engine,) = engine_processes(vllm_server.process.pid)
+        os.kill(engine, signal.SIGKILL)
         *_, last = events
     assert "its engine died" in last["error"]
     assert "it is being restarted" in last["error"]
     assert generate(vllm_server, text_input="Hello")["text_output"]
-
-
-def engine_process(server: int) -> int:
-    """Return the id of vLLM's engine below a server."""
-    parents = {int(path.name): int(stat(path)[1]) for path in Path("/proc").iterdir() if path.name.isdigit()}
-    below = {server}
-    while more := {child for child, parent in parents.items() if parent in below} - below:
-        below |= more
-    (engine,) = [process for process in below if "EngineCore" in Path(f"/proc/{process}/cmdline").read_text()]
-    return engine
-
-
-def stat(process: Path) -> list[str]:
-    """Return the state of a process and its parent; those of the first one for a process that has ended."""
-    try:
-        return (process / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ["Z", "0"]

@@ -52,7 +52,8 @@ async def test_loads_and_unloads_leave_nothing(repository, serve, isolation):
         await until(lambda: descriptors() <= files)
         assert mappings() == 0
         assert not {name: count for name, count in (owned() - ours).items() if count >= ROUNDS}
-        assert len(gc.get_objects()) < before + FEW
+        # On a busy machine the event loop's own ends of a connection take a few more of its rounds.
+        await until(lambda: len(gc.get_objects()) < before + FEW)
     finally:
         gc.enable()
 

@@ -73,21 +73,28 @@ def test_a_slow_client_gets_all_and_keeps_no_one_waiting(
 
 def test_a_later_request_joins_the_running_batch(shared: Loader, responder: Any) -> None:
     instance = shared()
-    started = threading.Event()
-    send = responder.send
+    started, joined = threading.Event(), threading.Event()
+    ends: list[str] = []
 
-    def noticed(index: int, response: Any) -> None:
-        send(index, response)
+    def first(index: int, response: Any) -> None:
         started.set()
+        assert joined.wait(30)
+        ends.extend(["first"] * response.final)
+        type(responder).send(responder, index, response)
 
-    responder.send = noticed
+    def later(index: int, response: Any) -> None:
+        ends.extend(["later"] * response.final)
+        type(responder).send(second, index, response)
+
+    second = type(responder)()
+    responder.send, second.send = first, later
     instance.execute([request(1, new=100, streaming=True)], responder)
     assert started.wait(30)
-    second = type(responder)()
     instance.execute([request(2, new=2)], second)
+    joined.set()
     second.wait_for_final(0)
-    assert not any(response.final for response in responder.of(0))
     responder.wait_for_final(0)
+    assert ends == ["later", "first"]
 
 
 def test_the_end_id_ends(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import openai
 import pytest
@@ -51,10 +52,11 @@ def serving(plane: LanguagePlane) -> Iterator[Served]:
         loop.close()
 
 
-@pytest.fixture(scope="session")
-def openai_server() -> Iterator[Served]:
-    """Yield the API in front of language models."""
-    with serving(LanguagePlane()) as served:
+@pytest.fixture(scope="module")
+def openai_server(request: pytest.FixtureRequest) -> Iterator[Served]:
+    """Yield the API in front of the module's `PLANE`, by default one of language models."""
+    plane: type[LanguagePlane] = getattr(request.module, "PLANE", LanguagePlane)
+    with serving(plane()) as served:
         yield served
 
 
@@ -63,6 +65,12 @@ def served(openai_server: Served) -> Served:
     """Return the API, its plane as new."""
     openai_server.plane.reset()
     return openai_server
+
+
+@pytest.fixture
+def plane(served: Served) -> Any:
+    """Return the plane, as new. Its type is the module's `PLANE`."""
+    return served.plane
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ Their tokenizer is as unkind as byte-level ones are: a token is one or two bytes
 """
 
 import asyncio
+import itertools
 import threading
 from codecs import getincrementaldecoder
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -27,12 +28,15 @@ EOS = 1000
 
 @dataclass
 class Script:
-    """What the models do. `steps` None: as many tokens as there are. `breaks_after`: tokens, then the engine dies."""
+    """What the models do. `breaks_after`: tokens, then the engine dies. `holds`: nothing follows the first token.
+    `endless`: a stream repeats the text until it is cancelled.
+    """
 
     text: str = "Grüße aus 世界 🙂"
     breaks_after: int | None = None
     refusal: ServingError | None = None
     holds: bool = False
+    endless: bool = False
     seen: list[GenerationRequest] = field(default_factory=list)
 
 
@@ -221,13 +225,14 @@ class _Engine:
             self._deliver(self._builder.response([_merged(deltas) for deltas in choices], final=True))
             return
         steps = [delta for at in range(max(map(len, choices))) for deltas in choices for delta in deltas[at : at + 1]]
-        for at, delta in enumerate(steps):
+        endless = self._script.endless
+        for at, delta in enumerate(itertools.cycle(steps[:-1]) if endless else steps):
             await self._running.going.wait()
             if self._script.breaks_after is not None and at >= self._script.breaks_after:
                 raise internal("the engine died: EngineDeadError")
             if self._script.holds and at:
                 await asyncio.Event().wait()
-            self._deliver(self._builder.response([delta], final=at == len(steps) - 1))
+            self._deliver(self._builder.response([delta], final=not endless and at == len(steps) - 1))
             self._plane.stepped += 1
             await asyncio.sleep(0)
 

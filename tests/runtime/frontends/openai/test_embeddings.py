@@ -1,32 +1,10 @@
 """Embeddings, by the official client."""
 
-from collections.abc import Iterator
-
 import openai
 import pytest
-from tests.runtime.frontends.openai.conftest import Served, serving
 from tests.runtime.frontends.openai.embedders import SIZE, EmbeddingPlane
 
-
-@pytest.fixture(scope="module")
-def embedding_server() -> Iterator[Served]:
-    """Yield the API in front of models of embeddings."""
-    with serving(EmbeddingPlane()) as served:
-        yield served
-
-
-@pytest.fixture
-def plane(embedding_server: Served) -> EmbeddingPlane:
-    """Return the plane, as new."""
-    assert isinstance(embedding_server.plane, EmbeddingPlane)
-    embedding_server.plane.reset()
-    return embedding_server.plane
-
-
-@pytest.fixture
-def client(embedding_server: Served, plane: EmbeddingPlane) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=embedding_server.url, api_key="none", max_retries=0) as client:
-        yield client
+PLANE = EmbeddingPlane
 
 
 @pytest.mark.parametrize("encoding", ["float", "base64", None])

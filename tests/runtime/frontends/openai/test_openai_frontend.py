@@ -10,7 +10,8 @@ import httpx
 import openai
 import pytest
 from tests.runtime.frontends.openai.conftest import LIMIT, Served
-from tests.runtime.frontends.openai.engine import CONTEXT, FAILURE, Script, tokens_of
+from tests.runtime.frontends.openai.engine import CONTEXT, FAILURE, tokens_of
+from tests.waiting import PATIENCE_S
 
 from argosy_runtime.errors import invalid, unavailable
 from argosy_runtime.language import Chat
@@ -236,26 +237,27 @@ def test_one_prompt_that_fails_fails_the_answer(client: openai.OpenAI) -> None:
 
 
 def test_a_client_that_leaves_cancels(http: httpx.Client, served: Served) -> None:
-    served.plane.script = Script(text="many words " * 20_000)
+    served.plane.script.endless = True
     body = {"model": "talker", "messages": HELLO, "stream": True}
-    with http.stream("POST", "/chat/completions", json=body) as response:
+    with http.stream("POST", "/chat/completions", json=body, timeout=PATIENCE_S) as response:
         next(response.iter_raw())
-    assert served.plane.cancelled.wait(10)
+        assert not served.plane.cancelled.is_set()
+    assert served.plane.cancelled.wait(PATIENCE_S)
 
 
 def test_a_client_that_does_not_read_is_waited_for(served: Served) -> None:
-    served.plane.script = Script(text="many words " * 20_000)
+    served.plane.script.endless = True
     body = json.dumps({"model": "talker", "messages": HELLO, "stream": True}).encode()
     with socket.create_connection(("127.0.0.1", served.port)) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 17)
         head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
         connection.sendall(head.encode() + body)
-        assert served.plane.paused.wait(10)
+        assert served.plane.paused.wait(PATIENCE_S)
         before = served.plane.stepped
-        connection.settimeout(10)
+        connection.settimeout(PATIENCE_S)
         while served.plane.stepped == before:
             assert connection.recv(1 << 16)
-    assert served.plane.cancelled.wait(10)
+    assert served.plane.cancelled.wait(PATIENCE_S)
 
 
 def test_a_server_that_ends_says_so_in_the_stream(served: Served) -> None:
@@ -269,7 +271,7 @@ def test_a_server_that_ends_says_so_in_the_stream(served: Served) -> None:
     with httpx.stream("POST", url, json={"model": "talker", "messages": HELLO, "stream": True}) as response:
         lines = response.iter_lines()
         next(lines)
-        asyncio.run_coroutine_threadsafe(cancel(), served.loop).result(10)
+        asyncio.run_coroutine_threadsafe(cancel(), served.loop).result(PATIENCE_S)
         events = [json.loads(line.removeprefix("data: ")) for line in lines if line]
     assert events[-1]["error"]["message"] == "the server is shutting down"
 

@@ -1,11 +1,9 @@
 """Pipelines as chat models, by the official client."""
 
 import json
-from collections.abc import Iterator
 
 import openai
 import pytest
-from tests.runtime.frontends.openai.conftest import Served, serving
 from tests.runtime.frontends.openai.pipelines import TEXT, PipelinePlane
 
 from argosy_runtime.errors import invalid
@@ -17,27 +15,7 @@ CHAT = [
     {"role": "user", "content": [{"type": "text", "text": "second"}]},
 ]
 LAST = CHAT[-1:]
-
-
-@pytest.fixture(scope="module")
-def pipeline_server() -> Iterator[Served]:
-    """Yield the API in front of pipelines."""
-    with serving(PipelinePlane()) as served:
-        yield served
-
-
-@pytest.fixture
-def plane(pipeline_server: Served) -> PipelinePlane:
-    """Return the plane, as new."""
-    assert isinstance(pipeline_server.plane, PipelinePlane)
-    pipeline_server.plane.reset()
-    return pipeline_server.plane
-
-
-@pytest.fixture
-def client(pipeline_server: Served, plane: PipelinePlane) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=pipeline_server.url, api_key="none", max_retries=0) as client:
-        yield client
+PLANE = PipelinePlane
 
 
 def test_pipelines_are_among_the_models(client: openai.OpenAI) -> None:

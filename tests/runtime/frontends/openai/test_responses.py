@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 from tests.runtime.frontends.openai.conftest import Served
 from tests.runtime.frontends.openai.engine import tokens_of
+from tests.waiting import PATIENCE_S
 
 from argosy_runtime.language import Chat
 
@@ -172,11 +173,11 @@ def test_an_engine_that_dies_fails_the_response(client: openai.OpenAI, served: S
 
 
 def test_a_client_that_leaves_ends_the_generation(client: openai.OpenAI, served: Served) -> None:
-    served.plane.script.text = "many words " * 20_000
+    served.plane.script.endless = True
     stream = respond(client, stream=True)
     next(iter(stream))
     stream.close()
-    assert served.plane.cancelled.wait(10)
+    assert served.plane.cancelled.wait(PATIENCE_S)
 
 
 @pytest.mark.parametrize(
