@@ -1,1 +1,1 @@
-"""Requests of routed models: the regimes of `scheduling.variants` with real models, woken and put to sleep."""
+"""Requests of routed models: the regimes of `argosy_common.regimes` with real models, woken and put to sleep."""

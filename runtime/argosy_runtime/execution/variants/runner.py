@@ -5,12 +5,12 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
+from argosy_common.regimes import Regimes, VariantState
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.clock import Clock, Timer
 from argosy_runtime.execution.delegating import count_delegated
 from argosy_runtime.messages import InferResponse
 from argosy_runtime.modelconfig.parameters.variants import VariantRouting
-from argosy_runtime.scheduling.variants.regimes import Regimes, VariantState
 from argosy_runtime.scheduling.variants.weights import Weights
 from argosy_runtime.telemetry.series import VariantSeries
 from argosy_runtime.telemetry.statistics import ModelStatistics

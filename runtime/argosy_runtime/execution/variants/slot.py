@@ -3,8 +3,8 @@
 import asyncio
 from typing import Protocol
 
+from argosy_common.regimes import VariantState
 from argosy_runtime.messages import Deliver, InferRequest, Submission
-from argosy_runtime.scheduling.variants.regimes import VariantState
 
 
 class VariantModel(Protocol):

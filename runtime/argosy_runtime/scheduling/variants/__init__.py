@@ -1,1 +1,1 @@
-"""The choice among the variants of a routed model, as state machines: regimes by concurrency, measured curves."""
+"""The choice among the variants of a routed model by weights; the choice by concurrency is `argosy_common.regimes`."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from .regimes import VariantState
+from argosy_common.regimes import VariantState
 
 _ORDER = (VariantState.READY, VariantState.WAKING, VariantState.ASLEEP)
 

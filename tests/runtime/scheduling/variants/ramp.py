@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from argosy_runtime.scheduling.variants.regimes import Regimes, VariantState
+from argosy_common.regimes import Regimes, VariantState
 
 SECOND = 1_000_000_000
 Curve = Callable[[int], float]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.runtime.scheduling.variants.ramp import CURVES, SECOND, Loop
 
-from argosy_runtime.scheduling.variants.regimes import Regimes, VariantState
+from argosy_common.regimes import Regimes, VariantState
 
 READY, ASLEEP, WAKING, ABSENT = VariantState
 BOTH = (READY, READY)
@@ -136,3 +136,25 @@ def test_whatever_happens_one_that_can_answer_is_chosen(events):
         assert (index is None) == all(state is ABSENT for state in states)
         assert chosen.current == before or states[chosen.current] is READY
         assert chosen.current in chosen.needed(in_flight, now)
+
+
+def test_a_kept_state_goes_on_where_it_was():
+    first = regimes(8, dwell_s=1.0)
+    first.advance(9, BOTH, SECOND)
+    first.advance(3, BOTH, round(1.5 * SECOND))
+    second = regimes(8, dwell_s=1.0)
+    second.resume(first.state)
+    assert second.state == first.state
+    for chosen in (first, second):
+        chosen.advance(3, BOTH, round(2.4 * SECOND))
+        assert chosen.current == 1, "not low for long enough"
+        chosen.advance(3, BOTH, round(2.6 * SECOND))
+    assert first.state == second.state == (0, round(2.6 * SECOND), 2, round(2.6 * SECOND), 3)
+
+
+def test_a_kept_regime_of_a_variant_that_is_gone_is_the_last_one():
+    former = regimes(2, 4)
+    former.advance(5, (READY, READY, READY), SECOND)
+    fewer = regimes(2)
+    fewer.resume(former.state)
+    assert (former.current, fewer.current) == (2, 1)

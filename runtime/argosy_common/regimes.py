@@ -15,6 +15,7 @@ Without known crossovers the first variant that can answer is chosen, in their o
 from collections.abc import Sequence
 from enum import Enum
 from math import ceil
+from typing import NamedTuple
 
 _WAKE_SHARE = 0.5
 """The share of a crossover at which the next variant is woken: concurrency may double while it wakes."""
@@ -30,6 +31,20 @@ class VariantState(Enum):
 
 
 _WITHIN_REACH = (VariantState.WAKING, VariantState.ASLEEP)
+
+
+class RegimeState(NamedTuple):
+    """What a regime depends on besides its rules, so that it can be kept: all of `Regimes` that changes.
+
+    `high_at`: until when more requests than the low mark of the `current` regime were in flight. `in_flight`: the
+    requests at the last look.
+    """
+
+    current: int = 0
+    since: int = 0
+    changes: int = 0
+    high_at: int = 0
+    in_flight: int = 0
 
 
 class Regimes:
@@ -59,6 +74,16 @@ class Regimes:
         """Continue in a former regime, as after a change of the rules."""
         if self._limits:
             self.current, self.since = min(current, self._count - 1), since
+
+    @property
+    def state(self) -> RegimeState:
+        """What it depends on besides its rules."""
+        return RegimeState(self.current, self.since, self.changes, self._high_at, self._in_flight)
+
+    def resume(self, state: RegimeState) -> None:
+        """Continue in a former state. Rules with fewer variants continue in their last regime."""
+        self.current = min(state.current, self._count - 1)
+        _, self.since, self.changes, self._high_at, self._in_flight = state
 
     def advance(self, in_flight: int, states: Sequence[VariantState], now: int) -> None:
         """Change the regime if it is time to. `in_flight`: requests in flight now, a new one included."""
