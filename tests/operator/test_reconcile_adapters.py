@@ -80,6 +80,44 @@ def test_an_alias_routes_by_weight() -> None:
     assert [(item.model, item.weight) for item in routing.variants] == [("sql-v1", 9), ("sql-v2", 1)]
 
 
+VARIANTS = [{"name": "few", "maxConcurrency": 4}, {"name": "many"}]
+
+
+def test_adapters_of_a_model_with_variants_are_loaded_through_it() -> None:
+    cluster = Cluster((gpu_node("a"), gpu_node("b")))
+    declared = base({**ONE, "alias": "sql"}, {**TWO, "alias": "sql"}, variants=VARIANTS)
+    outcome = cluster.settle([pool(), declared])
+    loaded = repository(cluster)
+    assert loaded.keys() == {"m", "m--few", "m--many", "sql-v1", "sql-v2", "sql"}
+    config = parse_text(loaded["sql-v1"].config_text)
+    assert (config.backend, config.parameters["base"].string_value, loaded["sql-v1"].base) == ("adapter", "m", "m")
+    for name in ("m--few", "m--many"):
+        parameters = parse_text(loaded[name].config_text).parameters
+        assert parameters["enable_lora"].string_value == "true"
+    status = outcome.statuses["InferenceModel default/m"]
+    assert status.ready
+    assert [(item.name, item.state, item.available_replicas) for item in status.adapters] == [
+        ("sql-v1", "Serving", 1),
+        ("sql-v2", "Serving", 1),
+    ]
+    assert cluster.routed()["m--sql-v1"] == {"p-0"}
+    before = {name: loaded[name].config_text for name in ("m", "m--few", "m--many")}
+    cluster.settle([pool(), base(ONE, variants=VARIANTS)])
+    loaded = repository(cluster)
+    assert loaded.keys() == {"m", "m--few", "m--many", "sql-v1"}
+    assert {name: loaded[name].config_text for name in before} == before
+
+
+def test_a_variant_that_takes_no_adapters_is_named() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    variants = [{"name": "plain", "modelFormat": {"name": "onnx"}, "maxConcurrency": 4}, {"name": "many"}]
+    outcome = cluster.settle([pool(), base(ONE, variants=variants)])
+    status = outcome.statuses["InferenceModel default/m"]
+    (valid,) = (item for item in status.conditions if item.type == "Valid")
+    assert "spec.adapters: plain gets no requests for adapters" in valid.message
+    assert status.adapters[0].state == "Serving"
+
+
 @pytest.mark.parametrize(
     ("spec", "path", "message"),
     [
@@ -88,7 +126,15 @@ def test_an_alias_routes_by_weight() -> None:
         ({"adapters": [{**ONE, "weight": 1}]}, "spec.adapters[0].weight", "set alias"),
         ({"adapters": [{**ONE, "alias": "sql-v2"}, TWO]}, "spec.adapters[0].alias", "is the name of an adapter"),
         ({"adapters": [{**ONE, "alias": "sql", "weight": 0}]}, "spec.adapters[0].weight", "have weight 0"),
-        ({"adapters": [ONE], "variants": [{"name": "a"}]}, "spec.adapters", "a model with variants has no adapters"),
+        (
+            {
+                "modelFormat": {"name": "onnx"},
+                "adapters": [ONE],
+                "variants": [{"name": "a"}, {"name": "b", "maxBatchSize": 4}],
+            },
+            "spec.adapters",
+            "onnxruntime runs its variants",
+        ),
     ],
 )
 def test_wrong_adapters_are_named_by_their_fields(spec, path, message) -> None:

@@ -16,7 +16,7 @@ from argosy.api.model.rules.gpus import GPU_RULES
 from argosy.api.model.rules.versions import VERSION_RULES
 from argosy.api.model.scaling.scale import replicas_in_order
 from argosy.api.model.scaling.scaling import scheduled_bounds
-from argosy.api.model.variantspecs import VARIANT_RULES
+from argosy.api.model.variantspecs import VARIANT_RULES, variant_spec
 from argosy.api.status import InferenceModelStatus
 from argosy.api.values.base import Fault, Rule
 from argosy.api.values.meta import PoolMember
@@ -73,7 +73,8 @@ def _one_engine_for_all_versions(spec: InferenceModelFields) -> Iterator[Fault]:
 
 
 def _adapters(spec: InferenceModelFields) -> Iterator[Fault]:
-    yield from adapter_faults(spec.adapters, spec.backend, has_variants=bool(spec.variants))
+    specs = [variant_spec(spec, variant) for variant in spec.variants] or [spec]
+    yield from adapter_faults(spec.adapters, [variant.backend for variant in specs])
 
 
 def _config_fields(spec: InferenceModelFields) -> Iterator[Fault]:

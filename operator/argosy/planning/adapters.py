@@ -9,9 +9,10 @@ from typing import Self
 from pydantic import PrivateAttr
 
 from argosy.api import InferenceModel, InferenceModelSpec, Step
-from argosy.api.model.adapters import Adapter, aliases
+from argosy.api.model.adapters import TAKES_ADAPTERS, Adapter, aliases
 from argosy.api.model.footprint import Device, Footprint, Parallelism
 from argosy.api.model.variants import Routing
+from argosy.api.model.variantspecs import variant_name, variant_spec
 from argosy.api.values.identity import Identity
 
 ADAPTER, ALIAS = "Adapter", "Alias"
@@ -30,6 +31,7 @@ class AdapterModel(InferenceModel):
     _of: Identity = PrivateAttr()
     _base: str = PrivateAttr()
     _base_served_name: str = PrivateAttr()
+    _loaded_into: tuple[str, ...] = PrivateAttr()
     _index: int = PrivateAttr()
 
     @classmethod
@@ -41,6 +43,8 @@ class AdapterModel(InferenceModel):
         made = cls.model_construct(metadata=metadata, spec=spec, status=None)
         made._of, made._index = model.identity, index
         made._base, made._base_served_name = model.name, model.served_name
+        variants = (variant_name(model.name, variant.name) for variant in model.spec.variants)
+        made._loaded_into = tuple(variants) or (model.name,)
         return made
 
     @property
@@ -59,6 +63,11 @@ class AdapterModel(InferenceModel):
         return self._base
 
     @property
+    def loaded_into(self) -> tuple[str, ...]:
+        """The models whose servers it is on, by name: its base model, or the variants of that."""
+        return self._loaded_into
+
+    @property
     def base_served_name(self) -> str:
         """What clients call its base model."""
         return self._base_served_name
@@ -70,16 +79,25 @@ class AdapterModel(InferenceModel):
 
 
 def ties(models: Iterable[InferenceModel]) -> list[tuple[str, ...]]:
-    """Return the models that must share a server because one is an adapter of the other, by name, base first."""
+    """Return the models that must share a server because one is an adapter of the other, by name, base first.
+
+    Variants of one model share a server already, so that one of them stands for all.
+    """
     every = list(models)
     names = {model.name for model in every}
     adapters = (model for model in every if isinstance(model, AdapterModel))
-    return [(adapter.base, adapter.name) for adapter in adapters if adapter.base in names]
+    tied = ((next((name for name in adapter.loaded_into if name in names), ""), adapter.name) for adapter in adapters)
+    return [(base, adapter) for base, adapter in tied if base]
 
 
 def adapter_spec(spec: InferenceModelSpec, adapter: Adapter) -> InferenceModelSpec:
-    """Return the spec of an adapter: files of one version, with the credentials of its model, and nothing else."""
-    return spec.model_copy(
+    """Return the spec of an adapter: files of one version, with the credentials of its model, and nothing else.
+
+    Its format is that of its model, or of the first variant that takes adapters.
+    """
+    specs = [variant_spec(spec, variant) for variant in spec.variants] or [spec]
+    taker = next((candidate for candidate in specs if candidate.backend in TAKES_ADAPTERS), specs[0])
+    return taker.model_copy(
         update={
             "model_name": adapter.name,
             "version": 1,

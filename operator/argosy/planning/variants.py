@@ -212,6 +212,7 @@ def _parts(resource: Resource, statuses: Mapping[str, Status]) -> Iterator[Resou
     yield RoutedModel.of(resource, specs.routed, status)
     for index, spec in enumerate(specs.variants):
         yield VariantModel.of(resource, index, spec, status)
+    yield from _adapters(resource)
 
 
 def _adapters(model: InferenceModel) -> Iterator[Resource]:

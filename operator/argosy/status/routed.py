@@ -8,6 +8,7 @@ from argosy.api import Condition, ConditionType, InferenceModelStatus, Reason
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.variants import RoutedModel, VariantModel
 from argosy.status.conditions import Finding, conditions
+from argosy.status.findings.adapters import adapter_statuses, without_adapters
 from argosy.status.findings.availability import availability
 from argosy.status.findings.engines import engine_findings
 from argosy.status.findings.loading import Loading
@@ -42,7 +43,7 @@ def routed_status(
     statuses = tuple(variant_status(variant, of_variants[variant.name], progress, report) for variant in variants)
     regime = regime_status(model, report)
     parts = [
-        _valid(model, progress, regime.message),
+        _valid(model, progress, regime.message, without_adapters(model, variants)),
         placed_finding(progress, model, placements),
         *_engines(variants, progress),
         _loaded(loading, variants, of_variants),
@@ -61,14 +62,15 @@ def routed_status(
         active_version=loading.active_version,
         **first_placements(placements),
         scaling=scaling_status(scaled, len(servers) + len(progress.unplaced_of(model.name))),
+        adapters=adapter_statuses(model.declared, progress),
         variants=statuses,
         regime=regime,
     )
 
 
-def _valid(model: RoutedModel, progress: PoolProgress, lacks: str) -> Finding:
+def _valid(model: RoutedModel, progress: PoolProgress, lacks: str, without: str) -> Finding:
     unused = unused_model_settings(model.declared, progress.pool)
-    notes = [lacks] if lacks else []
+    notes = [note for note in (lacks, without) if note]
     notes += [f"without effect in this release: {unused}"] if unused else []
     reason = Reason.SETTING_WITHOUT_EFFECT if unused else Reason.CROSSOVER_UNKNOWN if lacks else Reason.VALID
     return Finding(ConditionType.VALID, True, reason, "; ".join(notes))

@@ -24,7 +24,10 @@ class AddAdapter(msgspec.Struct, frozen=True, tag=True):
 
 
 class RemoveAdapter(msgspec.Struct, frozen=True, tag=True):
-    """Unload a LoRA adapter. Requests that run with it end first."""
+    """Let no new request name a LoRA adapter, and unload it once those that run with it have ended.
+
+    The command is done before that: a request may run for as long as it likes.
+    """
 
     name: str
 

@@ -10,7 +10,8 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .preparing import Prepared
 from .records import ModelRecord
-from .serving.adapters import Base, ServedAdapter
+from .serving.adapters import AdapterBase, Base, ServedAdapter
+from .serving.routed import ServedVariants
 from .serving.served import ServedModel
 
 
@@ -26,7 +27,7 @@ async def load(prepared: Prepared, version: int, records: Mapping[str, ModelReco
     config = _config(prepared.config, model)
     old = records[name].answering.get(str(version))
     served = ServedAdapter(prepared, version, config, serving, old.statistics if old is not None else ModelStatistics())
-    await model.add_adapter(name, served.path)
+    await model.add_adapter(served.adapter)
     return served
 
 
@@ -37,19 +38,19 @@ def follow(record: ModelRecord, records: Mapping[str, ModelRecord]) -> None:
     model = _serving(base_of(record.prepared.config), records)()
     for served in record.answering.values():
         if isinstance(served, ServedAdapter) and model is not None:
-            served.config = _config(record.prepared.config, model)
+            served.follow(model, _config(record.prepared.config, model))
 
 
 def _serving(base: str, records: Mapping[str, ModelRecord]) -> Base:
-    def serving() -> ServedModel | None:
+    def serving() -> AdapterBase | None:
         record = records.get(base)
         served = record.answering.get("") if record is not None else None
-        return served if isinstance(served, ServedModel) else None
+        return served if isinstance(served, ServedModel | ServedVariants) else None
 
     return serving
 
 
-def _config(declared: ModelConfig, base: ServedModel) -> ModelConfig:
+def _config(declared: ModelConfig, base: AdapterBase) -> ModelConfig:
     """Return the configuration of an adapter, with the tensors of its base model. Raises ServingError."""
     if not {LORA_NAME, SAMPLING} & {tensor.name for tensor in base.config.input}:
         raise invalid(f"model '{base.name}' takes no adapters: it has no input '{LORA_NAME}' or '{SAMPLING}'")

@@ -4,61 +4,17 @@ import asyncio
 import json
 import os
 import signal
-from pathlib import Path
 
-import numpy as np
 import pytest
-from tests.runtime.service.conftest import reason, responses, settled, states
+from tests.runtime.service.conftest import reason, settled, states
+from tests.runtime.service.lora_models import ROUTED, add_adapter, add_base, ask, last, text, vllm
 from tests.waiting import until
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.language import is_language_model
-from argosy_runtime.messages import InferRequest, Tensor
 
-STANDINS = Path(__file__).parents[2] / "standins/engines"
-ROUTED = 'backend: "variants" parameters {{ key: "variants" value {{ string_value: \'{}\' }} }}'
-pytestmark = pytest.mark.timeout(60)
-
-
-@pytest.fixture(autouse=True)
-def vllm(monkeypatch):
-    """Let models' processes find the stand-in of vLLM."""
-    monkeypatch.syspath_prepend(STANDINS)
-    monkeypatch.setenv("PYTHONPATH", str(STANDINS))
-
-
-def add_base(repository, **arguments: object) -> None:
-    arguments = {"model": "tiny", "enable_lora": True, "max_loras": 4, **arguments}
-    repository.write("base", {"1/model.json": json.dumps(arguments)}, 'backend: "vllm"')
-
-
-def add_adapter(repository, name: str, base: str = "base", version: int = 1, complete: bool = True) -> None:
-    files = {f"{version}/adapter_config.json": '{"r": 8}'} if complete else {f"{version}/.keep": ""}
-    config = f'backend: "adapter" parameters {{ key: "base" value {{ string_value: "{base}" }} }}'
-    repository.write(name, files, config)
-
-
-def ask(name: str, **inputs: object) -> InferRequest:
-    texts = {"text_input": "abc", "sampling_parameters": json.dumps({"max_tokens": 3}), **inputs}
-    tensors = {key: Tensor(key, "BYTES", np.array([str(text).encode()], object)) for key, text in texts.items()}
-    exclude = Tensor("exclude_input_in_output", "BOOL", np.array([True]))
-    return InferRequest(name, {**tensors, "exclude_input_in_output": exclude}, requested_outputs=("text_output",))
-
-
-async def text(plane, name: str, lora: str = "", **inputs: object) -> str:
-    if lora:
-        inputs = {"sampling_parameters": json.dumps({"max_tokens": 3, "lora_name": lora}), **inputs}
-    response = await last(plane, ask(name, **inputs))
-    return response.outputs[0].array.ravel()[0].decode()
-
-
-async def last(plane, request: InferRequest):
-    """Return the one response with outputs, or raise its error."""
-    received = [response async for response in responses(plane, request)]
-    for response in received:
-        if response.error is not None:
-            raise response.error
-    return next(response for response in received if response.outputs)
+__all__ = ["vllm"]
+pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("vllm")]
 
 
 async def pid(plane) -> int:
@@ -145,6 +101,40 @@ async def test_an_adapter_that_does_not_fit_says_why_and_leaves_its_base(reposit
     with pytest.raises(ServingError, match="'one'") as failure:
         await text(plane, "one")
     assert failure.value.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE)
+
+
+async def test_an_adapter_whose_files_changed_is_loaded_again(repository, serve):
+    add_base(repository)
+    add_adapter(repository, "one")
+    plane = await serve()
+    await plane.load("one", None, {})
+    await plane.load("one", None, {})
+    await plane.registry._retirement.finished()
+    assert await text(plane, "one") == "one"
+
+
+async def test_nothing_waits_for_a_request_that_never_ends(repository, serve):
+    add_base(repository)
+    for name in ("one", "two"):
+        add_adapter(repository, name)
+    plane = await serve()
+    await plane.load("one", None, {})
+    process = await pid(plane)
+    group = plane.registry.find("base")._dispatcher.group
+    instance = group.instance(next(iter(group._ready)))
+    endless = {"text_input": "\0", "sampling_parameters": json.dumps({"lora_name": "one"})}
+    stream = asyncio.ensure_future(last(plane, ask("base", **endless)))
+    await until(lambda: plane.registry.find("base").running)
+    await plane.unload("one", unload_dependents=False)
+    await settled(plane)
+    await plane.load("two", None, {})
+    assert await text(plane, "two") == "two"
+    assert not instance._managed
+    stream.cancel()
+    await plane.unload("base", unload_dependents=False)
+    await settled(plane)
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
 
 
 async def test_a_request_names_one_adapter(repository, serve):

@@ -1,6 +1,6 @@
 """LoRA adapters of a model: addressed as models, loaded and unloaded while the engine runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -51,8 +51,8 @@ Adapters = Annotated[
     tuple[Adapter, ...],
     Field(
         max_length=MAX_ADAPTERS,
-        description="LoRA adapters of a model of format vllm or tensorrt_llm. They are added, changed and removed "
-        "while its engines run. Default: none.",
+        description="LoRA adapters of a model of format vllm or tensorrt_llm, or with variants of these. They are "
+        "added, changed and removed while its engines run. Default: none.",
         json_schema_extra=BY_NAME,
     ),
 ]
@@ -67,14 +67,13 @@ def aliases(adapters: Sequence[Adapter]) -> dict[str, list[Adapter]]:
     return shared
 
 
-def adapter_faults(adapters: Sequence[Adapter], backend: str, *, has_variants: bool) -> Iterator[Fault]:
-    """Yield what is wrong with the adapters of a model."""
-    if adapters and has_variants:
-        yield Fault("a model with variants has no adapters; declare them at a model of its own", ("adapters",))
-    if adapters and backend not in TAKES_ADAPTERS:
+def adapter_faults(adapters: Sequence[Adapter], backends: Collection[str]) -> Iterator[Fault]:
+    """Yield what is wrong with the adapters of a model that these backends run, one for each of its variants."""
+    if adapters and not TAKES_ADAPTERS.intersection(backends):
+        runs = " and ".join(sorted(set(backends)))
         yield Fault(
-            f"only engines of the backends {' and '.join(sorted(TAKES_ADAPTERS))} load adapters, and {backend} runs "
-            "this model; use modelFormat vllm",
+            f"only engines of the backends {' and '.join(sorted(TAKES_ADAPTERS))} load adapters, and {runs} runs "
+            f"{'this model' if len(backends) == 1 else 'its variants'}; use modelFormat vllm",
             ("adapters",),
         )
     names: set[str] = set()

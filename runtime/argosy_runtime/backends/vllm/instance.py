@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy_runtime.backends.commands import AddAdapter, Command, RemoveAdapter, Sleep, Wake
 from argosy_runtime.backends.contract import Host, InstanceSpec, Responder
 from argosy_runtime.backends.parameters import Parameters
-from argosy_runtime.errors import ServingError, internal, invalid, unavailable
+from argosy_runtime.errors import ServingError, internal, invalid, unavailable, unsupported
 from argosy_runtime.language import GenerationRequest, ResponseBuilder
 from argosy_runtime.language.chat import TRUST_REQUESTS
 from argosy_runtime.messages import InferRequest, InferResponse
@@ -185,7 +185,7 @@ class VllmInstance:
         elif isinstance(command, AddAdapter):
             await self._add_adapter(command)
         elif isinstance(command, RemoveAdapter):
-            await self._unload_adapter(self._adapters.remove(command.name))
+            self._begin_unload(self._adapters.remove(command.name))
 
     def _note_sleep(self, level: int) -> None:
         self._sleep_level = level
@@ -193,6 +193,11 @@ class VllmInstance:
         self._reports.send(self._host)
 
     async def _add_adapter(self, command: AddAdapter) -> None:
+        if not self._engine.arguments.get("enable_lora"):
+            raise unsupported(
+                f"model '{self._spec.config.name}' was opened without LoRA: load it with an adapter or the parameter "
+                "enable_lora"
+            )
         request = self._adapters.new(command.name, command.path)
         try:
             await self._engine.llm.add_lora(request)
@@ -203,14 +208,24 @@ class VllmInstance:
             raise invalid(f"{about}: {error}") from error
         before = self._adapters.put(request)
         if before is not None:
-            self._unloads.add(task := asyncio.ensure_future(self._unload_adapter(before)))
-            task.add_done_callback(self._unloads.discard)
+            self._begin_unload(before)
+
+    def _begin_unload(self, request: Any) -> None:
+        """Unload an adapter that no new request names, once those that run with it have ended.
+
+        No command waits for that, since a request may run for as long as it likes.
+        """
+        self._unloads.add(task := asyncio.ensure_future(self._unload_adapter(request)))
+        task.add_done_callback(self._unloads.discard)
 
     async def _unload_adapter(self, request: Any) -> None:
-        """Unload an adapter that no new request names, once those that run with it have ended."""
         while self._adapters.in_use(request):  # noqa: ASYNC110  (requests may end on any thread)
             await asyncio.sleep(UNLOAD_SECONDS)
-        await self._engine.llm.remove_lora(request.lora_int_id)
+        try:
+            await self._engine.llm.remove_lora(request.lora_int_id)
+        except Exception as error:
+            about = f"model instance '{self._spec.name}': adapter '{request.lora_name}' cannot be unloaded"
+            self._host.log("warning", f"{about}: {self._explain(error).message}")
 
     async def _watch_engine(self) -> None:
         """Report the engine's state, and notice an engine that dies while nothing runs."""
@@ -225,6 +240,8 @@ class VllmInstance:
             await asyncio.wait_for(self._tasks.wait_idle(), CLOSE_SECONDS)
         except TimeoutError:
             self._tasks.fail_all(unavailable(f"model instance '{self._spec.name}' was unloaded"))
+        for unload in self._unloads:
+            unload.cancel()
 
     def _explain(self, error: Exception) -> ServingError:
         if isinstance(error, self._engine.library.EngineDeadError):

@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+CANCEL_SECONDS = 1.0
+"""Seconds that tasks of a loop that ends have to end by themselves."""
+
 
 class EngineLoop:
     """A running event loop. All methods but `stop` may be called from any thread."""
@@ -30,10 +33,19 @@ class EngineLoop:
         return self.submit(coroutine).result()
 
     def stop(self) -> None:
-        """End the loop, from another thread."""
+        """End the loop, from another thread. A `run` of another thread that is not done raises CancelledError."""
+        self.run(_cancel_others())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others, timeout=CANCEL_SECONDS)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -103,7 +103,8 @@ class Worker:
         """Serve until a `Stop` comes."""
         while self._do(self._next()):
             pass
-        self._commands.shutdown()
+        # A command may wait for a request that never ends, which closing the model ends.
+        self._commands.shutdown(wait=False, cancel_futures=True)
         if self._model is not None:
             self._model.close()
         _end_children()

@@ -5,6 +5,7 @@ fails.
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
@@ -18,10 +19,12 @@ _log = logging.getLogger("argosy.execution")
 _FINAL_REASONS: Final = (FailureReason.TIMEOUT, FailureReason.CANCELED)
 
 
-def submit(runner: VariantRunner, request: InferRequest, size: int, deliver: Deliver) -> "RoutedRequest":
-    """Start a request; `deliver` gets its responses, the last one final."""
+def submit(
+    runner: VariantRunner, request: InferRequest, size: int, deliver: Deliver, without: Sequence[int] = ()
+) -> "RoutedRequest":
+    """Start a request; `deliver` gets its responses, the last one final. Variants in `without` cannot answer it."""
     runner.begin()
-    routed = RoutedRequest(runner, request, size, deliver)
+    routed = RoutedRequest(runner, request, size, deliver, without)
     routed.start()
     return routed
 
@@ -44,7 +47,9 @@ class RoutedRequest:
         "_tried",
     )
 
-    def __init__(self, runner: VariantRunner, request: InferRequest, size: int, deliver: Deliver) -> None:
+    def __init__(
+        self, runner: VariantRunner, request: InferRequest, size: int, deliver: Deliver, without: Sequence[int]
+    ) -> None:
         self._runner = runner
         self._request = request
         # A variant that reshapes its inputs replaces them; another one needs the client's.
@@ -56,7 +61,7 @@ class RoutedRequest:
         self._over = False
         self._paused = False
         self._cancelled = False
-        self._tried: list[int] = []
+        self._tried = list(without)
         self._attempt: Attempt | None = None
 
     def start(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from argosy_runtime.backends.commands import AddAdapter, Command, RemoveAdapter
@@ -11,40 +12,83 @@ Manage = Callable[[Command], Awaitable[None]]
 """Has one instance, or every instance of a version, carry out a command. Raises ServingError."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedAdapter:
+    """An adapter with the folder of its files. The same folder may be loaded again: two of them are never equal."""
+
+    name: str
+    path: Path
+
+
 class AdapterTable:
-    """The adapters of a model, by name: their `paths`, and why some could not be loaded into an instance."""
+    """The adapters of a model, by name, and why some could not be loaded into an instance.
+
+    `refused`: adapters that do not fit a variant, though they may fit the others of its routed model.
+    """
 
     def __init__(self) -> None:
-        self.paths: dict[str, Path] = {}
+        self.adapters: dict[str, LoadedAdapter] = {}
         self.failures: dict[str, str] = {}
+        self.refused: dict[str, LoadedAdapter] = {}
+        self._first: set[str] = set()
 
-    async def add(self, name: str, path: Path, manage: Manage) -> None:
+    def holds(self, name: str) -> bool:
+        """Return whether requests may name an adapter."""
+        return name in self.adapters and name not in self.failures and name not in self._first
+
+    async def add(self, adapter: LoadedAdapter, manage: Manage) -> None:
         """Record an adapter and load it. Raises ServingError, and restores what had its name then."""
-        before = self.paths.get(name)
-        self.paths[name] = path
+        name, before = adapter.name, self.adapters.get(adapter.name)
+        self.adapters[name] = adapter
         self.failures.pop(name, None)
+        self.refused.pop(name, None)
+        if before is None:
+            self._first.add(name)
         try:
-            await manage(AddAdapter(name, str(path)))
+            await manage(AddAdapter(name, str(adapter.path)))
         except ServingError as error:
             self._restore(name, before)
             with suppress(ServingError):
-                await manage(RemoveAdapter(name) if before is None else AddAdapter(name, str(before)))
+                await manage(RemoveAdapter(name) if before is None else AddAdapter(name, str(before.path)))
             raise error
+        finally:
+            self._first.discard(name)
 
-    async def remove(self, name: str, path: Path, manage: Manage) -> None:
-        """Forget an adapter and unload it, unless another path has its name by now. Raises ServingError."""
-        if self.paths.get(name) != path:
+    def expect(self, adapter: LoadedAdapter, failure: str) -> None:
+        """Record an adapter that could not be loaded now: the next instance gets it."""
+        self.adapters[adapter.name] = adapter
+        self.failures[adapter.name] = failure
+
+    def refuse(self, adapter: LoadedAdapter, failure: str) -> None:
+        """Record that an adapter does not fit."""
+        self.refused[adapter.name] = adapter
+        self.failures[adapter.name] = failure
+
+    def decided(self, adapter: LoadedAdapter) -> bool:
+        """Return whether an adapter is recorded, as one that fits or as one that does not."""
+        return adapter in (self.adapters.get(adapter.name), self.refused.get(adapter.name))
+
+    def forget_refusal(self, adapter: LoadedAdapter) -> None:
+        """Forget that an adapter does not fit."""
+        if self.refused.get(adapter.name) is adapter:
+            del self.refused[adapter.name]
+            self.failures.pop(adapter.name, None)
+
+    async def remove(self, adapter: LoadedAdapter, manage: Manage) -> None:
+        """Forget an adapter and unload it, unless another one has its name by now. Raises ServingError."""
+        if self.adapters.get(adapter.name) is not adapter:
             return
-        del self.paths[name]
-        self.failures.pop(name, None)
-        await manage(RemoveAdapter(name))
+        del self.adapters[adapter.name]
+        if adapter.name not in self.refused:
+            self.failures.pop(adapter.name, None)
+        await manage(RemoveAdapter(adapter.name))
 
     async def load(self, manage: Manage) -> list[tuple[str, ServingError]]:
         """Load all adapters into one instance. Return those that it refused, which also become `failures`."""
         refused: list[tuple[str, ServingError]] = []
-        for name, path in list(self.paths.items()):
+        for name, adapter in list(self.adapters.items()):
             try:
-                await manage(AddAdapter(name, str(path)))
+                await manage(AddAdapter(name, str(adapter.path)))
             except ServingError as error:
                 self.failures[name] = error.message
                 refused.append((name, error))
@@ -52,8 +96,8 @@ class AdapterTable:
                 self.failures.pop(name, None)
         return refused
 
-    def _restore(self, name: str, before: Path | None) -> None:
+    def _restore(self, name: str, before: LoadedAdapter | None) -> None:
         if before is None:
-            self.paths.pop(name, None)
+            self.adapters.pop(name, None)
         else:
-            self.paths[name] = before
+            self.adapters[name] = before

@@ -1,10 +1,10 @@
 """An adapter in service: requests to it are requests to its base model, which applies the adapter."""
 
 import asyncio
+import logging
 import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -16,12 +16,57 @@ from argosy_runtime.repository.preparing import Prepared
 from argosy_runtime.telemetry.statistics import ModelStatistics
 from argosy_runtime.tensors import Tensor, raw_tensor
 
-from .served import Holds, ServedModel
+from .adapter_table import LoadedAdapter
+from .served import Holds
 
+_log = logging.getLogger("argosy.repository")
 _LENGTH = 4
 """Bytes of the length before a text."""
 
-Base = Callable[[], ServedModel | None]
+
+class AdapterBase(Protocol):
+    """A model that adapters can be loaded into: one with instances, or one with variants, some of which may take them.
+
+    `config`: that of the version that serves.
+    """
+
+    name: str
+    config: ModelConfig
+
+    @property
+    def takes_batches(self) -> bool:
+        """True if an instance can take requests now."""
+
+    @property
+    def asleep(self) -> bool:
+        """True if a request must wake it."""
+
+    async def wake(self) -> None:
+        """Take requests again. Raises ServingError."""
+
+    def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
+        """Start a request; `deliver` gets the responses. Raises ServingError."""
+
+    def takes_adapter(self, name: str) -> bool:
+        """Return whether it can answer requests that name an adapter."""
+
+    def adapter_problem(self, name: str) -> str:
+        """Return why it cannot answer requests that name an adapter, "" if it can."""
+
+    def adapter_caution(self, name: str) -> str:
+        """Return why it may not answer requests that name an adapter for long, or not everywhere, "" without one."""
+
+    def lacks_adapter(self, adapter: LoadedAdapter) -> bool:
+        """Return whether `add_adapter` has something to do for an adapter that it loaded before."""
+
+    async def add_adapter(self, adapter: LoadedAdapter) -> None:
+        """Load an adapter. Raises ServingError where nothing takes it."""
+
+    async def remove_adapter(self, adapter: LoadedAdapter) -> None:
+        """Unload an adapter, unless another one has its name by now."""
+
+
+Base = Callable[[], AdapterBase | None]
 
 
 class ServedAdapter:
@@ -37,28 +82,29 @@ class ServedAdapter:
         self.statistics = statistics
         self.labels: Mapping[str, Sequence[str]] = prepared.labels
         self.folder = prepared.folder.path
-        self.path: Path = prepared.folder.version_path(version)
+        self.adapter = LoadedAdapter(config.name, prepared.folder.version_path(version))
         self._base = base
         self._open = Holds()
         self._running = 0
+        self._loading: set[asyncio.Task[None]] = set()
         self._by_input = any(tensor.name == LORA_NAME for tensor in config.input)
 
     @property
     def ready(self) -> bool:
         base = self._base()
-        return base is not None and base.ready and self.name not in base.adapters.failures
+        return base is not None and base.takes_adapter(self.name)
 
     @property
     def problem(self) -> str:
         base = self._base()
         if base is None:
             return f"the base model of adapter '{self.name}' is not loaded"
-        return base.adapters.failures.get(self.name, base.problem)
+        return base.adapter_problem(self.name)
 
     @property
     def caution(self) -> str:
         base = self._base()
-        return "" if base is None else base.caution
+        return "" if base is None else base.adapter_caution(self.name)
 
     @property
     def running(self) -> int:
@@ -161,12 +207,44 @@ class ServedAdapter:
     def release(self) -> None:
         self._open.remove()
 
+    def follow(self, base: AdapterBase, config: ModelConfig) -> None:
+        """Take the tensors of the base model that serves now, and load the adapter into variants that are new there."""
+        self.config = config
+        if base.lacks_adapter(self.adapter):
+            task = asyncio.get_running_loop().create_task(self._load_into(base))
+            self._loading.add(task)
+            task.add_done_callback(self._loading.discard)
+
+    async def _load_into(self, base: AdapterBase) -> None:
+        try:
+            await base.add_adapter(self.adapter)
+        except ServingError as error:
+            _log.error("adapter '%s' of model '%s' cannot be loaded: %s", self.name, base.name, error.message)
+
     async def close(self, grace: float) -> None:
         """Unload the adapter once its requests have ended, unless another version has its name by now."""
         await self._open.wait_for_none(grace)
+        for task in self._loading:
+            task.cancel()
         base = self._base()
         if base is not None:
-            await base.remove_adapter(self.name, self.path)
+            await base.remove_adapter(self.adapter)
+
+
+def named_adapter(request: InferRequest) -> str:
+    """Return the adapter that a request names, "" for none, or where the model has to say what is wrong with it."""
+    provided = request.inputs.get(LORA_NAME)
+    if provided is not None:
+        return bytes(provided.data[_LENGTH:]).decode(errors="replace")
+    provided = request.inputs.get(SAMPLING)
+    text = b"" if provided is None else bytes(provided.data[_LENGTH:])
+    if LORA_NAME.encode() not in text:
+        return ""
+    try:
+        name = msgspec.json.decode(text, type=dict[str, Any]).get(LORA_NAME)
+    except msgspec.MsgspecError:
+        return ""
+    return name if isinstance(name, str) else ""
 
 
 def _encoded(name: object) -> bytes | None:

@@ -25,7 +25,7 @@ from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from . import warmup
-from .adapter_table import AdapterTable
+from .adapter_table import AdapterTable, LoadedAdapter
 from .instances import InstanceFactory, VersionInstances
 from .reshaping import OutputShapes
 from .sleeping import InstanceSleep
@@ -201,16 +201,36 @@ class ServedModel:
         """Return what makes each instance of the present configuration."""
         return [(slot, self._maker.maker(self.config, slot)) for slot in self._maker.placements(self.config)]
 
-    async def add_adapter(self, name: str, path: Path) -> None:
-        """Load an adapter into every instance, also into those that are loaded later. Raises ServingError."""
-        await self.adapters.add(name, path, self._dispatcher.group.manage)
+    def holds_adapter(self, name: str) -> bool:
+        """Return whether requests may name an adapter."""
+        return self.adapters.holds(name)
 
-    async def remove_adapter(self, name: str, path: Path) -> None:
-        """Unload an adapter from every instance, unless another path has its name by now."""
+    def takes_adapter(self, name: str) -> bool:
+        """Return whether it can answer requests that name an adapter."""
+        return self.ready and self.adapters.holds(name)
+
+    def adapter_problem(self, name: str) -> str:
+        """Return why it cannot answer requests that name an adapter, "" if it can."""
+        return self.adapters.failures.get(name, self.problem)
+
+    def adapter_caution(self, name: str) -> str:
+        """Return why it may not answer requests that name an adapter for long."""
+        return self.caution
+
+    def lacks_adapter(self, adapter: LoadedAdapter) -> bool:
+        """Return False: each instance that is loaded later gets the adapters, too."""
+        return False
+
+    async def add_adapter(self, adapter: LoadedAdapter) -> None:
+        """Load an adapter into every instance, also into those that are loaded later. Raises ServingError."""
+        await self.adapters.add(adapter, self._dispatcher.group.manage)
+
+    async def remove_adapter(self, adapter: LoadedAdapter) -> None:
+        """Unload an adapter from every instance, unless another one has its name by now."""
         try:
-            await self.adapters.remove(name, path, self._dispatcher.group.manage)
+            await self.adapters.remove(adapter, self._dispatcher.group.manage)
         except ServingError as error:
-            _log.warning("adapter '%s' of model '%s' cannot be unloaded: %s", name, self.name, error.message)
+            _log.warning("adapter '%s' of model '%s' cannot be unloaded: %s", adapter.name, self.name, error.message)
 
     async def _add_adapters(self, instance: Instance) -> None:
         """Load the adapters into an instance. One that does not fit fails by itself."""

@@ -1,5 +1,6 @@
 """Adapters of an instance on a stand-in of vLLM: loaded, replaced and unloaded while it serves."""
 
+import asyncio
 import json
 import threading
 
@@ -8,7 +9,9 @@ from tests.runtime.backends.vllm.engine_steps import only_error, sampling, settl
 from tests.runtime.language.language_requests import generation
 from tests.waiting import wait
 
-from argosy_runtime.backends.commands import AddAdapter, RemoveAdapter
+from argosy_runtime.backends import vllm as backend
+from argosy_runtime.backends.commands import AddAdapter, RemoveAdapter, Sleep
+from argosy_runtime.backends.vllm import instance as instance_module
 from argosy_runtime.errors import ErrorKind, ServingError
 
 
@@ -30,7 +33,7 @@ def test_adapters_are_added_and_removed(open_instance, responder, llm, tmp_path)
         instance.manage(AddAdapter("m", str(tmp_path / "misfit")))
     assert refused.value.kind is ErrorKind.INVALID_ARG
     instance.manage(RemoveAdapter("x"))
-    assert llm().loras == set()
+    wait(lambda: llm().loras == set(), 0.01)
     with pytest.raises(ServingError, match="model 'llm' has no adapter 'x'; it has none") as refused:
         instance.manage(RemoveAdapter("x"))
     assert refused.value.kind is ErrorKind.NOT_FOUND
@@ -44,15 +47,53 @@ def test_an_adapter_stays_until_its_requests_have_ended(open_instance, responder
     named = generation(text_input="ab", sampling_parameters=sampling(lora_name="x", max_tokens=1))
     instance.execute([named], responder)
     settled(llm())
-    removed = threading.Event()
-    threading.Thread(target=lambda: (instance.manage(RemoveAdapter("x")), removed.set())).start()
-    wait(lambda: "x" not in instance._adapters._requests, 0.01)
+    instance.manage(RemoveAdapter("x"))
     instance.execute([generation(), named], responder)
     assert only_error(responder, 1).kind is ErrorKind.NOT_FOUND
-    assert (removed.is_set(), llm().loras) == (False, {1})
+    assert llm().loras == {1}
     step(llm())
-    assert removed.wait(30)
-    assert llm().loras == set()
+    wait(lambda: llm().loras == set(), 0.01)
+
+
+@pytest.mark.usefixtures("llm_class")
+def test_no_command_and_no_end_wait_for_a_request_that_never_ends(folder, host, responder, llm, monkeypatch, tmp_path):
+    monkeypatch.setattr(instance_module, "CLOSE_SECONDS", 0.0)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "adapter_config.json").write_text('{"r": 8}')
+    instance = backend.load(folder(enable_lora=True).spec(), host)
+    instance.manage(AddAdapter("x", str(tmp_path / "a")))
+    instance.execute([generation(text_input="\0", sampling_parameters=sampling(lora_name="x"))], responder)
+    settled(llm())
+    instance.manage(RemoveAdapter("x"))
+    instance.manage(AddAdapter("y", str(tmp_path / "b")))
+    instance.manage(AddAdapter("x", str(tmp_path / "b")))
+    assert llm().loras == {1, 2, 3}
+    instance.close()
+    assert only_error(responder).kind is ErrorKind.UNAVAILABLE
+
+
+@pytest.mark.usefixtures("llm_class")
+def test_closing_ends_a_command_that_waits_for_a_request(folder, host, llm, monkeypatch):
+    monkeypatch.setattr(instance_module, "CLOSE_SECONDS", 0.0)
+    asked, ended = threading.Event(), threading.Event()
+
+    async def sleep(self, level=1, mode="abort"):
+        asked.set()
+        await asyncio.Event().wait()
+
+    instance = backend.load(folder(enable_sleep_mode=True).spec(), host)
+    monkeypatch.setattr(type(llm()), "sleep", sleep)
+
+    def command() -> None:
+        with pytest.raises(ServingError):
+            instance.manage(Sleep())
+        ended.set()
+
+    threading.Thread(target=command).start()
+    assert asked.wait(30)
+    instance.close()
+    assert ended.wait(30)
 
 
 def test_declared_adapters_are_loaded(folder, open_instance, llm, tmp_path):

@@ -2,6 +2,7 @@
 
 A test sees in `AsyncLLM.made` what was started, and there `calls`, `open` requests, the `loras`. Steps run by
 themselves, unless `AsyncLLM.steps` is an event loop's semaphore that a test releases. `die` ends it as a crash would.
+A prompt with the token 0 never ends.
 """
 
 import asyncio
@@ -12,6 +13,8 @@ from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import RequestOutputKind
 
 from .exceptions import EngineDeadError
+
+ENDLESS = 0
 
 
 class Tokenizer:
@@ -99,6 +102,8 @@ class AsyncLLM:
         try:
             made = dict.fromkeys(range(sampling_params.n), "")
             for step in range(sampling_params.max_tokens):
+                if ENDLESS in ids:
+                    await asyncio.Event().wait()
                 if self.step_by_step:
                     await self.steps.acquire()
                 else:
@@ -178,6 +183,8 @@ class AsyncLLM:
         )
 
     async def add_lora(self, lora_request):
+        if not self.engine_args.enable_lora:
+            raise RuntimeError("LoRA is not enabled. Use --enable-lora to enable LoRA.")
         if "misfit" in lora_request.lora_path:
             raise RuntimeError("Call to add_lora method failed: shapes do not fit")
         self.loras.add(lora_request.lora_int_id)
