@@ -1,6 +1,6 @@
-"""A tiny Llama with random weights and a tokenizer of single bytes, as Hugging Face saves it.
+"""Tiny Llamas with random weights, and their tokenizers and adapters, as Hugging Face saves them.
 
-Its heads have 64 dimensions, the least that vLLM takes on a CPU.
+Heads have 64 dimensions unless a size says otherwise: that is the least that vLLM takes on a CPU.
 """
 
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 import tokenizers
 import torch
 import transformers
+from tests import tiny_tokenizers
 
 END = "<end>"
 POSITIONS = 512
@@ -18,11 +19,10 @@ TEMPLATE = (
 )
 
 
-def save(folder: Path, seed: int = 0, **config: Any) -> None:
-    """Write the model's files."""
-    tokenizer = byte_tokenizer()
-    sizes = {
-        "vocab_size": len(tokenizer),
+def configuration(vocabulary: int, **sizes: Any) -> transformers.LlamaConfig:
+    """Return the configuration of a tiny Llama without special tokens; `sizes` are fields that differ."""
+    tiny = {
+        "architectures": ["LlamaForCausalLM"],
         "hidden_size": 128,
         "intermediate_size": 128,
         "num_hidden_layers": 2,
@@ -30,25 +30,37 @@ def save(folder: Path, seed: int = 0, **config: Any) -> None:
         "num_key_value_heads": 2,
         "max_position_embeddings": POSITIONS,
         "bos_token_id": None,
-        "eos_token_id": tokenizer.eos_token_id,
+        "eos_token_id": None,
         "pad_token_id": None,
     }
+    return transformers.LlamaConfig(**{"vocab_size": vocabulary, **tiny, **sizes})
+
+
+def model(vocabulary: int, seed: int = 0, **sizes: Any) -> transformers.LlamaForCausalLM:
+    """Return a tiny Llama with random weights."""
     torch.manual_seed(seed)
-    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**sizes, **config}))
-    model.generation_config.eos_token_id = tokenizer.eos_token_id
-    model.save_pretrained(folder)
+    return transformers.LlamaForCausalLM(configuration(vocabulary, **sizes))
+
+
+def save(folder: Path, seed: int = 0, dtype: torch.dtype = torch.float32, **sizes: Any) -> None:
+    """Write a tiny Llama with a tokenizer of bytes."""
+    tokenizer = byte_tokenizer()
+    made = model(len(tokenizer), seed, **{"eos_token_id": tokenizer.eos_token_id, **sizes})
+    made.generation_config.eos_token_id = tokenizer.eos_token_id
+    made.to(dtype).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
 def byte_tokenizer() -> Any:
     """Return a tokenizer whose tokens are the 256 bytes, and an end of the text."""
-    bytes_ = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    model = tokenizers.Tokenizer(tokenizers.models.BPE({byte: number for number, byte in enumerate(bytes_)}, []))
-    model.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    model.decoder = tokenizers.decoders.ByteLevel()
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=model, eos_token=END)
+    tokenizer = loaded(tiny_tokenizers.byte_level(), eos_token=END)
     tokenizer.chat_template = TEMPLATE
     return tokenizer
+
+
+def loaded(tokenizer: tokenizers.Tokenizer, **special: str) -> Any:
+    """Return a tokenizer as Hugging Face loads it; `special` has tokens by their roles."""
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
 
 
 def save_adapter(folder: Path, model: Path, rank: int = 8, scale: float = 4.0, hidden: int = 128) -> None:

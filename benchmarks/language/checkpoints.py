@@ -14,26 +14,20 @@ _HEAD = 64
 
 def checkpoint(folder: Path, hidden: int, layers: int, longest: int) -> None:
     """Write a Llama with random weights, and its tokenizer. `longest`: tokens of prompt and answer together."""
-    import tokenizers
     import torch
-    import transformers
+    from tests import tiny_llama, tiny_tokenizers
 
     pieces = ["<s>", "</s>", _SPACE, *ALPHABET]
-    model = tokenizers.models.BPE({piece: number for number, piece in enumerate(pieces)}, [])
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")
-    fast.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=len(pieces), hidden_size=hidden, intermediate_size=4 * hidden, num_hidden_layers=layers,
-        num_attention_heads=hidden // _HEAD, num_key_value_heads=hidden // _HEAD, max_position_embeddings=longest,
+    tokenizer = tiny_llama.loaded(tiny_tokenizers.byte_level(pieces), bos_token="<s>", eos_token="</s>")
+    tokenizer.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    heads = hidden // _HEAD
+    llama = tiny_llama.model(
+        len(pieces), hidden_size=hidden, intermediate_size=4 * hidden, num_hidden_layers=layers,
+        num_attention_heads=heads, num_key_value_heads=heads, max_position_embeddings=longest,
         bos_token_id=0, eos_token_id=1, tie_word_embeddings=False,
     )  # fmt: skip
-    llama = transformers.LlamaForCausalLM(config)
     with torch.no_grad():
         # Special tokens, which have no text, are never the likeliest.
         llama.lm_head.weight[:2] = 0
     llama.save_pretrained(folder)
-    fast.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)

@@ -11,10 +11,10 @@ from tests.peers.server import Server
 START_S = 600.0
 
 
-def write(root: Path, config: str, **sizes: Any) -> Path:
-    """Write the model `llm`, with these settings of its Llama, and its adapter `other`; return its version's folder."""
+def write(root: Path, config: str, **llama: Any) -> Path:
+    """Write the model `llm`, as `tiny_llama.save` makes it, and its adapter `other`; return its version's folder."""
     version = root / "llm/1"
-    tiny_llama.save(version, **sizes)
+    tiny_llama.save(version, **llama)
     tiny_llama.save_adapter(version / "other", version)
     (version / "multi_lora.json").write_text(json.dumps({"other": "other"}))
     (root / "llm/config.pbtxt").write_text(config)

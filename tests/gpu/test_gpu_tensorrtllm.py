@@ -6,6 +6,7 @@ from typing import Any
 
 import openai
 import pytest
+import torch
 from tests.engines import repository
 from tests.engines.requests import GREEDY, gauge, generate, stream
 from tests.peers.server import Server
@@ -26,7 +27,7 @@ def server(engine_environment: Callable[[str], Path], tmp_path_factory: pytest.T
     """Yield a server with the model `llm`, a checkpoint that TensorRT-LLM's own PyTorch backend runs."""
     environment = engine_environment("tensorrtllm")
     root = tmp_path_factory.mktemp("tensorrtllm")
-    repository.write(root / "models", CONFIG, dtype="bfloat16")
+    repository.write(root / "models", CONFIG, dtype=torch.bfloat16)
     started = repository.serve(root / "models", "tensorrtllm", environment, root / "server.log")
     yield started
     started.stop()

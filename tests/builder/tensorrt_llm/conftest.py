@@ -45,26 +45,14 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     to.
     """
     import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from tests import tiny_llama, tiny_tokenizers
 
     folder = tmp_path_factory.mktemp("attempt") / "prompted"  # names with traps in them
-    torch.manual_seed(0)
-    words = sorted({word for text in TEXTS for word in text.split()})
-    config = LlamaConfig(
-        vocab_size=len(words) + 2,
-        hidden_size=256,
-        intermediate_size=512,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=128,
-    )
-    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
-    vocabulary = {word: at for at, word in enumerate(["[UNK]", "</s>", *words])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", eos_token="</s>").save_pretrained(folder)
+    words = ["[UNK]", "</s>", *sorted({word for text in TEXTS for word in text.split()})]
+    sizes = {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4, "max_position_embeddings": 128}
+    tiny_llama.model(len(words), **sizes).to(torch.bfloat16).save_pretrained(folder)
+    tokenizer = tiny_tokenizers.words(words, "[UNK]")
+    tiny_llama.loaded(tokenizer, unk_token="[UNK]", eos_token="</s>").save_pretrained(folder)
     return folder
 
 

@@ -8,15 +8,14 @@ import pytest
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import tiny_tokenizers
 
 from argosy.bench.prompts import WORDS, PromptError, Vocabulary, samples
 from argosy.bench.work import Api, Work, count_body, load_body
 
 
 def byte_level() -> Callable[[str], int]:
-    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    made = tokenizers.Tokenizer(tokenizers.models.BPE({byte: n for n, byte in enumerate(alphabet)}, []))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made = tiny_tokenizers.byte_level()
     return lambda text: len(made.encode(text).ids)
 
 

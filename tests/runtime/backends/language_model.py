@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tokenizers
 import torch
 import transformers
+from tests import tiny_llama, tiny_tokenizers
 from tests.runtime.backends.requests import parameter
 
 from argosy_runtime.messages import InferRequest, Tensor
@@ -27,28 +27,21 @@ TYPES = {
     "stream": np.bool_,
     "exclude_input_in_output": np.bool_,
 }
+SIZES = {
+    "hidden_size": 32,
+    "intermediate_size": 32,
+    "num_attention_heads": 4,
+    "max_position_embeddings": POSITIONS,
+}
 SMALL = {"page_size": "4", "num_blocks": "64", "max_batch_tokens": "32"}
 
 
 def configuration() -> transformers.LlamaConfig:
-    return transformers.LlamaConfig(
-        architectures=["LlamaForCausalLM"],
-        vocab_size=VOCABULARY,
-        hidden_size=32,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=POSITIONS,
-        eos_token_id=None,
-        bos_token_id=None,
-        pad_token_id=None,
-    )
+    return tiny_llama.configuration(VOCABULARY, **SIZES)
 
 
 def save_model(folder: Path) -> None:
-    torch.manual_seed(0)
-    transformers.LlamaForCausalLM(configuration()).save_pretrained(folder)
+    tiny_llama.model(VOCABULARY, **SIZES).save_pretrained(folder)
 
 
 def generated(model: Any, prompt: Sequence[int], new: int) -> list[int]:
@@ -60,10 +53,8 @@ def generated(model: Any, prompt: Sequence[int], new: int) -> list[int]:
 
 
 def save_tokenizer(folder: Path) -> None:
-    words = {f"w{number}": number for number in range(VOCABULARY)}
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="w0"))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    transformers.PreTrainedTokenizerFast(tokenizer_object=made).save_pretrained(folder)
+    words = tiny_tokenizers.words((f"w{number}" for number in range(VOCABULARY)), "w0")
+    tiny_llama.loaded(words).save_pretrained(folder)
 
 
 def pbtxt(decoupled: bool = True, **parameters: str) -> str:

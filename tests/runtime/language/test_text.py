@@ -6,19 +6,11 @@ import pytest
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.tiny_tokenizers import BYTES, byte_level
 
 from argosy_runtime.language import StreamedText
 
-BYTES = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
 WORDS = ["\u2581a", "\u2581be", "c", "<0xF0>", "<0x9F>", "<0x99>", "<0x82>", "<0xC3>", "<0xA9>", "</s>"]
-
-
-def byte_level() -> tokenizers.Tokenizer:
-    """Return a tokenizer with a token for each byte."""
-    made = tokenizers.Tokenizer(tokenizers.models.BPE({byte: n for n, byte in enumerate(BYTES)}, []))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = tokenizers.decoders.ByteLevel()
-    return made
 
 
 def byte_fallback() -> tokenizers.Tokenizer:

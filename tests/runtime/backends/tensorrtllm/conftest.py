@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import tests.builder.tensorrt_llm
-import tokenizers
-import transformers
+from tests import tiny_llama, tiny_tokenizers
 from tests.runtime.backends.requests import parameter
 
 from argosy_runtime.backends import tensorrtllm as backend
@@ -41,11 +40,8 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 def save_tokenizer(folder: Path, template: str = "{{ messages[0]['content'] }}") -> None:
     """Write a tokenizer whose words are w0 … w62, the last is the end."""
     folder.mkdir(parents=True, exist_ok=True)
-    words = {f"w{number}": number for number in range(END)} | {"</s>": END}
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="w0"))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    made.add_special_tokens(["</s>"])
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="</s>")
+    words = tiny_tokenizers.words([*(f"w{number}" for number in range(END)), "</s>"], "w0")
+    tokenizer = tiny_llama.loaded(words, eos_token="</s>")
     tokenizer.chat_template = template
     tokenizer.save_pretrained(folder)
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import psutil
 import pytest
-import torch
-import transformers
 from google.protobuf import text_format
+from tests.runtime.backends.language_model import save_model
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends import transformers as backend
@@ -100,12 +99,7 @@ def test_a_model_that_the_library_cannot_split() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a tiny Llama with two key-value heads."""
     folder = tmp_path_factory.mktemp("split")
-    torch.manual_seed(0)
-    tiny = transformers.LlamaConfig(
-        vocab_size=64, hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=128, eos_token_id=None, bos_token_id=None, pad_token_id=None,
-    )  # fmt: skip
-    transformers.LlamaForCausalLM(tiny).save_pretrained(folder / "1")
+    save_model(folder / "1")
     (folder / "config.pbtxt").write_text(text_format.MessageToString(config()))
     return folder
 

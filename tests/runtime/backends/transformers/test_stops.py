@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import tokenizers
-import transformers
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import tiny_llama
 from tests.properties import examples
 from tests.runtime.backends.language_model import output, pbtxt, request
 from tests.runtime.language.language_requests import generation
@@ -149,16 +148,7 @@ def test_a_chat_that_cannot_be_rendered_says_why(
     assert expected in responder.only().error.message
 
 
-def byte_level() -> Any:
-    made = tokenizers.Tokenizer(tokenizers.models.BPE())
-    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = tokenizers.decoders.ByteLevel()
-    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    made.train_from_iterator([], tokenizers.trainers.BpeTrainer(initial_alphabet=alphabet, show_progress=False))
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made)
-
-
 def test_the_bytes_of_tokens_are_those_of_the_text() -> None:
-    tokenizer = byte_level()
+    tokenizer = tiny_llama.byte_tokenizer()
     text = "a b\né🙂"
     assert b"".join(token_bytes(tokenizer, token) for token in tokenizer.encode(text)) == text.encode()
