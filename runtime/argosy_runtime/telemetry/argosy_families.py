@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final
 
-from argosy_runtime.histograms import DURATION_BOUNDS, DurationHistogram
+from argosy_runtime.histograms import DurationHistogram
 from argosy_runtime.tensors.device_arrays import DeviceTransfers
 
 from .engine_families import engine_families
@@ -18,7 +18,6 @@ from .statistics import ModelStatistics
 from .variant_families import variant_families
 
 _NS: Final = 1e9
-_SECONDS: Final = bound_texts([bound / _NS for bound in DURATION_BOUNDS])
 _ROWS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _ROWS_TEXTS: Final = bound_texts(_ROWS)
 
@@ -77,8 +76,7 @@ def _histograms(
 ) -> Family:
     family = Family(name, text, "histogram")
     for model in models:
-        histogram = of(model.statistics)
-        family.add_buckets(model.labels, _SECONDS, histogram.counts, histogram.ns / _NS)
+        family.add_histogram(model.labels, of(model.statistics))
     return family
 
 

@@ -1,18 +1,49 @@
 """Argosy's metrics of engines that batch token by token (`argosy_*`), of all engines of a model version together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from argosy_runtime.histograms import DURATION_BOUNDS, TOKEN_BOUNDS, DurationHistogram, TokenHistogram
+from argosy_runtime.histograms import DurationHistogram, TokenHistogram
 
 from .engines import EngineCounters, EngineLoad
-from .exposition import Family, bound_texts
+from .exposition import Family
 from .series import ModelSeries
 
-_NS: Final = 1e9
-_SECONDS: Final = bound_texts([bound / _NS for bound in DURATION_BOUNDS])
-_TOKENS: Final = bound_texts(TOKEN_BOUNDS)
+EngineHistogram = tuple[str, str, Callable[[EngineCounters], DurationHistogram | TokenHistogram]]
+"""A histogram of an engine: the name of its family, what it measures, and how to find it."""
 _Engine = tuple[ModelSeries, EngineLoad, EngineCounters]
+_HISTOGRAMS: Final[Sequence[EngineHistogram]] = (
+    (
+        "argosy_engine_queue_duration_seconds",
+        "From a request's arrival at an engine until it first ran",
+        lambda engine: engine.waited,
+    ),
+    (
+        "argosy_first_token_duration_seconds",
+        "From a request's arrival at an engine to its first token",
+        lambda engine: engine.first_token,
+    ),
+    (
+        "argosy_between_tokens_duration_seconds",
+        "From one token of a request to its next one",
+        lambda engine: engine.between_tokens,
+    ),
+    (
+        "argosy_request_prompt_tokens",
+        "Requests by the tokens of their prompts",
+        lambda engine: engine.request_prompt_tokens,
+    ),
+    (
+        "argosy_request_generated_tokens",
+        "Requests by the tokens of their answers",
+        lambda engine: engine.request_generated_tokens,
+    ),
+    (
+        "argosy_request_cached_tokens",
+        "Requests by the tokens that prefix caches had",
+        lambda engine: engine.request_cached_tokens,
+    ),
+)
 
 
 def engine_families(models: Sequence[ModelSeries]) -> list[Family]:
@@ -22,7 +53,8 @@ def engine_families(models: Sequence[ModelSeries]) -> list[Family]:
         for model in models
         if model.service is not None and model.service.engine is not None
     ]
-    return [*_gauges(engines), *_counters(engines), *_durations(engines), *_tokens(engines)]
+    measured = [(model.labels, counters) for model, _, counters in engines]
+    return [*_gauges(engines), *_counters(engines), *histogram_families(_HISTOGRAMS, measured)]
 
 
 def _gauges(engines: Sequence[_Engine]) -> list[Family]:
@@ -54,35 +86,15 @@ def _counters(engines: Sequence[_Engine]) -> list[Family]:
     return [prompts, cached, generated, preemptions]
 
 
-def _durations(engines: Sequence[_Engine]) -> list[Family]:
-    histograms: list[tuple[str, str, Callable[[EngineCounters], DurationHistogram]]] = [
-        ("engine_queue", "From a request's arrival at an engine until it first ran", lambda engine: engine.waited),
-        ("first_token", "From a request's arrival at an engine to its first token", lambda engine: engine.first_token),
-        ("between_tokens", "From one token of a request to its next one", lambda engine: engine.between_tokens),
-    ]
+def histogram_families(
+    histograms: Iterable[EngineHistogram], engines: Sequence[tuple[Mapping[str, str], EngineCounters]]
+) -> list[Family]:
+    """Return a family for each histogram, with the values of those engines that measure their requests."""
     families = []
     for name, text, of in histograms:
-        family = Family(f"argosy_{name}_duration_seconds", text, "histogram")
-        for model, _, counters in engines:
+        family = Family(name, text, "histogram")
+        for labels, counters in engines:
             if counters.measured:
-                histogram = of(counters)
-                family.add_buckets(model.labels, _SECONDS, histogram.counts, histogram.ns / _NS)
-        families.append(family)
-    return families
-
-
-def _tokens(engines: Sequence[_Engine]) -> list[Family]:
-    histograms: list[tuple[str, str, Callable[[EngineCounters], TokenHistogram]]] = [
-        ("prompt", "Requests by the tokens of their prompts", lambda engine: engine.request_prompt_tokens),
-        ("generated", "Requests by the tokens of their answers", lambda engine: engine.request_generated_tokens),
-        ("cached", "Requests by the tokens that prefix caches had", lambda engine: engine.request_cached_tokens),
-    ]
-    families = []
-    for name, text, of in histograms:
-        family = Family(f"argosy_request_{name}_tokens", text, "histogram")
-        for model, _, counters in engines:
-            if counters.measured:
-                histogram = of(counters)
-                family.add_buckets(model.labels, _TOKENS, histogram.counts, histogram.total)
+                family.add_histogram(labels, of(counters))
         families.append(family)
     return families

@@ -8,6 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
+from typing import Final
+
+from argosy_runtime.histograms import DURATION_BOUNDS, TOKEN_BOUNDS, DurationHistogram, TokenHistogram
+
+_NS: Final = 1e9
 
 
 class Labels(dict[str, str]):
@@ -77,6 +82,13 @@ class Family:
         """Append a histogram's values: as `Buckets`, with `total` as their sum."""
         self.samples.append(Buckets(labels, bounds, counts, total))
 
+    def add_histogram(self, labels: Mapping[str, str], histogram: DurationHistogram | TokenHistogram) -> None:
+        """Append a histogram of durations, in seconds, or of tokens."""
+        if isinstance(histogram, TokenHistogram):
+            self.add_buckets(labels, _TOKENS, histogram.counts, histogram.total)
+        else:
+            self.add_buckets(labels, _SECONDS, histogram.counts, histogram.ns / _NS)
+
 
 def exposition(families: Iterable[Family]) -> bytes:
     """Return the text a scraper reads."""
@@ -126,3 +138,7 @@ def _escape_help(text: str) -> str:
 
 def _escape_label(text: str) -> str:
     return _escape_help(text).replace('"', r"\"")
+
+
+_SECONDS: Final = bound_texts([bound / _NS for bound in DURATION_BOUNDS])
+_TOKENS: Final = bound_texts(TOKEN_BOUNDS)

@@ -8,15 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from argosy_runtime.backends.engine_state import EngineState
-from argosy_runtime.histograms import DURATION_BOUNDS, TOKEN_BOUNDS, DurationHistogram, TokenHistogram
 
+from .engine_families import EngineHistogram, histogram_families
 from .engines import EngineCounters, cache_share
-from .exposition import Family, Labels, bound_texts
+from .exposition import Family, Labels
 from .series import ModelSeries
 
-_NS: Final = 1e9
-_SECONDS: Final = bound_texts([bound / _NS for bound in DURATION_BOUNDS])
-_TOKENS: Final = bound_texts(TOKEN_BOUNDS)
 _SLEEP_STATES: Final = ("awake", "weights_offloaded", "discard_all")
 """By the level of sleep."""
 
@@ -28,15 +25,37 @@ _COUNTERS: Final[Sequence[tuple[str, str, Callable[[EngineCounters], int]]]] = (
     ("generation_tokens", "Number of generation tokens processed.", lambda engine: engine.generated_tokens),
     ("num_preemptions", "Cumulative number of preemptions of the engine.", lambda engine: engine.preemptions),
 )
-_DURATIONS: Final[Sequence[tuple[str, str, Callable[[EngineCounters], DurationHistogram]]]] = (
-    ("time_to_first_token", "Histogram of time to first token in seconds.", lambda engine: engine.first_token),
-    ("inter_token_latency", "Histogram of inter-token latency in seconds.", lambda engine: engine.between_tokens),
-    ("e2e_request_latency", "Histogram of end to end request latency in seconds.", lambda engine: engine.answered),
-    ("request_queue_time", "Histogram of time spent in WAITING phase for request.", lambda engine: engine.waited),
-)
-_REQUEST_TOKENS: Final[Sequence[tuple[str, str, Callable[[EngineCounters], TokenHistogram]]]] = (
-    ("prompt", "Number of prefill tokens processed.", lambda engine: engine.request_prompt_tokens),
-    ("generation", "Number of generation tokens processed.", lambda engine: engine.request_generated_tokens),
+_HISTOGRAMS: Final[Sequence[EngineHistogram]] = (
+    (
+        "vllm:time_to_first_token_seconds",
+        "Histogram of time to first token in seconds.",
+        lambda engine: engine.first_token,
+    ),
+    (
+        "vllm:inter_token_latency_seconds",
+        "Histogram of inter-token latency in seconds.",
+        lambda engine: engine.between_tokens,
+    ),
+    (
+        "vllm:e2e_request_latency_seconds",
+        "Histogram of end to end request latency in seconds.",
+        lambda engine: engine.answered,
+    ),
+    (
+        "vllm:request_queue_time_seconds",
+        "Histogram of time spent in WAITING phase for request.",
+        lambda engine: engine.waited,
+    ),
+    (
+        "vllm:request_prompt_tokens",
+        "Number of prefill tokens processed.",
+        lambda engine: engine.request_prompt_tokens,
+    ),
+    (
+        "vllm:request_generation_tokens",
+        "Number of generation tokens processed.",
+        lambda engine: engine.request_generated_tokens,
+    ),
 )
 
 
@@ -50,7 +69,7 @@ def vllm_families(models: Sequence[ModelSeries], unix_seconds: float) -> list[Fa
         _adapters(alive, unix_seconds),
         *_counters(engines),
         *_prefix_cache(engines),
-        *_histograms(engines),
+        *histogram_families(_HISTOGRAMS, [(labels, counters) for labels, counters, _ in engines]),
     ]
 
 
@@ -117,22 +136,3 @@ def _prefix_cache(engines: Sequence[_Engine]) -> list[Family]:
             queries.add(labels, counters.prompt_tokens)
             hits.add(labels, counters.cached_tokens)
     return [queries, hits]
-
-
-def _histograms(engines: Sequence[_Engine]) -> list[Family]:
-    families = []
-    for name, text, of in _DURATIONS:
-        family = Family(f"vllm:{name}_seconds", text, "histogram")
-        for labels, counters, _ in engines:
-            if counters.measured:
-                durations = of(counters)
-                family.add_buckets(labels, _SECONDS, durations.counts, durations.ns / _NS)
-        families.append(family)
-    for name, text, tokens_of in _REQUEST_TOKENS:
-        family = Family(f"vllm:request_{name}_tokens", text, "histogram")
-        for labels, counters, _ in engines:
-            if counters.measured:
-                tokens = tokens_of(counters)
-                family.add_buckets(labels, _TOKENS, tokens.counts, tokens.total)
-        families.append(family)
-    return families
