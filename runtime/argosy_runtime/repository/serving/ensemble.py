@@ -1,6 +1,6 @@
 """One version of an ensemble in service: its requests are requests to other models of the server."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 
 from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.ensembles import EnsembleRunner
@@ -10,11 +10,12 @@ from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
+from .delegating import DelegatingVersion
 from .reshaping import OutputShapes
 from .served import ServedVersion
 
 
-class ServedEnsemble:
+class ServedEnsemble(DelegatingVersion):
     """A version of an ensemble. It has no resources of its own: its steps are versions of other models of the server.
 
     `models` are those, by name and version as the steps name them. A request uses the ones that it began with.
@@ -27,20 +28,16 @@ class ServedEnsemble:
         steps: EnsembleSteps,
         models: Mapping[tuple[str, str], ServedVersion],
         statistics: ModelStatistics,
-    ):
-        self.name = prepared.config.name
-        self.version = version
-        self.config = prepared.config
-        self.decoupled = bool(prepared.config.model_transaction_policy.decoupled)
-        self.statistics = statistics
-        self.labels = prepared.labels
-        self.folder = prepared.folder.path
+    ) -> None:
+        super().__init__(prepared, version, prepared.config, statistics)
         self._admission = Admission(self.config)
         self._output_shapes = OutputShapes(self.config)
         self._models = models
         self._by_step = [models[step.model, step.version] for step in steps.steps]
-        self._holding = 0
         self._runner = EnsembleRunner(steps, version, self, statistics, LoopClock())
+
+    def _delegates(self) -> Iterable[ServedVersion]:
+        return self._models.values()
 
     @property
     def ready(self) -> bool:
@@ -62,14 +59,6 @@ class ServedEnsemble:
     def running(self) -> int:
         return self._runner.running
 
-    @property
-    def instances(self) -> int | None:
-        return None
-
-    @property
-    def instance_names(self) -> Collection[str]:
-        return ()
-
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         admitted = self._admission.admit(request)
         request = admitted.seen_by_model(request)
@@ -77,26 +66,6 @@ class ServedEnsemble:
 
     def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
         return self._by_step[index].submit(request, deliver)
-
-    @property
-    def owes(self) -> bool:
-        return False
-
-    async def answered(self) -> None:
-        """Return at once: its requests wait at the steps."""
-
-    def hold(self) -> None:
-        """Hold the steps, once for all holders of the ensemble."""
-        if not self._holding:
-            for model in self._models.values():
-                model.hold()
-        self._holding += 1
-
-    def release(self) -> None:
-        self._holding -= 1
-        if not self._holding:
-            for model in self._models.values():
-                model.release()
 
     async def close(self, grace: float) -> None:
         """Release nothing: requests on their way hold the steps they need."""

@@ -1,6 +1,6 @@
 """A version of a routed model in service: each of its requests is answered by one of its variants."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
@@ -16,6 +16,7 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .adapter_table import LoadedAdapter
 from .adapters import ServedAdapter, named_adapter
+from .delegating import DelegatingVersion
 from .served import ServedModel
 from .variant_adapters import VariantAdapters
 
@@ -23,7 +24,7 @@ AnyVariant = ServedModel | ServedAdapter
 """What a variant may be."""
 
 
-class ServedVariants:
+class ServedVariants(DelegatingVersion):
     """A version of a routed model. It has no resources of its own: its variants are other models of the server.
 
     `models`: the version of each variant that serves, None for one that is not loaded. Adapters are its variants', and
@@ -39,20 +40,12 @@ class ServedVariants:
         models: Sequence[AnyVariant | None],
         statistics: ModelStatistics,
     ) -> None:
-        self.name = config.name
-        self.version = version
-        self.config = config
-        self.decoupled = bool(config.model_transaction_policy.decoupled)
-        self.statistics = statistics
-        self.labels: Mapping[str, Sequence[str]] = prepared.labels
-        self.folder = prepared.folder.path
+        super().__init__(prepared, version, config, statistics)
         self.routing = routing
         self._admission = Admission(config)
         self._models = tuple(models)
         self._adapters = VariantAdapters(self.name, models)
         self._names_adapters = bool({LORA_NAME, SAMPLING} & {tensor.name for tensor in config.input})
-        self._retained: tuple[AnyVariant, ...] = ()
-        self._holding = 0
         self.runner = VariantRunner(self.name, version, routing, statistics, LoopClock())
         self.runner.follow(models)
 
@@ -61,6 +54,9 @@ class ServedVariants:
         self._models = tuple(models)
         self._adapters = VariantAdapters(self.name, models)
         self.runner.follow(models)
+
+    def _delegates(self) -> Iterator[AnyVariant]:
+        return (model for model in self._models if model is not None)
 
     @property
     def ready(self) -> bool:
@@ -79,14 +75,6 @@ class ServedVariants:
     @property
     def running(self) -> int:
         return self.runner.in_flight
-
-    @property
-    def instances(self) -> int | None:
-        return None
-
-    @property
-    def instance_names(self) -> Collection[str]:
-        return ()
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         size = self._admission.admit(request).size
@@ -129,27 +117,6 @@ class ServedVariants:
     async def remove_adapter(self, adapter: LoadedAdapter) -> None:
         """Unload an adapter from every variant."""
         await self._adapters.remove(adapter)
-
-    @property
-    def owes(self) -> bool:
-        return False
-
-    async def answered(self) -> None:
-        """Return at once: its requests wait at the variants."""
-
-    def hold(self) -> None:
-        """Hold the variants, once for all holders."""
-        if not self._holding:
-            self._retained = tuple(model for model in self._models if model is not None)
-            for model in self._retained:
-                model.hold()
-        self._holding += 1
-
-    def release(self) -> None:
-        self._holding -= 1
-        if not self._holding:
-            for model in self._retained:
-                model.release()
 
     async def close(self, grace: float) -> None:
         """Change no variant any more. Nothing is released: open requests are the variants' own."""
