@@ -10,10 +10,11 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
 PAGES = ["architecture.md", "explanation/control-plane.md", "explanation/data-plane.md", "glossary.md", "gpu.md"]
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
-REQUEST = "### One request on its way"
-RESOURCE_STOPS, REQUEST_STOPS = (
-    re.findall(r"^\| (\d+) \| `([\w/.]+\.py)` `([\w.]+)` \|", part, re.MULTILINE) for part in TEXT.split(REQUEST)
-)
+WALKS = re.split(r"^### One (\w+) on its way$", TEXT, flags=re.MULTILINE)[1:]
+STOPS = {
+    name: re.findall(r"^\| (\d+) \| `([\w/.]+\.py)` `([\w.]+)` \|", walk, re.MULTILINE)
+    for name, walk in zip(WALKS[::2], WALKS[1::2], strict=True)
+}
 FOLDERS = (".", "operator/argosy", "runtime", *(f"runtime/argosy_{part}" for part in ("runtime", "agent", "builder")))
 
 
@@ -22,13 +23,14 @@ def file_of(module: str) -> Path | None:
     return next((ROOT / folder / module for folder in FOLDERS if (ROOT / folder / module).is_file()), None)
 
 
-@pytest.mark.parametrize(("stops", "most"), [(RESOURCE_STOPS, 20), (REQUEST_STOPS, 18)], ids=["resource", "request"])
-def test_a_walk_has_few_stops(stops: list[tuple[str, str, str]], most: int) -> None:
+@pytest.mark.parametrize(("walk", "fewest", "most"), [("resource", 15, 20), ("request", 15, 18), ("chat", 10, 14)])
+def test_a_walk_has_few_stops(walk: str, fewest: int, most: int) -> None:
+    stops = STOPS[walk]
     assert [int(number) for number, _, _ in stops] == list(range(1, len(stops) + 1))
-    assert 15 <= len(stops) <= most
+    assert fewest <= len(stops) <= most
 
 
-@pytest.mark.parametrize(("module", "name"), [stop[1:] for stop in RESOURCE_STOPS + REQUEST_STOPS])
+@pytest.mark.parametrize(("module", "name"), sorted({stop[1:] for stops in STOPS.values() for stop in stops}))
 def test_every_stop_is_there(module: str, name: str) -> None:
     file = file_of(module)
     assert file is not None, module
