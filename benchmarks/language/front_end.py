@@ -16,14 +16,13 @@ from argosy.bench.prompts import Vocabulary
 
 @dataclass(frozen=True)
 class Measured:
-    """One trial: output tokens a second, median first token and time per token in ms, µs of CPU for each token."""
+    """One trial: output tokens a second, median first token in ms, µs of CPU for each token."""
 
     system: str
     concurrency: int
     repetition: int
     tokens_per_s: float
     first_token_ms: float
-    per_token_ms: float
     cpu_us_per_token: float
 
 
@@ -62,14 +61,12 @@ async def trial(system: System, key: TrialKey, random: Random, words: Vocabulary
         if answer.error or tokens != (plan.prompt_tokens, plan.output_tokens):
             raise MismatchError(f"{system.name}: {answer.error or tokens}")
     measured = Trial(answers, requests)
-    latencies = Latencies.of(measured.complete)
     return Measured(
         system.name,
         key.level.concurrency,
         key.repetition,
         rates(measured, NO_BUDGET).tokens,
-        percentiles(latencies.first_token).p50 * 1000,
-        percentiles(latencies.per_token).p50 * 1000,
+        percentiles(Latencies.of(measured.complete).first_token).p50 * 1000,
         used * 1e6 / (plan.output_tokens * len(answers)),
     )
 

@@ -13,7 +13,7 @@ from argosy.autoscaling.metrics.pool_signals import pool_signals
 from argosy.autoscaling.metrics.windows import ServerWindow
 from argosy.signals.exposition import samples
 from argosy.signals.samples import SAMPLE_NAMES, Sample, exposed
-from argosy.signals.targets import PoolTargets, Target
+from argosy.signals.targets import PoolTargets, ScrapeTarget
 from argosy_runtime.telemetry.exposition import exposition
 
 from .models import Models, families_of
@@ -37,7 +37,7 @@ def reading_cost(servers: int, models: int, rounds: int) -> ReadingCost:
     """Return the medians of rounds that alternate, of a pool of so many servers with the same models, all busy."""
     fleet = [Models(models, 1.0, seed) for seed in range(servers)]
     serves = {series.labels["model"]: series.labels["model"] for series in fleet[0].series}
-    pool = PoolTargets(PoolKey("team/pool"), tuple(Target(f"s-{n}", serves=serves) for n in range(servers)))
+    pool = PoolTargets(PoolKey("team/pool"), tuple(ScrapeTarget(f"s-{n}", serves=serves) for n in range(servers)))
     windows: dict[str, ServerWindow] = {}
     theirs, parsing, understanding, sizes = [], [], [], []
     for round_ in range(rounds + 2):

@@ -94,7 +94,7 @@ def test_the_regimes_figure_is_the_worst_step_next_to_the_better_variant() -> No
             number = 2 * step + repetition
             routed = better * (0.9 if step == 3 else 0.99)
             for name, rate in ((FEW, 100), (MANY, 10 * level), (ROUTED, routed)):
-                ramp.append(Measured(name, level, number, rate, 1.0, 1.0, 1.0))
+                ramp.append(Measured(name, level, number, rate, 1.0, 1.0))
     figures = ramp_figures(ramp)
     assert figures["regime_worst"] == pytest.approx(0.9)
     assert sorted(figures["regime_ratios"])[1:] == pytest.approx([0.99] * 12)
@@ -102,7 +102,7 @@ def test_the_regimes_figure_is_the_worst_step_next_to_the_better_variant() -> No
 
 def test_the_limit_is_the_crossover_rounded_down() -> None:
     alone = [
-        Measured(name, level, repetition, rate, 1.0, 1.0, 1.0)
+        Measured(name, level, repetition, rate, 1.0, 1.0)
         for level in (1, 4, 16, 64)
         for repetition in range(2)
         for name, rate in ((FEW, 100 + repetition), (MANY, 10 * level + repetition))

@@ -10,7 +10,7 @@ from tests.waiting import PATIENCE_S
 
 from argosy.api.values.identity import PoolKey
 from argosy.signals.scraping import Scraper
-from argosy.signals.targets import PoolTargets, Target
+from argosy.signals.targets import PoolTargets, ScrapeTarget
 
 BODY = json.dumps({"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1, 16], "data": list(range(16))}]}).encode()
 REQUESTS = 20
@@ -23,7 +23,7 @@ def _ask(server: Server) -> None:
 
 
 async def test_a_servers_own_metrics_are_signals(server: Server) -> None:
-    target = Target("s-0", f"http://{server.metrics}/metrics", serves={"scale": "scaler"})
+    target = ScrapeTarget("s-0", f"http://{server.metrics}/metrics", serves={"scale": "scaler"})
     pool = PoolTargets(PoolKey("n/p"), (target,))
     clock = [0.0]
     scraper = Scraper(lambda: clock[0])

@@ -9,7 +9,7 @@ from tests.operator.planning import declared
 from argosy.api import ConditionType, Reason, Resource
 from argosy.api.status import InferenceModelStatus, ScalingChange, ScalingStatus
 from argosy.api.values.identity import PoolKey
-from argosy.autoscaling.decision import Allocation, Change, Decision
+from argosy.autoscaling.decision import Allocation, AllocationChange, Decision
 from argosy.planning.facts import Gpu, Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
@@ -64,7 +64,7 @@ def snapshot(*resources: Resource, nodes: tuple[Node, ...], **decisions: Decisio
 
 
 def test_what_was_decided_is_placed_and_reported() -> None:
-    scaled = Change(NOON, Allocation(1), Allocation(3), Reason.SCALED_UP, "busy is 95 %")
+    scaled = AllocationChange(NOON, Allocation(1), Allocation(3), Reason.SCALED_UP, "busy is 95 %")
     before = snapshot(model("m", maxReplicas=4), nodes=gpus(4), m=decision(3, change=scaled))
     outcome = reconcile(before, NOON)
     assert placed(outcome, "m") == 3

@@ -14,7 +14,7 @@ from argosy.autoscaling.bottlenecks.rules import Bottleneck, BottleneckKind, fin
 from argosy.autoscaling.bottlenecks.subjects import subjects
 from argosy.planning.facts import CurrentServer
 from argosy.signals.scraping import Scraper
-from argosy.signals.targets import PoolTargets, Target
+from argosy.signals.targets import PoolTargets, ScrapeTarget
 
 CLIENTS, REQUESTS = 4, 15
 TENSORS = """
@@ -73,7 +73,7 @@ async def measured_under_load(server: Serving, name: str) -> tuple[Bottleneck, .
     members = [*models, declared.ensemble(name, *STEPS[name])]
     scraper, names = Scraper(), {name: name for name in (*INSTANCES, name)}
     url = f"http://127.0.0.1:{server.ports['Metrics']}/metrics"
-    pool = PoolTargets(PoolKey("default/p"), (Target("s", url, serves=names),), ())
+    pool = PoolTargets(PoolKey("default/p"), (ScrapeTarget("s", url, serves=names),), ())
     try:
         await scraper.read(pool, datetime.now(UTC))
         await asyncio.gather(*(asyncio.to_thread(_client, server, name) for _ in range(CLIENTS)))

@@ -18,7 +18,7 @@ from argosy.autoscaling.adjustments.ejection import ejection_of
 from argosy.autoscaling.adjustments.instances import setting
 from argosy.autoscaling.adjustments.out_of_memory import lowered
 from argosy.autoscaling.capacity.options import Option
-from argosy.autoscaling.decision import NO_EJECTION, Allocation, Change, Decision, SpareCapacity
+from argosy.autoscaling.decision import NO_EJECTION, Allocation, AllocationChange, Decision, SpareCapacity
 from argosy.autoscaling.estimate import observed
 from argosy.autoscaling.explain import joined, sentence, service_times, withheld
 from argosy.autoscaling.load import Load, load_of, options_of
@@ -203,7 +203,7 @@ def _decided(part: _Part, result: Stabilized, *, down: bool, eject: bool = False
     because, limit = (need.because, result.why) if need is not None else (result.why, "")
     message = joined(sentence(before, after, because, limit), withheld(ejection.among(servers)))
     reason, estimates = _reason(stage.policy, before, after, result), stage.memory.estimates
-    change = stage.memory.change if after == before else Change(stage.now, before, after, reason, message)
+    change = stage.memory.change if after == before else AllocationChange(stage.now, before, after, reason, message)
     decision = Decision(
         after,
         result.desired,

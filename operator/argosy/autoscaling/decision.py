@@ -43,7 +43,7 @@ class SpareCapacity(Struct, frozen=True):
     missing: str = ""
 
 
-class Change(Struct, frozen=True):
+class AllocationChange(Struct, frozen=True):
     """An entry of the history: a change of an allocation, with its time, reason and message."""
 
     at: datetime
@@ -97,7 +97,7 @@ class Decision(Struct, frozen=True):
     observed: float | None = None
     target: float | None = None
     limited_by: str = ""
-    change: Change | None = None
+    change: AllocationChange | None = None
     lowering: Lowering | None = None
     estimate: str = ""
     ejection: Ejection = NO_EJECTION

@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 
 from argosy.autoscaling.capacity.engine import EngineUse
 from argosy.autoscaling.capacity.service import Batches, Experience, Service
-from argosy.autoscaling.decision import NO_EJECTION, Change, Ejection, Lowering
+from argosy.autoscaling.decision import NO_EJECTION, AllocationChange, Ejection, Lowering
 from argosy.autoscaling.forecast import Forecast
 from argosy.autoscaling.settings import ROW_SHARE
 
@@ -83,13 +83,13 @@ class Memory(Struct, frozen=True):
     recommendations: tuple[Recommendation, ...] = ()
     expected: float | None = None
     holds: float | None = None
-    change: Change | None = None
+    change: AllocationChange | None = None
     lowering: Lowering | None = None
     lowered_at: datetime = NEVER
     ejection: Ejection = NO_EJECTION
 
     @staticmethod
-    def restored(change: Change | None, lowering: Lowering | None = None) -> "Memory":
+    def restored(change: AllocationChange | None, lowering: Lowering | None = None) -> "Memory":
         """Return the memory after a restart, from the values in the status."""
         return Memory(change=change, lowering=lowering, lowered_at=NEVER if lowering is None else lowering.at)
 

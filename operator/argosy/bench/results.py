@@ -46,7 +46,7 @@ class Endpoint(_Document):
     model: str
 
 
-class Trial(_Document):
+class TrialResult(_Document):
     """One measurement of one endpoint, in the order in which they ran."""
 
     endpoint: str
@@ -71,7 +71,7 @@ class Trial(_Document):
     sender_cpu: Annotated[float, Meta(description="share of one CPU that the sender used")]
 
 
-class Level(_Document):
+class LevelResult(_Document):
     """All repetitions of one endpoint at one level: means of rates, percentiles over all measured requests."""
 
     endpoint: str
@@ -132,8 +132,8 @@ class Results(_Document):
     version: Annotated[int, Meta(description="of this document: 1")]
     method: Method
     endpoints: list[Endpoint]
-    trials: list[Trial]
-    levels: list[Level]
+    trials: list[TrialResult]
+    levels: list[LevelResult]
     comparisons: list[Comparison]
     crossover: Annotated[Crossover | None, Meta(description=_OVERALL)]
     refused: Annotated[list[str], Meta(description="why endpoints, or levels of them, are not compared")]

@@ -7,7 +7,7 @@ from argosy.bench import comparison
 from argosy.bench.budgets import Budget
 from argosy.bench.comparison import Measured
 from argosy.bench.figures import Latencies, percentiles, rates
-from argosy.bench.results import Endpoint, Level, Method, Results, Trial
+from argosy.bench.results import Endpoint, LevelResult, Method, Results, TrialResult
 
 VERSION = 1
 
@@ -35,11 +35,11 @@ def limits(budget: Budget) -> dict[str, float]:
     return {name: limit for name, limit in asdict(budget).items() if limit is not None}
 
 
-def _trial(names: Sequence[str], one: Measured, budget: Budget) -> Trial:
+def _trial(names: Sequence[str], one: Measured, budget: Budget) -> TrialResult:
     trial, level = one.trial, one.key.level
     latencies, amounts = Latencies.of(trial.complete), rates(trial, budget)
     chunks, tokens = sum(len(a.arrivals) for a in trial.complete), sum(a.output_tokens for a in trial.complete)
-    return Trial(
+    return TrialResult(
         endpoint=names[one.key.endpoint],
         concurrency=level.concurrency or None,
         rate=level.rate or None,
@@ -63,7 +63,7 @@ def _trial(names: Sequence[str], one: Measured, budget: Budget) -> Trial:
     )
 
 
-def _levels(names: Sequence[str], measured: Sequence[Measured], budget: Budget) -> list[Level]:
+def _levels(names: Sequence[str], measured: Sequence[Measured], budget: Budget) -> list[LevelResult]:
     """Return each endpoint's repetitions at each level together, in the order of levels."""
     together: dict[tuple[str, int], list[Measured]] = {}
     for one in measured:
@@ -75,7 +75,7 @@ def _levels(names: Sequence[str], measured: Sequence[Measured], budget: Budget) 
     ]
 
 
-def _level(name: str, repetitions: Sequence[Measured], budget: Budget) -> Level:
+def _level(name: str, repetitions: Sequence[Measured], budget: Budget) -> LevelResult:
     level = repetitions[0].key.level
     answers = [answer for one in repetitions for answer in one.trial.complete]
     requests = sum(len(one.trial.measured) for one in repetitions)
@@ -83,7 +83,7 @@ def _level(name: str, repetitions: Sequence[Measured], budget: Budget) -> Level:
     count = len(repetitions)
     latencies = Latencies.of(answers)
     within = sum(budget.is_met(answer) for answer in answers) / requests
-    return Level(
+    return LevelResult(
         endpoint=name,
         concurrency=level.concurrency or None,
         rate=level.rate or None,

@@ -12,7 +12,7 @@ from argosy.planning.facts import ServerReport
 from argosy.planning.variants import expanded
 from argosy.signals.scraping import Scraper
 from argosy.signals.source import SignalSource
-from argosy.signals.targets import PoolTargets, Target, measured_pool
+from argosy.signals.targets import PoolTargets, ScrapeTarget, measured_pool
 
 Member = InferenceModel | Ensemble
 INTERVAL_S = 2.0
@@ -28,10 +28,10 @@ def pool_targets(
     return measured_pool(key, members, answering)
 
 
-def _target(report: ServerReport, members: Iterable[Member], url: str) -> Target:
+def _target(report: ServerReport, members: Iterable[Member], url: str) -> ScrapeTarget:
     answering = {model.model for model in report.models if model.answers}
     serves = {member.served_name: member.name for member in members if member.name in answering}
-    return Target(report.name, url, serves=serves)
+    return ScrapeTarget(report.name, url, serves=serves)
 
 
 class Measuring:

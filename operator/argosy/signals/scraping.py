@@ -14,7 +14,7 @@ from argosy.autoscaling.metrics.windows import Exposed, ServerWindow
 
 from .exposition import ExpositionError, samples
 from .samples import exposed
-from .targets import PoolTargets, Target
+from .targets import PoolTargets, ScrapeTarget
 
 TIMEOUT_S = 3.0
 MOST_BYTES = 64 << 20
@@ -75,11 +75,11 @@ class Scraper:
             if (window := self._window(target, result)) is not None
         }
 
-    def _window(self, target: Target, result: Exposed | str) -> ServerWindow | None:
+    def _window(self, target: ScrapeTarget, result: Exposed | str) -> ServerWindow | None:
         before = self._windows.get(target.server)
         return before if isinstance(result, str) else (before or ServerWindow()).after(result)
 
-    async def _measured(self, target: Target, slots: asyncio.Semaphore) -> Exposed | str:
+    async def _measured(self, target: ScrapeTarget, slots: asyncio.Semaphore) -> Exposed | str:
         """Return what a server exposes, or why it cannot be read."""
         if not target.url:
             return "it has no address yet"

@@ -8,7 +8,7 @@ from argosy.api.values.identity import PoolKey
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ScrapeTarget:
     """A server that runs. `url`: of its metrics; `pod`: its label in Prometheus, in the pool's namespace.
 
     `serves`: the members that it has ready, resources' names by the names of their models on the server.
@@ -34,7 +34,7 @@ class PoolTargets:
     """One pool's servers and queries. `served_names`: by resource name, the name that clients use."""
 
     pool: PoolKey
-    targets: tuple[Target, ...] = ()
+    targets: tuple[ScrapeTarget, ...] = ()
     queries: tuple[Query, ...] = ()
     served_names: Mapping[str, str] = field(default_factory=dict)
 
@@ -44,7 +44,9 @@ class PoolTargets:
         return {target.server: target.serves for target in self.targets}
 
 
-def measured_pool(key: PoolKey, members: Iterable[InferenceModel | Ensemble], targets: Iterable[Target]) -> PoolTargets:
+def measured_pool(
+    key: PoolKey, members: Iterable[InferenceModel | Ensemble], targets: Iterable[ScrapeTarget]
+) -> PoolTargets:
     """Return a pool with these servers, and the queries that its members name."""
     queries: list[Query] = []
     names: dict[str, str] = {}

@@ -58,13 +58,13 @@ class RepositoryFolder:
         entries = {version: self.root / target.model.name / str(version) for version in target.model.versions}
         return {v: entry for v, entry in entries.items() if target.has_same_files(before, v) and entry.is_dir()}
 
-    def stage(self, target: Target, before: Target | None, files: Mapping[int, Path]) -> "Change":
+    def stage(self, target: Target, before: Target | None, files: Mapping[int, Path]) -> "StagedChange":
         """Put a model's new files and config in place.
 
         What they replace is retained until the change is accepted or reverted.
         """
         config = self.root / target.model.name / CONFIG
-        change = Change(self, target, before, config.read_text() if config.is_file() else "")
+        change = StagedChange(self, target, before, config.read_text() if config.is_file() else "")
         self.clear(target.model.name)  # an earlier change may not have come to it
         self._record(Target(before.model if before else target.model, {}))
         try:
@@ -84,7 +84,7 @@ class RepositoryFolder:
         for kind in SIDE_FOLDERS:
             _remove(self._server / kind / name)
 
-    def _stage(self, change: "Change", files: Mapping[int, Path]) -> None:
+    def _stage(self, change: "StagedChange", files: Mapping[int, Path]) -> None:
         target, folder = change.target, self.root / change.target.model.name
         folder.mkdir(exist_ok=True)
         standing = self.standing(target, change.before).keys()
@@ -114,7 +114,7 @@ class RepositoryFolder:
         return path
 
 
-class Change:
+class StagedChange:
     """A staged change to one model's folder.
 
     Accept it when it is loaded and tidy up when nothing needs what it replaced; or take it back.

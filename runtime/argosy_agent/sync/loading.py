@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from argosy_agent.contract import LoadState
-from argosy_agent.folder.repository import Change, RepositoryFolder
+from argosy_agent.folder.repository import RepositoryFolder, StagedChange
 from argosy_agent.folder.target import Target
 from argosy_agent.transfer.errors import StorageError, StorageStoppedError, shown
 from argosy_common import device_errors
@@ -100,7 +100,7 @@ class Loading:
             return nullcontext()
         return self._slots
 
-    async def _accept(self, change: Change) -> None:
+    async def _accept(self, change: StagedChange) -> None:
         """Record a loaded target.
 
         A disk that fails from now on reverts nothing; the next change clears up first.

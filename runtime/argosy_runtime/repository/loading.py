@@ -19,7 +19,7 @@ from .folders.layout import ModelFolder
 from .preparing import Prepared, Preparer
 from .records import ModelRecord
 from .retirement import Retirement, tidy
-from .serving.served import Change, LoadingVersion, ServedVersion
+from .serving.served import ConfigChange, LoadingVersion, ServedVersion
 from .work import serving_error
 
 _log = logging.getLogger("argosy.repository")
@@ -44,7 +44,7 @@ class _Ready:
     """Loaded versions and changes of serving versions that are to take over."""
 
     fresh: dict[int, ServedVersion] = field(default_factory=dict)
-    changes: dict[int, Change] = field(default_factory=dict)
+    changes: dict[int, ConfigChange] = field(default_factory=dict)
 
 
 class Loader:

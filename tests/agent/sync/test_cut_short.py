@@ -10,7 +10,7 @@ from tests.agent.sync.bench import Bench
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import LoadState, RenderedRepository
-from argosy_agent.folder.repository import Change, RepositoryFolder
+from argosy_agent.folder.repository import RepositoryFolder, StagedChange
 from argosy_agent.folder.target import Target
 from argosy_agent.sync.control import ControlError, RefusedError, SlowError, UnreachableError
 
@@ -109,7 +109,7 @@ async def test_what_is_loaded_counts_although_the_disk_fails_afterwards(
 
     first = bench.source("a", "one")
     with monkeypatch.context() as patched:
-        patched.setattr(Change, step, full)
+        patched.setattr(StagedChange, step, full)
         await bench.settle(bench.model("m", v1=first))
     assert bench.agent.ledger.failures == {}
     assert bench.states() == {("m", 1): LoadState.READY}

@@ -7,7 +7,7 @@ import pytest
 from tests.operator.autoscaling.loads import ONE, POLICY, START, Member, measured
 
 from argosy.api.conditions import Reason
-from argosy.autoscaling.decision import Allocation, Change, Lowering, SpareCapacity
+from argosy.autoscaling.decision import Allocation, AllocationChange, Lowering, SpareCapacity
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import Distribution
 from argosy.autoscaling.policy import Pace, QueryTarget, Served, Targets
@@ -208,7 +208,7 @@ def test_a_clock_that_is_set_back_does_not_block_scaling_up() -> None:
 def test_a_change_dated_in_the_future_blocks_scaling_like_one_of_now() -> None:
     member = Member(replace(POLICY, pace=replace(POLICY.pace, cooldown_up_s=60)))
     ahead = member.now + timedelta(days=400)
-    change = Change(ahead, ONE, Allocation(2), Reason.SCALED_UP, "more load")
+    change = AllocationChange(ahead, ONE, Allocation(2), Reason.SCALED_UP, "more load")
     lowering = Lowering(ahead, Served(), "memory ran out")
     member.allocation, member.memory = Allocation(2), MemberMemory(Memory.restored(change, lowering))
     member.under(900, 30)

@@ -12,7 +12,7 @@ from tests.operator.planning import declared
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.conditions import Reason
 from argosy.autoscaling.decide import decide
-from argosy.autoscaling.decision import Allocation, Change, SpareCapacity
+from argosy.autoscaling.decision import Allocation, AllocationChange, SpareCapacity
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.pool import pool_round
@@ -123,7 +123,7 @@ def test_an_ensemble_that_cannot_be_decided_on_keeps_what_its_models_have(monkey
     members = tuple(resource for resource in resources if isinstance(resource, InferenceModel | Ensemble))
     two = {resource.identity: Allocation(2) for resource in members}
     inputs = PoolInputs(members, policies(resources, START), two)
-    change = Change(START, ONE, Allocation(2), Reason.SCALED_UP, "more load")
+    change = AllocationChange(START, ONE, Allocation(2), Reason.SCALED_UP, "more load")
     before = MemberMemory(Memory(change=change, expected=3.0), {"m": Memory(change=change, holds=4.0)})
     memory = decide_pool(inputs, PoolSignals(), PoolMemory({"Ensemble default/e": before}), START)
     assert {name: report.decision.allocation.replicas for name, report in memory.reports.items()} == dict.fromkeys(

@@ -25,7 +25,7 @@ from argosy.controller.resources.store import Store
 from argosy.signals.login import Login
 from argosy.signals.scraping import Scraper
 from argosy.signals.source import SignalSource
-from argosy.signals.targets import PoolTargets, Query, Target
+from argosy.signals.targets import PoolTargets, Query, ScrapeTarget
 
 KEY = PoolKey("n/p")
 IDENTITY = Identity.of("ServingPool", "n", "p")
@@ -59,12 +59,12 @@ def declared(**spec: Any) -> Store:
     return store
 
 
-def targets(*pods: PodView) -> tuple[Target, ...]:
+def targets(*pods: PodView) -> tuple[ScrapeTarget, ...]:
     return pool_targets(KEY, declared().of_pool(KEY).members, pods).targets
 
 
 def test_a_server_is_queried_at_its_address_for_what_it_is_routed_for() -> None:
-    assert targets(pod()) == (Target("p-0", "http://10.0.0.1:8002/metrics", "p-0-00", {"M-7": "m"}),)
+    assert targets(pod()) == (ScrapeTarget("p-0", "http://10.0.0.1:8002/metrics", "p-0-00", {"M-7": "m"}),)
     assert targets(pod(address="fd00::1"))[0].url == "http://[fd00::1]:8002/metrics"
     assert targets(pod(address=""))[0].url == ""
 
@@ -268,7 +268,7 @@ async def test_without_a_prometheus_servers_are_scraped() -> None:
 @pytest.mark.parametrize("url", ["http://[", "http://:x", "http://\u00e9..\u00e9", "https://a:99999999"])
 async def test_a_url_that_leads_nowhere_is_an_error(url: str) -> None:
     source = open_source(MetricsEndpoint(url))
-    targets = PoolTargets(KEY, (Target("p-0", pod="p-0-00"),))
+    targets = PoolTargets(KEY, (ScrapeTarget("p-0", pod="p-0-00"),))
     result = await source.read(targets, NOW)
     await source.close()
     assert result.error.startswith(f"{url} ")

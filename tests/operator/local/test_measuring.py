@@ -9,7 +9,7 @@ from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.local.measuring import INTERVAL_S, Measuring, pool_targets
 from argosy.planning.facts import ServerReport
-from argosy.signals.targets import PoolTargets, Target
+from argosy.signals.targets import PoolTargets, ScrapeTarget
 from argosy_agent.contract import LoadedModel, LoadState
 
 KEY = PoolKey("n/p")
@@ -39,7 +39,7 @@ def test_servers_that_answer_report_what_they_have_ready() -> None:
     loaded = (LoadedModel("m", 1, LoadState.READY), LoadedModel("b", 1, LoadState.LOADING))
     reports = [ServerReport("p-0", True, loaded), ServerReport("p-1", False)]
     result = pool_targets(KEY, resources, reports, {"p-0": METRICS})
-    assert result.targets == (Target("p-0", METRICS, serves={"M-7": "m"}),)
+    assert result.targets == (ScrapeTarget("p-0", METRICS, serves={"M-7": "m"}),)
     assert result.served_names == {"m": "M-7", "b": "b"}
 
 

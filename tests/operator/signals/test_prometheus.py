@@ -26,7 +26,7 @@ from argosy.signals.login import Login
 from argosy.signals.prometheus import PrometheusSource
 from argosy.signals.scraping import Scraper
 from argosy.signals.source import SignalSource
-from argosy.signals.targets import PoolTargets, Query, Target
+from argosy.signals.targets import PoolTargets, Query, ScrapeTarget
 
 __all__ = ["argosy_server"]
 
@@ -64,7 +64,7 @@ def prometheus(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def pool(*queries: tuple[str, str], url: str = "", pod: str = POD) -> PoolTargets:
-    target = Target("chat-0", url, pod, {"scale": "scaler"})
+    target = ScrapeTarget("chat-0", url, pod, {"scale": "scaler"})
     return PoolTargets(
         PoolKey("team/chat"), (target,), tuple(Query("scaler", *query) for query in queries), {"scaler": "scale"}
     )

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from argosy.api.values.identity import PoolKey
 from argosy.signals.scraping import NO_PROMETHEUS, Scraper
-from argosy.signals.targets import PoolTargets, Query, Target
+from argosy.signals.targets import PoolTargets, Query, ScrapeTarget
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -44,7 +44,7 @@ class Counting:
 
 
 def pool(*urls: str, queries: tuple[Query, ...] = ()) -> PoolTargets:
-    targets = tuple(Target(f"s-{index}", url, serves={"Served-1": "one"}) for index, url in enumerate(urls))
+    targets = tuple(ScrapeTarget(f"s-{index}", url, serves={"Served-1": "one"}) for index, url in enumerate(urls))
     return PoolTargets(PoolKey("default/p"), targets, queries)
 
 

@@ -89,7 +89,7 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class BottleneckRule:
     """A rule: it applies to a stage that passes all its tests. `advice` may contain {model}, {instances}, {window} and
     {replicas}; `lever`: the setting that Argosy changes by itself, if it may.
     """
@@ -111,32 +111,32 @@ def under(measure: Measure, threshold: float) -> Test:
 
 
 RULES = (
-    Rule(
+    BottleneckRule(
         BottleneckKind.SLO_BELOW_COMPUTE,
         (over(m.COMPUTE_AGAINST_BUDGET, 1.0),),
         "more replicas do not help: raise slo.latency, lower maxBatchSize, or make {model} faster, by an engine or "
         "another GPU",
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.OUT_OF_MEMORY,
         (over(m.OUT_OF_MEMORY, 0.0),),
         "smaller batches, then fewer instances (now {instances}); or declare more footprint.gpuMemory",
         Lever.BATCH,
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.MEMORY_PRESSURE,
         (over(m.KV_CACHE, 0.9), over(m.ENGINE_WAITING, 0.0)),
         "more replicas (now {replicas}), a KV cache of a lower precision, or shorter contexts",
         Lever.REPLICAS,
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.MEMORY_PRESSURE,
         (over(m.PREEMPTED, 0.05),),
         "requests that lose their KV cache are computed again: more memory (footprint.gpuMemory), fewer sequences at "
         "once, shorter contexts, or more replicas (now {replicas})",
         Lever.REPLICAS,
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.FULL_ENGINE,
         (
             over(m.ENGINE_QUEUE_SHARE, 0.5),
@@ -148,27 +148,27 @@ RULES = (
         "replicas of {model} (now {replicas})",
         Lever.REPLICAS,
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.PREFILL_BOUND,
         (over(m.FIRST_TOKEN_OVER, 1.0), over(m.PROMPT_SHARE, 0.5)),
         "shorter prompts, or prompts that begin alike with the prefix cache on; more GPUs for a request "
         "(parallelism.tensor); or more replicas of {model} (now {replicas}), so that fewer prompts wait for each other",
         Lever.REPLICAS,
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.DECODE_BOUND,
         (over(m.BETWEEN_TOKENS_OVER, 1.0), over(m.ENGINE_RUNNING, 0.0)),
         "fewer sequences at once, which more replicas of {model} (now {replicas}) bring; weights of a lower precision, "
         "speculative decoding, or more GPUs for a request (parallelism.tensor)",
         Lever.REPLICAS,
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.SERIALISED_ENSEMBLE,
         (over(m.WAITING_STAGES, 1.5), over(m.STARVING, 0.3), over(m.WAIT, m.WORTH_S), under(m.GPU, 0.9).where_measured),
         "one request's steps cannot overlap another's: more instances of each cheap step, {model} first",
         Lever.INSTANCES,
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.STARVED_STAGE,
         (
             over(m.STARVING, 0.5),
@@ -180,48 +180,48 @@ RULES = (
         "more instances of {model} (now {instances} on each device)",
         Lever.INSTANCES,
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.SATURATED_GPU,
         (over(m.GPU, 0.9), over(m.STARVING, 0.2), over(m.WAIT, m.WORTH_S)),
         "more replicas of {model} (now {replicas}), or larger batches",
         Lever.REPLICAS,
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.COLLAPSED_BATCHES,
         (under(m.BATCH, 1.5), over(m.LARGEST_BATCH, 1.5), over(m.BUSY, 0.7)),
         "a longer window, batching.maxQueueDelayMicroseconds (now {window}), within the latency budget",
         Lever.WINDOW,
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.WINDOW_TOO_LONG,
         (over(m.OVER_BUDGET, 1.0), under(m.BATCH_FILL, 0.5), over(m.WINDOW_SHARE, 0.1), under(m.STARVING, 0.3)),
         "a shorter window, batching.maxQueueDelayMicroseconds (now {window}): batches do not fill by waiting",
         Lever.WINDOW,
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.SLOW_AROUND_ENGINE,
         (under(m.ENGINE_SHARE, 0.5), under(m.ENGINE_STARVING, 0.2), over(m.STAGE_SHARE, 0.25)),
         "the engine's own figures are good and do not tell: more instances of {model}, a faster one, or larger batches",
         Lever.INSTANCES,
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.SATURATED_GPU,
         (over(m.GPU, 0.9), over(m.ARRIVALS, 0.0)),
         "larger batches, or more replicas of {model} (now {replicas}): whatever is placed on the same GPU will wait",
         Lever.REPLICAS,
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.MEMORY_PRESSURE,
         (over(m.GPU_MEMORY, 0.9),),
         "leave 20 to 30 % free for batches and peaks: declare footprint.gpuMemory as measured, or raise the pool's "
         "memoryHeadroom",
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.LOW_CACHE_HIT_RATE,
         (under(m.CACHE_HITS, 0.7), over(m.ARRIVALS, 1.0)),
         "a larger response cache, the pool's spec.cache; or none for {model}, if its requests do not repeat",
     ),
-    Rule(
+    BottleneckRule(
         BottleneckKind.IDLE_GPU,
         (under(m.GPU, 0.7), under(m.GPU_WITH_ONE_LESS, 0.7), under(m.STARVING, 0.2), over(m.ARRIVALS, 0.0)),
         "fewer replicas of {model} (now {replicas}) would do",
@@ -238,7 +238,7 @@ def findings(subject: Subject, met: Key | None = None) -> tuple[Bottleneck, ...]
     return tuple(worst for rule in RULES if (worst := _worst(rule, subject, met)) is not None)
 
 
-def _worst(rule: Rule, subject: Subject, met: Key | None) -> Bottleneck | None:
+def _worst(rule: BottleneckRule, subject: Subject, met: Key | None) -> Bottleneck | None:
     def lost(stage: PathStage) -> float:
         """Return the time there; that of the reported stage counts more, so that two stages do not alternate."""
         return (m.stage_time(stage) or 0.0) * (STAYS if met == (rule.kind, stage.name) else 1.0)
@@ -247,14 +247,14 @@ def _worst(rule: Rule, subject: Subject, met: Key | None) -> Bottleneck | None:
     return None if stage is None else _bottleneck(rule, subject, stage)
 
 
-def _stages_met(rule: Rule, subject: Subject, met: Key | None) -> Iterator[PathStage]:
+def _stages_met(rule: BottleneckRule, subject: Subject, met: Key | None) -> Iterator[PathStage]:
     for stage in subject.stages:
         before = met == (rule.kind, stage.name)
         if all(test.holds(test.measure.of(subject, stage), before) for test in rule.tests):
             yield stage
 
 
-def _bottleneck(rule: Rule, subject: Subject, stage: PathStage) -> Bottleneck:
+def _bottleneck(rule: BottleneckRule, subject: Subject, stage: PathStage) -> Bottleneck:
     values = [(test, test.measure.of(subject, stage)) for test in rule.tests]
     evidence = "; ".join(
         f"{test.measure.sentence(value, subject, stage)} ({test.bound})" for test, value in values if value is not None
@@ -264,7 +264,7 @@ def _bottleneck(rule: Rule, subject: Subject, stage: PathStage) -> Bottleneck:
     return Bottleneck(stage.name, rule.kind, evidence, _advice(rule, stage), thousandths)
 
 
-def _advice(rule: Rule, stage: PathStage) -> str:
+def _advice(rule: BottleneckRule, stage: PathStage) -> str:
     window = "none" if stage.window_s is None else m.seconds(stage.window_s)
     text = rule.advice.format(model=stage.name, instances=stage.instances, replicas=stage.replicas, window=window)
     return (

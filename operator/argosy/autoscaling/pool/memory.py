@@ -9,7 +9,7 @@ from argosy.api.conditions import Reason
 from argosy.api.status import ScalingStatus
 from argosy.api.values.times import parse_time
 from argosy.autoscaling.bottlenecks import diagnose as diagnosis
-from argosy.autoscaling.decision import Allocation, Change, Decision, Lowering
+from argosy.autoscaling.decision import Allocation, AllocationChange, Decision, Lowering
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.policy import Served
 from argosy.autoscaling.pool.language import LanguageReport
@@ -108,10 +108,10 @@ def _lowering(status: ScalingStatus) -> Lowering | None:
     return Lowering(at, failed, reduced.message, reduced.max_instances)
 
 
-def _last_change(status: ScalingStatus) -> Change | None:
+def _last_change(status: ScalingStatus) -> AllocationChange | None:
     if not status.history or (at := parse_time(status.history[0].time)) is None:
         return None
     last = status.history[0]
     before = Allocation(last.former_replicas, last.former_instances)
     reason = last.reason if isinstance(last.reason, Reason) else Reason.STEADY  # a later release's reason
-    return Change(at, before, Allocation(last.replicas, last.instances), reason, last.message)
+    return AllocationChange(at, before, Allocation(last.replicas, last.instances), reason, last.message)

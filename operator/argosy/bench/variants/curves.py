@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from argosy.bench.comparison import MOST_ERRORS
-from argosy.bench.results import Level, Percentiles
+from argosy.bench.results import LevelResult, Percentiles
 
-Latency = Callable[[Level], Percentiles | None]
+Latency = Callable[[LevelResult], Percentiles | None]
 """The latency of a level that an objective is for."""
 
 
@@ -15,8 +15,8 @@ Latency = Callable[[Level], Percentiles | None]
 class Point:
     """A load between two levels: `share` of the way from `below` to `above`."""
 
-    below: Level
-    above: Level
+    below: LevelResult
+    above: LevelResult
     share: float
 
     def value(self, latency: Latency, percentile: str) -> float | None:
@@ -33,10 +33,10 @@ class Point:
 class Curve:
     """One endpoint's closed loops at which requests succeeded, in rising concurrency."""
 
-    levels: Sequence[Level]
+    levels: Sequence[LevelResult]
 
     @classmethod
-    def of(cls, endpoint: str, levels: Sequence[Level]) -> "Curve":
+    def of(cls, endpoint: str, levels: Sequence[LevelResult]) -> "Curve":
         """Return the curve of an endpoint, which may have no levels."""
         usable = [
             level
@@ -64,6 +64,6 @@ class Curve:
         return max(rates, default=0.0)
 
 
-def total_latency(level: Level) -> Percentiles | None:
+def total_latency(level: LevelResult) -> Percentiles | None:
     """Return the time until answers are complete: the duration in Little's law."""
     return level.latency

@@ -6,7 +6,7 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-from argosy.bench.results import Comparison, Crossover, Level, Results
+from argosy.bench.results import Comparison, Crossover, LevelResult, Results
 
 _INCHES = (11.0, 5.0)
 
@@ -30,7 +30,7 @@ def draw(path: Path, results: Results) -> None:
     figure.savefig(path)
 
 
-def _curve(axes: Any, name: str, levels: Sequence[Level]) -> None:
+def _curve(axes: Any, name: str, levels: Sequence[LevelResult]) -> None:
     """Draw one endpoint's points, each with its load."""
     points = [level for level in levels if level.latency is not None]
     rates, medians = [level.tokens_per_second for level in points], [_median(level) for level in points]
@@ -40,11 +40,11 @@ def _curve(axes: Any, name: str, levels: Sequence[Level]) -> None:
         axes.annotate(load, (rate, median), textcoords="offset points", xytext=(4, -10), fontsize="x-small")
 
 
-def _median(level: Level) -> float:
+def _median(level: LevelResult) -> float:
     return level.latency.p50 if level.latency else float("nan")
 
 
-def _mark(axes: Any, crossover: Crossover, levels: Sequence[Level]) -> None:
+def _mark(axes: Any, crossover: Crossover, levels: Sequence[LevelResult]) -> None:
     """Mark the crossover on the curve of the endpoint that is better above it."""
     curve = [level for level in levels if level.endpoint == crossover.above and level.concurrency and level.latency]
     for lower, upper in pairwise(curve):

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from argosy.bench.results import Comparison, Level, Percentiles, Results
+from argosy.bench.results import Comparison, LevelResult, Percentiles, Results
 
 _BUSY_SENDER = 0.8
 """Share of a CPU from which on the sender itself may delay what it measures."""
@@ -42,7 +42,7 @@ def _levels(results: Results) -> Table:
     return table
 
 
-def _load(level: Level) -> str:
+def _load(level: LevelResult) -> str:
     return f"{level.concurrency} at once" if level.concurrency else f"{level.rate:g}/s"
 
 

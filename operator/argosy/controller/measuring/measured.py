@@ -7,7 +7,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.planning.variants import expanded
 from argosy.render.workloads import METRICS_PORT
-from argosy.signals.targets import PoolTargets, Target, measured_pool
+from argosy.signals.targets import PoolTargets, ScrapeTarget, measured_pool
 
 Member = InferenceModel | Ensemble
 
@@ -30,9 +30,9 @@ def _newest(pods: Iterable[PodView]) -> list[PodView]:
     return [newest[server] for server in sorted(newest)]
 
 
-def _target(pod: PodView, members: Iterable[Member]) -> Target:
+def _target(pod: PodView, members: Iterable[Member]) -> ScrapeTarget:
     serves = {member.served_name: member.name for member in members if member.name in pod.routes}
-    return Target(pod.server, _url(pod.address), pod.name, serves)
+    return ScrapeTarget(pod.server, _url(pod.address), pod.name, serves)
 
 
 def _url(address: str) -> str:

@@ -16,7 +16,7 @@ Says = Callable[[Deployment], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SplitRule:
     """A rule. `says` returns the finding and `do` the advice; both are called only if `when` is true."""
 
     name: str
@@ -37,19 +37,21 @@ class Advice:
 
 _D, _C, _T = divisibility, capacity, traffic
 RULES = (
-    Rule("HeadsNotDivided", _D.heads_not_divided, _D.says_heads, _D.take_a_tensor, True),
-    Rule("KeyValueHeadsNotDivided", _D.key_value_heads_not_divided, _D.says_key_value_heads, _D.take_a_tensor, True),
-    Rule("TooFewLayers", _D.too_few_layers, _D.says_too_few_layers, _D.take_fewer_stages, True),
-    Rule("ExpertsNotDivided", _D.experts_not_divided, _D.says_experts, _D.change_experts, True),
-    Rule("TooLarge", _C.too_large, _C.says_too_large, _C.make_it_fit),
-    Rule("AcrossNVLink", _C.across_nvlink, _C.says_across_nvlink, _C.stay_within_nvlink),
-    Rule("DecodeHeavy", _T.decodes_on_too_many, _T.says_decode, _T.decode_on_fewer),
-    Rule("PrefillHeavy", _T.prefills_on_one, _T.says_prefill, _T.prefill_on_more),
-    Rule("PipelineWithinNVLink", _C.pipelines_within_nvlink, _C.says_pipeline, _C.share_layers),
-    Rule("StagesUneven", _D.stages_uneven, _D.says_stages, _D.take_even_stages),
-    Rule("KeyValueHeadsRepeated", _D.key_value_heads_repeated, _D.says_repeated, _D.take_as_many_as_heads),
-    Rule("ExpertsNarrow", _D.experts_narrow, _D.says_narrow, _D.deal_out_experts),
-    Rule("FewSequences", _C.few_sequences, _C.says_few_sequences, _C.lower_limits),
+    SplitRule("HeadsNotDivided", _D.heads_not_divided, _D.says_heads, _D.take_a_tensor, True),
+    SplitRule(
+        "KeyValueHeadsNotDivided", _D.key_value_heads_not_divided, _D.says_key_value_heads, _D.take_a_tensor, True
+    ),
+    SplitRule("TooFewLayers", _D.too_few_layers, _D.says_too_few_layers, _D.take_fewer_stages, True),
+    SplitRule("ExpertsNotDivided", _D.experts_not_divided, _D.says_experts, _D.change_experts, True),
+    SplitRule("TooLarge", _C.too_large, _C.says_too_large, _C.make_it_fit),
+    SplitRule("AcrossNVLink", _C.across_nvlink, _C.says_across_nvlink, _C.stay_within_nvlink),
+    SplitRule("DecodeHeavy", _T.decodes_on_too_many, _T.says_decode, _T.decode_on_fewer),
+    SplitRule("PrefillHeavy", _T.prefills_on_one, _T.says_prefill, _T.prefill_on_more),
+    SplitRule("PipelineWithinNVLink", _C.pipelines_within_nvlink, _C.says_pipeline, _C.share_layers),
+    SplitRule("StagesUneven", _D.stages_uneven, _D.says_stages, _D.take_even_stages),
+    SplitRule("KeyValueHeadsRepeated", _D.key_value_heads_repeated, _D.says_repeated, _D.take_as_many_as_heads),
+    SplitRule("ExpertsNarrow", _D.experts_narrow, _D.says_narrow, _D.deal_out_experts),
+    SplitRule("FewSequences", _C.few_sequences, _C.says_few_sequences, _C.lower_limits),
 )
 
 

@@ -1,4 +1,4 @@
-"""The table of inference servers: the backends of each, and the variant of its image that has a backend."""
+"""The table of inference servers: the backends of each, and which of its images has a backend."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,16 +10,19 @@ from argosy.api.servingpool import RuntimeName
 from argosy.planning.validation.language import engine_faults
 
 
-class Variant(StrEnum):
-    """A variant of NVIDIA's server image, by the suffix of its tag, as in `26.07-vllm-python-py3`."""
+class TritonImage(StrEnum):
+    """An image of NVIDIA's server, by the suffix of its tag, as in `26.07-vllm-python-py3`."""
 
     STANDARD = "py3"
     VLLM = "vllm-python-py3"
     TENSORRT_LLM = "trtllm-python-py3"
 
 
-class Target(StrEnum):
-    """A target of the bundled server's image, by the suffix of its tag, as in `0.1.0-vllm`; that of `cpu` has none."""
+class BundledImage(StrEnum):
+    """An image of the bundled server, by its target in the Dockerfile: the suffix of its tag, as in `0.1.0-vllm`.
+
+    The tag of `cpu` has none.
+    """
 
     CPU = "cpu"
     CUDA = "cuda"
@@ -30,22 +33,22 @@ class Target(StrEnum):
 BUNDLED = frozenset({"onnxruntime", "pytorch", "python", "tensorrt", "tensorrtllm", "transformers", "vllm"})
 """The backends of the bundled server, as `argosy_runtime.backends` names them."""
 _ON_CUDA = frozenset({"onnxruntime", "pytorch", "python", "tensorrt", "transformers"})
-TARGETS: Mapping[Target, frozenset[str]] = {
-    Target.CPU: frozenset({"onnxruntime", "python"}),
-    Target.CUDA: _ON_CUDA,
-    Target.VLLM: _ON_CUDA | {"vllm"},
-    Target.TENSORRT_LLM: frozenset({"onnxruntime", "python", "tensorrt", "tensorrtllm"}),
+BUNDLED_IMAGES: Mapping[BundledImage, frozenset[str]] = {
+    BundledImage.CPU: frozenset({"onnxruntime", "python"}),
+    BundledImage.CUDA: _ON_CUDA,
+    BundledImage.VLLM: _ON_CUDA | {"vllm"},
+    BundledImage.TENSORRT_LLM: frozenset({"onnxruntime", "python", "tensorrt", "tensorrtllm"}),
 }
 """The backends in each of the bundled server's images; where several will do, the first."""
-VARIANTS: Mapping[Variant, frozenset[str]] = {
-    Variant.STANDARD: frozenset({"onnxruntime", "pytorch", "python", "tensorrt"}),
-    Variant.VLLM: frozenset({"python", "vllm"}),
-    Variant.TENSORRT_LLM: frozenset({"python", "tensorrtllm"}),
+TRITON_IMAGES: Mapping[TritonImage, frozenset[str]] = {
+    TritonImage.STANDARD: frozenset({"onnxruntime", "pytorch", "python", "tensorrt"}),
+    TritonImage.VLLM: frozenset({"python", "vllm"}),
+    TritonImage.TENSORRT_LLM: frozenset({"python", "tensorrtllm"}),
 }
 """The backends in each of NVIDIA's images that Argosy has a model format for; where several will do, the first."""
 RUNTIMES: Mapping[RuntimeName, frozenset[str]] = {
     RuntimeName.ARGOSY: BUNDLED,
-    RuntimeName.TRITON: frozenset().union(*VARIANTS.values()),
+    RuntimeName.TRITON: frozenset().union(*TRITON_IMAGES.values()),
 }
 """The backends of each runtime."""
 _ARTICLES = {RuntimeName.ARGOSY: "the bundled server", RuntimeName.TRITON: "NVIDIA's server"}
@@ -63,19 +66,19 @@ _ENGINELESS = (
 )
 
 
-_Image = TypeVar("_Image", Variant, Target)
+_Image = TypeVar("_Image", TritonImage, BundledImage)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice(Generic[_Image]):
-    """The variant of an image that a pool's models need, and the models that it leaves out, each with why."""
+    """The image that a pool's models need, and the models that it leaves out, each with why."""
 
-    variant: _Image
+    image: _Image
     refused: Mapping[str, str]
 
 
 def check_runtimes(pool: ServingPool, models: Iterable[InferenceModel]) -> Iterator[tuple[InferenceModel, Fault]]:
-    """Yield the models of a pool that its runtime cannot run, in the variant of its image that the others need."""
+    """Yield the models of a pool that its runtime cannot run, in that of its images that the others need."""
     runtime, runnable = pool.spec.runtime, []
     for model in models:
         if runtime.name is RuntimeName.TRITON and _makes_checkpoint(model):
@@ -87,7 +90,7 @@ def check_runtimes(pool: ServingPool, models: Iterable[InferenceModel]) -> Itera
         else:
             yield model, _fault(model, _not_run(model, pool))
     if runtime.image is None:
-        choose = choose_variant if runtime.name is RuntimeName.TRITON else choose_target
+        choose = choose_triton_image if runtime.name is RuntimeName.TRITON else choose_bundled_image
         refused = choose(pool, runnable).refused
         yield from ((model, _fault(model, refused[model.identity])) for model in runnable if model.identity in refused)
 
@@ -111,17 +114,17 @@ def _not_loaded(model: InferenceModel) -> Iterator[Fault]:
             yield Fault(f"the bundled server loads no model with it: {out}", ("spec", "config", field), _UNSUPPORTED)
 
 
-def choose_variant(pool: ServingPool, models: Iterable[InferenceModel]) -> Choice[Variant]:
+def choose_triton_image(pool: ServingPool, models: Iterable[InferenceModel]) -> Choice[TritonImage]:
     """Return the image for a pool with NVIDIA's server. Older models come first.
 
     A model whose backend no image has together with theirs is left out, so that it changes nothing for what serves.
     """
-    return _chosen(VARIANTS, models, pool, lambda variant: f"NVIDIA's image …-{variant}")
+    return _chosen(TRITON_IMAGES, models, pool, lambda image: f"NVIDIA's image …-{image}")
 
 
-def choose_target(pool: ServingPool, models: Iterable[InferenceModel]) -> Choice[Target]:
-    """Return the target of the bundled server's image for a pool, as `choose_variant` does for NVIDIA's."""
-    return _chosen(TARGETS, models, pool, lambda target: f"the bundled server's image of the target {target}")
+def choose_bundled_image(pool: ServingPool, models: Iterable[InferenceModel]) -> Choice[BundledImage]:
+    """Return the image for a pool with the bundled server, as `choose_triton_image` does for NVIDIA's."""
+    return _chosen(BUNDLED_IMAGES, models, pool, lambda image: f"the bundled server's image of the target {image}")
 
 
 def _chosen(
@@ -137,13 +140,13 @@ def _chosen(
     left, first = list(table), dict[_Image, InferenceModel]()
     refused: dict[str, str] = {}
     for model in sorted(models, key=lambda model: (model.metadata.creation_timestamp or "~", model.name)):
-        having = [variant for variant in left if model.spec.backend in table[variant]]
-        for variant in set(left) - set(having) if having else ():
-            first.setdefault(variant, model)
+        having = [image for image in left if model.spec.backend in table[image]]
+        for image in set(left) - set(having) if having else ():
+            first.setdefault(image, model)
         if having:
             left = having
             continue
-        able = next((variant for variant, backends in table.items() if model.spec.backend in backends), None)
+        able = next((image for image, backends in table.items() if model.spec.backend in backends), None)
         if able is not None:
             refused[model.identity] = _no_image(model, pool, named(able), first[able])
     return Choice(left[0], refused)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from argosy.api import ConditionType, Ensemble, InferenceModel, Reason, ServingPool
 from argosy.api.status import OutOfMemoryStatus, ScalingChange, ScalingStatus
 from argosy.api.values.times import timestamp
-from argosy.autoscaling.decision import Allocation, Change, Decision, Lowering
+from argosy.autoscaling.decision import Allocation, AllocationChange, Decision, Lowering
 from argosy.planning.demand.footprint import instances_of
 from argosy.status.conditions import Finding, bounded
 
@@ -118,7 +118,7 @@ def _sentence(scaled: ScaledMember) -> str:
     return f"{decided_by(scaled.member)}; {scaled.decision.message}"
 
 
-def _history(newest: Change | None, before: tuple[ScalingChange, ...]) -> Iterator[ScalingChange]:
+def _history(newest: AllocationChange | None, before: tuple[ScalingChange, ...]) -> Iterator[ScalingChange]:
     """Yield the changes, the newest first. A change that the last status has is not repeated."""
     if newest is not None and (not before or before[0].time < timestamp(newest.at)):
         yield ScalingChange(

@@ -14,7 +14,7 @@ from argosy_agent.contract.activation import Endpoint
 from . import messages, openai
 from .bodies import BodyBudget
 from .messages import END, Head, HeadError, parse_head
-from .openai import BodyError, OpenAiTarget
+from .openai import BodyError, OpenAiPath
 from .paths import ParsedPath, parse_target
 
 LIMIT = 1 << 16
@@ -79,24 +79,24 @@ class Connection:
         except NotForwardedError as error:
             return messages.refused(error)
 
-    async def _openai(self, head: Head, target: OpenAiTarget) -> bytes:
+    async def _openai(self, head: Head, path: OpenAiPath) -> bytes:
         """Answer a request of OpenAI's API, or have a server answer it. Returns what `_served` returns."""
         created = int(time.time())
         try:
-            if target.names_model:
+            if path.names_model:
                 await self._read_body(head)
                 return await self._passed(head, openai.model_of(bytes(self._body)))
-            if target.model:
-                return openai.model(self._pending.member(target.model).model, created)
+            if path.model:
+                return openai.model(self._pending.member(path.model).model, created)
         except NotForwardedError as error:
             return openai.refused(error)
         except BodyError as error:
             return openai.unreadable(error)
         except asyncio.IncompleteReadError:
             return b""
-        if target.lists:
+        if path.lists:
             return openai.models(self._pending.models, created)
-        if target.kind is RequestKind.SERVER_READY and self._ready():
+        if path.kind is RequestKind.SERVER_READY and self._ready():
             return messages.ok({"status": "ok"})
         return openai.no_server()
 

@@ -33,9 +33,9 @@ class BodyError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class OpenAiTarget:
-    """A request of OpenAI's API. `names_model`: its body names a model. `lists`: it asks for the models, or for the
-    one `model`.
+class OpenAiPath:
+    """What a path of OpenAI's API asks for. `names_model`: the body names a model. `lists`: the models, or the one
+    `model`.
     """
 
     kind: RequestKind
@@ -44,15 +44,15 @@ class OpenAiTarget:
     model: str = ""
 
 
-def parse_openai(path: str) -> OpenAiTarget | None:
+def parse_openai(path: str) -> OpenAiPath | None:
     """Return what a path asks of OpenAI's API; None for another API's."""
     if path in _GENERATING:
-        return OpenAiTarget(RequestKind.QUEUE, names_model=True)
+        return OpenAiPath(RequestKind.QUEUE, names_model=True)
     if path in _HEALTH:
-        return OpenAiTarget(RequestKind.SERVER_READY)
+        return OpenAiPath(RequestKind.SERVER_READY)
     if path == _MODELS or path.startswith(f"{_MODELS}/"):
-        return OpenAiTarget(RequestKind.SERVER, lists=True, model=unquote(path[len(_MODELS) + 1 :]))
-    return OpenAiTarget(RequestKind.OTHER) if path == _PREFIX or path.startswith(f"{_PREFIX}/") else None
+        return OpenAiPath(RequestKind.SERVER, lists=True, model=unquote(path[len(_MODELS) + 1 :]))
+    return OpenAiPath(RequestKind.OTHER) if path == _PREFIX or path.startswith(f"{_PREFIX}/") else None
 
 
 def body_length(head: Head) -> int:

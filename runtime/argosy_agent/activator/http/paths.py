@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 from argosy_agent.activator.request_kind import RequestKind
 
-from .openai import OpenAiTarget, parse_openai
+from .openai import OpenAiPath, parse_openai
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class ParsedPath:
 
     kind: RequestKind
     model: str = ""
-    openai: OpenAiTarget | None = None
+    openai: OpenAiPath | None = None
 
 
 _OF_SERVER = {

@@ -116,7 +116,7 @@ class ServedVersion(Protocol):
         """Answer the accepted requests, then release everything."""
 
 
-class Change(Protocol):
+class ConfigChange(Protocol):
     """A configuration prepared for a serving version: its additional instances are loaded.
 
     Either `commit` or `discard`, once.
@@ -140,7 +140,7 @@ class LoadingVersion(ServedVersion, Protocol):
     async def start(self) -> None:
         """Load and warm up. Releases everything where that fails."""
 
-    async def change(self, prepared: Prepared) -> Change:
+    async def change(self, prepared: Prepared) -> ConfigChange:
         """Prepare to serve by another configuration that the instances suit.
 
         Raises ServingError, and changes nothing then.
@@ -343,7 +343,7 @@ class ServedModel:
 
 
 class PreparedChange:
-    """A `Change`. `added` are loaded, with their placements; `removed` still serve."""
+    """A `ConfigChange`. `added` are loaded, with their placements; `removed` still serve."""
 
     def __init__(
         self,

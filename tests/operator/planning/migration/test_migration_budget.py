@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.operator.planning.declared import GIB
 
 from argosy.planning.migration.memory.budget import MemoryBudget
-from argosy.planning.migration.memory.changes import Change, Priority, ServerChanges
+from argosy.planning.migration.memory.changes import ModelChange, Priority, ServerChanges
 from argosy.planning.migration.memory.occupancy import Occupant
 from argosy.planning.plan import Placement, ServerPlan
 
@@ -23,12 +23,12 @@ def there(name: str, memory: int, *gpus: int, alone: bool = False) -> Occupant:
     return Occupant(name, gpus or (0,), memory * GIB, alone)
 
 
-def new(placement: Placement, memory: int | None = None) -> Change:
-    return Change(placement, _coming(placement, memory), Priority.NEW)
+def new(placement: Placement, memory: int | None = None) -> ModelChange:
+    return ModelChange(placement, _coming(placement, memory), Priority.NEW)
 
 
-def update(placement: Placement, before: Occupant, memory: int | None = None) -> Change:
-    return Change(placement, _coming(placement, memory), Priority.UPDATE, before, frozenset({1}))
+def update(placement: Placement, before: Occupant, memory: int | None = None) -> ModelChange:
+    return ModelChange(placement, _coming(placement, memory), Priority.UPDATE, before, frozenset({1}))
 
 
 def _coming(placement: Placement, memory: int | None) -> Occupant:
@@ -37,7 +37,7 @@ def _coming(placement: Placement, memory: int | None) -> Occupant:
 
 
 def admitted(
-    changes: list[Change], *surplus: Occupant, settled: Mapping[str, Occupant] | None = None, gpus: int = 1
+    changes: list[ModelChange], *surplus: Occupant, settled: Mapping[str, Occupant] | None = None, gpus: int = 1
 ) -> MemoryBudget:
     """Return the budget of a server of GPUs of 80 GiB; `settled` is loaded as it is to be."""
     loaded = {change.before.name: change.before for change in changes if change.before is not None} | dict(
@@ -87,7 +87,7 @@ def test_of_two_changes_the_larger_goes_first_and_the_other_waits() -> None:
 @pytest.mark.parametrize(("first", "blocked"), [(Priority.BEGUN, {"n"}), (Priority.FAILED, {"m"})])
 def test_what_has_begun_goes_before_what_is_larger_and_what_failed_after(first: Priority, blocked: set[str]) -> None:
     m, n = placed("m", 20), placed("n", 30)
-    begun = Change(m, _coming(m, None), first, there("m", 20), frozenset({1}))
+    begun = ModelChange(m, _coming(m, None), first, there("m", 20), frozenset({1}))
     assert admitted([begun, update(n, there("n", 30))]).blocked.keys() == blocked
 
 
@@ -123,10 +123,10 @@ def test_what_is_on_the_cpu_needs_no_space() -> None:
 
 
 @st.composite
-def servers(draw: st.DrawFn) -> tuple[list[Change], list[Occupant], dict[str, Occupant]]:
+def servers(draw: st.DrawFn) -> tuple[list[ModelChange], list[Occupant], dict[str, Occupant]]:
     """Draw two GPUs of 80 GiB, on which the plan fits, and what is there now fits as well."""
     planned, free = {0: 80, 1: 80}, {0: 80, 1: 80}
-    changes: list[Change] = []
+    changes: list[ModelChange] = []
     settled: dict[str, Occupant] = {}
     for number in range(draw(st.integers(0, 5))):
         name, gpu = f"m{number}", draw(st.integers(0, 1))
@@ -152,7 +152,9 @@ def servers(draw: st.DrawFn) -> tuple[list[Change], list[Occupant], dict[str, Oc
 
 
 @given(servers())
-def test_no_gpu_is_promised_more_than_it_has(drawn: tuple[list[Change], list[Occupant], dict[str, Occupant]]) -> None:
+def test_no_gpu_is_promised_more_than_it_has(
+    drawn: tuple[list[ModelChange], list[Occupant], dict[str, Occupant]],
+) -> None:
     changes, surplus, settled = drawn
     budget = admitted(changes, *surplus, settled=settled, gpus=2)
     let_in = [change for change in changes if change.placement.model not in budget.blocked]
@@ -163,7 +165,7 @@ def test_no_gpu_is_promised_more_than_it_has(drawn: tuple[list[Change], list[Occ
 
 @given(servers())
 def test_what_waits_has_a_blocker_or_names_what_lacks(
-    drawn: tuple[list[Change], list[Occupant], dict[str, Occupant]],
+    drawn: tuple[list[ModelChange], list[Occupant], dict[str, Occupant]],
 ) -> None:
     changes, surplus, settled = drawn
     blocked = admitted(changes, *surplus, settled=settled, gpus=2).blocked
@@ -175,7 +177,7 @@ def test_what_waits_has_a_blocker_or_names_what_lacks(
 
 @given(servers())
 def test_once_nothing_leaves_and_nothing_changes_all_that_is_new_comes(
-    drawn: tuple[list[Change], list[Occupant], dict[str, Occupant]],
+    drawn: tuple[list[ModelChange], list[Occupant], dict[str, Occupant]],
 ) -> None:
     changes, _, settled = drawn
     assert admitted([change for change in changes if change.before is None], settled=settled, gpus=2).blocked == {}

@@ -8,7 +8,7 @@ from tests.operator.planning.declared import GIB, gpu_node, model
 from tests.operator.planning.migration.pool_states import Running, on, pool_state, running, running_with, server
 
 from argosy.planning.demand.members import Members
-from argosy.planning.migration.memory.changes import Change, Priority, ServerChanges
+from argosy.planning.migration.memory.changes import ModelChange, Priority, ServerChanges
 from argosy.planning.migration.memory.occupancy import Occupant, memory_of, node_gpus, taken
 from argosy.planning.migration.revisions import ModelRevision
 from argosy_agent.contract import LoadedModel, LoadState, VersionSource
@@ -58,7 +58,7 @@ def changes(version: int, runs: Running, **spec: Any) -> ServerChanges:
     return ServerChanges.of(plan, state.observed.loaded_on("p-0"), state.targets["p-0"], state.members, state.observed)
 
 
-def only(result: ServerChanges) -> Change:
+def only(result: ServerChanges) -> ModelChange:
     (change,) = result.changes
     return change
 

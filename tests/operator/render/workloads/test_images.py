@@ -13,12 +13,11 @@ from argosy.api import InferenceModel, ServingPool
 from argosy.cli.cluster import operator
 from argosy.planning.plan import ServerPlan
 from argosy.planning.validation.releases import BUILDS_WITH, TENSORRT_LLM_OF
-from argosy.planning.validation.runtimes import BUNDLED, Target, choose_target
-from argosy.planning.validation.runtimes import TARGETS as TARGETS_OF_BUNDLED
+from argosy.planning.validation.runtimes import BUNDLED, BUNDLED_IMAGES, BundledImage, choose_bundled_image
 from argosy.render.workloads import Images, pod_template
 from argosy_agent.contract import RenderedRepository
 
-VARIANTS = ("vllm-python-py3", "trtllm-python-py3")
+TAGS = ("vllm-python-py3", "trtllm-python-py3")
 
 
 def _of_format(pool: ServingPool, name: str) -> InferenceModel:
@@ -38,9 +37,7 @@ def _of_format(pool: ServingPool, name: str) -> InferenceModel:
     ],
 )
 def test_nvidias_image_follows_from_the_formats(formats: list[str], image: str) -> None:
-    images = Images(
-        "argosy", "tritonserver:1-py3", "agent", "Always", *(f"tritonserver:1-{variant}" for variant in VARIANTS)
-    )
+    images = Images("argosy", "tritonserver:1-py3", "agent", "Always", *(f"tritonserver:1-{tag}" for tag in TAGS))
     pool = read_case("triton_with_own_image").pool
     own = images.serving(pool, [_of_format(pool, name) for name in formats])
     assert own.triton == image
@@ -50,7 +47,9 @@ def test_nvidias_image_follows_from_the_formats(formats: list[str], image: str) 
     assert images.serving(others, [_of_format(pool, name) for name in formats]) == images
 
 
-TARGETS = Images("a", "triton", "a", argosy_cuda="a-cuda", argosy_vllm="a-vllm", argosy_tensorrt_llm="a-tensorrt-llm")
+IMAGES_BY_TARGET = Images(
+    "a", "triton", "a", argosy_cuda="a-cuda", argosy_vllm="a-vllm", argosy_tensorrt_llm="a-tensorrt-llm"
+)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def test_the_bundled_servers_image_follows_from_the_formats_and_the_gpus(
     formats: list[str], on_cpu: str, on_gpu: str
 ) -> None:
     for gpus, image in (((), on_cpu), ((0,), on_gpu)):
-        assert _container(gpus, *formats, runtime="argosy", images=TARGETS)["image"] == image
+        assert _container(gpus, *formats, runtime="argosy", images=IMAGES_BY_TARGET)["image"] == image
         # Releases that have one image alone.
         assert _container(gpus, *formats, runtime="argosy")["image"] == "argosy"
 
@@ -76,8 +75,8 @@ def test_the_bundled_servers_image_follows_from_the_formats_and_the_gpus(
 def test_a_model_for_which_no_target_has_the_others_backends_is_left_out_with_the_reason() -> None:
     pool = declared.pool("p")
     models = [declared.model(name.replace("_", "-"), modelFormat={"name": name}) for name in ("tensorrt_llm", "vllm")]
-    choice = choose_target(pool, models)
-    assert choice.variant is Target.TENSORRT_LLM
+    choice = choose_bundled_image(pool, models)
+    assert choice.image is BundledImage.TENSORRT_LLM
     (reason,) = choice.refused.values()
     assert reason == (
         "format 'vllm' needs the bundled server's image of the target vllm, which does not have the backend "
@@ -87,9 +86,9 @@ def test_a_model_for_which_no_target_has_the_others_backends_is_left_out_with_th
 
 
 def test_every_backend_of_the_bundled_server_is_in_an_image_of_it() -> None:
-    assert frozenset().union(*TARGETS_OF_BUNDLED.values()) >= BUNDLED
+    assert frozenset().union(*BUNDLED_IMAGES.values()) >= BUNDLED
     dockerfile = (Path(__file__).parents[4] / "runtime/Dockerfile").read_text()
-    assert set(re.findall(r"^FROM \S+ AS (\S+)$", dockerfile, re.MULTILINE)) >= set(Target)
+    assert set(re.findall(r"^FROM \S+ AS (\S+)$", dockerfile, re.MULTILINE)) >= set(BundledImage)
 
 
 def _container(

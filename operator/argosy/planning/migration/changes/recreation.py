@@ -12,7 +12,7 @@ from argosy.api.model.rollout import Strategy
 from argosy.api.values.versions import retained
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.bindings import Binding
-from argosy.planning.migration.memory.changes import Change, fresh_versions
+from argosy.planning.migration.memory.changes import ModelChange, fresh_versions
 from argosy.planning.migration.state import PoolState
 
 
@@ -32,7 +32,7 @@ def _strategy(members: Members, name: str) -> Strategy:
     return rollout.strategy if rollout is not None else Strategy.AUTO
 
 
-def replaces(state: PoolState, server: str, change: Change) -> bool:
+def replaces(state: PoolState, server: str, change: ModelChange) -> bool:
     """Return whether a change replaces loaded versions of a model to recreate: versions leave, or are loaded in another
     revision.
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from argosy.planning.migration.memory.changes import Change, ServerChanges
+from argosy.planning.migration.memory.changes import ModelChange, ServerChanges
 from argosy.planning.migration.memory.occupancy import Occupant, planned, taken
 from argosy.planning.plan import Placement, ServerPlan
 
@@ -26,7 +26,7 @@ class BlockedChange:
     `shortage`: waiting does not help. `fits_alone`: it fits once its own former revision is unloaded.
     """
 
-    change: Change
+    change: ModelChange
     blockers: frozenset[str]
     shortage: Shortage | None = None
     fits_alone: bool = False
@@ -66,7 +66,7 @@ class MemoryBudget:
         blocked = self.blocked.get(model)
         return blocked is None or blocked.fits_alone
 
-    def _without_former(self, change: Change) -> Change:
+    def _without_former(self, change: ModelChange) -> ModelChange:
         """Return the change, without the versions that served on a former Pod if these do not fit with the planned
         models.
         """
@@ -81,7 +81,7 @@ class MemoryBudget:
         capacity = self.memory.get(gpu, 0)
         return sum(planned(placement, gpu, capacity) for placement in others) + coming.on(gpu, capacity) <= capacity
 
-    def _tried(self, change: Change) -> BlockedChange | None:
+    def _tried(self, change: ModelChange) -> BlockedChange | None:
         short = [gpu for gpu in change.coming.gpus if not self._fits(change, gpu)]
         if not short:
             return None
@@ -99,7 +99,7 @@ class MemoryBudget:
         )
         return BlockedChange(change, blockers, shortage, fits_alone)
 
-    def _fits(self, change: Change, gpu: int, without_own: bool = False) -> bool:
+    def _fits(self, change: ModelChange, gpu: int, without_own: bool = False) -> bool:
         capacity = self.memory.get(gpu, 0)
         own = taken([change.before], self.memory).get(gpu, 0) if change.before else 0
         others = self._used.get(gpu, 0) - own
@@ -108,12 +108,12 @@ class MemoryBudget:
             return False
         return others + before + change.coming.on(gpu, capacity) <= capacity
 
-    def _take(self, change: Change) -> None:
+    def _take(self, change: ModelChange) -> None:
         self._loaded.add(change.placement.model)
         for gpu, size in taken([change.coming], self.memory).items():
             self._used[gpu] = self._used.get(gpu, 0) + size
 
-    def _shortage(self, change: Change, gpu: int) -> Shortage | None:
+    def _shortage(self, change: ModelChange, gpu: int) -> Shortage | None:
         """Return the memory that is missing on a GPU even once all others are settled and the surplus is gone."""
         capacity, need = self.memory.get(gpu, 0), change.coming.on(gpu, self.memory.get(gpu, 0))
         others = sum(planned(placement, gpu, capacity) for placement in self._others(change.placement.model))
@@ -143,5 +143,5 @@ class MemoryBudget:
         return blockers
 
 
-def _order(change: Change) -> tuple[int, int, str]:
+def _order(change: ModelChange) -> tuple[int, int, str]:
     return change.priority, -change.coming.memory, change.placement.model

@@ -22,7 +22,7 @@ class Priority(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ModelChange:
     """A planned model whose loaded revision differs from the desired one.
 
     `before`: the loaded revision, or None; `versions`: its versions. `coming`: the part to load in addition to it.
@@ -42,7 +42,7 @@ class ServerChanges:
     """The planned models of one server: those that are `loaded`, and the `changes` still to make, by model."""
 
     loaded: Mapping[str, Occupant]
-    changes: tuple[Change, ...]
+    changes: tuple[ModelChange, ...]
 
     @classmethod
     def of(
@@ -55,7 +55,7 @@ class ServerChanges:
     ) -> "ServerChanges":
         """Return the changes of one server, from its loaded revisions to its targets, both by name."""
         there: dict[str, Occupant] = {}
-        changes: list[Change] = []
+        changes: list[ModelChange] = []
         for placement in server.placements:
             name = placement.model
             loaded, target = loaded_revisions.get(name), targets[name]
@@ -68,7 +68,7 @@ class ServerChanges:
                 priority = _priority(server.name, placement, name in there, observed)
                 versions = frozenset(loaded.versions) if loaded else frozenset()
                 inplace = loaded is not None and not fresh_versions(loaded, target)
-                changes.append(Change(placement, coming, priority, there.get(name), versions, inplace))
+                changes.append(ModelChange(placement, coming, priority, there.get(name), versions, inplace))
         return cls(there, tuple(changes))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
 from argosy.planning.builds.images import BuildImages
-from argosy.planning.validation.runtimes import Target, Variant, choose_target, choose_variant
+from argosy.planning.validation.runtimes import BundledImage, TritonImage, choose_bundled_image, choose_triton_image
 
 KubernetesObject = Mapping[str, Any]
 """An object as the API server takes it: JSON values."""
@@ -17,9 +17,9 @@ KubernetesObject = Mapping[str, Any]
 class Images:
     """The release's images: the servers' by runtime, and the one with the agent.
 
-    `argosy` is the bundled server's for CPUs, and stands in for those of its other targets that are not named: `cuda`,
-    `vllm` and `tensorrt_llm`; `target` is the one that a pool's backends need. `triton` is NVIDIA's standard image;
-    `triton_vllm` and `triton_trtllm` are its variants with those backends.
+    `argosy` is the bundled server's for CPUs, and stands in for its other images that are not named: `cuda`, `vllm` and
+    `tensorrt_llm`; `bundled_image` is the one that a pool's backends need. `triton` is NVIDIA's standard image;
+    `triton_vllm` and `triton_trtllm` are those with these backends.
     `backends`: those of the pool's models, once a pool's images are chosen.
     """
 
@@ -32,16 +32,17 @@ class Images:
     argosy_cuda: str = ""
     argosy_vllm: str = ""
     argosy_tensorrt_llm: str = ""
-    target: Target = Target.CPU
+    bundled_image: BundledImage = BundledImage.CPU
     backends: frozenset[str] = frozenset()
 
     def serving(self, pool: ServingPool, models: Iterable[InferenceModel]) -> "Images":
-        """Return the inputs with the variants of both servers' images that these models of a pool need."""
+        """Return the inputs with those of both servers' images that these models of a pool need."""
         mine = [model for model in models if model.pool_key == pool.key]
-        variants = {Variant.VLLM: self.triton_vllm, Variant.TENSORRT_LLM: self.triton_trtllm}
-        triton = variants.get(choose_variant(pool, mine).variant, "") or self.triton
-        target = choose_target(pool, mine).variant
-        return replace(self, triton=triton, target=target, backends=frozenset(model.spec.backend for model in mine))
+        special = {TritonImage.VLLM: self.triton_vllm, TritonImage.TENSORRT_LLM: self.triton_trtllm}
+        triton = special.get(choose_triton_image(pool, mine).image, "") or self.triton
+        bundled = choose_bundled_image(pool, mine).image
+        backends = frozenset(model.spec.backend for model in mine)
+        return replace(self, triton=triton, bundled_image=bundled, backends=backends)
 
     @property
     def building(self) -> BuildImages:
@@ -50,13 +51,13 @@ class Images:
 
     def bundled(self, *, on_gpu: bool) -> str:
         """Return the bundled server's image for a server with or without GPUs; without them it needs no CUDA."""
-        target = Target.CUDA if on_gpu and self.target is Target.CPU else self.target
+        kind = BundledImage.CUDA if on_gpu and self.bundled_image is BundledImage.CPU else self.bundled_image
         images = {
-            Target.CUDA: self.argosy_cuda,
-            Target.VLLM: self.argosy_vllm,
-            Target.TENSORRT_LLM: self.argosy_tensorrt_llm,
+            BundledImage.CUDA: self.argosy_cuda,
+            BundledImage.VLLM: self.argosy_vllm,
+            BundledImage.TENSORRT_LLM: self.argosy_tensorrt_llm,
         }
-        return images.get(target, "") or self.argosy
+        return images.get(kind, "") or self.argosy
 
 
 @dataclass(frozen=True, slots=True)
