@@ -149,7 +149,7 @@ class InferRequest:
 
     @property
     def log_prefix(self) -> str:
-        """The begin of Triton's messages about a request."""
+        """The beginning of Triton's messages about a request."""
         return f"[request id: {self.id or '<id_unknown>'}] "
 
 

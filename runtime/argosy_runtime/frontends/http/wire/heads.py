@@ -93,5 +93,5 @@ def _path(url: bytes) -> str:
 
 
 def may_be_head(begin: bytes) -> bool:
-    """Return whether bytes without an empty line may be the begin of a head."""
+    """Return whether bytes without an empty line may be the beginning of a head."""
     return len(begin) <= MAX_HEAD_BYTES and begin[:1].isalpha() and b"\n\n" not in begin

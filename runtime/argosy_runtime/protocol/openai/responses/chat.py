@@ -87,7 +87,7 @@ class ChatStream:
         self._prefix = head.prefix(_CHUNK) + b'"choices":[{"index":'
         self._end = b',"usage":null}\n\n' if include_usage else b"}\n\n"
         self._content_end = b'},"logprobs":null,"finish_reason":null}]' + self._end
-        # The begin of events with content, by choice; made with the choice's first event.
+        # The start of events with content, by choice; made with the choice's first event.
         self._content_begins: dict[int, bytes] = {}
 
     def take(self, prompt: int, delta: Delta) -> bytes:
@@ -101,7 +101,7 @@ class ChatStream:
         return begin + orjson.dumps(delta.text) + self._content_end if delta.text else b""
 
     def _first(self, index: int) -> bytes:
-        """Return the first event of a choice, and remember the begin of its next ones."""
+        """Return the first event of a choice, and store how its next ones start."""
         begin = self._delta_begin(index)
         self._content_begins[index] = begin + b'{"content":'
         role = b'{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]'

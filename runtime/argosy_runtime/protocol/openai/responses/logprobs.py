@@ -56,7 +56,7 @@ def _finite(entry: LogprobEntry) -> float:
 
 
 class CompletionLogprobs:
-    """The object `logprobs` of one choice of a completion, from the begin of its text on.
+    """The object `logprobs` of one choice of a completion, from the start of its text on.
 
     `most` alternatives are listed for each token, and the token itself.
     """

@@ -6,7 +6,7 @@ _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}".encode()
 
 
 class TextOffsets:
-    """Finds the begin of each token in a text that comes in pieces.
+    """Finds the start of each token in a text that comes in pieces.
 
     A token whose bytes are next in the text is there; its offset is the number of whole characters before it, so that
     the parts of one character share one. A token whose bytes are not next is hidden, as special tokens are: it has the

@@ -30,7 +30,7 @@ class Response:
         self._reason = ""
 
     def take(self, delta: Delta) -> list[Event]:
-        """Take a delta, and return the events of it. Raises ApiError where the engine has read up."""
+        """Take a delta, and return the events of it. Raises ApiError where the engine ended the request early."""
         if delta.finish_reason:
             self._reason = finish_reason(delta.finish_reason)
         return list(self.output.take(delta))
@@ -55,7 +55,7 @@ class ResponseAnswer:
         self._response = response
 
     def take(self, prompt: int, delta: Delta) -> None:
-        """Take a delta. Raises ApiError where the engine has read up."""
+        """Take a delta. Raises ApiError where the engine ended the request early."""
         self._response.take(delta)
 
     def body(self) -> bytes:
@@ -71,7 +71,7 @@ class ResponseEvents:
         self._number = 0
 
     def take(self, prompt: int, delta: Delta) -> bytes:
-        """Return the events of a delta, before the first those of the begin. Raises ApiError."""
+        """Return the events of a delta; the first delta also has those of the start. Raises ApiError."""
         events = self._response.take(delta)
         if not self._number:
             kinds = ("created", "in_progress")

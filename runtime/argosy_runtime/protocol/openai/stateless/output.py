@@ -1,4 +1,4 @@
-"""The items of a response as its text comes, and the events that tell of them."""
+"""The items of a response as its text comes, and the events that report them."""
 
 import secrets
 from collections.abc import Iterator

@@ -5,7 +5,7 @@
     [TOOL_CALLS][{"name": "f", "arguments": {…}}, {…}]             Mistral, also without the marker
     [TOOL_CALLS]f[ARGS]{…}                                         Mistral of later releases, also without the markers
 
-A call without a marker is one only at the begin of the text and for a function that the request has. Markers are text
+A call without a marker is one only at the start of the text and for a function that the request has. Markers are text
 here: engines leave out those that are special tokens.
 """
 
@@ -61,7 +61,7 @@ class TextCalls:
     def __init__(self, names: Collection[str]) -> None:
         self._names = names
         self._text = ""  # what is still to be read
-        self._raw = ""  # what has been read, and may be content or the begin of a call
+        self._raw = ""  # what has been read, and may be content or the start of a call
         self._marked = False  # calls may be of any function
         self._complete = False
         self._call = CallScanner()
@@ -209,10 +209,10 @@ def _add(pieces: list[Piece], text: str) -> None:
 
 
 def _may_become(text: str, markers: tuple[str, ...]) -> bool:
-    """Return whether the text is the begin of a marker, but no whole one."""
+    """Return whether the text is the start of a marker, and not all of it."""
     return any(len(text) < len(marker) and marker.startswith(text) for marker in markers)
 
 
 def _beginning(text: str, marker: str) -> int:
-    """Return how many characters at the end of the text are the begin of a marker."""
+    """Return how many characters at the end of the text are the start of a marker."""
     return next((n for n in range(min(len(marker) - 1, len(text)), 0, -1) if text.endswith(marker[:n])), 0)

@@ -11,7 +11,7 @@ _SPACE: Final = " \t\r\n"
 
 @dataclass(frozen=True, slots=True)
 class CallStart:
-    """The begin of a call of the function with this name."""
+    """The start of a call of the function with this name."""
 
     name: str
 
