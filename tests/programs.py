@@ -18,6 +18,7 @@ from e2e.cluster.programs import binaries, crd_apiserver, packages
 from e2e.deployed import builds, engines
 from tests.peers import perf_analyzer, prometheus, s3, tensorrt_lean, triton, vllm
 from tests.peers.cache import PeerUnavailableError
+from tests.peers.python import other_python
 
 Brings = Iterator[tuple[str, Callable[[], object]]]
 
@@ -58,6 +59,7 @@ def _programs() -> Brings:
     yield "Prometheus", prometheus.install
     yield "tritonserver", triton.install
     yield "perf_analyzer", perf_analyzer.install
+    yield "another Python", other_python
     yield "vLLM", vllm.install
     yield "vLLM on the node", engines.prepare
     for release in tensorrt_lean.RELEASES:

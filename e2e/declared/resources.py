@@ -68,39 +68,20 @@ def language_model(name: str, pool: str, storage_uri: str, **spec: Any) -> Body:
     """Return a language model on vLLM on the CPU, of which four requests at once fit into a batch."""
     parameters = {"dtype": "float32", "max_model_len": "512", "enforce_eager": "true"}
     config = {"parameters": {key: {"string_value": value} for key, value in parameters.items()}}
-    return _body(
-        "InferenceModel",
-        name,
-        {
-            "poolRef": {"name": pool},
-            "modelFormat": {"name": "vllm"},
-            "version": 1,
-            "storageUri": storage_uri,
-            "footprint": {"device": "CPU"},
-            "maxBatchSize": 4,
-            "config": config,
-            **spec,
-        },
-    )
+    return _llm(name, pool, "vllm", storage_uri, maxBatchSize=4, config=config, **spec)
 
 
 def routed_model(name: str, pool: str, storage_uri: str, *, crossover: int) -> Body:
     """Return a language model of the reference engine in two equal variants, `few` up to `crossover` requests in flight
     and `many` beyond.
     """
-    return _body(
-        "InferenceModel",
-        name,
-        {
-            "poolRef": {"name": pool},
-            "modelFormat": {"name": "huggingface"},
-            "version": 1,
-            "storageUri": storage_uri,
-            "footprint": {"device": "CPU"},
-            "maxBatchSize": 0,
-            "variants": [{"name": "few", "maxConcurrency": crossover}, {"name": "many"}],
-        },
-    )
+    variants = [{"name": "few", "maxConcurrency": crossover}, {"name": "many"}]
+    return _llm(name, pool, "huggingface", storage_uri, maxBatchSize=0, variants=variants)
+
+
+def _llm(name: str, pool: str, model_format: str, storage_uri: str, **spec: Any) -> Body:
+    common = {"poolRef": {"name": pool}, "version": 1, "storageUri": storage_uri, "footprint": {"device": "CPU"}}
+    return _body("InferenceModel", name, {**common, "modelFormat": {"name": model_format}, **spec})
 
 
 def _body(kind: str, name: str, spec: Body) -> Body:

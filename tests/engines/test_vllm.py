@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import tiny_llama
-from tests.engines.requests import GREEDY, engine_processes, gauge, generate, post, stream
+from tests.engines.engine_requests import GREEDY, engine_processes, gauge, generate, post, stream
 from tests.peers.server import Server
 from tests.waiting import wait
 from tritonclient import grpc as triton

@@ -2,14 +2,16 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import onnxruntime
+import openai
 import pytest
 import torch
 from tests.peers.cache import cache_root
+from tests.peers.server import Server
 from tests.runtime.backends.conftest import folder_in, host, model_folder, responder
 from tests.runtime.service.conftest import Repository, repository
 
@@ -43,6 +45,13 @@ def cuda() -> torch.device:
 def gpu(cuda: torch.device) -> torch.device:
     """Return the first GPU."""
     return cuda
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[openai.OpenAI]:
+    """Yield OpenAI's client of the module's server of language models."""
+    with openai.OpenAI(base_url=f"http://{server.http}/v1", api_key="none", max_retries=0) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

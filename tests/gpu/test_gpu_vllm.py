@@ -5,14 +5,13 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import openai
 import pytest
 import torch
 from tests import tiny_llama
 from tests.engines import repository
-from tests.engines.requests import GREEDY, engine_processes, gauge, generate, stream
+from tests.engines.engine_requests import CHAT, GREEDY, chat_twice, engine_processes, gauge, generate, stream
 from tests.peers.server import Server
 from tests.waiting import wait
 
@@ -35,7 +34,6 @@ ROUTED = f"""
 backend: "variants"
 parameters {{ key: "variants" value {{ string_value: '{json.dumps(VARIANTS)}' }} }}
 """
-CHAT: Any = [{"role": "user", "content": "Hello"}]
 
 
 @pytest.fixture(scope="module")
@@ -53,20 +51,10 @@ def server(engine_environment: Callable[[str], Path], tmp_path_factory: pytest.T
     started.stop()
 
 
-@pytest.fixture
-def client(server: Server) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=f"http://{server.http}/v1", api_key="none", max_retries=0) as client:
-        yield client
-
-
 def test_a_streamed_chat_is_the_answer_in_pieces(client: openai.OpenAI) -> None:
-    options: dict[str, Any] = {"model": "llm", "messages": CHAT, "temperature": 0, "max_tokens": 24}
-    answer = client.chat.completions.create(**options)
-    chunks = list(client.chat.completions.create(**options, stream=True, stream_options={"include_usage": True}))
-    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
-    assert text == answer.choices[0].message.content
-    assert chunks[-1].usage == answer.usage
-    assert answer.usage.prompt_tokens == len("user: Hello\nassistant:")
+    whole, pieces = chat_twice(client, "llm")
+    assert "".join(pieces) == whole
+    assert len(pieces) > 2
 
 
 def test_an_adapter_changes_the_answer(server: Server) -> None:

@@ -1,7 +1,5 @@
 """A model's process with an interpreter of its own: another Python, other packages, an engine's environment."""
 
-import shutil
-import subprocess
 import sys
 import sysconfig
 import venv
@@ -9,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from e2e.starting import give_up
+from tests.peers.cache import PeerUnavailableError
+from tests.peers.python import other_python
 from tests.runtime.service.conftest import CONFIG, value
 
 from argosy.environments import running, tools
@@ -102,26 +102,15 @@ class TritonPythonModel:
     assert plane.model_config("m", "").max_batch_size == 5
 
 
-def is_another(python: str) -> bool:
-    """Return whether an interpreter is of another version than this one, 3.12 or later."""
-    code = "import sys; print(sys.version_info >= (3, 12) and sys.version_info[1])"
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
-    return done.returncode == 0 and done.stdout.strip() not in ("False", str(sys.version_info.minor))
-
-
-def other_python() -> str:
-    """Return a Python of another version than this that this machine has."""
-    names = [*(f"python3.{minor}" for minor in range(12, 20)), "python3"]
-    pyenv = map(str, sorted(Path.home().glob(".pyenv/versions/3.1[2-9]*/bin/python")))
-    candidates = [*pyenv, *filter(None, map(shutil.which, names))]
-    return next(filter(is_another, candidates), None) or give_up("no Python from 3.12 on, other than this one")
-
-
 @pytest.fixture(scope="module")
 def other_environment(tmp_path_factory) -> Path:
     """Return an environment of another Python, with real packages that a model's process needs."""
     scratch = tmp_path_factory.mktemp("other")
-    tool = tools.find_tool(other_python(), (), scratch)
+    try:
+        python = other_python()
+    except PeerUnavailableError as reason:
+        give_up(reason)
+    tool = tools.find_tool(python, (), scratch)
     folder = scratch / "environment"
     running.run(tool.creating(folder), "create an environment", print)
     running.run(tool.installing(folder, ["numpy", "msgspec", "protobuf"]), "install packages", print)

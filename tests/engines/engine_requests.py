@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import openai
 from tests.peers.server import Server
 
+CHAT: Any = [{"role": "user", "content": "Hello"}]
 GREEDY = {"temperature": 0, "max_tokens": 24, "ignore_eos": True}
 
 
@@ -52,6 +54,17 @@ def stream(
     finally:
         response.close()
         connection.close()
+
+
+def chat_twice(client: openai.OpenAI, model: str) -> tuple[str, list[str]]:
+    """Return the answer to a chat, and the pieces of the same answer as a stream; both report the same usage."""
+    options: dict[str, Any] = {"model": model, "messages": CHAT, "temperature": 0, "max_tokens": 24}
+    answer = client.chat.completions.create(**options)
+    *chunks, last = client.chat.completions.create(**options, stream=True, stream_options={"include_usage": True})
+    assert last.usage == answer.usage
+    assert answer.usage.prompt_tokens == len("user: Hello\nassistant:")
+    pieces = [chunk.choices[0].delta.content or "" for chunk in chunks]
+    return answer.choices[0].message.content, list(filter(None, pieces))
 
 
 def gauge(server: Server, name: str, label: str = 'model_name="llm"') -> float:
