@@ -9,10 +9,9 @@ from argosy.api.values.base import ApiModel, Fault, Int
 from argosy.api.values.meta import ModelName
 from argosy.api.values.storage import Digest, StorageUri
 from argosy.api.values.tensors import BY_NAME
+from argosy_runtime.modelconfig.parameters.adapters import RANKS
 
 MAX_ADAPTERS = 64
-RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-"""The ranks that vLLM reserves memory for."""
 DEFAULT_RANK = 64
 MOST_AT_ONCE = 8
 TAKES_ADAPTERS = frozenset({"vllm", "tensorrtllm"})

@@ -9,10 +9,11 @@ from typing import Any
 
 from argosy.api.engine.engine import Engine
 from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
-from argosy.api.model.adapters import DEFAULT_RANK, MOST_AT_ONCE, RANKS
+from argosy.api.model.adapters import DEFAULT_RANK, MOST_AT_ONCE
 from argosy.api.model.footprint import Footprint
 from argosy.api.servingpool import RuntimeName
 from argosy_agent.contract.engine_options.tensorrt_llm import SERVING, paged_attention
+from argosy_runtime.modelconfig.parameters.adapters import reserved_rank
 
 POD_REPOSITORY = "/models/repository"
 """Where a server's Pod has its repository."""
@@ -84,8 +85,7 @@ def _lora_arguments(spec: InferenceModelSpec) -> dict[str, str]:
         return {}
     rank = max(adapter.rank or DEFAULT_RANK for adapter in spec.adapters)
     at_once = MOST_AT_ONCE if len(spec.adapters) > MOST_AT_ONCE // 2 else MOST_AT_ONCE // 2
-    reserved = next(possible for possible in RANKS if possible >= rank)
-    return {"enable_lora": _text(True), "max_lora_rank": _text(reserved), "max_loras": _text(at_once)}
+    return {"enable_lora": _text(True), "max_lora_rank": _text(reserved_rank(rank)), "max_loras": _text(at_once)}
 
 
 def _of_nvidia(model: InferenceModel, versions: Collection[int]) -> dict[str, str]:

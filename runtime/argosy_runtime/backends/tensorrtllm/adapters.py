@@ -13,6 +13,7 @@ from argosy_runtime.errors import invalid, not_found, unavailable
 from .folders import ModelFolder
 
 PARAMETER = "adapters"
+SETTINGS = "adapter_config.json"
 WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 
 
@@ -114,13 +115,13 @@ def _entries(config: ModelConfig) -> dict[str, str]:
 def _rank(model: str, name: str, path: Path) -> int:
     if not any((path / weights).is_file() for weights in WEIGHTS):
         raise unavailable(f"model '{model}': adapter '{name}': '{path}' has no {WEIGHTS[0]}")
+    if not (path / SETTINGS).is_file():
+        raise unavailable(f"model '{model}': adapter '{name}' has no '{path / SETTINGS}'")
     try:
-        settings = json.loads((path / "adapter_config.json").read_text(encoding="utf-8"))
+        settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
         return int(settings["r"])
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise invalid(
-            f"model '{model}': adapter '{name}': '{path}/adapter_config.json' cannot be read: {error!r}"
-        ) from None
+        raise invalid(f"model '{model}': adapter '{name}': '{path / SETTINGS}' cannot be read: {error!r}") from None
 
 
 def takes_adapters(folder: ModelFolder) -> bool:

@@ -1,16 +1,18 @@
 """One language model behind TensorRT-LLM's engine."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from argosy_runtime.backends.commands import AddAdapter, Command, RemoveAdapter
 from argosy_runtime.backends.contract import Host, InstanceSpec, Responder
 from argosy_runtime.backends.parameters import Parameters
-from argosy_runtime.errors import ServingError, invalid, unsupported
+from argosy_runtime.errors import ServingError, unsupported
 from argosy_runtime.failures.translation import failure
-from argosy_runtime.language import Chat, ChatTemplate, GenerationRequest, ResponseBuilder, Tokens
+from argosy_runtime.language import GenerationRequest, ResponseBuilder
 from argosy_runtime.language.chat import TRUST_REQUESTS
+from argosy_runtime.language.prompts import Prompts
 from argosy_runtime.messages import InferRequest, InferResponse
 
 from .answers import Answer
@@ -27,21 +29,19 @@ class GenerationInstance:
         self._spec = spec
         self._opened = model
         self._engine = engine
-        trusts = Parameters(spec.config).flag(TRUST_REQUESTS, False)
-        self._template = ChatTemplate(spec.config.name, model.tokenizer, trusts_requests=trusts)
+        trusts, vocabulary = Parameters(spec.config).flag(TRUST_REQUESTS, False), model.abilities.vocabulary
+        self._prompts = Prompts(spec.config.name, model.tokenizer, vocabulary, trusts_templates=trusts)
         self._decoupled = spec.config.model_transaction_policy.decoupled
         self._excludes_prompt = Parameters(spec.config).flag("exclude_input_in_output", False)
 
     def execute(self, requests: Sequence[InferRequest], responder: Responder) -> None:
         """Let every request join the batch; one that cannot is answered at once and hinders no other."""
         for index, request in enumerate(requests):
+            fail = partial(self._refuse, request, index, responder)
             try:
-                self._begin(request, index, responder)
-            except ServingError as error:
-                responder.send(index, self._failure(request, error))
+                self._begin(request, index, responder, fail)
             except Exception as error:
-                problem = failure(f"model instance '{self._spec.name}': {error}", error)
-                responder.send(index, self._failure(request, problem))
+                fail(error)
 
     def manage(self, command: Command) -> None:
         """Add or remove an adapter. Raises ServingError; TensorRT-LLM sleeps only where Ray starts its processes."""
@@ -60,19 +60,26 @@ class GenerationInstance:
 
     def close(self) -> None:
         """Stop the engine and release the model."""
+        self._prompts.close()
         self._engine.close()
 
-    def _begin(self, request: InferRequest, index: int, responder: Responder) -> None:
+    def _begin(
+        self, request: InferRequest, index: int, responder: Responder, fail: Callable[[Exception], None]
+    ) -> None:
         read = GenerationRequest.read(request, decoupled=self._decoupled)
         if self._excludes_prompt and "exclude_input_in_output" not in request.inputs:
             read = replace(read, repeats_prompt=False)
-        text, input_ids = self._prompt(read)
-        parsed = generation(read, input_ids, self._opened.abilities)
+        self._prompts.prepare(read.prompt, partial(self._prepare, read, index, responder), fail)
+
+    def _prepare(self, read: GenerationRequest, index: int, responder: Responder) -> None:
+        """Let a request join the batch. Raises any exception for one that does not fit."""
+        parsed = generation(read, self._prompts.ids(read.prompt), self._opened.abilities)
         name = read.sampling.lora_name
         shared = {} if name is None else {"lora_request": self._opened.adapter(name)}
         if read.sampling.cache_salt is not None:
             shared["cache_salt"] = read.sampling.cache_salt
         parameters = [self._opened.parameters(settings) for settings in parsed.settings]
+        text = self._prompts.text(read.prompt, list(parsed.input_ids)) if read.repeats_prompt else ""
         builder = ResponseBuilder(read, str(self._spec.version), text)
         answer = Answer(parsed, responder, index, builder, self._opened.tokenizer)
         for choice, sampling_params in enumerate(parameters):
@@ -92,20 +99,12 @@ class GenerationInstance:
             )
         )
 
-    def _prompt(self, request: GenerationRequest) -> tuple[str, list[int]]:
-        """Return the prompt as text, "" for one of tokens, and as tokens. Raises ServingError."""
-        prompt, tokenizer = request.prompt, self._opened.tokenizer
-        if isinstance(prompt, Tokens):
-            return "", prompt.ids
-        if isinstance(prompt, Chat):
-            text = self._template.render(prompt)
-            return text, tokenizer.encode(text, add_special_tokens=False)
-        if tokenizer is None:
-            raise invalid(f"model '{request.model_name}' has no tokenizer, so it takes input_ids, not text_input")
-        return prompt, tokenizer.encode(prompt)
-
-    def _failure(self, request: InferRequest, error: ServingError) -> InferResponse:
-        return InferResponse(request.model_name, str(self._spec.version), request.id, error=error)
+    def _refuse(self, request: InferRequest, index: int, responder: Responder, error: Exception) -> None:
+        """Answer a request that cannot join the batch."""
+        if not isinstance(error, ServingError):
+            error = failure(f"model instance '{self._spec.name}': {error}", error)
+        version = str(self._spec.version)
+        responder.send(index, InferResponse(request.model_name, version, request.id, error=error))
 
 
 def open_instance(spec: InstanceSpec, host: Host) -> GenerationInstance:

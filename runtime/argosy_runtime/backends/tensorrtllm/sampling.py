@@ -2,12 +2,12 @@
 
 import json
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy_runtime.errors import invalid, unsupported
 from argosy_runtime.language import GenerationRequest, Sampling, StructuredOutputs
+from argosy_runtime.language.limits import answer_length, check_length, truncated
 
 MOST_LOGPROBS: Final = 20
 """The largest `logprobs`, which is OpenAI's `top_logprobs`."""
@@ -72,8 +72,7 @@ def generation(request: GenerationRequest, input_ids: list[int], abilities: Abil
     """
     sampling, about = request.sampling, f"model '{request.model_name}': "
     _check_supported(about, sampling, abilities)
-    input_ids = _truncated(input_ids, sampling, abilities.context)
-    _check_prompt(about, input_ids, abilities.vocabulary)
+    input_ids = truncated(input_ids, sampling, abilities.context)
     new = _new_tokens(about, len(input_ids), sampling, abilities.context)
     own = frozenset[int]() if sampling.ignore_eos else abilities.ends
     stop_ids = frozenset(sampling.stop_token_ids or ())
@@ -115,35 +114,13 @@ def _check_supported(about: str, sampling: Sampling, abilities: Abilities) -> No
         raise unsupported(f"{about}backend 'tensorrtllm' has no 'min_tokens' together with 'stop_token_ids'")
 
 
-def _truncated(input_ids: list[int], sampling: Sampling, context: int) -> list[int]:
-    length = sampling.truncate_prompt_tokens
-    if length is None or (length == -1 and not context):
-        return input_ids
-    return input_ids[-(max(context - (sampling.max_tokens or 1), 1) if length == -1 else length) :]
-
-
-def _check_prompt(about: str, input_ids: Sequence[int], vocabulary: int) -> None:
-    if not input_ids:
-        raise invalid(f"{about}the prompt is empty")
-    for token in input_ids:
-        if token < 0 or (vocabulary and token >= vocabulary):
-            raise invalid(f"{about}input id {token} is not in the vocabulary of {vocabulary} tokens")
-
-
 def _new_tokens(about: str, prompt: int, sampling: Sampling, context: int) -> int:
-    new = sampling.max_tokens
-    if not context:
-        if new is None:
-            raise invalid(f"{about}its maximum context length is not known, so 'max_tokens' is required")
-        return new
-    if new is None:
-        new = max(context - prompt, 1)
-    if prompt + new > context:
-        raise invalid(
-            f"{about}its maximum context length is {context} tokens; {prompt} prompt tokens and {new} new ones are "
-            f"{prompt + new}"
-        )
-    return new
+    if context:
+        return answer_length(sampling, prompt, context)
+    check_length(prompt, prompt + 1)
+    if sampling.max_tokens is None:
+        raise invalid(f"{about}its maximum context length is not known, so 'max_tokens' is required")
+    return sampling.max_tokens
 
 
 def _ending(sampling: Sampling, ends: frozenset[int], abilities: Abilities) -> dict[str, Any]:

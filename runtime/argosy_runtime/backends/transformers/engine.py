@@ -88,7 +88,8 @@ class Engine:
             if self._take(key) is not None:
                 raise self._ended()
             return
-        self._prompt_tokens += len(input_ids)
+        with self._lock:  # prompts come from several threads
+            self._prompt_tokens += len(input_ids)
         self._work.set()
 
     def close(self) -> None:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy_runtime.errors import invalid, unsupported
+from argosy_runtime.errors import ServingError, invalid, unsupported
 from argosy_runtime.language import GenerationRequest, Sampling
+from argosy_runtime.language.limits import answer_length, truncated
 
 from .seeds import key_of
 
@@ -75,9 +76,8 @@ def generation(request: GenerationRequest, input_ids: list[int], abilities: Abil
     sampling = request.sampling
     about = f"model '{request.model_name}': "
     _check_supported(about, request, abilities)
-    input_ids = _truncated(input_ids, sampling, abilities.context)
-    _check_prompt(about, input_ids, abilities.vocabulary)
-    new = _new_tokens(about, len(input_ids), sampling, abilities)
+    input_ids = truncated(input_ids, sampling, abilities.context)
+    new = _new_tokens(len(input_ids), sampling, abilities)
     stop_ids = frozenset(sampling.stop_token_ids or ())
     own = frozenset[int]() if sampling.ignore_eos else abilities.ends
     common = _ends_from(about, sampling, len(input_ids), own, stop_ids)
@@ -128,30 +128,11 @@ def _logprobs(request: GenerationRequest) -> int | None:
     return 0 if count is None and request.wants("cumulative_logprob") else count
 
 
-def _truncated(input_ids: list[int], sampling: Sampling, context: int) -> list[int]:
-    length = sampling.truncate_prompt_tokens
-    if length is None:
-        return input_ids
-    return input_ids[-(max(context - (sampling.max_tokens or 1), 1) if length == -1 else length) :]
-
-
-def _check_prompt(about: str, input_ids: list[int], vocabulary: int) -> None:
-    if not input_ids:
-        raise invalid(f"{about}the prompt is empty")
-    for token in input_ids:
-        if not 0 <= token < vocabulary:
-            raise invalid(f"{about}input id {token} is not in the vocabulary of {vocabulary} tokens")
-
-
-def _new_tokens(about: str, prompt: int, sampling: Sampling, abilities: Abilities) -> int:
-    context = abilities.context
-    new = sampling.max_tokens if sampling.max_tokens is not None else max(context - prompt, 1)
-    if prompt + new > context:
-        raise invalid(
-            f"{about}its maximum context length is {context} tokens; {prompt} prompt tokens and {new} new ones are "
-            f"{prompt + new}{abilities.larger}"
-        )
-    return new
+def _new_tokens(prompt: int, sampling: Sampling, abilities: Abilities) -> int:
+    try:
+        return answer_length(sampling, prompt, abilities.context)
+    except ServingError as error:
+        raise invalid(f"{error.message}{abilities.larger}") from None
 
 
 def _ends_from(

@@ -1,6 +1,7 @@
 """One language model, on one device or split over several, behind the continuous batch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -8,10 +9,11 @@ import transformers
 
 from argosy_runtime.backends.contract import Host, InstanceSpec, Responder
 from argosy_runtime.backends.parameters import Parameters
-from argosy_runtime.errors import ServingError, internal, invalid
+from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.failures.translation import failure
-from argosy_runtime.language import Chat, ChatTemplate, GenerationRequest, ResponseBuilder, Tokens
+from argosy_runtime.language import GenerationRequest, ResponseBuilder
 from argosy_runtime.language.chat import TRUST_REQUESTS
+from argosy_runtime.language.prompts import Prompts
 from argosy_runtime.messages import InferRequest, InferResponse
 
 from . import autofill
@@ -29,27 +31,26 @@ class GenerationInstance:
     def __init__(self, spec: InstanceSpec, opened: Opened, tokenizer: Any, engine: Engine, ranks: Ranks | None) -> None:
         self._spec = spec
         self._tokenizer = tokenizer
-        trusts = Parameters(spec.config).flag(TRUST_REQUESTS, False)
-        self._template = ChatTemplate(spec.config.name, tokenizer, trusts_requests=trusts)
         self._engine = engine
         self._ranks = ranks
         self._abilities = _abilities(opened, tokenizer)
+        trusts, vocabulary = Parameters(spec.config).flag(TRUST_REQUESTS, False), self._abilities.vocabulary
+        self._prompts = Prompts(spec.config.name, tokenizer, vocabulary, trusts_templates=trusts)
         self._seeds = Seeds(Parameters(spec.config).integer("random_seed", -1))
         self._decoupled = spec.config.model_transaction_policy.decoupled
 
     def execute(self, requests: Sequence[InferRequest], responder: Responder) -> None:
         """Let every request join the batch; one that cannot is answered at once and hinders no other."""
         for index, request in enumerate(requests):
+            fail = partial(self._refuse, request, index, responder)
             try:
-                self._begin(request, index, responder)
-            except ServingError as error:
-                responder.send(index, self._failure(request, error))
+                self._begin(request, index, responder, fail)
             except Exception as error:
-                problem = failure(f"model instance '{self._spec.name}': {error}", error)
-                responder.send(index, self._failure(request, problem))
+                fail(error)
 
     def close(self) -> None:
         """Stop the batch and release the model."""
+        self._prompts.close()
         if self._ranks is not None:
             self._ranks.expect_end()
         self._engine.close()
@@ -58,10 +59,18 @@ class GenerationInstance:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _begin(self, request: InferRequest, index: int, responder: Responder) -> None:
+    def _begin(
+        self, request: InferRequest, index: int, responder: Responder, fail: Callable[[Exception], None]
+    ) -> None:
         read = GenerationRequest.read(request, decoupled=self._decoupled)
-        text, input_ids = self._prompt(read)
-        parsed = generation(read, input_ids, self._abilities, self._seeds.next())
+        # The seed is that of the request's place in the series, however long its prompt takes.
+        work = partial(self._prepare, read, self._seeds.next(), index, responder)
+        self._prompts.prepare(read.prompt, work, fail)
+
+    def _prepare(self, read: GenerationRequest, seed: int, index: int, responder: Responder) -> None:
+        """Let a request join the batch. Raises any exception for one that does not fit."""
+        parsed = generation(read, self._prompts.ids(read.prompt), self._abilities, seed)
+        text = self._prompts.text(read.prompt, parsed.input_ids) if read.repeats_prompt else ""
         builder = ResponseBuilder(read, str(self._spec.version), text)
         answer = Answer(parsed, responder, index, builder, self._tokenizer, self._spec.name)
         for choice in range(read.sampling.n):
@@ -85,20 +94,12 @@ class GenerationInstance:
             **parsed.settings[choice],
         )
 
-    def _prompt(self, request: GenerationRequest) -> tuple[str, list[int]]:
-        """Return the prompt as text, "" for one of tokens, and as tokens. Raises ServingError."""
-        prompt = request.prompt
-        if isinstance(prompt, Tokens):
-            return "", prompt.ids
-        if isinstance(prompt, Chat):
-            text = self._template.render(prompt)
-            return text, self._tokenizer.encode(text, add_special_tokens=False)
-        if self._tokenizer is None:
-            raise invalid(f"model '{request.model_name}' has no tokenizer, so it takes input_ids, not text_input")
-        return prompt, self._tokenizer.encode(prompt)
-
-    def _failure(self, request: InferRequest, error: ServingError) -> InferResponse:
-        return InferResponse(request.model_name, str(self._spec.version), request.id, error=error)
+    def _refuse(self, request: InferRequest, index: int, responder: Responder, error: Exception) -> None:
+        """Answer a request that cannot join the batch."""
+        if not isinstance(error, ServingError):
+            error = failure(f"model instance '{self._spec.name}': {error}", error)
+        version = str(self._spec.version)
+        responder.send(index, InferResponse(request.model_name, version, request.id, error=error))
 
 
 def _abilities(opened: Opened, tokenizer: Any) -> Abilities:

@@ -11,14 +11,13 @@ import msgspec
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.parameters import Parameters
-from argosy_runtime.errors import invalid, not_found
+from argosy_runtime.errors import invalid, not_found, unavailable
+from argosy_runtime.modelconfig.parameters.adapters import reserved_rank
 
 from .opening.arguments import read_object
 
 MULTI_LORA_JSON: Final = "multi_lora.json"
 PARAMETER: Final = "adapters"
-_RANKS: Final = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""The values that vLLM takes for `max_lora_rank`."""
 
 
 class Adapters:
@@ -33,9 +32,9 @@ class Adapters:
         self._lock = threading.Lock()
 
     def new(self, name: str, path: str) -> Any:
-        """Return the `LoRARequest` of an adapter that is not there yet. Raises ServingError (INVALID_ARG)."""
+        """Return the `LoRARequest` of a new adapter. Raises ServingError (UNAVAILABLE) where its files are missing."""
         if not (Path(path) / "adapter_config.json").is_file():
-            raise invalid(f"model '{self._model}': adapter '{name}' has no '{Path(path) / 'adapter_config.json'}'")
+            raise unavailable(f"model '{self._model}': adapter '{name}' has no '{Path(path) / 'adapter_config.json'}'")
         return self._class(name, next(self._numbers), path)
 
     def put(self, request: Any) -> Any | None:
@@ -98,7 +97,7 @@ def lora_arguments(arguments: Mapping[str, Any], paths: Mapping[str, str], on_cp
         return {}
     added: dict[str, Any] = {"enable_lora": True}
     rank = max([_rank(Path(path)) for path in paths.values()], default=0)
-    added["max_lora_rank"] = next((possible for possible in _RANKS if possible >= rank), rank) if rank > 16 else 16
+    added["max_lora_rank"] = reserved_rank(rank)
     if on_cpu:
         # With 1, vLLM on a CPU answers requests without an adapter with its weights, if both are in one batch.
         added["max_loras"] = max(2, len(paths))

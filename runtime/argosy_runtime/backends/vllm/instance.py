@@ -5,7 +5,6 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
@@ -15,6 +14,8 @@ from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ServingError, internal, invalid, unavailable, unsupported
 from argosy_runtime.language import GenerationRequest, ResponseBuilder
 from argosy_runtime.language.chat import TRUST_REQUESTS
+from argosy_runtime.language.limits import check_length, truncated
+from argosy_runtime.language.prompts import Prompts
 from argosy_runtime.messages import InferRequest, InferResponse
 
 from .adapters import Adapters, declared_adapters
@@ -26,8 +27,7 @@ from .opening.library import import_library
 from .reports import EngineReports
 from .requests.deltas import TokenBytes
 from .requests.embeddings import EmbeddingRequest, EmbeddingStream
-from .requests.prompts import Prompts
-from .requests.sampling import check_length, duplicates, sampling_arguments, sampling_params, truncated
+from .requests.sampling import duplicates, sampling_arguments, sampling_params
 from .requests.streams import Stream
 from .requests.tasks import RequestTasks
 from .requests.tasks import Stream as AnyStream
@@ -39,8 +39,6 @@ CLOSE_SECONDS: Final = 20.0
 
 UNLOAD_SECONDS: Final = 0.05
 """Seconds between looks at whether requests still run with an adapter that is to be unloaded."""
-PROMPT_THREADS: Final = 4
-"""Threads that render chats and tokenize long texts: more than one, so that an endless template holds up no other."""
 
 
 def _nothing() -> None:
@@ -65,7 +63,6 @@ class VllmInstance:
         self._token_bytes = TokenBytes(engine.llm.tokenizer)
         self._tasks = RequestTasks(host, self._explain)
         self._numbers = itertools.count()
-        self._slow = ThreadPoolExecutor(PROMPT_THREADS, thread_name_prefix=f"{spec.name}-prompts")
         self._sleep_level = 0
         self._unloads: set[asyncio.Future[None]] = set()
         self._closing = threading.Event()
@@ -97,7 +94,7 @@ class VllmInstance:
     def close(self) -> None:
         """Let running requests end, and end the engine."""
         self._closing.set()
-        self._slow.shutdown()
+        self._prompts.close()
         self._engine.loop.run(self._end_requests())
         self._watch.cancel()
         self._engine.close()
@@ -117,13 +114,12 @@ class VllmInstance:
         builder = ResponseBuilder(parsed, str(self._spec.version))
         stream = Stream(parsed, builder, self._token_bytes, responder, index)
         prepare = partial(self._prepare, parsed, builder, stream)
-        self._read_prompt(prepare, self._prompts.is_slow(parsed.prompt), stream)
+        self._prompts.prepare(parsed.prompt, prepare, partial(self._refuse, stream))
 
     def _prepare(self, request: GenerationRequest, builder: ResponseBuilder, stream: Stream) -> None:
         """Hand a request to the engine's loop. Raises any exception for one that does not fit."""
         engine, sampling = self._engine, request.sampling
         ids = truncated(self._prompts.ids(request.prompt), sampling, engine.longest)
-        check_length(len(ids), engine.longest)
         arguments = sampling_arguments(sampling, self._defaults, len(ids), engine.longest)
         parameters = sampling_params(engine.library, arguments, sampling.structured_outputs, request.stream)
         if request.repeats_prompt:
@@ -141,7 +137,7 @@ class VllmInstance:
         parsed = EmbeddingRequest.read(request)
         stream = EmbeddingStream(parsed, request, str(self._spec.version), responder, index)
         prepare = partial(self._prepare_embedding, parsed, stream)
-        self._read_prompt(prepare, self._prompts.is_slow(parsed.prompt), stream)
+        self._prompts.prepare(parsed.prompt, prepare, partial(self._refuse, stream))
 
     def _prepare_embedding(self, request: EmbeddingRequest, stream: EmbeddingStream) -> None:
         engine = self._engine
@@ -151,17 +147,8 @@ class VllmInstance:
         prompt = engine.library.tokens_input(ids)
         engine.loop.post(self._start, stream, partial(engine.llm.encode, prompt, parameters))
 
-    def _read_prompt(self, prepare: Callable[[], None], is_slow: bool, stream: AnyStream) -> None:
-        if is_slow:
-            self._slow.submit(self._prepared, prepare, stream)
-        else:
-            self._prepared(prepare, stream)
-
-    def _prepared(self, prepare: Callable[[], None], stream: AnyStream) -> None:
-        try:
-            prepare()
-        except Exception as error:
-            stream.fail(self._explain(error))
+    def _refuse(self, stream: AnyStream, error: Exception) -> None:
+        stream.fail(self._explain(error))
 
     def _start(self, stream: AnyStream, generate: Callable[..., Any], ended: Callable[[], None] = _nothing) -> None:
         """Start a request on the engine's loop, and call `ended` when it is over."""

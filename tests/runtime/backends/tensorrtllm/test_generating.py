@@ -1,10 +1,12 @@
 """Requests through the backend: the stand-in's next token is the last one plus one, so answers are known."""
 
 import json
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
+import transformers
 from tests.runtime.backends.language_model import output, text_request
 
 from argosy_runtime.errors import ErrorKind
@@ -83,6 +85,32 @@ def test_a_chat_is_rendered_by_the_tokenizers_template(load: Load, responder: An
     )
     (response,) = answered(load(), responder, request)
     assert output(response, "text_output") == [b"w21 w22"]
+
+
+def test_a_template_that_does_not_end_holds_up_no_other_request(
+    load: Load, responder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+
+    def render(*_: Any, **__: Any) -> str:
+        assert goes_on.wait(30), "the other request waits"
+        return "w20"
+
+    monkeypatch.setattr(transformers.PreTrainedTokenizerFast, "apply_chat_template", render)
+    chat = text_tensor("messages", json.dumps({"messages": [{"role": "user", "content": "w20"}]}))
+    load().execute([InferRequest("lm", {"messages": chat}), tokens_request(10, max_tokens=1)], responder)
+    responder.wait_for_final(1)
+    assert not responder.of(0)
+    goes_on.set()
+    responder.wait_for_final(0)
+
+
+def test_tokens_may_be_repeated_too(load: Load, responder: Any) -> None:
+    request = tokens_request(10, 11, max_tokens=2, outputs=("text_output",))
+    repeats = Tensor("exclude_input_in_output", "BOOL", np.array([False]))
+    request.inputs["exclude_input_in_output"] = repeats
+    (response,) = answered(load(), responder, request)
+    assert output(response, "text_output") == [b"w10 w11w12 w13"]
 
 
 def test_an_answer_ends_at_a_stop_string_and_aborts_the_engine(load: Load, responder: Any, calls: Any) -> None:
@@ -200,7 +228,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"priority": 1}, "has no 'priority' here"),
     ({"allowed_token_ids": [1]}, "has no 'allowed_token_ids' here"),
     ({"logprobs": 21}, "'logprobs' is 21, expected 0 to 20"),
-    ({"max_tokens": 1000}, "its maximum context length is 128 tokens; 1 prompt tokens and 1000 new ones are 1001"),
+    (
+        {"max_tokens": 1000},
+        "maximum context length is 128 tokens, but the prompt has 1 tokens, and 'max_tokens' asks for 1000",
+    ),
     ({"logit_bias": {"64": 1}}, "'logit_bias' has token 64"),
     ({"min_tokens": 2, "stop_token_ids": [3]}, "has no 'min_tokens' together with 'stop_token_ids'"),
     ({"structured_outputs": {"structural_tag": "x"}}, "an engine has no 'structural_tag'"),

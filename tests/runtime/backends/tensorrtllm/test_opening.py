@@ -296,11 +296,15 @@ def test_adapters_are_added_and_removed_while_it_serves(
     instance = load(write, config, **files)
     write_adapter(tmp_path / "new", 8)
     write_adapter(tmp_path / "large", 16)
+    write_adapter(tmp_path / "partial", 8)
+    (tmp_path / "partial/adapter_config.json").unlink()
     instance.manage(AddAdapter("new", str(tmp_path / "new")))
     with pytest.raises(ServingError, match="has rank 16, and the engine takes at most 8"):
         instance.manage(AddAdapter("large", str(tmp_path / "large")))
-    with pytest.raises(ServingError, match="has no adapter_model"):
-        instance.manage(AddAdapter("missing", str(tmp_path / "missing")))
+    for name in ("missing", "partial"):
+        with pytest.raises(ServingError, match=f"adapter '{name}'.* has no .*adapter_") as error:
+            instance.manage(AddAdapter(name, str(tmp_path / name)))
+        assert error.value.kind is ErrorKind.UNAVAILABLE
     instance.execute([tokens_request(10, max_tokens=1, lora_name="new")], responder)
     responder.wait_for_final(0)
     assert output(responder.only(0)) == [12]

@@ -161,8 +161,14 @@ def test_of_tokens_equally_likely_the_greedy_one_is_the_first(
     [
         (request(), "the prompt is empty"),
         (request(1, VOCABULARY), "input id 64 is not in the vocabulary of 64 tokens"),
-        (request(1, new=POSITIONS), "maximum context length is 48 tokens; 1 prompt tokens and 128 new ones are 129"),
-        (request(1, new=60), "are 61; its cache holds no more, so raise the parameter kv_cache_memory or num_blocks"),
+        (
+            request(1, new=POSITIONS),
+            "maximum context length is 48 tokens, but the prompt has 1 tokens, and 'max_tokens' asks for 128",
+        ),
+        (
+            request(1, new=60),
+            "asks for 60; its cache holds no more, so raise the parameter kv_cache_memory or num_blocks",
+        ),
         (request(1, new=-1), "'max_tokens' is -1, expected 0 or more"),
         (request(1, temperature=-1), "'temperature' is -1, expected 0 or more"),
         (request(1, temperature=np.inf), "'temperature' is inf, expected 0 or more, and finite in float32"),

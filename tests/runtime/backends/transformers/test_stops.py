@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -132,6 +133,38 @@ def test_a_chat_is_the_prompt_that_its_template_makes(
     assert output(responder.only(0), "num_input_tokens") == [4]
 
 
+def test_a_template_that_does_not_end_holds_up_no_other_request(
+    shared: Loader, responder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+
+    def render(*_: Any, **__: Any) -> str:
+        assert goes_on.wait(30), "the other request waits"
+        return "w1"
+
+    monkeypatch.setattr(transformers.PreTrainedTokenizerFast, "apply_chat_template", render)
+    instance = shared(TRUSTING, tokenizer=True)
+    chat = generation(messages=json.dumps({**CHAT, "chat_template": "{{ own }}"}), max_tokens=1)
+    instance.execute([chat, generation(text_input="w1", max_tokens=1)], responder)
+    responder.wait_for_final(1)
+    assert not responder.of(0)
+    goes_on.set()
+    responder.wait_for_final(0)
+
+
+def test_tokens_and_chats_may_be_repeated_too(
+    shared: Loader, responder: Any, reference: Callable[..., list[int]]
+) -> None:
+    chat = json.dumps({**CHAT, "chat_template": TEMPLATE})
+    prompts: list[dict[str, Any]] = [{"input_ids": [1, 5, 6, 2]}, {"messages": chat}]
+    repeated = {"max_tokens": 2, "exclude_input_in_output": False}
+    requests = [generation(("text_output",), **prompt, **repeated) for prompt in prompts]
+    shared(TRUSTING, tokenizer=True).execute(requests, responder)
+    responder.wait_for_final(0, 1)
+    expected = "w1 w5 w6 w2" + words(reference(1, 5, 6, 2, new=2))
+    assert output(responder.only(0), "text_output") == output(responder.only(1), "text_output") == [expected.encode()]
+
+
 @pytest.mark.parametrize(
     ("chat", "tokenizer", "expected"),
     [
@@ -145,6 +178,7 @@ def test_a_chat_that_cannot_be_rendered_says_why(
     shared: Loader, responder: Any, chat: Any, tokenizer: bool, expected: str
 ) -> None:
     shared(TRUSTING, tokenizer=tokenizer).execute([generation(messages=json.dumps(chat))], responder)
+    responder.wait_for_final(0)
     assert expected in responder.only().error.message
 
 

@@ -27,8 +27,9 @@ def test_adapters_are_added_and_removed(open_instance, responder, llm, tmp_path)
     assert llm().calls[-1][3].lora_path == str(tmp_path / "a")
     instance.manage(AddAdapter("x", str(tmp_path / "b")))
     wait(lambda: llm().loras == {2}, 0.01)
-    with pytest.raises(ServingError, match=r"has no '.*c/adapter_config.json'"):
+    with pytest.raises(ServingError, match=r"has no '.*c/adapter_config.json'") as refused:
         instance.manage(AddAdapter("c", str(tmp_path / "c")))
+    assert refused.value.kind is ErrorKind.UNAVAILABLE
     with pytest.raises(ServingError, match=r"adapter 'm' of '.*misfit' does not fit model 'llm': .*shapes") as refused:
         instance.manage(AddAdapter("m", str(tmp_path / "misfit")))
     assert refused.value.kind is ErrorKind.INVALID_ARG

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from argosy_runtime.backends.vllm.requests.sampling import check_length, duplicates, sampling_arguments, truncated
+from argosy_runtime.backends.vllm.requests.sampling import duplicates, sampling_arguments
 from argosy_runtime.errors import ServingError
 from argosy_runtime.language import Sampling
 
@@ -41,22 +41,6 @@ def test_the_default_is_shortened_and_a_demand_is_refused():
     assert arguments(Sampling(), length=95)["max_tokens"] == 5
     with pytest.raises(ServingError, match="this model's maximum context length is 100 tokens, but the prompt has 95"):
         arguments(Sampling(max_tokens=6), length=95)
-
-
-def test_a_prompt_has_tokens_and_leaves_some():
-    check_length(99, 100)
-    with pytest.raises(ServingError, match="maximum context length is 100 tokens, but the prompt has 100 tokens"):
-        check_length(100, 100)
-    with pytest.raises(ServingError, match="the prompt is empty"):
-        check_length(0, 100)
-
-
-@pytest.mark.parametrize(
-    ("limit", "max_tokens", "left"), [(None, 5, 200), (3, 5, 3), (-1, 5, 95), (-1, None, 99), (-1, 400, 1)]
-)
-def test_a_prompt_is_cut_at_its_beginning(limit, max_tokens, left):
-    ids = list(range(200))
-    assert truncated(ids, Sampling(truncate_prompt_tokens=limit, max_tokens=max_tokens), 100) == ids[200 - left :]
 
 
 def test_choices_of_the_likeliest_tokens_are_one():

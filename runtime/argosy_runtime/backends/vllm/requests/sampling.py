@@ -6,9 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from argosy_runtime.backends.vllm.opening.library import Library
-from argosy_runtime.errors import ServingError, invalid
-from argosy_runtime.language import Sampling
-from argosy_runtime.language.sampling import DEFAULT_MAX_TOKENS, StructuredOutputs
+from argosy_runtime.language import Sampling, StructuredOutputs
+from argosy_runtime.language.limits import answer_length
 
 _OF_MODEL: Final = (
     "temperature",
@@ -52,7 +51,8 @@ def sampling_arguments(sampling: Sampling, defaults: Mapping[str, Any], length: 
         value = defaults.get(name) if own is None else own
         if value is not None:
             arguments[name] = value
-    arguments["max_tokens"] = _max_tokens(sampling, defaults, length, longest)
+    # An answer of none needs one token to look at its prompt.
+    arguments["max_tokens"] = max(answer_length(sampling, length, longest, defaults.get("max_tokens")), 1)
     arguments["stop"] = list(sampling.stops)
     if sampling.logit_bias is not None:
         biases = sampling.logit_bias.items()
@@ -69,29 +69,6 @@ def sampling_arguments(sampling: Sampling, defaults: Mapping[str, Any], length: 
 def duplicates(sampling: Sampling, arguments: Mapping[str, Any]) -> int:
     """Return how many choices each generated one stands for."""
     return sampling.n // int(arguments["n"])
-
-
-def check_length(length: int, longest: int) -> None:
-    """Raise ServingError (INVALID_ARG) for a prompt that leaves no room for an answer."""
-    if not length:
-        raise invalid("the prompt is empty: it has no tokens")
-    if length >= longest:
-        raise too_long(f"the prompt has {length} tokens, and the answer at least 1", longest)
-
-
-def too_long(problem: str, longest: int) -> ServingError:
-    """Return the error of a request that does not fit the context."""
-    return invalid(f"this model's maximum context length is {longest} tokens, but {problem}")
-
-
-def truncated(ids: list[int], sampling: Sampling, longest: int) -> list[int]:
-    """Return the last tokens of a prompt, as many as the request asks for."""
-    limit = sampling.truncate_prompt_tokens
-    if limit is None:
-        return ids
-    if limit == -1:
-        limit = longest - max(1, min(sampling.max_tokens or 1, longest - 1))
-    return ids[-limit:]
 
 
 def sampling_params(
@@ -111,15 +88,3 @@ def sampling_params(
         output_kind=kind.DELTA if stream else kind.FINAL_ONLY,
         skip_clone=True,
     )
-
-
-def _max_tokens(sampling: Sampling, defaults: Mapping[str, Any], length: int, longest: int) -> int:
-    """Return the limit of new tokens, at least 1, which an answer of none needs to look at its prompt."""
-    rest = longest - length
-    if sampling.max_tokens is None:
-        return min(rest, int(defaults.get("max_tokens", rest)))
-    if sampling.max_tokens > rest:
-        if sampling.max_tokens == DEFAULT_MAX_TOKENS:
-            return rest
-        raise too_long(f"the prompt has {length} tokens, and 'max_tokens' asks for {sampling.max_tokens}", longest)
-    return max(sampling.max_tokens, 1)

@@ -1,0 +1,102 @@
+"""Prompts become tokens, and none that takes long holds up another."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from argosy_runtime.errors import ServingError
+from argosy_runtime.language import Chat, Tokens
+from argosy_runtime.language.prompts import LONG_TEXT, THREADS, Prompts
+
+CHAT = Chat([{"role": "user", "content": "ab"}])
+
+
+class ByteTokenizer:
+    """A tokenizer whose tokens are bytes; 0 begins a text. A template waits until it may go on."""
+
+    chat_template = "template"
+
+    def __init__(self) -> None:
+        self.goes_on = threading.Event()
+
+    def apply_chat_template(self, conversation: Any, **_: Any) -> str:
+        self.goes_on.wait()
+        return f"\0{conversation[0]['content']}"
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        return [0] * add_special_tokens + list(text.encode())
+
+    def decode(self, ids: list[int], skip_special_tokens: bool) -> str:
+        return bytes(token for token in ids if token or not skip_special_tokens).decode()
+
+
+@pytest.fixture
+def tokenizer() -> ByteTokenizer:
+    return ByteTokenizer()
+
+
+@pytest.fixture
+def prompts(tokenizer: ByteTokenizer) -> Iterator[Prompts]:
+    made = Prompts("m", tokenizer, 100)
+    yield made
+    tokenizer.goes_on.set()
+    made.close()
+
+
+def test_every_kind_of_prompt_has_tokens_and_text(prompts: Prompts, tokenizer: ByteTokenizer):
+    tokenizer.goes_on.set()
+    assert prompts.ids(CHAT) == prompts.ids("ab") == [0, 97, 98]
+    assert prompts.ids(Tokens([98])) == [98]
+    assert prompts.text("ab", [98]) == "ab"
+    assert prompts.text(CHAT, [0, 97]) == "a"
+    assert prompts.text(Tokens([98]), [98]) == "b"
+
+
+def test_a_template_that_does_not_end_holds_up_no_other_prompt(prompts: Prompts, tokenizer: ByteTokenizer):
+    ids: list[list[int]] = []
+    rendered = threading.Event()
+
+    def render() -> None:
+        ids.append(prompts.ids(CHAT))
+        rendered.set()
+
+    prompts.prepare(CHAT, render, pytest.fail)
+    prompts.prepare("a", lambda: ids.append(prompts.ids("a")), pytest.fail)
+    assert ids == [[0, 97]]
+    tokenizer.goes_on.set()
+    assert rendered.wait(30)
+    assert ids[1:] == [[0, 97, 98]]
+
+
+def test_a_long_text_is_read_on_a_thread(prompts: Prompts):
+    assert THREADS > 1
+    threads: list[threading.Thread] = []
+    for text in ("a", "a" * (LONG_TEXT + 1)):
+        prompts.prepare(text, lambda: threads.append(threading.current_thread()), pytest.fail)
+    prompts.close()
+    assert threads[0] is threading.current_thread()
+    assert threads[1] is not threading.current_thread()
+
+
+@pytest.mark.parametrize("prompt", [CHAT, "~", Tokens([100])])
+def test_a_prompt_that_cannot_be_read_says_why(tokenizer: ByteTokenizer, prompt: Any):
+    tokenizer.goes_on.set()
+    errors: list[Exception] = []
+    small = Prompts("m", tokenizer, 50)
+    small.prepare(prompt, lambda: small.ids(prompt) and None, errors.append)
+    small.close()
+    (error,) = errors
+    assert isinstance(error, ServingError)
+    assert "is not in the vocabulary of 50 tokens" in error.message
+
+
+@pytest.mark.parametrize(("prompt", "other"), [("a", "text_input"), (CHAT, "messages")])
+def test_without_a_tokenizer_a_model_takes_tokens(prompt: Any, other: str):
+    prompts = Prompts("m", None, 100)
+    assert prompts.ids(Tokens([1])) == [1]
+    assert prompts.text(Tokens([1]), [1]) == ""
+    with pytest.raises(ServingError, match=f"so it takes input_ids, not {other}"):
+        prompts.ids(prompt)
+    prompts.close()
