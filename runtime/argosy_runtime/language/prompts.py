@@ -1,12 +1,14 @@
 """Prompts as token ids: what takes long is read on threads, so that no other request waits for it."""
 
+import queue
+import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from argosy_runtime.errors import invalid
+from argosy_runtime.errors import invalid, unavailable
 
-from .chat import Chat, ChatTemplate
+from .chat import LONGEST_SECONDS, Chat, ChatTemplate
 from .limits import check_tokens
 from .requests import Prompt, Tokens
 
@@ -14,6 +16,23 @@ LONG_TEXT: Final = 1 << 14
 """Characters from which tokenizing takes longer than other requests should wait."""
 THREADS: Final = 4
 """Threads that render chats and tokenize long texts: more than one, so that an endless template holds up no other."""
+
+
+class _Reading:
+    """A prompt to read on a thread. It is settled once: used, failed, or given up."""
+
+    def __init__(self, prompt: Prompt, use: Callable[[list[int]], None], fail: Callable[[Exception], None]) -> None:
+        self.prompt = prompt
+        self.use = use
+        self.fail = fail
+        self.is_settled = False
+        self._lock = threading.Lock()
+
+    def settle(self) -> bool:
+        """Return whether this is the first call."""
+        with self._lock:
+            first, self.is_settled = not self.is_settled, True
+        return first
 
 
 class Prompts:
@@ -27,14 +46,22 @@ class Prompts:
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
         self._template = ChatTemplate(model, tokenizer, trusts_requests=trusts_templates)
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix=f"{model}-prompts")
+        self._queue: queue.SimpleQueue[_Reading | None] = queue.SimpleQueue()
+        self._open: dict[_Reading, None] = {}
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._closed = False
 
-    def prepare(self, prompt: Prompt, work: Callable[[], None], fail: Callable[[Exception], None]) -> None:
-        """Call `work`, which reads the prompt, and `fail` with its error: on a thread where reading may take long."""
+    def prepare(self, prompt: Prompt, use: Callable[[list[int]], None], fail: Callable[[Exception], None]) -> None:
+        """Call `use` with the tokens of a prompt, or `fail` with the error of reading or using them.
+
+        Both are called on a thread where reading may take long, else before this returns.
+        """
+        reading = _Reading(prompt, use, fail)
         if _is_slow(prompt):
-            self._threads.submit(_attempt, work, fail)
+            self._put(reading)
         else:
-            _attempt(work, fail)
+            self._read(reading)
 
     def ids(self, prompt: Prompt) -> list[int]:
         """Return the tokens of a prompt. Blocks. Raises ServingError (INVALID_ARG)."""
@@ -48,9 +75,54 @@ class Prompts:
             return prompt
         return "" if self._tokenizer is None else str(self._tokenizer.decode(ids, skip_special_tokens=True))
 
-    def close(self) -> None:
-        """Wait until all prompts are read. None may come afterwards."""
-        self._threads.shutdown()
+    def close(self, seconds: float = LONGEST_SECONDS) -> None:
+        """Wait for the prompts that are queued, and after so many seconds give up those that are not read."""
+        with self._lock:
+            self._closed = True
+            for _ in self._threads:
+                self._queue.put(None)
+        until = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(until - time.monotonic(), 0.0))
+        for reading in list(self._open):
+            self._give_up(reading)
+
+    def _put(self, reading: _Reading) -> None:
+        """Queue a prompt. The threads start with the first one, and do not hold up the end of the process."""
+        with self._lock:
+            if self._closed:
+                self._give_up(reading)
+                return
+            while len(self._threads) < THREADS:
+                name = f"{self._model}-prompts-{len(self._threads)}"
+                self._threads.append(threading.Thread(target=self._run, name=name, daemon=True))
+                self._threads[-1].start()
+            self._open[reading] = None
+            self._queue.put(reading)
+
+    def _run(self) -> None:
+        while (reading := self._queue.get()) is not None:
+            if not reading.is_settled:
+                self._read(reading)
+            del self._open[reading]
+
+    def _read(self, reading: _Reading) -> None:
+        try:
+            ids = self.ids(reading.prompt)
+        except Exception as error:
+            if reading.settle():
+                reading.fail(error)
+            return
+        if not reading.settle():
+            return
+        try:
+            reading.use(ids)
+        except Exception as error:
+            reading.fail(error)
+
+    def _give_up(self, reading: _Reading) -> None:
+        if reading.settle():
+            reading.fail(unavailable(f"model '{self._model}' is being unloaded"))
 
     def _ids(self, prompt: Prompt) -> list[int]:
         if isinstance(prompt, Tokens):
@@ -67,10 +139,3 @@ class Prompts:
 def _is_slow(prompt: Prompt) -> bool:
     """Return whether reading a prompt may take long: a template is a program, and a text can be of any length."""
     return isinstance(prompt, Chat) or (isinstance(prompt, str) and len(prompt) > LONG_TEXT)
-
-
-def _attempt(work: Callable[[], None], fail: Callable[[Exception], None]) -> None:
-    try:
-        work()
-    except Exception as error:
-        fail(error)

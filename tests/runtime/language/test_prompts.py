@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy_runtime.errors import ServingError
+from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.language import Chat, Tokens
 from argosy_runtime.language.prompts import LONG_TEXT, THREADS, Prompts
 
@@ -58,12 +58,12 @@ def test_a_template_that_does_not_end_holds_up_no_other_prompt(prompts: Prompts,
     ids: list[list[int]] = []
     rendered = threading.Event()
 
-    def render() -> None:
-        ids.append(prompts.ids(CHAT))
+    def take(rendered_ids: list[int]) -> None:
+        ids.append(rendered_ids)
         rendered.set()
 
-    prompts.prepare(CHAT, render, pytest.fail)
-    prompts.prepare("a", lambda: ids.append(prompts.ids("a")), pytest.fail)
+    prompts.prepare(CHAT, take, pytest.fail)
+    prompts.prepare("a", ids.append, pytest.fail)
     assert ids == [[0, 97]]
     tokenizer.goes_on.set()
     assert rendered.wait(30)
@@ -74,7 +74,7 @@ def test_a_long_text_is_read_on_a_thread(prompts: Prompts):
     assert THREADS > 1
     threads: list[threading.Thread] = []
     for text in ("a", "a" * (LONG_TEXT + 1)):
-        prompts.prepare(text, lambda: threads.append(threading.current_thread()), pytest.fail)
+        prompts.prepare(text, lambda _: threads.append(threading.current_thread()), pytest.fail)
     prompts.close()
     assert threads[0] is threading.current_thread()
     assert threads[1] is not threading.current_thread()
@@ -85,11 +85,33 @@ def test_a_prompt_that_cannot_be_read_says_why(tokenizer: ByteTokenizer, prompt:
     tokenizer.goes_on.set()
     errors: list[Exception] = []
     small = Prompts("m", tokenizer, 50)
-    small.prepare(prompt, lambda: small.ids(prompt) and None, errors.append)
+    small.prepare(prompt, pytest.fail, errors.append)
     small.close()
     (error,) = errors
     assert isinstance(error, ServingError)
     assert "is not in the vocabulary of 50 tokens" in error.message
+
+
+def test_an_error_of_what_uses_a_prompt_is_told(prompts: Prompts):
+    errors: list[Exception] = []
+
+    def use(_: list[int]) -> None:
+        raise KeyError
+
+    prompts.prepare("a", use, errors.append)
+    assert [type(error) for error in errors] == [KeyError]
+
+
+def test_endless_templates_do_not_hold_up_the_end(prompts: Prompts, tokenizer: ByteTokenizer):
+    errors: list[Exception] = []
+    for _ in range(THREADS + 1):
+        prompts.prepare(CHAT, pytest.fail, errors.append)
+    prompts.close(seconds=0.0)
+    prompts.prepare(CHAT, pytest.fail, errors.append)
+    tokenizer.goes_on.set()
+    prompts.close()
+    assert [error.message for error in errors] == ["model 'm' is being unloaded"] * (THREADS + 2)
+    assert {error.kind for error in errors} == {ErrorKind.UNAVAILABLE}
 
 
 @pytest.mark.parametrize(("prompt", "other"), [("a", "text_input"), (CHAT, "messages")])

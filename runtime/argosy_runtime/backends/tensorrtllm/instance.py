@@ -71,9 +71,9 @@ class GenerationInstance:
             read = replace(read, repeats_prompt=False)
         self._prompts.prepare(read.prompt, partial(self._prepare, read, index, responder), fail)
 
-    def _prepare(self, read: GenerationRequest, index: int, responder: Responder) -> None:
+    def _prepare(self, read: GenerationRequest, index: int, responder: Responder, input_ids: list[int]) -> None:
         """Let a request join the batch. Raises any exception for one that does not fit."""
-        parsed = generation(read, self._prompts.ids(read.prompt), self._opened.abilities)
+        parsed = generation(read, input_ids, self._opened.abilities)
         name = read.sampling.lora_name
         shared = {} if name is None else {"lora_request": self._opened.adapter(name)}
         if read.sampling.cache_salt is not None:

@@ -67,9 +67,11 @@ class GenerationInstance:
         work = partial(self._prepare, read, self._seeds.next(), index, responder)
         self._prompts.prepare(read.prompt, work, fail)
 
-    def _prepare(self, read: GenerationRequest, seed: int, index: int, responder: Responder) -> None:
+    def _prepare(
+        self, read: GenerationRequest, seed: int, index: int, responder: Responder, input_ids: list[int]
+    ) -> None:
         """Let a request join the batch. Raises any exception for one that does not fit."""
-        parsed = generation(read, self._prompts.ids(read.prompt), self._abilities, seed)
+        parsed = generation(read, input_ids, self._abilities, seed)
         text = self._prompts.text(read.prompt, parsed.input_ids) if read.repeats_prompt else ""
         builder = ResponseBuilder(read, str(self._spec.version), text)
         answer = Answer(parsed, responder, index, builder, self._tokenizer, self._spec.name)

@@ -116,10 +116,12 @@ class VllmInstance:
         prepare = partial(self._prepare, parsed, builder, stream)
         self._prompts.prepare(parsed.prompt, prepare, partial(self._refuse, stream))
 
-    def _prepare(self, request: GenerationRequest, builder: ResponseBuilder, stream: Stream) -> None:
+    def _prepare(
+        self, request: GenerationRequest, builder: ResponseBuilder, stream: Stream, input_ids: list[int]
+    ) -> None:
         """Hand a request to the engine's loop. Raises any exception for one that does not fit."""
         engine, sampling = self._engine, request.sampling
-        ids = truncated(self._prompts.ids(request.prompt), sampling, engine.longest)
+        ids = truncated(input_ids, sampling, engine.longest)
         arguments = sampling_arguments(sampling, self._defaults, len(ids), engine.longest)
         parameters = sampling_params(engine.library, arguments, sampling.structured_outputs, request.stream)
         if request.repeats_prompt:
@@ -139,9 +141,8 @@ class VllmInstance:
         prepare = partial(self._prepare_embedding, parsed, stream)
         self._prompts.prepare(parsed.prompt, prepare, partial(self._refuse, stream))
 
-    def _prepare_embedding(self, request: EmbeddingRequest, stream: EmbeddingStream) -> None:
+    def _prepare_embedding(self, request: EmbeddingRequest, stream: EmbeddingStream, ids: list[int]) -> None:
         engine = self._engine
-        ids = self._prompts.ids(request.prompt)
         check_length(len(ids), engine.longest + 1)
         parameters = engine.library.PoolingParams(task="embed", dimensions=request.dimensions)
         prompt = engine.library.tokens_input(ids)
