@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from argosy_runtime.backends.commands import Command
 from argosy_runtime.backends.contract import InstanceSpec
+from argosy_runtime.backends.engines.commands import Command
 from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.execution.calls.server import ServerCalls
 from argosy_runtime.execution.executing import execute

@@ -13,7 +13,7 @@ import uvloop
 
 from argosy_common.idle import IdleWait
 
-from .backends.unpacked import remove_unused
+from .backends.environments.unpacked import remove_unused
 from .cpus import limit_threads
 from .dataplane import DataPlane
 from .errors import ServingError

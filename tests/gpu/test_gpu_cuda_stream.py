@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from argosy_runtime.backends.cuda import CudaStream
+from argosy_runtime.backends.devices.cuda import CudaStream
 
 
 def test_there_and_back_through_page_locked_memory(gpu: torch.device) -> None:

@@ -14,7 +14,7 @@ from tests.runtime.service.conftest import Repository, infer
 
 from argosy_builder.process import call
 from argosy_builder.tensorrt.settings import Settings
-from argosy_runtime.backends.cuda import compute_capability
+from argosy_runtime.backends.devices.cuda import compute_capability
 from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.messages import InferRequest, Tensor
 

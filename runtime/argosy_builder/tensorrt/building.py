@@ -10,7 +10,7 @@ from typing import Any, Final
 from argosy_agent.contract.builds import BuildFailure, TensorSpec
 from argosy_builder.contract import BuildError, Progress
 from argosy_builder.data import Purpose, read_samples
-from argosy_runtime.backends.cuda import CudaStream, compute_capability
+from argosy_runtime.backends.devices.cuda import CudaStream, compute_capability
 from argosy_runtime.backends.tensorrt.library import V2_NAMES, Logger, load_plugins, trt
 from argosy_runtime.modelconfig.datatypes import config_name, config_type
 

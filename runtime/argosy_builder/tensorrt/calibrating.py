@@ -7,7 +7,7 @@ import numpy as np
 
 from argosy_builder.contract import Array, Progress
 from argosy_builder.data import Purpose
-from argosy_runtime.backends.cuda import CudaStream
+from argosy_runtime.backends.devices.cuda import CudaStream
 from argosy_runtime.backends.tensorrt.library import trt
 from argosy_runtime.backends.tensorrt.memory import Block, BlockPool
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from argosy_agent.contract.builds import BuildFailure
 from argosy_builder.contract import BuildError
-from argosy_runtime.backends.cuda import CudaStream
+from argosy_runtime.backends.devices.cuda import CudaStream
 from argosy_runtime.backends.tensorrt import plan as plans
 from argosy_runtime.backends.tensorrt.library import trt
 from argosy_runtime.backends.tensorrt.signature import Profile, Signature, read_profile, read_signature

@@ -9,7 +9,7 @@ import numpy as np
 
 from argosy_agent.contract.builds import BuildFailure, BuildRequest
 from argosy_builder.contract import Array, BuildError, Runner
-from argosy_runtime.backends.cuda import CudaStream
+from argosy_runtime.backends.devices.cuda import CudaStream
 from argosy_runtime.backends.tensorrt import plan as plans
 from argosy_runtime.backends.tensorrt import profiles
 from argosy_runtime.backends.tensorrt.execution import InputBinding, OutputBinding, ProfileContext

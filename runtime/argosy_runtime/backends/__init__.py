@@ -1,6 +1,6 @@
 """Frameworks that run models: one file or folder per backend, each imported only when a model asks for it.
 
-What may live here: modules that follow `contract`, and what several of them share (`batching`, `device_batch`). A
+What may live here: modules that follow `contract`, and what several of them share (`batching`, `devices`, `engines`). A
 backend does not depend on schedulers, processes or wire formats; it sees an `InstanceSpec`, a `Host` and a `Responder`.
 """
 

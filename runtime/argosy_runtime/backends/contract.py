@@ -25,8 +25,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse
 
-from .commands import Command
-from .engine_state import EngineState
+from .engines.commands import Command
+from .engines.state import EngineState
 
 _FAMILY_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")

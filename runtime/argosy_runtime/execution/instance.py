@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Protocol
 
-from argosy_runtime.backends.commands import Command
 from argosy_runtime.backends.contract import ExecutionTimes
+from argosy_runtime.backends.engines.commands import Command
 from argosy_runtime.errors import ServingError, internal, unsupported
 from argosy_runtime.messages import InferRequest, InferResponse
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from argosy_common import device_errors
 from argosy_common.crash_loops import LAST_PAUSE_S, LOOP_AFTER, on_trial, pause_s, resting
-from argosy_runtime.backends.commands import Command
+from argosy_runtime.backends.engines.commands import Command
 from argosy_runtime.errors import ServingError, internal, unavailable
 from argosy_runtime.messages import InferResponse
 

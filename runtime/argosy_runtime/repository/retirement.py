@@ -6,7 +6,7 @@ import logging
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends import brings_environment
-from argosy_runtime.backends.unpacked import remove_unused
+from argosy_runtime.backends.environments.unpacked import remove_unused
 
 from .folders.overrides import OverrideStore
 from .preparing import LoadedRevision

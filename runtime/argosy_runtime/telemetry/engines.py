@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from argosy_runtime.backends.engine_state import EngineState, EngineTimes, HistogramCounts
+from argosy_runtime.backends.engines.state import EngineState, EngineTimes, HistogramCounts
 from argosy_runtime.histograms import DurationHistogram, TokenHistogram
 
 _MOST: Final = 1 << 60

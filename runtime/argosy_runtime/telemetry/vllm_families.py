@@ -7,7 +7,7 @@ instance in its model version, and in addition `version` and a configuration's `
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from argosy_runtime.backends.engine_state import EngineState
+from argosy_runtime.backends.engines.state import EngineState
 
 from .engine_families import EngineHistogram, histogram_families
 from .engines import EngineCounters, cache_share

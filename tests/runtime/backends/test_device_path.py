@@ -13,7 +13,7 @@ from tests.runtime.backends.fake_device import FakeStream, count_transfers, fake
 
 from argosy_runtime.backends import onnxruntime as onnx_backend
 from argosy_runtime.backends import pytorch as torch_backend
-from argosy_runtime.backends.device_batch import AddressedMemory
+from argosy_runtime.backends.devices.batch import AddressedMemory
 from argosy_runtime.backends.pytorch import transfers
 from argosy_runtime.backends.pytorch.tensors import TorchMemory
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor

@@ -1,7 +1,7 @@
 """What an engine measures: first tokens, times between tokens of each choice, tokens; and it counts once."""
 
-from argosy_runtime.backends.engine_meter import EngineMeter, MeteredRequest
-from argosy_runtime.backends.engine_state import HistogramCounts
+from argosy_runtime.backends.engines.meter import EngineMeter, MeteredRequest
+from argosy_runtime.backends.engines.state import HistogramCounts
 
 MS = 1_000_000
 

@@ -3,8 +3,8 @@
 import numpy as np
 from tritonclient.grpc.model_config_pb2 import ModelOptimizationPolicy
 
-from argosy_runtime.backends import staging
-from argosy_runtime.backends.staging import LIMIT, Staging
+from argosy_runtime.backends.devices.gpus import staging
+from argosy_runtime.backends.devices.staging import LIMIT, Staging
 
 
 class Allocator:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy_runtime.backends.unpacked import remove_unused, unpack
+from argosy_runtime.backends.environments.unpacked import remove_unused, unpack
 
 FILES = {f"folder{number}/file": bytes([number]) * 1000 for number in range(20)}
 
@@ -68,7 +68,7 @@ def test_an_archive_that_has_changed_is_unpacked_again(temporary: Path, archive:
 HALF_WAY = """
 import sys
 from pathlib import Path
-from argosy_runtime.backends import unpacked
+from argosy_runtime.backends.environments import unpacked
 
 def stop_half_way(contents, folder):
     (folder / "half").write_text("")
@@ -98,7 +98,7 @@ def test_a_half_is_left_alone_until_its_process_is_killed(temporary: Path, archi
 USER = """
 import sys
 from pathlib import Path
-from argosy_runtime.backends.unpacked import remove_unused, unpack
+from argosy_runtime.backends.environments.unpacked import remove_unused, unpack
 
 for _ in range(25):
     held = unpack(Path(sys.argv[1]))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from argosy_runtime.backends.commands import Command, RemoveAdapter, Sleep
+from argosy_runtime.backends.engines.commands import Command, RemoveAdapter, Sleep
 from argosy_runtime.errors import ErrorKind, ServingError, internal, not_found
 from argosy_runtime.execution.process.inbox import Inbox
 from argosy_runtime.execution.process.outbox import Outbox

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_runtime.backends.engine_state import AdapterState, EngineState, EngineTimes, HistogramCounts
+from argosy_runtime.backends.engines.state import AdapterState, EngineState, EngineTimes, HistogramCounts
 from argosy_runtime.execution.process.wire.control import UNANSWERED, Called, control_frame, read_from_process
 from argosy_runtime.execution.process.wire.frames import FrameCutter
 

@@ -5,12 +5,11 @@ import sys
 import time
 
 import pytest
-
-from argosy_runtime.language.interruption import Interrupted, interrupted_after
+from argosy_runtime.language.chat.interruption import Interrupted, interrupted_after
 
 TRACED = """
 import sys
-from argosy_runtime.language.interruption import interrupted_after
+from argosy_runtime.language.chat.interruption import interrupted_after
 
 with interrupted_after(60):
     pass

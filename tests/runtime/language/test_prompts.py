@@ -103,7 +103,7 @@ def test_an_error_of_what_uses_a_prompt_is_told(prompts: Prompts):
 
 
 def test_endless_templates_do_not_hold_up_the_end(prompts: Prompts, tokenizer: ByteTokenizer):
-    errors: list[Exception] = []
+    errors: list[ServingError] = []
     for _ in range(THREADS + 1):
         prompts.prepare(CHAT, pytest.fail, errors.append)
     prompts.close(seconds=0.0)

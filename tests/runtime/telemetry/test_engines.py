@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_runtime.backends.engine_meter import EngineMeter
-from argosy_runtime.backends.engine_state import EngineState, EngineTimes, HistogramCounts
+from argosy_runtime.backends.engines.meter import EngineMeter
+from argosy_runtime.backends.engines.state import EngineState, EngineTimes, HistogramCounts
 from argosy_runtime.telemetry.engines import EngineStatistics
 
 MS = 1_000_000

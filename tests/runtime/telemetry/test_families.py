@@ -4,7 +4,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from argosy_runtime.backends.contract import EngineState, ExecutionTimes
-from argosy_runtime.backends.engine_meter import EngineMeter
+from argosy_runtime.backends.engines.meter import EngineMeter
 from argosy_runtime.errors import FailureReason
 from argosy_runtime.telemetry.argosy_families import argosy_families
 from argosy_runtime.telemetry.exposition import exposition

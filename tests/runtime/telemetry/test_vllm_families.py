@@ -2,8 +2,8 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from argosy_runtime.backends.engine_meter import EngineMeter, MeteredRequest
-from argosy_runtime.backends.engine_state import AdapterState, EngineState
+from argosy_runtime.backends.engines.meter import EngineMeter, MeteredRequest
+from argosy_runtime.backends.engines.state import AdapterState, EngineState
 from argosy_runtime.telemetry.exposition import exposition
 from argosy_runtime.telemetry.series import InService, ModelSeries
 from argosy_runtime.telemetry.statistics import ModelStatistics

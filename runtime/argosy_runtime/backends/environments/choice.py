@@ -6,6 +6,7 @@ from argosy_runtime.backends import brings_environment, engine_package
 from argosy_runtime.backends.contract import InstanceSpec
 
 from .engines import engine_environment
+from .execution_env import environment_of as own_environment
 from .process import ProcessEnvironment, of_the_server
 
 
@@ -23,9 +24,6 @@ def environment_of(spec: InstanceSpec) -> ProcessEnvironment:
     """
     config = spec.config
     if brings_environment(config):
-        # Imported where it is used: it belongs to one backend.
-        from argosy_runtime.backends.python.environment import environment_of as own_environment
-
         brought = own_environment(config, spec.model_dir)
         if brought is not None:
             return brought.process()

@@ -19,7 +19,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.batching import BatchedInstance
 from argosy_runtime.backends.contract import Host, InstanceSpec
-from argosy_runtime.backends.cuda import CudaStream
+from argosy_runtime.backends.devices.cuda import CudaStream
 from argosy_runtime.errors import ServingError
 
 from . import autofill, options, session, validation

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
 
-from argosy_runtime.backends.devices import GPU_DEVICE_IDS, named_gpus
+from argosy_runtime.backends.devices.gpus import GPU_DEVICE_IDS, named_gpus
 from argosy_runtime.errors import internal, invalid
 from argosy_runtime.modelconfig import datatypes
 from argosy_runtime.modelconfig.shapes import full_shape, shape_text

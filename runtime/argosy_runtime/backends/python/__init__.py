@@ -17,11 +17,11 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig as ModelConfigProto
 
 from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import Host, InstanceSpec, Isolation
+from argosy_runtime.backends.environments.execution_env import environment_of
 from argosy_runtime.errors import ServingError, internal, invalid
 from argosy_runtime.modelconfig import ConfigError
 
 from . import configuration, loader
-from .environment import environment_of
 from .instance import PythonInstance
 from .pb_utils import ModelConfig, context
 from .pb_utils.errors import describe

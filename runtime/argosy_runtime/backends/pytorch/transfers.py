@@ -8,9 +8,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 import torch
 
-from argosy_runtime.backends import staging
 from argosy_runtime.backends.batching import Output, joined_shape
 from argosy_runtime.backends.contract import InstanceSpec
+from argosy_runtime.backends.devices.gpus import staging
 from argosy_runtime.messages import Array, Tensor
 from argosy_runtime.tensors.device_arrays import DEVICE_TRANSFERS, DeviceArray
 

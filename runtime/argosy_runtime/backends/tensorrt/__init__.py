@@ -19,9 +19,9 @@ from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInstanceGroup, ModelOptimizationPolicy
 
-from argosy_runtime.backends import dlpack
 from argosy_runtime.backends.contract import Host, InstanceSpec
-from argosy_runtime.backends.cuda import CudaStream, Priority
+from argosy_runtime.backends.devices.cuda import CudaStream, Priority
+from argosy_runtime.backends.devices.gpus import dlpack
 from argosy_runtime.errors import ServingError, internal
 
 from . import autofill, plan, validation

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy_runtime.backends.cuda import CudaStream
+from argosy_runtime.backends.devices.cuda import CudaStream
 from argosy_runtime.errors import internal
 from argosy_runtime.messages import Array
 from argosy_runtime.modelconfig.datatypes import element_size, numpy_dtype

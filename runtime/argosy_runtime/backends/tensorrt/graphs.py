@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from argosy_runtime.backends.contract import Host
-from argosy_runtime.backends.cuda import CudaGraph, CudaStream
+from argosy_runtime.backends.devices.cuda import CudaGraph, CudaStream
 from argosy_runtime.errors import ServingError
 
 from .execution import InputBinding, OutputAllocator, OutputBinding, ProfileContext, size_of

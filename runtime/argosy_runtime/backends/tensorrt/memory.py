@@ -5,7 +5,7 @@ from collections import defaultdict
 from contextlib import nullcontext, suppress
 from typing import Final
 
-from argosy_runtime.backends.cuda import CudaStream
+from argosy_runtime.backends.devices.cuda import CudaStream
 from argosy_runtime.errors import ServingError
 
 _SMALLEST: Final = 256

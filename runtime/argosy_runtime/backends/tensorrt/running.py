@@ -10,8 +10,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.batching import Output
 from argosy_runtime.backends.contract import Host
-from argosy_runtime.backends.cuda import CudaStream
-from argosy_runtime.backends.device_batch import DeviceBatch, DeviceInput
+from argosy_runtime.backends.devices.batch import DeviceBatch, DeviceInput
+from argosy_runtime.backends.devices.cuda import CudaStream
 from argosy_runtime.errors import internal
 from argosy_runtime.messages import Array, Tensor
 

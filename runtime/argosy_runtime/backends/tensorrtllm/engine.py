@@ -15,7 +15,7 @@ import msgspec
 
 from argosy_common import device_errors
 from argosy_runtime.backends.contract import EngineState, Host
-from argosy_runtime.backends.engine_meter import EngineMeter, MeteredRequest
+from argosy_runtime.backends.engines.meter import EngineMeter, MeteredRequest
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, invalid, unavailable
 from argosy_runtime.failures.out_of_memory import with_reason
 

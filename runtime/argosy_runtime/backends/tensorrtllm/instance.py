@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from argosy_runtime.backends.commands import AddAdapter, Command, RemoveAdapter
 from argosy_runtime.backends.contract import Host, InstanceSpec, Responder
+from argosy_runtime.backends.engines.commands import AddAdapter, Command, RemoveAdapter
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ServingError, unsupported
 from argosy_runtime.failures.translation import failure

@@ -8,7 +8,7 @@ from typing import Any, Final
 import yaml
 
 from argosy_runtime.backends.contract import InstanceSpec
-from argosy_runtime.backends.devices import named_gpus
+from argosy_runtime.backends.devices.gpus import named_gpus
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid, unavailable
 

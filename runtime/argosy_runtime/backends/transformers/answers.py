@@ -9,7 +9,7 @@ from argosy_runtime.language import Delta, ResponseBuilder
 
 from .choices import Choice
 from .generation import Generation
-from .processors import TokenLogprobs
+from .sampling.processors import TokenLogprobs
 
 
 class Answer:

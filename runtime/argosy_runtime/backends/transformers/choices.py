@@ -6,7 +6,7 @@ from typing import Any
 from argosy_runtime.language import Delta, LogprobEntry, StopText, StreamedText, logprob_entry
 
 from .generation import Generation
-from .processors import TokenLogprobs
+from .sampling.processors import TokenLogprobs
 
 Decode = Callable[[Sequence[int]], str]
 

@@ -7,7 +7,7 @@ from argosy_runtime.errors import ServingError, invalid, unsupported
 from argosy_runtime.language import GenerationRequest, Sampling
 from argosy_runtime.language.limits import answer_length, truncated
 
-from .seeds import key_of
+from .sampling.seeds import key_of
 
 MIN_TEMPERATURE: Final = 1e-5
 """What sampling divides by at least. The library divides in float32, which ends at 3.4e38: with a temperature of 1e-40

@@ -22,7 +22,7 @@ from .engine import Engine, Ticket
 from .generation import Abilities, Generation, generation
 from .opening import Opened, devices_of, max_positions, open_model
 from .ranks import Ranks
-from .seeds import Seeds
+from .sampling.seeds import Seeds
 
 
 class GenerationInstance:

@@ -10,12 +10,12 @@ from transformers.distributed.configuration_utils import DistributedConfig
 from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
 from argosy_runtime.backends.contract import InstanceSpec
-from argosy_runtime.backends.devices import gpus_of_model
+from argosy_runtime.backends.devices.gpus import gpus_of_model
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import internal, invalid, unavailable
 
 from . import sizing
-from .sampling import Sampler, install
+from .sampling.sampler import Sampler, install
 from .sizing import CacheSize
 
 _ABSENT = 0.5  # a value that makes the library keep its per-request warpers; every request says its own

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from argosy_runtime.backends.commands import AddAdapter, Command, RemoveAdapter, Sleep, Wake
 from argosy_runtime.backends.contract import Host, InstanceSpec, Responder
+from argosy_runtime.backends.engines.commands import AddAdapter, Command, RemoveAdapter, Sleep, Wake
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ServingError, internal, invalid, unavailable, unsupported
 from argosy_runtime.language import GenerationRequest, ResponseBuilder

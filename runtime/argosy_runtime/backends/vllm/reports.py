@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from argosy_runtime.backends.contract import Host
-from argosy_runtime.backends.engine_meter import EngineMeter
-from argosy_runtime.backends.engine_state import AdapterState, EngineState
+from argosy_runtime.backends.engines.meter import EngineMeter
+from argosy_runtime.backends.engines.state import AdapterState, EngineState
 
 
 class EngineReports:

@@ -11,8 +11,8 @@ from typing import Any
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends.commands import Command
 from argosy_runtime.backends.contract import ExecutionTimes, InstanceSpec
+from argosy_runtime.backends.engines.commands import Command
 from argosy_runtime.backends.environments.choice import environment_of, is_certain
 from argosy_runtime.backends.environments.inspection import replaced
 from argosy_runtime.backends.environments.process import ProcessEnvironment, of_the_server

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from argosy_runtime.backends.commands import AddAdapter, Command, RemoveAdapter
+from argosy_runtime.backends.engines.commands import AddAdapter, Command, RemoveAdapter
 from argosy_runtime.errors import ServingError
 
 Manage = Callable[[Command], Awaitable[None]]

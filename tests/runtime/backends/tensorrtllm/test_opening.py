@@ -10,7 +10,7 @@ import pytest
 from tests.runtime.backends.language_model import output
 
 from argosy_runtime.backends import tensorrtllm as backend
-from argosy_runtime.backends.commands import AddAdapter, RemoveAdapter, Sleep
+from argosy_runtime.backends.engines.commands import AddAdapter, RemoveAdapter, Sleep
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.language import is_language_model
 

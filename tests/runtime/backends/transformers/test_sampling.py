@@ -12,8 +12,8 @@ import transformers
 from tests.runtime.backends.language_model import output, pbtxt, request
 from tests.runtime.language.language_requests import generation
 
-from argosy_runtime.backends.transformers.processors import Noise
-from argosy_runtime.backends.transformers.seeds import Seeds, key_of, number_at
+from argosy_runtime.backends.transformers.sampling.processors import Noise
+from argosy_runtime.backends.transformers.sampling.seeds import Seeds, key_of, number_at
 from argosy_runtime.errors import ErrorKind
 from argosy_runtime.language import Delta, ResponseReader
 

@@ -17,7 +17,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends import transformers as backend
 from argosy_runtime.backends.contract import InstanceSpec
-from argosy_runtime.backends.devices import gpus_of_model
+from argosy_runtime.backends.devices.gpus import gpus_of_model
 from argosy_runtime.backends.transformers.opening import check_split, devices_of
 from argosy_runtime.errors import ServingError
 

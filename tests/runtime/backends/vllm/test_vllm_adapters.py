@@ -10,7 +10,7 @@ from tests.runtime.language.language_requests import generation
 from tests.waiting import wait
 
 from argosy_runtime.backends import vllm as backend
-from argosy_runtime.backends.commands import AddAdapter, RemoveAdapter, Sleep
+from argosy_runtime.backends.engines.commands import AddAdapter, RemoveAdapter, Sleep
 from argosy_runtime.backends.vllm import instance as instance_module
 from argosy_runtime.errors import ErrorKind, ServingError
 

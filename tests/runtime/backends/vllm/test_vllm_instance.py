@@ -8,7 +8,7 @@ from tests.runtime.backends.vllm.engine_steps import only_error, sampling, settl
 from tests.runtime.language.language_requests import generation
 
 from argosy_runtime.backends import vllm as backend
-from argosy_runtime.backends.commands import Sleep, Wake
+from argosy_runtime.backends.engines.commands import Sleep, Wake
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.language import Chat, ResponseReader
 from argosy_runtime.language.tensors import OUTPUTS

@@ -5,7 +5,7 @@ from typing import Final
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.contract import InstanceSpec
-from argosy_runtime.backends.devices import named_gpus
+from argosy_runtime.backends.devices.gpus import named_gpus
 from argosy_runtime.errors import invalid, unavailable
 
 _GPU_DEVICE_IDS: Final = "GPU_DEVICE_IDS"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from argosy_runtime.language import Delta, LogprobEntry
 from argosy_runtime.language.deltas import Position
-from argosy_runtime.language.tokens import token_bytes
+from argosy_runtime.language.text import token_bytes
 
 _REASONS: Final = {"repetition": "stop"}
 """Reasons of vLLM's own for the end of an answer, in the terms of the contract."""

@@ -7,8 +7,8 @@ import msgspec
 from google.protobuf.message import DecodeError
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends.commands import Command
 from argosy_runtime.backends.contract import InstanceSpec, ServerCall
+from argosy_runtime.backends.engines.commands import Command
 
 from .frames import CONTROL, Frame, FrameError, FrameWriter
 from .packing import ErrorBody

@@ -2,9 +2,8 @@
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import invalid, unavailable
-
-from .parameters import Parameters
 
 GPU_DEVICE_IDS = "gpu_device_ids"
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from argosy_runtime.histograms import DurationHistogram, TokenHistogram
 
-from .engine_state import EngineTimes, HistogramCounts
+from .state import EngineTimes, HistogramCounts
 
 _NS: Final = 1e9
 

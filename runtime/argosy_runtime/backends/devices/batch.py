@@ -13,12 +13,12 @@ from typing import TypeAlias
 import numpy as np
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.backends.batching import Output, joined_shape
 from argosy_runtime.messages import Array, Tensor
 from argosy_runtime.modelconfig.datatypes import element_size, numpy_dtype
 from argosy_runtime.tensors.device_arrays import DEVICE_TRANSFERS, DeviceArray, DeviceMemory
 
 from . import dlpack, staging
-from .batching import Output, joined_shape
 from .cuda import DeviceStream
 
 Allocate: TypeAlias = Callable[[int], tuple[int, object]]

@@ -12,9 +12,10 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_common.engine_folders import interpreter_in
 from argosy_common.tarballs import BROKEN_TAR
-from argosy_runtime.backends.environments.process import ProcessEnvironment, of_the_server
-from argosy_runtime.backends.unpacked import Unpacked, unpack
 from argosy_runtime.errors import ServingError, invalid, not_found
+
+from .process import ProcessEnvironment, of_the_server
+from .unpacked import Unpacked, unpack
 
 PARAMETER = "EXECUTION_ENV_PATH"
 _MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"

@@ -1,0 +1,1 @@
+"""The choice of each next token in the library's continuous batching."""
