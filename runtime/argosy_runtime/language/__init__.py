@@ -14,10 +14,8 @@ from .reading import ResponseReader
 from .requests import GenerationRequest, Tokens
 from .responses import ResponseBuilder
 from .sampling import Sampling, StructuredOutputs
-from .stops import StopText
 from .tensors import is_embedding_model, is_language_model
-from .text import StreamedText
-from .tokens import logprob_entry, token_bytes
+from .text import StopText, StreamedText, logprob_entry, token_bytes
 
 __all__ = [
     "Chat",

@@ -39,12 +39,12 @@ def answer_length(sampling: Sampling, prompt: int, context: int, default: int | 
     (INVALID_ARG) where a larger or smaller one does not fit.
     """
     check_length(prompt, context)
-    room, most = context - prompt, sampling.max_tokens
+    free, most = context - prompt, sampling.max_tokens
     if most is None:
-        return room if default is None else min(room, default)
-    if most > room and most != DEFAULT_MAX_TOKENS:
+        return free if default is None else min(free, default)
+    if most > free and most != DEFAULT_MAX_TOKENS:
         raise _too_long(f"the prompt has {prompt} tokens, and 'max_tokens' asks for {most}", context)
-    return min(most, room)
+    return min(most, free)
 
 
 def _too_long(problem: str, context: int) -> ServingError:

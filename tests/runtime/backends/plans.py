@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from argosy_runtime.backends.devices.gpus import cuda
+from argosy_runtime.backends.devices import cuda
 from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 

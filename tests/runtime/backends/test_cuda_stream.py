@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from argosy_runtime.backends.devices.gpus import cuda
+from argosy_runtime.backends.devices import cuda
 from argosy_runtime.errors import ServingError
 
 OUT_OF_MEMORY = 2

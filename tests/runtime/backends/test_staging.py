@@ -3,7 +3,7 @@
 import numpy as np
 from tritonclient.grpc.model_config_pb2 import ModelOptimizationPolicy
 
-from argosy_runtime.backends.devices.gpus import staging
+from argosy_runtime.backends.devices import staging
 from argosy_runtime.backends.devices.staging import LIMIT, Staging
 
 

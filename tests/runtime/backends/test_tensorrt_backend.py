@@ -31,7 +31,7 @@ from tests.runtime.backends.plans import (
     trt,
 )
 
-from argosy_runtime.backends.devices.gpus import dlpack
+from argosy_runtime.backends.devices import dlpack
 from argosy_runtime.errors import ErrorKind
 from argosy_runtime.messages import InferRequest, Tensor
 

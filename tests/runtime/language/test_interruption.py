@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+
 from argosy_runtime.language.chat.interruption import Interrupted, interrupted_after
 
 TRACED = """

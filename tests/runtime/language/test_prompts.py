@@ -92,7 +92,7 @@ def test_a_prompt_that_cannot_be_read_says_why(tokenizer: ByteTokenizer, prompt:
     assert "is not in the vocabulary of 50 tokens" in error.message
 
 
-def test_an_error_of_what_uses_a_prompt_is_told(prompts: Prompts):
+def test_an_error_of_what_uses_a_prompt_fails_it(prompts: Prompts):
     errors: list[Exception] = []
 
     def use(_: list[int]) -> None:

@@ -10,9 +10,9 @@ import onnxruntime as ort
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.batching import Output
+from argosy_runtime.backends.devices import dlpack
 from argosy_runtime.backends.devices.batch import DeviceBatch, DeviceInput
 from argosy_runtime.backends.devices.cuda import DeviceStream
-from argosy_runtime.backends.devices.gpus import dlpack
 from argosy_runtime.errors import internal
 from argosy_runtime.messages import Array, Tensor
 from argosy_runtime.modelconfig.datatypes import numpy_dtype

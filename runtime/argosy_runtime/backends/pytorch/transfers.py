@@ -10,7 +10,7 @@ import torch
 
 from argosy_runtime.backends.batching import Output, joined_shape
 from argosy_runtime.backends.contract import InstanceSpec
-from argosy_runtime.backends.devices.gpus import staging
+from argosy_runtime.backends.devices import staging
 from argosy_runtime.messages import Array, Tensor
 from argosy_runtime.tensors.device_arrays import DEVICE_TRANSFERS, DeviceArray
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInstanceGroup, ModelOptimizationPolicy
 
 from argosy_runtime.backends.contract import Host, InstanceSpec
+from argosy_runtime.backends.devices import dlpack
 from argosy_runtime.backends.devices.cuda import CudaStream, Priority
-from argosy_runtime.backends.devices.gpus import dlpack
 from argosy_runtime.errors import ServingError, internal
 
 from . import autofill, plan, validation

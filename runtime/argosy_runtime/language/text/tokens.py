@@ -4,7 +4,7 @@ import re
 from itertools import count
 from typing import Final, Protocol
 
-from .deltas import LogprobEntry
+from argosy_runtime.language.deltas import LogprobEntry
 
 _BYTE: Final = re.compile(r"<0x([0-9A-F]{2})>")
 _UNFINISHED: Final = "\ufffd"
