@@ -13,7 +13,7 @@ import openai
 
 
 def main() -> int:
-    """Print an answer; return 1 if the assistant refused to give one."""
+    """Print an answer; return 1 if the assistant refused to give one, 2 if the server did not answer."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("prompt")
     parser.add_argument("--url", default="http://localhost:8000/v1", help="where OpenAI's API is")
@@ -21,20 +21,30 @@ def main() -> int:
     parser.add_argument("--key", default="none", help="an API key, where the server requires one")
     parser.add_argument("--max-tokens", type=int, default=60)
     args = parser.parse_args()
-    with openai.OpenAI(base_url=args.url, api_key=args.key) as client:
-        stream = client.chat.completions.create(
-            model=args.model,
-            messages=[{"role": "user", "content": args.prompt}],
-            max_tokens=args.max_tokens,
-            stream=True,
-        )
-        reason = None
-        for chunk in stream:
-            (choice,) = chunk.choices
-            print(choice.delta.content or "", end="", flush=True)
-            reason = choice.finish_reason or reason
-    print()
+    try:
+        with openai.OpenAI(base_url=args.url, api_key=args.key) as client:
+            reason = chat(client, args.model, args.prompt, args.max_tokens)
+    except openai.OpenAIError as error:
+        print(f"{args.url}: {error}", file=sys.stderr)
+        return 2
     return 1 if reason == "content_filter" else 0
+
+
+def chat(client: openai.OpenAI, model: str, prompt: str, max_tokens: int) -> str | None:
+    """Print the answer as it comes, and return why it ended."""
+    stream = client.chat.completions.create(
+        model=model,
+        messages=[{"role": "user", "content": prompt}],
+        max_tokens=max_tokens,
+        stream=True,
+    )
+    reason = None
+    for chunk in stream:
+        (choice,) = chunk.choices
+        print(choice.delta.content or "", end="", flush=True)
+        reason = choice.finish_reason or reason
+    print()
+    return reason
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class Running:
         assert below
         self.process.send_signal(number)
         code = self.process.wait(PATIENCE_S)
-        return code, psutil.wait_procs(below, timeout=5)[1]
+        return code, psutil.wait_procs(below, timeout=PATIENCE_S)[1]
 
 
 @pytest.fixture
