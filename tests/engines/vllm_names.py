@@ -10,6 +10,7 @@ if len(sys.argv) > 1:
     sys.path.insert(0, sys.argv[1])
 
 from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.envs import enable_envs_cache
 from vllm.exceptions import GracefulHTTPError, VLLMClientError, VLLMNotFoundError
 from vllm.inputs import tokens_input
 from vllm.lora.request import LoRARequest
@@ -17,7 +18,7 @@ from vllm.pooling_params import PoolingParams
 from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError
-from vllm.v1.metrics.loggers import StatLoggerBase
+from vllm.v1.metrics.loggers import PrometheusStatLogger
 
 METHODS = (
     "from_engine_args",
@@ -30,6 +31,7 @@ METHODS = (
     "collective_rpc",
     "shutdown",
 )
+LOGGING = ("__init__", "record", "record_admission_rejection", "record_sleep_state", "log_engine_initialized")
 
 
 def parameters(function: Any) -> dict[str, str]:
@@ -54,8 +56,8 @@ print(
             ],
             "RequestOutputKind": [kind.name for kind in RequestOutputKind],
             "tokens_input": parameters(tokens_input),
-            "StatLoggerBase.record": parameters(StatLoggerBase.record),
-            "StatLoggerBase.__init__": parameters(StatLoggerBase.__init__),
+            **{f"PrometheusStatLogger.{name}": parameters(getattr(PrometheusStatLogger, name)) for name in LOGGING},
+            "enable_envs_cache": parameters(enable_envs_cache),
             "exceptions": [
                 [name.__name__ for name in error.__mro__ if "vllm" in name.__module__]
                 for error in (VLLMClientError, VLLMNotFoundError, GracefulHTTPError, EngineDeadError)

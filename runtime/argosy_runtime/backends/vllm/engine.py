@@ -16,7 +16,7 @@ from .opening.checkpoint import check_checkpoint
 from .opening.library import Library
 from .opening.memory import gpu_bytes, memory_arguments
 from .output import ProcessOutput
-from .reports import EngineReports, stat_logger_factory
+from .reports import EngineReports, stat_logger_class
 
 SHUTDOWN_SECONDS: Final = 5.0
 """Seconds in which the processes of an engine without requests end by themselves."""
@@ -73,11 +73,12 @@ def start_engine(spec: InstanceSpec, host: Host, library: Library, reports: Engi
     """Start an engine, which takes from half a minute to many. Raises ServingError with vLLM's reason."""
     arguments = _arguments(spec, host, library)
     check_checkpoint(spec.config.name, Path(arguments["model"]))
-    loggers = [] if reports is None else [stat_logger_factory(library.StatLoggerBase, reports)]
+    loggers = [] if reports is None else [stat_logger_class(library.PrometheusStatLogger, reports)]
     loop, output = EngineLoop(f"{spec.name}-engine"), ProcessOutput()
     try:
         with output.capture():
             llm = loop.run(_start(library, arguments, loggers))
+        library.enable_envs_cache()  # it reads them for every token otherwise
     except BaseException as error:
         loop.stop()
         if isinstance(error, ServingError) or not isinstance(error, Exception | SystemExit):

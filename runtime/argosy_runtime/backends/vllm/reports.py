@@ -1,6 +1,6 @@
 """What the engine reports of itself, and this backend of the engine."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from argosy_runtime.backends.contract import Host
@@ -87,20 +87,29 @@ def _waiting(scheduler: Any) -> int:
     return int(scheduler.num_waiting_reqs) + int(getattr(scheduler, "num_skipped_waiting_reqs", 0))
 
 
-def stat_logger_factory(base: Any, reports: EngineReports) -> Callable[[Any, int], Any]:
-    """Return what vLLM makes its logger of statistics with. `base` is its `StatLoggerBase`."""
+def stat_logger_class(base: Any, reports: EngineReports) -> Any:
+    """Return the class of the only logger that vLLM then makes. `base` is its `PrometheusStatLogger`.
+
+    Without a logger of that class vLLM adds one, whose metrics nothing reads here.
+    """
 
     class Reporter(base):  # type: ignore[misc]  # vLLM has no types here
-        """Passes the statistics of every step on."""
+        """Passes the statistics of every step on, and has none of the metrics of `base`."""
 
-        def __init__(self, vllm_config: Any, engine_index: int = 0) -> None:
-            self._engine = engine_index
+        def __init__(self, vllm_config: Any, engine_indexes: list[int] | None = None) -> None:
+            """Register no metrics."""
 
         def record(
             self, scheduler_stats: Any, iteration_stats: Any, mm_cache_stats: Any = None, engine_idx: int = 0
         ) -> None:
             """Take the statistics of a step."""
-            reports.record(scheduler_stats, iteration_stats, self._engine)
+            reports.record(scheduler_stats, iteration_stats, engine_idx)
+
+        def record_admission_rejection(self, reason: str) -> None:
+            """Take no note of a refusal, which its request is answered with."""
+
+        def record_sleep_state(self, sleep: int = 0, level: int = 0) -> None:
+            """Take no note of sleep, which the server commands."""
 
         def log_engine_initialized(self) -> None:
             """Take no note of the start."""

@@ -185,6 +185,13 @@ def test_a_request_that_the_engine_does_not_take_is_answered(open_instance, resp
     assert "unexpected keyword argument" in only_error(responder).message
 
 
+def test_variables_of_the_environment_are_read_once(open_instance, llm_class):
+    from vllm import envs
+
+    open_instance()
+    assert envs.cached
+
+
 def test_news_wait_while_a_client_reads_slowly(open_instance, responder, llm, by_steps):
     instance = open_instance()
     options = sampling(max_tokens=4)

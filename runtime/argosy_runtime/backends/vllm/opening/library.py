@@ -22,12 +22,13 @@ class Library:
     RequestOutputKind: Any
     PoolingParams: Any
     LoRARequest: Any
-    StatLoggerBase: Any
+    PrometheusStatLogger: Any
     EngineDeadError: type[Exception]
     VLLMClientError: type[Exception]
     VLLMNotFoundError: type[Exception]
     GracefulHTTPError: type[Exception]
     tokens_input: Any
+    enable_envs_cache: Any
 
     @property
     def argument_names(self) -> list[str]:
@@ -47,6 +48,7 @@ def import_library() -> Library:
 
     try:
         from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.envs import enable_envs_cache
         from vllm.exceptions import GracefulHTTPError, VLLMClientError, VLLMNotFoundError
         from vllm.inputs import tokens_input
         from vllm.lora.request import LoRARequest
@@ -54,7 +56,7 @@ def import_library() -> Library:
         from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
         from vllm.v1.engine.async_llm import AsyncLLM
         from vllm.v1.engine.exceptions import EngineDeadError
-        from vllm.v1.metrics.loggers import StatLoggerBase
+        from vllm.v1.metrics.loggers import PrometheusStatLogger
     except ImportError as error:
         raise unavailable(
             f"vLLM {vllm.__version__} is not a release that backend 'vllm' knows (0.32, 0.33): {error}"
@@ -68,10 +70,11 @@ def import_library() -> Library:
         RequestOutputKind=RequestOutputKind,
         PoolingParams=PoolingParams,
         LoRARequest=LoRARequest,
-        StatLoggerBase=StatLoggerBase,
+        PrometheusStatLogger=PrometheusStatLogger,
         EngineDeadError=EngineDeadError,
         VLLMClientError=VLLMClientError,
         VLLMNotFoundError=VLLMNotFoundError,
         GracefulHTTPError=GracefulHTTPError,
         tokens_input=tokens_input,
+        enable_envs_cache=enable_envs_cache,
     )

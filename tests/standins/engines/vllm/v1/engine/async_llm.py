@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import RequestOutputKind
+from vllm.v1.metrics.loggers import PrometheusStatLogger
 
 from .exceptions import EngineDeadError
 
@@ -39,7 +40,7 @@ class AsyncLLM:
 
     def __init__(self, engine_args, stat_loggers):
         self.engine_args = engine_args
-        self.loggers = [factory("config", 0) for factory in stat_loggers or ()]
+        self.loggers = self.made_loggers(stat_loggers)
         self.calls = []
         self.open = {}
         self.aborted = []
@@ -60,6 +61,14 @@ class AsyncLLM:
         if cls.load_error is not None:
             raise cls.load_error
         return cls(engine_args, stat_loggers)
+
+    @staticmethod
+    def made_loggers(classes):
+        loggers = [kind(vllm_config="config", engine_indexes=[0]) for kind in classes]
+        assert any(isinstance(logger, PrometheusStatLogger) for logger in loggers), "vLLM would add one of its own"
+        for logger in loggers:
+            logger.log_engine_initialized()
+        return loggers
 
     @property
     def tokenizer(self):
@@ -161,7 +170,7 @@ class AsyncLLM:
             finished_requests=[],
         )
         for logger in self.loggers:
-            logger.record(scheduler_stats=scheduler, iteration_stats=iteration, mm_cache_stats=None, engine_idx=0)
+            logger.record(scheduler, iteration, mm_cache_stats=None, engine_idx=0)
 
     async def encode(
         self,

@@ -1,22 +1,22 @@
 """Loggers of statistics."""
 
-from abc import ABC, abstractmethod
 
+class PrometheusStatLogger:
+    def __init__(self, vllm_config, engine_indexes=None):
+        raise AssertionError("the metrics of vLLM are registered")
 
-class StatLoggerBase(ABC):
-    @abstractmethod
-    def __init__(self, vllm_config, engine_index=0): ...
+    def record(self, scheduler_stats, iteration_stats, mm_cache_stats=None, engine_idx=0):
+        raise AssertionError("the metrics of vLLM are counted")
 
-    @abstractmethod
-    def record(self, scheduler_stats, iteration_stats, mm_cache_stats=None, engine_idx=0): ...
+    def record_admission_rejection(self, reason):
+        raise AssertionError("the metrics of vLLM are counted")
 
-    @abstractmethod
-    def log_engine_initialized(self): ...
+    def record_sleep_state(self, sleep=0, level=0):
+        raise AssertionError("the metrics of vLLM are counted")
+
+    def log_engine_initialized(self):
+        raise AssertionError("the metrics of vLLM are counted")
 
     def log(self):
-        """Do nothing."""
-        return
-
-    def record_sleep_state(self, is_awake, level):
         """Do nothing."""
         return
