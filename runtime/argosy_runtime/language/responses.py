@@ -7,15 +7,20 @@ from typing import Final
 import msgspec
 
 from argosy_runtime.errors import ServingError
-from argosy_runtime.messages import InferResponse, Tensor
-from argosy_runtime.tensors import join_strings, raw_tensor
+from argosy_runtime.fifo_cache import FifoCache
+from argosy_runtime.messages import InferResponse, ResponseTemplate, TensorSpec
+from argosy_runtime.tensors import Data, join_strings
 
 from .deltas import Delta, Position
 from .requests import GenerationRequest
 from .tensors import OUTPUTS
 
-_ONE_STRING: Final = struct.Struct("<I")
+_ABSENT: Final = -1
+_Values = tuple[int, bytes]
+"""The elements of an output: their number, and their bytes."""
 _encoder: Final = msgspec.json.Encoder()
+# Those of a stream have one or two, and as many for each number of tokens that a step brings with `output_ids`.
+_templates: Final = FifoCache[tuple[tuple[str, ...], tuple[int, ...]], ResponseTemplate](256)
 
 
 class ResponseBuilder:
@@ -28,9 +33,10 @@ class ResponseBuilder:
     __slots__ = (
         "_id",
         "_model",
-        "_outputs",
+        "_names",
         "_repeats",
         "_version",
+        "_writers",
         "num_cached_tokens",
         "num_input_tokens",
         "prompt",
@@ -43,9 +49,8 @@ class ResponseBuilder:
         self._id = request.id
         self._repeats = request.repeats_prompt
         self.prompt = prompt
-        self._outputs = [
-            (name, _OUTPUTS[name], name in request.flagged) for name in request.outputs if name in _OUTPUTS
-        ]
+        self._names = tuple(name for name in request.outputs if name in _OUTPUTS)
+        self._writers = [(_OUTPUTS[name], name in request.flagged) for name in self._names]
         self.num_input_tokens = 0
         self.num_cached_tokens = 0
         self.prompt_logprobs: Sequence[Position | None] | None = None
@@ -55,72 +60,75 @@ class ResponseBuilder:
 
         `num_output_tokens` counts the new tokens, as `sequence_length`.
         """
-        tensors: list[Tensor] = []
-        for name, write, flagged in self._outputs:
-            tensor = write(self, name, deltas, flagged)
-            if tensor is not None:
-                tensors.append(tensor)
+        sizes: list[int] = []
+        raw: list[Data] = []
+        for write, flagged in self._writers:
+            values = write(self, deltas, flagged)
+            if values is None:
+                sizes.append(_ABSENT)
+            else:
+                sizes.append(values[0])
+                raw.append(values[1])
         self._repeats = False
         self.prompt_logprobs = None
-        return InferResponse(self._model, self._version, self._id, tensors, final=final)
+        response = _template(self._names, tuple(sizes)).response(raw, final)
+        response.model_name, response.model_version, response.id = self._model, self._version, self._id
+        return response
 
     def failure(self, error: ServingError) -> InferResponse:
         """Return the last response of a request that fails."""
         return InferResponse(self._model, self._version, self._id, error=error)
 
-    def _text(self, name: str, deltas: Sequence[Delta], _: bool) -> Tensor:
+    def _text(self, deltas: Sequence[Delta], _: bool) -> _Values:
         prompt = self.prompt if self._repeats else ""
-        return _strings(
-            name, [(prompt + delta.text if prompt else delta.text).encode("utf-8", "replace") for delta in deltas]
-        )
+        return _strings([(prompt + delta.text).encode("utf-8", "replace") for delta in deltas])
 
-    def _ids(self, name: str, deltas: Sequence[Delta], _: bool) -> Tensor:
-        ids = deltas[0].token_ids if len(deltas) == 1 else [token for delta in deltas for token in delta.token_ids]
-        return _numbers(name, "INT32", "i", ids)
+    def _ids(self, deltas: Sequence[Delta], _: bool) -> _Values:
+        return _numbers("i", [token for delta in deltas for token in delta.token_ids])
 
-    def _lengths(self, name: str, deltas: Sequence[Delta], _: bool) -> Tensor:
-        return _numbers(name, "INT32", "i", [len(delta.token_ids) for delta in deltas])
+    def _lengths(self, deltas: Sequence[Delta], _: bool) -> _Values:
+        return _numbers("i", [len(delta.token_ids) for delta in deltas])
 
-    def _counts(self, name: str, deltas: Sequence[Delta], _: bool) -> Tensor:
-        return _numbers(name, "UINT32", "I", [len(delta.token_ids) for delta in deltas])
+    def _counts(self, deltas: Sequence[Delta], _: bool) -> _Values:
+        return _numbers("I", [len(delta.token_ids) for delta in deltas])
 
-    def _finish(self, name: str, deltas: Sequence[Delta], flagged: bool) -> Tensor | None:
+    def _finish(self, deltas: Sequence[Delta], flagged: bool) -> _Values | None:
         if not flagged and all(delta.finish_reason is None for delta in deltas):
             return None
         absent = "None" if flagged else ""  # "None" is what clients of Triton's vLLM backend compare with
-        return _strings(name, [(delta.finish_reason or absent).encode() for delta in deltas])
+        return _strings([(delta.finish_reason or absent).encode() for delta in deltas])
 
-    def _stop(self, name: str, deltas: Sequence[Delta], _: bool) -> Tensor | None:
+    def _stop(self, deltas: Sequence[Delta], _: bool) -> _Values | None:
         if all(delta.finish_reason is None for delta in deltas):
             return None
-        return _strings(name, [_encoder.encode(delta.stop_reason) for delta in deltas])
+        return _strings([_encoder.encode(delta.stop_reason) for delta in deltas])
 
-    def _cumulative(self, name: str, deltas: Sequence[Delta], flagged: bool) -> Tensor | None:
+    def _cumulative(self, deltas: Sequence[Delta], flagged: bool) -> _Values | None:
         if all(delta.cumulative_logprob is None for delta in deltas) and not flagged:
             return None
-        return _numbers(name, "FP32", "f", [delta.cumulative_logprob or 0.0 for delta in deltas])
+        return _numbers("f", [delta.cumulative_logprob or 0.0 for delta in deltas])
 
-    def _logprobs(self, name: str, deltas: Sequence[Delta], flagged: bool) -> Tensor | None:
+    def _logprobs(self, deltas: Sequence[Delta], flagged: bool) -> _Values | None:
         if all(delta.logprobs is None for delta in deltas) and not flagged:
             return None
-        return _strings(name, [_encoder.encode(delta.logprobs) for delta in deltas])
+        return _strings([_encoder.encode(delta.logprobs) for delta in deltas])
 
-    def _prompt_logprobs(self, name: str, _deltas: Sequence[Delta], _: bool) -> Tensor | None:
+    def _prompt_logprobs(self, _deltas: Sequence[Delta], _: bool) -> _Values | None:
         if self.prompt_logprobs is None:
             return None
-        return _strings(name, [_encoder.encode(self.prompt_logprobs)])
+        return _strings([_encoder.encode(self.prompt_logprobs)])
 
-    def _input_tokens(self, name: str, _deltas: Sequence[Delta], _: bool) -> Tensor:
-        return _numbers(name, "UINT32", "I", [self.num_input_tokens])
+    def _input_tokens(self, _deltas: Sequence[Delta], _: bool) -> _Values:
+        return _numbers("I", [self.num_input_tokens])
 
-    def _cached_tokens(self, name: str, _deltas: Sequence[Delta], _: bool) -> Tensor:
-        return _numbers(name, "UINT32", "I", [self.num_cached_tokens])
+    def _cached_tokens(self, _deltas: Sequence[Delta], _: bool) -> _Values:
+        return _numbers("I", [self.num_cached_tokens])
 
-    def _index(self, name: str, deltas: Sequence[Delta], _: bool) -> Tensor:
-        return _numbers(name, "INT32", "i", [delta.index for delta in deltas])
+    def _index(self, deltas: Sequence[Delta], _: bool) -> _Values:
+        return _numbers("i", [delta.index for delta in deltas])
 
 
-_Write = Callable[[ResponseBuilder, str, Sequence[Delta], bool], Tensor | None]
+_Write = Callable[[ResponseBuilder, Sequence[Delta], bool], _Values | None]
 _OUTPUTS: Final[dict[str, _Write]] = {
     "text_output": ResponseBuilder._text,
     "output_ids": ResponseBuilder._ids,
@@ -138,11 +146,19 @@ _OUTPUTS: Final[dict[str, _Write]] = {
 assert _OUTPUTS.keys() == OUTPUTS.keys()
 
 
-def _strings(name: str, elements: list[bytes]) -> Tensor:
-    if len(elements) == 1:
-        return raw_tensor(name, "BYTES", (1,), _ONE_STRING.pack(len(elements[0])) + elements[0])
-    return raw_tensor(name, "BYTES", (len(elements),), join_strings(elements))
+def _strings(elements: list[bytes]) -> _Values:
+    return len(elements), join_strings(elements)
 
 
-def _numbers(name: str, datatype: str, code: str, values: Sequence[int | float]) -> Tensor:
-    return raw_tensor(name, datatype, (len(values),), struct.pack(f"<{len(values)}{code}", *values))
+def _numbers(code: str, values: Sequence[int | float]) -> _Values:
+    return len(values), struct.pack(f"<{len(values)}{code}", *values)
+
+
+def _template(names: tuple[str, ...], sizes: tuple[int, ...]) -> ResponseTemplate:
+    """Return the template of responses whose outputs with these names have so many elements."""
+    template = _templates.get((names, sizes))
+    if template is None:
+        present = [(name, size) for name, size in zip(names, sizes, strict=True) if size != _ABSENT]
+        template = ResponseTemplate([TensorSpec(name, OUTPUTS[name][0], (size,)) for name, size in present], {})
+        _templates.put((names, sizes), template)
+    return template

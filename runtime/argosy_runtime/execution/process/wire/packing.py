@@ -1,6 +1,6 @@
 """Templates and errors as bytes: MessagePack read into typed structs, and then checked for what types cannot say."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
 import msgspec
@@ -102,7 +102,7 @@ def unpack_request(data: bytes) -> RequestTemplate:
     return RequestTemplate(like)
 
 
-def pack_response(outputs: list[TensorSpec], parameters: Mapping[str, Parameter]) -> bytes:
+def pack_response(outputs: Sequence[TensorSpec], parameters: Mapping[str, Parameter]) -> bytes:
     """Return a template as bytes. Raises as `pack_request`."""
     return _encoder.encode(_ResponseBody([_packed(spec) for spec in outputs], _plain(parameters)))
 

@@ -42,20 +42,27 @@ class ResponseWriter:
 
     def _add_outputs(self, frame: FrameWriter, response: InferResponse) -> None:
         """Add the outputs: all of them, or an exception and nothing."""
-        outputs = response.outputs
-        raw = [tensor.data for tensor in outputs]
-        shapes = tuple([(tensor.name, tensor.datatype, tensor.shape) for tensor in outputs])
-        # Parameters not by value, because 1 == True == 1.0.
-        key = (shapes, repr(response.parameters)) if response.parameters else (shapes, "")
+        template, raw = response.template, response.raw
+        if template is None or raw is None:
+            outputs = response.outputs
+            raw = [tensor.data for tensor in outputs]
+            datatypes = [tensor.datatype for tensor in outputs]
+            shapes = tuple([(tensor.name, tensor.datatype, tensor.shape) for tensor in outputs])
+            # Parameters not by value, because 1 == True == 1.0.
+            key: object = (shapes, repr(response.parameters)) if response.parameters else (shapes, "")
+        else:
+            datatypes = [spec.datatype for spec in template.outputs]
+            key = template
         number = self._sent.find(key)
         if number >= 0:
             frame.numbers.append(number)
         else:
-            packed = pack_response([tensor.spec() for tensor in outputs], response.parameters)
+            specs = [tensor.spec() for tensor in response.outputs] if template is None else template.outputs
+            packed = pack_response(specs, response.parameters)
             frame.numbers.append(self._sent.add(key) | NEW)
             frame.add_text(packed)
-        for tensor, data in zip(outputs, raw, strict=True):
-            frame.add_tensor(data, tensor.datatype != "BYTES")
+        for datatype, data in zip(datatypes, raw, strict=True):
+            frame.add_tensor(data, datatype != "BYTES")
 
     def _add_error(self, frame: FrameWriter, error: ServingError) -> None:
         """Add an error instead of a response."""
