@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import struct
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -17,6 +17,7 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 from argosy_runtime.tensors import Tensor, raw_tensor
 
 from .adapter_table import LoadedAdapter
+from .delegating import DelegatingVersion
 from .served import Holds
 
 _log = logging.getLogger("argosy.repository")
@@ -69,19 +70,13 @@ class AdapterBase(Protocol):
 Base = Callable[[], AdapterBase | None]
 
 
-class ServedAdapter:
+class ServedAdapter(DelegatingVersion):
     """A version of an adapter. `base` returns the version of its base model that serves, None if none does."""
 
     def __init__(
         self, prepared: Prepared, version: int, config: ModelConfig, base: Base, statistics: ModelStatistics
     ) -> None:
-        self.name = config.name
-        self.version = version
-        self.config = config
-        self.decoupled = bool(config.model_transaction_policy.decoupled)
-        self.statistics = statistics
-        self.labels: Mapping[str, Sequence[str]] = prepared.labels
-        self.folder = prepared.folder.path
+        super().__init__(prepared, version, config, statistics)
         self.adapter = LoadedAdapter(config.name, prepared.folder.version_path(version))
         self._base = base
         self._open = Holds()
@@ -109,14 +104,6 @@ class ServedAdapter:
     @property
     def running(self) -> int:
         return self._running
-
-    @property
-    def instances(self) -> int | None:
-        return None
-
-    @property
-    def instance_names(self) -> Collection[str]:
-        return ()
 
     @property
     def takes_batches(self) -> bool:
@@ -193,13 +180,6 @@ class ServedAdapter:
     def _end(self) -> None:
         self._open.remove()
         self._running -= 1
-
-    @property
-    def owes(self) -> bool:
-        return False
-
-    async def answered(self) -> None:
-        """Return at once: its requests wait at the base model."""
 
     def hold(self) -> None:
         self._open.add()

@@ -1,4 +1,4 @@
-"""What versions have in common whose requests other models of the server answer: ensembles and routed models."""
+"""What versions have in common whose requests other models of the server answer."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,10 +12,7 @@ from .served import ServedVersion
 
 
 class DelegatingVersion:
-    """A version without instances: its requests are requests to versions of other models, its delegates.
-
-    These are held from the first hold of this version to the release of its last one.
-    """
+    """A version without instances: its requests are requests to versions of other models."""
 
     def __init__(self, prepared: Prepared, version: int, config: ModelConfig, statistics: ModelStatistics) -> None:
         self.name = config.name
@@ -25,12 +22,6 @@ class DelegatingVersion:
         self.statistics = statistics
         self.labels: Mapping[str, Sequence[str]] = prepared.labels
         self.folder: Path = prepared.folder.path
-        self._retained: tuple[ServedVersion, ...] = ()
-        self._holders = 0
-
-    def _delegates(self) -> Iterable[ServedVersion]:
-        """Return the versions that would answer a request now."""
-        raise NotImplementedError
 
     @property
     def instances(self) -> int | None:
@@ -45,19 +36,32 @@ class DelegatingVersion:
         return False
 
     async def answered(self) -> None:
-        """Return at once: its requests wait at its delegates."""
+        """Return at once: its requests wait at the other models."""
+
+
+class CompositeVersion(DelegatingVersion):
+    """An ensemble or a routed model: what holds it holds all versions that it consists of."""
+
+    def __init__(self, prepared: Prepared, version: int, config: ModelConfig, statistics: ModelStatistics) -> None:
+        super().__init__(prepared, version, config, statistics)
+        self._retained: tuple[ServedVersion, ...] = ()
+        self._holders = 0
+
+    def _parts(self) -> Iterable[ServedVersion]:
+        """Return the versions that requests may go to now."""
+        raise NotImplementedError
 
     def hold(self) -> None:
-        """Hold the delegates, once for all holders of this one."""
+        """Hold the parts, once for all holders."""
         if not self._holders:
-            self._retained = tuple(self._delegates())
-            for model in self._retained:
-                model.hold()
+            self._retained = tuple(self._parts())
+            for part in self._retained:
+                part.hold()
         self._holders += 1
 
     def release(self) -> None:
         self._holders -= 1
         if not self._holders:
-            for model in self._retained:
-                model.release()
+            for part in self._retained:
+                part.release()
             self._retained = ()

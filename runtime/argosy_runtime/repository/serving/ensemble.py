@@ -10,12 +10,12 @@ from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
-from .delegating import DelegatingVersion
+from .delegating import CompositeVersion
 from .reshaping import OutputShapes
 from .served import ServedVersion
 
 
-class ServedEnsemble(DelegatingVersion):
+class ServedEnsemble(CompositeVersion):
     """A version of an ensemble. It has no resources of its own: its steps are versions of other models of the server.
 
     `models` are those, by name and version as the steps name them. A request uses the ones that it began with.
@@ -36,7 +36,7 @@ class ServedEnsemble(DelegatingVersion):
         self._by_step = [models[step.model, step.version] for step in steps.steps]
         self._runner = EnsembleRunner(steps, version, self, statistics, LoopClock())
 
-    def _delegates(self) -> Iterable[ServedVersion]:
+    def _parts(self) -> Iterable[ServedVersion]:
         return self._models.values()
 
     @property

@@ -16,7 +16,7 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .adapter_table import LoadedAdapter
 from .adapters import ServedAdapter, named_adapter
-from .delegating import DelegatingVersion
+from .delegating import CompositeVersion
 from .served import ServedModel
 from .variant_adapters import VariantAdapters
 
@@ -24,7 +24,7 @@ AnyVariant = ServedModel | ServedAdapter
 """What a variant may be."""
 
 
-class ServedVariants(DelegatingVersion):
+class ServedVariants(CompositeVersion):
     """A version of a routed model. It has no resources of its own: its variants are other models of the server.
 
     `models`: the version of each variant that serves, None for one that is not loaded. Adapters are its variants', and
@@ -55,7 +55,7 @@ class ServedVariants(DelegatingVersion):
         self._adapters = VariantAdapters(self.name, models)
         self.runner.follow(models)
 
-    def _delegates(self) -> Iterator[AnyVariant]:
+    def _parts(self) -> Iterator[AnyVariant]:
         return (model for model in self._models if model is not None)
 
     @property
