@@ -80,8 +80,8 @@ def _priorities(batching: "Batching") -> Iterator[Fault]:
             )
 
 
-class Batching(ApiModel):
-    """Dynamic batching, which joins requests that arrive close together."""
+class BatchFormation(ApiModel):
+    """When the requests of a queue become a batch."""
 
     preferred_batch_sizes: BatchSizes = Field(
         default=(),
@@ -94,6 +94,11 @@ class Batching(ApiModel):
     preserve_ordering: Flag = Field(
         default=False, description="Whether responses come in the order of their requests. Default: false."
     )
+
+
+class Batching(BatchFormation):
+    """Dynamic batching, which joins requests that arrive close together."""
+
     priority_levels: Int = Field(
         default=0,
         ge=0,

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from argosy.api.model.batching.dynamic import BatchSizes, Microseconds
+from argosy.api.model.batching.dynamic import BatchFormation, Microseconds
 from argosy.api.values.base import ApiModel, Fault, Flag, Int, Number, Rule
 from argosy.api.values.tensors import DataType, Dim
 
@@ -90,22 +90,11 @@ class Direct(ApiModel):
     )
 
 
-class Oldest(ApiModel):
+class Oldest(BatchFormation):
     """The oldest requests of different sequences share a batch."""
 
     max_candidate_sequences: Int = Field(
         ge=1, le=2**31 - 1, description="Sequences that one instance works on at a time."
-    )
-    preferred_batch_sizes: BatchSizes = Field(
-        default=(),
-        max_length=32,
-        description="Batch sizes that are executed as soon as they are reached. Default: the largest possible.",
-    )
-    max_queue_delay_microseconds: Microseconds = Field(
-        default=0, description="How long a request waits for others, in microseconds. Default: 0."
-    )
-    preserve_ordering: Flag = Field(
-        default=False, description="Whether responses come in the order of their requests. Default: false."
     )
 
 
