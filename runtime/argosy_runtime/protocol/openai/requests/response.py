@@ -49,7 +49,7 @@ class Function(Struct, tag_field="type", tag="function", forbid_unknown_fields=T
     strict: bool | None = None
 
 
-class NamedFunction(Struct, tag_field="type", tag="function", forbid_unknown_fields=True):
+class ToolChoiceFunction(Struct, tag_field="type", tag="function", forbid_unknown_fields=True):
     """The choice of one function."""
 
     name: str
@@ -59,7 +59,7 @@ class AllowedFunctions(Struct, tag_field="type", tag="allowed_tools", forbid_unk
     """The choice among some of the functions."""
 
     mode: Literal["auto", "required"]
-    tools: Annotated[list[NamedFunction], Meta(min_length=1)]
+    tools: Annotated[list[ToolChoiceFunction], Meta(min_length=1)]
 
 
 class ResponseStreamOptions(Struct, forbid_unknown_fields=True):
@@ -82,7 +82,7 @@ class ResponseRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     text: TextOptions | None = None
     reasoning: Reasoning | None = None
     tools: Annotated[list[Function], Meta(max_length=MOST_TOOLS)] | None = None
-    tool_choice: Literal["none", "auto", "required"] | NamedFunction | AllowedFunctions | None = None
+    tool_choice: Literal["none", "auto", "required"] | ToolChoiceFunction | AllowedFunctions | None = None
     parallel_tool_calls: bool | None = None
     stream: bool | None = None
     stream_options: ResponseStreamOptions | None = None

@@ -12,9 +12,9 @@ from argosy_runtime.protocol.openai.requests.fields import (
 from argosy_runtime.protocol.openai.requests.items import messages
 from argosy_runtime.protocol.openai.requests.response import (
     AllowedFunctions,
-    NamedFunction,
     ResponseRequest,
     SchemaFormat,
+    ToolChoiceFunction,
 )
 
 
@@ -60,12 +60,12 @@ def _tools(request: ResponseRequest) -> list[tools.Tool] | None:
 
 def _choice(request: ResponseRequest) -> tools.ToolChoice | None:
     choice = request.tool_choice
-    if isinstance(choice, NamedFunction):
+    if isinstance(choice, ToolChoiceFunction):
         return _named(choice)
     if isinstance(choice, AllowedFunctions):
         return tools.AllowedChoice(tools.AllowedTools(choice.mode, [_named(tool) for tool in choice.tools]))
     return choice
 
 
-def _named(function: NamedFunction) -> tools.NamedChoice:
+def _named(function: ToolChoiceFunction) -> tools.NamedChoice:
     return tools.NamedChoice(tools.NamedFunction(function.name))
