@@ -19,7 +19,7 @@ def chat(url: str, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_without_a_server_it_says_where_it_found_none() -> None:
+def test_without_a_server_it_names_the_address() -> None:
     url = f"http://127.0.0.1:{free_ports()[0]}/v1"
     assert chat(url) == (2, "", f"{url}: Connection error.\n")
 

@@ -52,8 +52,8 @@ def server(engine_environment: Callable[[str], Path], tmp_path_factory: pytest.T
 
 
 def test_a_streamed_chat_is_the_answer_in_pieces(client: openai.OpenAI) -> None:
-    whole, pieces = chat_twice(client, "llm")
-    assert "".join(pieces) == whole
+    answer, pieces = chat_twice(client, "llm")
+    assert "".join(pieces) == answer
     assert len(pieces) > 2
 
 

@@ -37,7 +37,7 @@ def _brought() -> str:
         run(command, f"no other Python from 3.12 on: uv python install {version}")
 
     folder = installed(f"python-{version}", build)
-    found = sorted(folder.glob(f"cpython-*/bin/python{version}"))
-    if not found:
+    interpreters = sorted(folder.glob(f"cpython-*/bin/python{version}"))
+    if not interpreters:
         raise PeerUnavailableError(f"uv python install {version} left no interpreter in {folder}")
-    return str(found[0])
+    return str(interpreters[0])

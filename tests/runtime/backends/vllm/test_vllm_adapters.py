@@ -77,10 +77,10 @@ def test_no_command_and_no_end_wait_for_a_request_that_never_ends(folder, host, 
 @pytest.mark.usefixtures("llm_class")
 def test_closing_ends_a_command_that_waits_for_a_request(folder, host, llm, monkeypatch):
     monkeypatch.setattr(instance_module, "CLOSE_SECONDS", 0.0)
-    asked, ended = threading.Event(), threading.Event()
+    requested, ended = threading.Event(), threading.Event()
 
     async def sleep(self, level=1, mode="abort"):
-        asked.set()
+        requested.set()
         await asyncio.Event().wait()
 
     instance = backend.load(folder(enable_sleep_mode=True).spec(), host)
@@ -92,7 +92,7 @@ def test_closing_ends_a_command_that_waits_for_a_request(folder, host, llm, monk
         ended.set()
 
     threading.Thread(target=command).start()
-    assert asked.wait(30)
+    assert requested.wait(30)
     instance.close()
     assert ended.wait(30)
 

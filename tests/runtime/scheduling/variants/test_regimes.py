@@ -138,7 +138,7 @@ def test_whatever_happens_one_that_can_answer_is_chosen(events):
         assert chosen.current in chosen.needed(in_flight, now)
 
 
-def test_a_kept_state_goes_on_where_it_was():
+def test_a_restored_state_goes_on_where_it_was():
     first = regimes(8, dwell_s=1.0)
     first.advance(9, BOTH, SECOND)
     first.advance(3, BOTH, round(1.5 * SECOND))
@@ -152,7 +152,7 @@ def test_a_kept_state_goes_on_where_it_was():
     assert first.state == second.state == (0, round(2.6 * SECOND), 2, round(2.6 * SECOND), 3)
 
 
-def test_a_kept_regime_of_a_variant_that_is_gone_is_the_last_one():
+def test_a_restored_regime_of_a_variant_that_is_gone_is_the_last_one():
     former = regimes(2, 4)
     former.advance(5, (READY, READY, READY), SECOND)
     fewer = regimes(2)
