@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from argosy.api.documents import Resource
+from argosy.api.model.variantspecs import variant_name
 from argosy.api.problems import Problem
 from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.api.status import ServingPoolStatus, Status
@@ -28,6 +29,7 @@ from argosy.planning.builds.scheduling import schedule_builds, withhold
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.pool_facts import pool_facts
 from argosy.planning.facts import CurrentServer, Device, Node, PoolFacts
+from argosy.planning.migration.choices import VariantChoice, variant_choices
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD, PoolMigration
 from argosy.planning.migration.revisions import revisions_by_server
@@ -56,7 +58,8 @@ class Outcome:
     `facts`: the inputs of the plan. `valid`: each resource with the spec that is acted upon, by identity. `builds`: the
     requests of each pool's models. By identity: `allocations`, the requested allocation of each member that scales,
     and `grants`, the replicas that the plan placed with the spare capacity. `wake`: when to reconcile again without
-    any event. `cordons`: those of each pool, with the device errors that count towards further ones.
+    any event. `cordons`: those of each pool, with the device errors that count towards further ones. `choices`: of each
+    pool, the servers that requests go to for models whose variants have servers of their own, by name.
     """
 
     plan: FleetPlan
@@ -70,6 +73,7 @@ class Outcome:
     grants: Mapping[str, Grant] = field(default_factory=dict)
     allocations: Mapping[str, Allocation] = field(default_factory=dict)
     cordons: Mapping[PoolKey, Cordons] = field(default_factory=dict)
+    choices: Mapping[PoolKey, Mapping[str, VariantChoice]] = field(default_factory=dict)
 
     def servers(self, pool: PoolKey) -> tuple[CurrentServer, ...]:
         """Return the servers there should be in a pool, draining ones included."""
@@ -114,22 +118,24 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
     members = _members(snapshot, accepted, engines, followed, allocated)
     facts = {key: pool_facts(here, members[key], snapshot.pool(key).loaded_versions) for key, here in pools.items()}
     ranked = pack_by_priority(list(facts.values()), snapshot.claimed)
+    migrations = {
+        plan.pool: _migration(
+            snapshot.pool(plan.pool), plan, facts[plan.pool], members[plan.pool], nodes, now, drain_period
+        )
+        for plan in ranked.plan.pools
+    }
     return DecidedRound(
         snapshot=snapshot,
         now=now,
         accepted=accepted,
         ranked=ranked,
-        migrations={
-            plan.pool: _migration(
-                snapshot.pool(plan.pool), plan, facts[plan.pool], members[plan.pool], nodes, now, drain_period
-            )
-            for plan in ranked.plan.pools
-        },
+        migrations=migrations,
         engines=engines,
         builds=schedule_builds(engines, _reserved(snapshot, ranked.plan)),
         cordons=cordoned,
         policies=followed,
         allocations=allocated,
+        choices={key: _choices(migration, snapshot) for key, migration in migrations.items()},
     )
 
 
@@ -158,7 +164,15 @@ def conclude(decided: DecidedRound) -> Outcome:
         grants=grants(decided.ranked, _larger(decided), decided.members),
         allocations=decided.allocations,
         cordons=decided.cordons,
+        choices=decided.choices,
     )
+
+
+def _choices(migration: PoolMigration, snapshot: FleetSnapshot) -> dict[str, VariantChoice]:
+    """Return the servers that requests go to for models whose variants have servers of their own, by name."""
+    routed = (member for member in migration.state.members.ensembles.values() if member.identity in snapshot.regimes)
+    desired = {model.name: variant_name(model.name, snapshot.regimes[model.identity].variant) for model in routed}
+    return variant_choices(migration.state, desired)
 
 
 def _expanded(accepted: Accepted, snapshot: FleetSnapshot) -> Accepted:

@@ -13,6 +13,7 @@ from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import CurrentServer
+from argosy.planning.migration.choices import VariantChoice
 from argosy.planning.migration.pool_migration import PoolMigration
 from argosy.planning.nodes.cordons import Cordons
 from argosy.planning.packing.priorities import RankedPlan
@@ -26,7 +27,8 @@ class DecidedRound:
     """The decisions of a round, which are all that other pools' rounds depend on.
 
     By the pool's key: `migrations` with the next step of each server, `engines` of its models, `builds` that they
-    request, `cordons` of its GPUs. By a member's identity: `policies` and `allocations` of what scales.
+    request, `cordons` of its GPUs, `choices` among variants that have servers of their own. By a member's identity:
+    `policies` and `allocations` of what scales.
     """
 
     snapshot: FleetSnapshot
@@ -39,6 +41,7 @@ class DecidedRound:
     cordons: Mapping[PoolKey, Cordons] = field(default_factory=dict)
     policies: Mapping[str, Policy] = field(default_factory=dict)
     allocations: Mapping[str, Allocation] = field(default_factory=dict)
+    choices: Mapping[PoolKey, Mapping[str, VariantChoice]] = field(default_factory=dict)
 
     @property
     def plan(self) -> FleetPlan:

@@ -21,8 +21,9 @@ from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.memory import PoolMemory, restored
 from argosy.autoscaling.pool.policies import policies
 from argosy.autoscaling.pool.pool_round import PoolInputs, decide_pool
+from argosy.autoscaling.pool.regimes import FleetRegime, restored_regime
 from argosy.autoscaling.pool.variants import VariantsReport
-from argosy.planning.variants import expanded
+from argosy.planning.variants import RoutedModel, VariantModel, expanded
 from argosy.reconcile import Outcome
 from argosy.status.findings import bottleneck, language
 
@@ -58,12 +59,15 @@ class _Pool:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The decisions that a reconcile acts upon, and the bottlenecks and engines that it reports, by identity."""
+    """The decisions that a reconcile acts upon, and the bottlenecks and engines that it reports, by identity.
+    `regimes`: of models whose variants have servers of their own.
+    """
 
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     bottlenecks: Mapping[str, BottleneckReport] = field(default_factory=dict)
     language: Mapping[str, LanguageReport] = field(default_factory=dict)
     variants: Mapping[str, VariantsReport] = field(default_factory=dict)
+    regimes: Mapping[str, FleetRegime] = field(default_factory=dict)
 
 
 class Scaling:
@@ -112,7 +116,8 @@ class Scaling:
         if queued != pool.signals.queued:  # requests do not wait for the next measurement
             self._decide(key, pool, replace(pool.signals, queued=queued))
         memory = pool.memory
-        return Decided(memory.decisions, memory.reported_bottlenecks, memory.language, memory.variants)
+        reports = (memory.reported_bottlenecks, memory.language, memory.variants)
+        return Decided(memory.decisions, *reports, memory.regimes)
 
     def after(self, key: PoolKey, outcome: Outcome) -> None:
         """Store the outcome of a reconcile, from which the next scaling rounds start."""
@@ -165,9 +170,12 @@ class Scaling:
         """Restore what the statuses of new members have of another process, once for each. An ensemble's models are
         restored as its stages, too.
         """
-        new: dict[str, Member] = {member.identity: member for member in members if member.identity not in pool.begun}
+        every = list(members)
+        new: dict[str, Member] = {member.identity: member for member in every if member.identity not in pool.begun}
         if not new:
             return
+        separate = [part for part in expanded(new.values()) if _is_separate(part)]
+        new |= {part.identity: part for part in separate if isinstance(part, VariantModel)}
         pool.begun |= new.keys()
         now, before = self._clock(), pool.memory
         statuses = {name: member.status for name, member in new.items() if member.status is not None}
@@ -187,6 +195,7 @@ class Scaling:
             before,
             members={**before.members, **own},
             bottlenecks={**before.bottlenecks, **bottlenecks},
+            regimes={**before.regimes, **_regimes(separate)},
             language={**before.language, **{name: report for name, report in reports.items() if report is not None}},
         )
 
@@ -201,9 +210,22 @@ def _differ(before: PoolMemory, after: PoolMemory) -> bool:
     )
 
 
+def _is_separate(part: Resource) -> bool:
+    """Return whether it is a model whose variants have servers of their own, or one of these."""
+    return isinstance(part, RoutedModel | VariantModel) and part.is_separate
+
+
+def _regimes(parts: Iterable[Resource]) -> dict[str, FleetRegime]:
+    """Return the regimes that the statuses of models have whose variants have servers of their own, by identity."""
+    models = (part for part in parts if isinstance(part, RoutedModel))
+    regimes = {model.identity: restored_regime(model, model.declared.status) for model in models}
+    return {name: regime for name, regime in regimes.items() if regime is not None}
+
+
 def _of_variants(memory: PoolMemory) -> object:
-    """Return the reports of variants without the times of measurements, which no status has."""
-    return {name: (report.variants, report.since) for name, report in memory.variants.items()}
+    """Return the regimes, and the reports of variants without the times of measurements, which no status has."""
+    regimes = {name: regime.variant for name, regime in memory.regimes.items()}
+    return regimes, {name: (report.variants, report.since) for name, report in memory.variants.items()}
 
 
 def _has_schedules(member: Member) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from argosy.api.conditions import AnyReason, Condition, ConditionStatus, ConditionType, camel_case
-from argosy.api.statusparts import AdapterStatus, EngineStatus, RegimeStatus, StatusPart, VariantStatus
+from argosy.api.statusparts import AdapterStatus, EngineStatus, RegimeStatus, StatusPart
 from argosy.api.values.base import Int, Number
 from argosy.api.values.quantity import MeasuredShare, Quantity
 
@@ -130,6 +130,28 @@ class ScalingStatus(StatusPart):
     )
     last_scale_time: str | None = Field(default=None, description="When it last changed, RFC 3339.")
     history: tuple[ScalingChange, ...] = Field(default=(), description="The last ten changes, newest first.")
+
+
+class VariantStatus(StatusPart):
+    """One variant of a model."""
+
+    name: str = Field(description="The variant.")
+    model: str = Field(default="", description="The name under which its servers have it, for requests to it alone.")
+    state: Annotated[str, camel_case(64)] = Field(
+        description="Serving, Asleep, Waking, Loading, Building, Failed or Pending: the least on any server."
+    )
+    message: str = Field(default="", description="Why it does not serve.")
+    max_concurrency: Int | None = Field(default=None, ge=1, description="Its crossover, if it is known.")
+    replicas: Int = Field(default=0, ge=0, description="Servers that should have it.")
+    available_replicas: Int = Field(default=0, ge=0, description="Servers on which it is loaded.")
+    share: MeasuredShare | None = Field(
+        default=None, description="Its share of the requests of the last minutes, if any came."
+    )
+    in_flight: Int | None = Field(default=None, ge=0, description="Its requests in flight, if they are measured.")
+    scaling: ScalingStatus | None = Field(
+        default=None, description="Its scaling decision, if it has replicas of its own; history has the last change."
+    )
+    engines: tuple[EngineStatus, ...] = Field(default=(), description="Its engines by version and architecture.")
 
 
 class BottleneckStatus(StatusPart):

@@ -1,4 +1,4 @@
-"""Parts of a model's status: its engines and its variants."""
+"""Parts of a model's status: its engines, its adapters and its regime."""
 
 from typing import Annotated
 
@@ -6,7 +6,6 @@ from pydantic import ConfigDict, Field
 
 from argosy.api.conditions import camel_case
 from argosy.api.values.base import FrozenModel, Int, Number
-from argosy.api.values.quantity import MeasuredShare
 
 
 class StatusPart(FrozenModel):
@@ -65,25 +64,6 @@ class EngineStatus(StatusPart):
     )
 
 
-class VariantStatus(StatusPart):
-    """One variant of a model."""
-
-    name: str = Field(description="The variant.")
-    model: str = Field(default="", description="The name under which its servers have it, for requests to it alone.")
-    state: Annotated[str, camel_case(64)] = Field(
-        description="Serving, Asleep, Waking, Loading, Building, Failed or Pending: the least on any server."
-    )
-    message: str = Field(default="", description="Why it does not serve.")
-    max_concurrency: Int | None = Field(default=None, ge=1, description="Its crossover, if it is known.")
-    replicas: Int = Field(default=0, ge=0, description="Servers that should have it.")
-    available_replicas: Int = Field(default=0, ge=0, description="Servers on which it is loaded.")
-    share: MeasuredShare | None = Field(
-        default=None, description="Its share of the requests of the last minutes, if any came."
-    )
-    in_flight: Int | None = Field(default=None, ge=0, description="Its requests in flight, if they are measured.")
-    engines: tuple[EngineStatus, ...] = Field(default=(), description="Its engines by version and architecture.")
-
-
 class AdapterStatus(StatusPart):
     """One adapter of a model."""
 
@@ -98,11 +78,17 @@ class AdapterStatus(StatusPart):
 
 
 class RegimeStatus(StatusPart):
-    """The variant that new requests go to, by requests in flight on each server."""
+    """The variant that new requests go to, by requests in flight."""
 
-    variant: str = Field(default="", description="The variant on most servers; of two alike the first.")
+    variant: str = Field(
+        default="",
+        description="The variant: on most servers, of two alike the first; of variants with servers of their own, the "
+        "one that the Service leads to.",
+    )
     servers: Int = Field(default=0, ge=0, description="Servers on which it is that variant.")
-    since: str | None = Field(default=None, description="Since when, on the server that changed last, RFC 3339.")
+    since: str | None = Field(
+        default=None, description="Since when, on the server that changed last, or between servers, RFC 3339."
+    )
     crossover: str = Field(
         default="",
         description="The numbers of requests in flight beyond which the next variant is chosen, such as 8, 32; Unknown "
@@ -114,7 +100,10 @@ class RegimeStatus(StatusPart):
     measured: str = Field(
         default="", description="How the crossovers were measured that declare it: with which load, and on what."
     )
-    message: str = Field(default="", description="What is missing for a choice, and how to add it.")
+    message: str = Field(
+        default="",
+        description="Why requests go to it, between servers; or what is missing for a choice, and how to add it.",
+    )
     advice: str = Field(
         default="",
         description="The variant that suits the measured traffic on average, by the requests in flight: their rate "

@@ -13,7 +13,7 @@ from pydantic import PrivateAttr
 
 from argosy.api import Ensemble, EnsembleSpec, InferenceModel, InferenceModelSpec, Resource, Step
 from argosy.api.model.adapters import aliases
-from argosy.api.model.variants import Routing, Variant
+from argosy.api.model.variants import Routing, Variant, VariantPlacement
 from argosy.api.model.variantspecs import variant_name, variant_path, variant_spec
 from argosy.api.status import InferenceModelStatus, Status
 from argosy.api.values.identity import Identity
@@ -29,6 +29,7 @@ class VariantModel(InferenceModel):
     _of: Identity = PrivateAttr()
     _index: int = PrivateAttr()
     _variant: Variant = PrivateAttr()
+    _separate: bool = PrivateAttr()
 
     @classmethod
     def of(cls, model: InferenceModel, index: int, spec: InferenceModelSpec, status: Status | None) -> Self:
@@ -37,6 +38,7 @@ class VariantModel(InferenceModel):
         metadata = model.metadata.model_copy(update={"name": variant_name(model.name, variant.name), "annotations": {}})
         made = cls.model_construct(metadata=metadata, spec=spec, status=_own_status(status, variant.name))
         made._of, made._index, made._variant = model.identity, index, variant
+        made._separate = model.spec.routing.placement is VariantPlacement.SEPARATE
         return made
 
     @property
@@ -53,6 +55,11 @@ class VariantModel(InferenceModel):
     def spec_name(self) -> str:
         """Its name in the spec of its model."""
         return self._variant.name
+
+    @property
+    def is_separate(self) -> bool:
+        """Whether it has replicas of its own, on any servers."""
+        return self._separate
 
     @property
     def max_concurrency(self) -> int | None:
@@ -95,6 +102,16 @@ class RoutedModel(Ensemble):
     def declared(self) -> InferenceModel:
         """The model as it was declared, with the newest metadata and status."""
         return self._declared.model_copy(update={"metadata": self.metadata, "status": self._declared.status})
+
+    @property
+    def is_separate(self) -> bool:
+        """Whether each of its variants has replicas of its own, so that a server may have only some of them."""
+        return self.spec.routing.placement is VariantPlacement.SEPARATE
+
+    @property
+    def variant_models(self) -> tuple[str, ...]:
+        """The names of its variants' models, as planning has them."""
+        return tuple(variant_name(self.name, variant.name) for variant in self.spec.variants)
 
     @property
     def limits(self) -> dict[str, int | None]:
@@ -188,6 +205,11 @@ def serving(resources: Iterable[Resource], waiting: Collection[str]) -> Iterator
     """Yield the resources, routed models without the variants among `waiting`, by name."""
     for resource in resources:
         yield resource.without(waiting) if isinstance(resource, RoutedModel) else resource
+
+
+def shares_server(ensemble: Ensemble) -> bool:
+    """Return whether a server must have all models of an ensemble; False for variants with replicas of their own."""
+    return not (isinstance(ensemble, RoutedModel) and ensemble.is_separate)
 
 
 def with_siblings(identities: Iterable[str], resources: Iterable[Resource]) -> list[str]:
@@ -292,8 +314,8 @@ def _specs(key: _Declared) -> _Specs:
 
 
 def _own_status(status: Status | None, variant: str) -> InferenceModelStatus | None:
-    """Return what a model's status has of one variant: its engines."""
+    """Return what a model's status has of one variant: its engines, and its scaling if it has replicas of its own."""
     if not isinstance(status, InferenceModelStatus):
         return None
     own = next((entry for entry in status.variants if entry.name == variant), None)
-    return InferenceModelStatus(engines=own.engines) if own is not None else None
+    return InferenceModelStatus(engines=own.engines, scaling=own.scaling) if own is not None else None

@@ -12,6 +12,7 @@ from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.pool_migration import PoolMigration
 from argosy.planning.migration.state import Note, PoolState
 from argosy.planning.plan import PoolPlan, ServerPlan, Unplaced
+from argosy.planning.variants import shares_server
 from argosy.status.findings.loading import Loading
 
 
@@ -100,7 +101,12 @@ class PoolProgress:
         ensemble = self.members.ensembles.get(name)
         if ensemble is None or (server, name) not in self.observed.outdated:
             return None
-        versions = {step.model: step.version or self.members.version(step.model) for step in ensemble.spec.steps}
+        here = self.state.bindings.names.get(server, frozenset())
+        versions = {
+            step.model: step.version or self.members.version(step.model)
+            for step in ensemble.spec.steps
+            if shares_server(ensemble) or step.model in here
+        }
         missing = [
             model
             for model, version in sorted(versions.items())

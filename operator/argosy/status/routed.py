@@ -1,11 +1,14 @@
 """The status of a model with variants: its own conditions from those of its variants, and what each of them does."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from argosy.api import Condition, ConditionType, InferenceModelStatus, Reason
+from argosy.api.status import ScalingStatus
+from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport
+from argosy.planning.migration.choices import VariantChoice
 from argosy.planning.variants import RoutedModel, VariantModel
 from argosy.status.conditions import Finding, conditions
 from argosy.status.findings.adapters import adapter_statuses, without_adapters
@@ -14,10 +17,22 @@ from argosy.status.findings.engines import engine_findings
 from argosy.status.findings.loading import Loading
 from argosy.status.findings.placed import first_placements, placed_finding, placement_status
 from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
+from argosy.status.findings.separate import chosen_regime, separate_scaling, summed_scaling, variant_scaling
 from argosy.status.findings.unsupported import unused_model_settings
 from argosy.status.findings.variants import regime_status, variant_status
 from argosy.status.kstatus import verdict
 from argosy.status.progress import PoolProgress
+
+
+@dataclass(frozen=True, slots=True)
+class Separate:
+    """What is decided on a model whose variants have servers of their own: the variant that requests go to, the regime
+    that the load asks for, and the scaling of each variant by its name.
+    """
+
+    choice: VariantChoice
+    regime: FleetRegime | None
+    scaled: Mapping[str, ScaledMember]
 
 
 def routed_status(
@@ -28,8 +43,11 @@ def routed_status(
     scaled: ScaledMember,
     report: VariantsReport | None,
     now: datetime,
+    separate: Separate | None = None,
 ) -> InferenceModelStatus:
-    """Return the status of a valid model with variants. `report`: what is measured of them."""
+    """Return the status of a valid model with variants. `report`: what is measured of them. `separate`: where they have
+    servers of their own.
+    """
     servers = progress.servers_with(model.name)
     runs = progress.members.runs.get(model.name, ())
     placements = [
@@ -38,17 +56,32 @@ def routed_status(
     ]
     loading = progress.loading(model.name, [model.spec.version], servers)
     of_variants = {
-        variant.name: progress.loading(variant.name, variant.spec.declared_versions, servers) for variant in variants
+        variant.name: progress.loading(
+            variant.name,
+            variant.spec.declared_versions,
+            progress.servers_with(variant.name) if variant.is_separate else servers,
+        )
+        for variant in variants
     }
-    statuses = tuple(variant_status(variant, of_variants[variant.name], progress, report) for variant in variants)
-    regime = regime_status(model, report)
+    scalings = _scalings(variants, of_variants, progress, separate)
+    statuses = tuple(
+        variant_status(variant, of_variants[variant.name], progress, report, scalings.get(variant.name))
+        for variant in variants
+    )
+    regime = regime_status(model, _measured(report, separate))
+    lacks = regime.message
+    scaling_finding, summed = scaling(scaled), None
+    if separate is not None:
+        regime = chosen_regime(regime, model, separate.choice, separate.regime)
+        scaling_finding = separate_scaling([(variant, separate.scaled[variant.name]) for variant in variants])
+        summed = summed_scaling(tuple(scalings.values()), scaling_finding)
     parts = [
-        _valid(model, progress, regime.message, without_adapters(model, variants)),
+        _valid(model, progress, lacks, without_adapters(model, variants)),
         placed_finding(progress, model, placements),
         *_engines(variants, progress),
         _loaded(loading, variants, of_variants),
         availability(loading),
-        scaling(scaled),
+        scaling_finding,
     ]
     generation = model.metadata.generation
     return InferenceModelStatus(
@@ -61,11 +94,33 @@ def routed_status(
         versions=loading.versions(),
         active_version=loading.active_version,
         **first_placements(placements),
-        scaling=scaling_status(scaled, len(servers) + len(progress.unplaced_of(model.name))),
+        scaling=summed or scaling_status(scaled, len(servers) + len(progress.unplaced_of(model.name))),
         adapters=adapter_statuses(model.declared, progress),
         variants=statuses,
         regime=regime,
     )
+
+
+def _scalings(
+    variants: Sequence[VariantModel], loading: Mapping[str, Loading], progress: PoolProgress, separate: Separate | None
+) -> dict[str, ScalingStatus]:
+    """Return the scaling of each variant that has replicas of its own, by its name."""
+    if separate is None:
+        return {}
+    return {
+        variant.name: variant_scaling(
+            separate.scaled[variant.name],
+            len(loading[variant.name].servers) + len(progress.unplaced_of(variant.name)),
+        )
+        for variant in variants
+    }
+
+
+def _measured(report: VariantsReport | None, separate: Separate | None) -> VariantsReport | None:
+    """Return what is measured of the variants, shared among the servers that requests go to."""
+    if report is None or separate is None:
+        return report
+    return replace(report, servers=max(1, len(separate.choice.servers)))
 
 
 def _valid(model: RoutedModel, progress: PoolProgress, lacks: str, without: str) -> Finding:

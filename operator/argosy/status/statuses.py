@@ -8,6 +8,7 @@ from argosy.api.status import ServingPoolStatus, Status
 from argosy.autoscaling.pool.policies import may_be_zero
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Refusal
+from argosy.planning.migration.choices import VariantChoice
 from argosy.planning.migration.pool_migration import PoolMigration
 from argosy.planning.migration.state import PoolState
 from argosy.planning.variants import RoutedModel, VariantModel
@@ -20,7 +21,7 @@ from argosy.status.invalid import EMPTY, deleting, invalid_status
 from argosy.status.model import model_status
 from argosy.status.pool import pool_status
 from argosy.status.progress import PoolProgress
-from argosy.status.routed import routed_status
+from argosy.status.routed import Separate, routed_status
 from argosy.status.stalled import failed, refused
 
 
@@ -98,8 +99,8 @@ class _Writer:
             status: Status = model_status(resource, progress, before, self._scaled(resource), self._now)
         elif isinstance(resource, RoutedModel):
             variants, report = self._variants.get(resource.identity, ()), self._snapshot.variants.get(resource.identity)
-            scaled = self._scaled(resource)
-            status = routed_status(resource, variants, progress, before, scaled, report, self._now)
+            scaled, separate = self._scaled(resource), self._separate(resource, variants)
+            status = routed_status(resource, variants, progress, before, scaled, report, self._now, separate)
         else:
             status = ensemble_status(resource, progress, before, self._scaled(resource), self._now)
         reported: dict[str, object] = {
@@ -108,6 +109,15 @@ class _Writer:
         if isinstance(resource, InferenceModel | RoutedModel):
             reported["language"] = language_status(self._snapshot.language.get(resource.identity))
         return status.model_copy(update=reported)
+
+    def _separate(self, model: RoutedModel, variants: Sequence[VariantModel]) -> Separate | None:
+        """Return what is decided on a model whose variants have servers of their own; None for any other."""
+        if not model.is_separate:
+            return None
+        first = model.variant_models[0]
+        choice = self._decided.choices.get(model.pool_key, {}).get(model.name, VariantChoice(first, first))
+        scaled = {variant.name: self._scaled(variant) for variant in variants}
+        return Separate(choice, self._snapshot.regimes.get(model.identity), scaled)
 
     def _scaled(self, member: InferenceModel | Ensemble) -> ScaledMember:
         """Return a member with its allocation and the decision behind it."""

@@ -19,6 +19,7 @@ from argosy.api.conditions import Reason
 from argosy.api.status import Status
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation, Decision, Ejection
+from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
@@ -38,6 +39,7 @@ from argosy.round import DecidedRound
 from argosy.scaling import Decided, Scaling
 from argosy.status.statuses import statuses
 from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
+from argosy_common.regimes import RegimeState
 
 KEY = PoolKey("n/p")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -163,6 +165,74 @@ async def test_a_server_with_a_queue_that_is_too_long_is_sent_nothing(monkeypatc
     await rounds(writes, resources, observed(p=view)).reconcile(KEY)
     assert (writes.routes["p-0"], writes.ejected["p-0"]) == ({"m"}, {"m"})
     assert not writes.ejected.get("p-1")
+
+
+def _variant_server(
+    server: str, variant: str, *, ready: bool = True, ejected: frozenset[str] = frozenset()
+) -> PoolView:
+    """Return a pool with one server that has one variant of the model `m`."""
+    name, routes = f"m--{variant}", frozenset({"m", f"m--{variant}"})
+    own = RenderedModel(name, f'name: "{name}"', {1: VersionSource("s3://bucket/m")})
+    routed = RenderedModel("m", 'name: "m"', {1: VersionSource()}, {name: 1}, alternatives=True)
+    loaded = tuple(LoadedModel(model, 1, LoadState.READY) for model in sorted(routes))
+    return PoolView(
+        (CurrentServer(server, "a", ()),),
+        (ServerReport(server, ready, loaded, settled=True, takes_requests=ready, routes=routes),),
+        (RenderedRepository(server, (own, routed)),),
+        pods=(PodView(server, server, server, ready, ready, False, routes, True, "", NOW, ejected=ejected),),
+    )
+
+
+def _together(*views: PoolView) -> PoolView:
+    return PoolView(
+        tuple(server for view in views for server in view.current),
+        tuple(report for view in views for report in view.reports),
+        tuple(repository for view in views for repository in view.repositories),
+        pods=tuple(pod for view in views for pod in view.pods),
+    )
+
+
+async def test_the_service_of_a_model_leads_to_the_servers_of_one_variant(monkeypatch: pytest.MonkeyPatch) -> None:
+    resources, writes = Store(), FakeWriter()
+    variants = [{"name": "low", "maxConcurrency": 8}, {"name": "high"}]
+    separate = model(variants=variants, routing={"placement": "Separate"}, footprint={"device": "CPU"})
+    for body in (pool(), separate):
+        resources.put(parsed_body(body))
+    m = frozenset({"m"})
+    both = _together(_variant_server("p-0", "low"), _variant_server("p-1", "high", ejected=m))
+    await rounds(writes, resources, observed(p=both)).reconcile(KEY)
+    assert writes.ejected == {}, "they are led to as they should be"
+    regime = FleetRegime("high", RegimeState(1, 0, 1))
+    decided = Decided(regimes={"InferenceModel n/m": regime})
+    monkeypatch.setattr(Scaling, "before", lambda *_: decided)
+    await rounds(writes, resources, observed(p=both)).reconcile(KEY)
+    assert list(writes.ejected.items()) == [("p-1", frozenset()), ("p-0", m)], "first it opens, then it closes"
+    assert writes.routes == {"p-0": {"m", "m--low"}, "p-1": {"m", "m--high"}}
+    services = {name: writes.bodies[f"Service n/{name}"] for name in ("m", "m--low", "m--high")}
+    assert [one["spec"]["selector"] for one in services.values()] == [
+        {f"serves.argosy.dev/{name}": "true"} for name in services
+    ]
+    owner = services["m--low"]["metadata"]["ownerReferences"][0]
+    assert (owner["kind"], owner["name"], owner["uid"]) == ("InferenceModel", "m", "uid-m")
+    writes.ejected.clear()
+    down = _together(_variant_server("p-0", "low"), _variant_server("p-1", "high", ready=False))
+    await rounds(writes, resources, observed(p=down)).reconcile(KEY)
+    assert not writes.ejected.get("p-0"), "the variant that the load asks for cannot answer"
+
+
+async def test_a_queue_that_is_too_long_counts_for_the_chosen_variant(monkeypatch: pytest.MonkeyPatch) -> None:
+    resources, writes = Store(), FakeWriter()
+    variants = [{"name": "low", "maxConcurrency": 8}, {"name": "high"}]
+    separate = model(variants=variants, routing={"placement": "Separate"}, replicas=2, footprint={"device": "CPU"})
+    for body in (pool(minServers=4), separate):
+        resources.put(parsed_body(body))
+    view = _together(*(_variant_server(f"p-{index}", "low" if index < 2 else "high") for index in range(4)))
+    decision = Decision(Allocation(2), 2, Reason.FIXED_REPLICAS, "It is so.", ejection=Ejection(("p-0",)))
+    monkeypatch.setattr(Scaling, "before", lambda *_: Decided({"Variant n/m--low": decision}))
+    await rounds(writes, resources, observed(p=view)).reconcile(KEY)
+    assert writes.ejected["p-0"] == {"m", "m--low"}
+    assert writes.ejected.get("p-1", frozenset()) == frozenset()
+    assert writes.ejected["p-2"] == writes.ejected["p-3"] == {"m"}
 
 
 def _annotations(body: KubernetesObject) -> dict[str, str]:

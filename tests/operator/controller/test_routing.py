@@ -9,6 +9,7 @@ from argosy.autoscaling.decision import Ejection
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.controller.rendering.routing import routed
+from argosy.planning.migration.choices import VariantChoice
 from argosy.planning.plan import ServerPlan
 from argosy.render.repositories import RenderedServer
 from argosy_agent.contract import RenderedRepository
@@ -77,3 +78,29 @@ def test_two_pods_of_one_server_are_one() -> None:
 
 def test_a_server_that_waits_for_its_restart_goes_on_with_what_it_has() -> None:
     assert routed([step("a", NOTHING)], [pod("a")], {"a"}, {}) == {"a": Routes(M)}
+
+
+def chosen(*pods: PodView, servers: str = "c", others: str = "ab", **ejections: Ejection) -> set[str]:
+    """Return the Pods to which no Service is to lead, where `servers` have the chosen variant and `others` have not."""
+    choice = VariantChoice("m--high", "m--high", frozenset(servers), frozenset(others))
+    result = routed([step(pod.server) for pod in pods], pods, (), ejections, {"m": choice})
+    assert all(item.names == M for item in result.values())
+    return {name for name, item in result.items() if item.ejected}
+
+
+def test_no_service_leads_to_servers_of_other_variants() -> None:
+    assert chosen(pod("a"), pod("b"), pod("c")) == {"a", "b"}
+    assert chosen(pod("a"), pod("b", ready=False), pod("c", ejected=M)) == {"a", "b"}
+
+
+@pytest.mark.parametrize("lacks", [{"ready": False}, {"server_ready": False, "ready": False}], ids=str)
+def test_all_are_led_to_while_no_server_of_the_chosen_variant_is_ready(lacks: dict[str, Any]) -> None:
+    pods = [pod("a"), pod("b"), pod("c", **lacks)]
+    choice = VariantChoice("m--high", "m--high", frozenset("c"), frozenset("ab"))
+    result = routed([step(one.server) for one in pods], pods, (), {}, {"m": choice})
+    assert not any(item.ejected for item in result.values())
+
+
+def test_of_the_chosen_variants_servers_one_stays_however_long_its_queue_is() -> None:
+    assert chosen(pod("a"), pod("c"), m=Ejection(("c",))) == {"a"}
+    assert chosen(pod("a"), pod("c"), pod("d"), servers="cd", others="a", m=Ejection(("c", "a"))) == {"a", "c"}

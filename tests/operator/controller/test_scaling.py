@@ -11,11 +11,11 @@ from tests.operator.autoscaling.loads import measured
 from tests.operator.planning import declared
 
 from argosy import scaling
-from argosy.api import Ensemble, InferenceModel, Resource
+from argosy.api import ConditionType, Ensemble, InferenceModel, Resource
 from argosy.api.crd.crds import DEFINITIONS, Column
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
-from argosy.autoscaling.metrics.signals import PoolSignals, Signals
+from argosy.autoscaling.metrics.signals import PoolSignals, Signals, VariantSignals
 from argosy.controller.metrics.estimates import EstimateMetrics
 from argosy.local.printing import cell
 from argosy.planning.facts import Gpu, Node
@@ -65,6 +65,8 @@ class Operator:
             decisions=decided.decisions,
             bottlenecks=decided.bottlenecks,
             language=decided.language,
+            variants=decided.variants,
+            regimes=decided.regimes,
         )
         outcome = reconcile(snapshot, self.now)
         self.scaling.after(KEY, outcome)
@@ -393,3 +395,45 @@ async def test_what_is_heard_is_decided_and_asks_for_a_reconcile() -> None:
     assert operator.marked == [KEY]
     operator.reconciled()
     assert operator.replicas("m") > 1
+
+
+LOW, HIGH = {"name": "low", "maxConcurrency": 4}, {"name": "high"}
+
+
+def read(operator: Operator, in_flight: float, **rates: float) -> Any:
+    """Read a model whose variants have servers of their own once, and return its status."""
+    operator.now += timedelta(seconds=5)
+    status: Any = operator.snapshot.statuses["InferenceModel default/m"]
+    replicas = {variant.name: variant.replicas for variant in status.variants}
+    parts = {
+        f"m--{name}": measured(rate, Allocation(max(1, replicas[name])), operator.now) for name, rate in rates.items()
+    }
+    variants = [VariantSignals(f"m--{name}", ready=count) for name, count in replicas.items()]
+    own = Signals(
+        operator.now, 15.0, servers=2, variants=(replace(variants[0], in_flight=in_flight, requests=9.0), *variants[1:])
+    )
+    operator.scaling.measured(KEY, PoolSignals(members=parts | {"m": own}))
+    if operator.marked:
+        operator.reconciled()
+    return operator.snapshot.statuses["InferenceModel default/m"]
+
+
+def test_variants_with_servers_of_their_own_are_scaled_each_by_itself_and_a_restart_keeps_both() -> None:
+    routing = {"routing": {"placement": "Separate"}, "variants": [LOW, HIGH], "maxReplicas": 2}
+    operator = Operator((model("m", **routing),))
+    for _ in range(12):
+        status = read(operator, 3, low=300.0, high=0.0)
+    assert [(v.replicas, v.scaling.replicas, v.scaling.reason) for v in status.variants] == [
+        (2, 2, status.variants[0].scaling.reason),
+        (1, 1, status.variants[1].scaling.reason),
+    ]
+    assert (status.scaling.replicas, status.replicas, status.regime.variant) == (3, 3, "low")
+    assert [len(v.scaling.history) for v in status.variants] == [1, 0]
+    assert status.condition(ConditionType.SCALING).message.startswith("variant low: ")
+    status = read(operator, 9, low=300.0, high=0.0)
+    since = operator.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert (status.regime.variant, status.regime.since) == ("high", since)
+    operator.start()
+    status = operator.snapshot.statuses["InferenceModel default/m"]
+    assert (status.regime.variant, status.regime.since) == ("high", since)
+    assert [v.replicas for v in status.variants] == [2, 1]

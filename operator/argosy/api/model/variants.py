@@ -1,6 +1,7 @@
 """Variants of a model: what differs among them, and how requests are divided."""
 
 from collections.abc import Iterator
+from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
@@ -135,9 +136,22 @@ class Variant(ApiModel):
         return {field: value for field in sorted(fields) if (value := getattr(self, field)) is not None}
 
 
-class Routing(ApiModel):
-    """How requests are divided among variants, on each server by its requests in flight."""
+class VariantPlacement(StrEnum):
+    """Where the variants of a model are placed."""
 
+    SAME_SERVER = "SameServer"
+    SEPARATE = "Separate"
+
+
+class Routing(ApiModel):
+    """How requests are divided among variants, by requests in flight."""
+
+    placement: VariantPlacement = Field(
+        default=VariantPlacement.SAME_SERVER,
+        description="SameServer: every server of the model has all variants, and chooses one for each request. "
+        "Separate: each variant has replicas of its own, as many as the model's fields say, and the model's Service "
+        "leads to the servers of one variant. Default: SameServer.",
+    )
     hysteresis: Share = Field(
         default=HYSTERESIS,
         description="How far below a crossover the requests in flight must fall before requests go back, as a share of "
@@ -147,7 +161,7 @@ class Routing(ApiModel):
     min_dwell: Duration = Field(
         default=MIN_DWELL_MS,
         description="The shortest time between two changes, and how long requests in flight must stay low before "
-        "requests go back. Default: 1s.",
+        "requests go back; between servers at least 15s. Default: 1s.",
         json_schema_extra={"default": "1s"},
     )
     idle_timeout: Duration = Field(
@@ -186,8 +200,7 @@ Variants = Annotated[
     Field(
         max_length=MAX_VARIANTS,
         description="Variants of the model, such as a compiled engine for few requests in flight and vLLM for many, "
-        "those for the fewest first. All are loaded on each of its servers, which choose one for each request. "
-        "Default: none.",
+        "those for the fewest first; routing says where they are placed. Default: none.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     ),
 ]

@@ -6,23 +6,21 @@ from typing import TypeVar
 from pydantic.alias_generators import to_camel
 
 from argosy.api.model.modelfields import InferenceModelFields
-from argosy.api.model.variants import Routing, Variant, crossover_faults
+from argosy.api.model.variants import Routing, Variant, VariantPlacement, crossover_faults
 from argosy.api.values.base import Fault, Rule
 
 Spec = TypeVar("Spec", bound=InferenceModelFields)
 
-_ROUTER_FIELDS: dict[str, object] = {
-    "variants": (),
-    "routing": Routing(),
-    "model_name": None,
+_ROUTER_FIELDS: dict[str, object] = {"variants": (), "routing": Routing(), "model_name": None, "chat": None}
+"""Fields that count for the model as a whole."""
+_SCALE_FIELDS: dict[str, object] = {
     "replicas": 0,
     "min_replicas": 0,
     "max_replicas": None,
     "slo": None,
     "scaling": None,
-    "chat": None,
 }
-"""Fields that count for the model as a whole. A variant has as many replicas as the model."""
+"""Fields of replicas. A variant that shares its servers with the others has as many as the model."""
 
 
 def variant_name(model: str, variant: str) -> str:
@@ -33,6 +31,8 @@ def variant_name(model: str, variant: str) -> str:
 def variant_spec(spec: Spec, variant: Variant) -> Spec:
     """Return the spec of one variant."""
     changes = dict(_ROUTER_FIELDS)
+    if spec.routing.placement is VariantPlacement.SAME_SERVER:
+        changes |= _SCALE_FIELDS
     if variant.model_format is not None:
         changes |= {"engine": None, "config": {}}
     if variant.storage_uri is not None:
@@ -55,6 +55,21 @@ def variant_faults(spec: InferenceModelFields) -> Iterator[Fault]:
                 yield Fault(fault.message, variant_path(index, variant, fault.path), fault.reason)
 
 
+def _separate_faults(spec: InferenceModelFields) -> Iterator[Fault]:
+    """Yield what lets a variant with servers of its own have none: requests could not change to it."""
+    if not spec.variants or spec.routing.placement is VariantPlacement.SAME_SERVER:
+        return
+    message = (
+        "is 0, and variants with routing.placement Separate need a server each, so that requests can change from one "
+        "to the other; set 1 or more"
+    )
+    if not spec.min_replicas:
+        yield Fault(message, ("minReplicas",))
+    for index, schedule in enumerate(spec.scaling.schedules if spec.scaling is not None else ()):
+        if not schedule.min_replicas:
+            yield Fault(message, ("scaling", "schedules", index, "minReplicas"))
+
+
 def variant_path(index: int, variant: Variant, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
     """Return where a path of a variant's spec is in the model's: below the variant if that sets the field."""
     set_by_variant = {to_camel(field) for field in variant.overrides} | set(variant.overrides)
@@ -69,6 +84,7 @@ def _faults(spec: InferenceModelFields) -> Iterator[Fault]:
 
 VARIANT_RULES = (
     Rule(("variants",), lambda spec: crossover_faults(spec.variants)),
+    Rule(("variants", "routing", "min_replicas", "scaling"), _separate_faults),
     # It reads all fields that any rule of a model reads.
     Rule(tuple(InferenceModelFields.model_fields), variant_faults),
 )

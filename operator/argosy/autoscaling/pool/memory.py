@@ -14,6 +14,7 @@ from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.policy import Served
 from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.policies import Member
+from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.autoscaling.settings import SAME, STALE_S
 
@@ -31,7 +32,7 @@ class Report:
 @dataclass(frozen=True, slots=True)
 class PoolMemory:
     """The memory of each member and of its bottleneck, and the reports of its last decision, of its engines
-    and of its variants, by identity.
+    and of its variants, by identity. `regimes`: of models whose variants have servers of their own.
     """
 
     members: Mapping[str, MemberMemory] = field(default_factory=dict)
@@ -39,6 +40,7 @@ class PoolMemory:
     reports: Mapping[str, Report] = field(default_factory=dict)
     language: Mapping[str, LanguageReport] = field(default_factory=dict)
     variants: Mapping[str, VariantsReport] = field(default_factory=dict)
+    regimes: Mapping[str, FleetRegime] = field(default_factory=dict)
 
     @property
     def decisions(self) -> dict[str, Decision]:

@@ -14,7 +14,7 @@ from argosy.autoscaling.policy import Bounds, Pace, Policy, QueryTarget, Targets
 from argosy.autoscaling.settings import WINDOW_SHARE
 from argosy.planning.demand.footprint import instances_of
 from argosy.planning.demand.grouping import runs_of
-from argosy.planning.variants import Parts
+from argosy.planning.variants import Parts, VariantModel, shares_server
 
 Member = InferenceModel | Ensemble
 CONTINUOUS_BATCHING = frozenset({"vllm", "tensorrtllm"})
@@ -25,14 +25,15 @@ _MS, _THOUSANDTHS, _MILLIONTHS = 1e3, 1e3, 1e6
 
 def policies(resources: Iterable[Resource], now: datetime) -> dict[str, Policy]:
     """Return the policy of each member of an existing pool that is scaled by measurements, by identity. The models of
-    an ensemble that scales are scaled with it. Variants have the replicas of their model, and instances as declared.
+    an ensemble that scales are scaled with it. Variants have the replicas of their model, and instances as
+    declared, unless each has replicas of its own: then each is scaled, and the model is not.
     """
     resources = tuple(resources)
     runtimes = {pool.key: pool.spec.runtime.name for pool in resources if isinstance(pool, ServingPool)}
     stages = _stages([resource for resource in resources if isinstance(resource, Ensemble)])
     by_identity: dict[str, Policy] = {}
     for member in resources:
-        if not isinstance(member, ServingPool | Parts) and member.pool_key in runtimes:
+        if not isinstance(member, ServingPool) and _has_replicas(member) and member.pool_key in runtimes:
             in_ensemble = (member.pool_key, member.name) in stages
             if in_ensemble or scales(member):
                 windows = runtimes[member.pool_key] is RuntimeName.ARGOSY
@@ -40,11 +41,18 @@ def policies(resources: Iterable[Resource], now: datetime) -> dict[str, Policy]:
     return by_identity
 
 
+def _has_replicas(member: Member) -> bool:
+    """Return whether a member has replicas that are its own."""
+    if isinstance(member, Ensemble) and not shares_server(member):
+        return False
+    return not isinstance(member, Parts) or (isinstance(member, VariantModel) and member.is_separate)
+
+
 def _stages(ensembles: Sequence[Ensemble]) -> set[tuple[PoolKey, str]]:
     """Return the models of the ensembles that scale, by pool and name."""
     pools = {ensemble.pool_key for ensemble in ensembles}
     runs = {key: runs_of(ensemble for ensemble in ensembles if ensemble.pool_key == key) for key in pools}
-    scaled = [ensemble for ensemble in ensembles if scales(ensemble)]
+    scaled = [ensemble for ensemble in ensembles if scales(ensemble) and shares_server(ensemble)]
     return {(ensemble.pool_key, model) for ensemble in scaled for model in runs[ensemble.pool_key][ensemble.name]}
 
 

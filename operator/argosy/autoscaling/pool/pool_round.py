@@ -22,6 +22,7 @@ from argosy.autoscaling.pool.grants import Grant, served
 from argosy.autoscaling.pool.language import language_reports
 from argosy.autoscaling.pool.memory import PoolMemory, report
 from argosy.autoscaling.pool.policies import Member
+from argosy.autoscaling.pool.regimes import fleet_regimes
 from argosy.autoscaling.pool.variants import routed_signals, variants_reports
 from argosy.autoscaling.stage import Stage
 from argosy.planning.demand.grouping import runs_of
@@ -68,7 +69,9 @@ def decide_pool(inputs: PoolInputs, signals: PoolSignals, memory: PoolMemory, no
     models = [model for model in inputs.members if isinstance(model, RoutedModel)]
     own: dict[str, Signals | None] = {model.identity: signals.members.get(model.name) for model in models}
     variants = variants_reports(memory.variants, own, now)
-    return PoolMemory(members, pool_round.diagnose(decisions), reports, language, variants)
+    separate = [(model, own[model.identity]) for model in models if model.is_separate]
+    regimes = fleet_regimes(memory.regimes, separate, now)
+    return PoolMemory(members, pool_round.diagnose(decisions), reports, language, variants, regimes)
 
 
 @dataclass(frozen=True, slots=True)

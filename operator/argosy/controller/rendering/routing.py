@@ -1,10 +1,11 @@
-"""The desired routes of each Pod: its server's names, and those of them that are ejected. Pure."""
+"""The desired routes of each Pod: its server's names, and those of them to which no Service leads. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from argosy.autoscaling.decision import Ejection
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
+from argosy.planning.migration.choices import VariantChoice
 from argosy.render.repositories import RenderedServer
 
 
@@ -13,16 +14,24 @@ def routed(
     pods: Sequence[PodView],
     stay: Collection[str],
     ejections: Mapping[str, Ejection],
+    choices: Mapping[str, VariantChoice] | None = None,
 ) -> dict[str, Routes]:
     """Return the routes of Pods that are not terminating, by Pod name.
 
-    Pods of servers that `stay` retain their routes. `ejections` are by resource name.
+    Pods of servers that `stay` retain their routes. `ejections` are by resource name, and so are `choices`: no Service
+    leads to servers of variants that were not chosen, as long as one that was is ready.
     """
     routes = {step.plan.name: step.routes for step in steps}
     desired = {pod.name: _names(pod, routes, stay) for pod in pods}
     away: dict[str, set[str]] = {}
+    for name, choice in (choices or {}).items():
+        for pod in _of_other_variants(choice, [pod for pod in pods if name in desired[pod.name]]):
+            away.setdefault(pod, set()).add(name)
     for name, ejection in ejections.items():
-        for pod in _ejected(ejection, [pod for pod in pods if pod.ready and name in desired[pod.name]], name):
+        reachable = [
+            pod for pod in pods if pod.ready and name in desired[pod.name] and name not in away.get(pod.name, ())
+        ]
+        for pod in _ejected(ejection, reachable, name):
             away.setdefault(pod, set()).add(name)
     return {
         pod.name: Routes(desired[pod.name], frozenset(away.get(pod.name, ()))) for pod in pods if not pod.terminating
@@ -34,6 +43,13 @@ def _names(pod: PodView, routes: Mapping[str, frozenset[str]], stay: Collection[
         return pod.routes
     gone = pod.terminating or not pod.server_ready
     return frozenset() if gone else routes.get(pod.server, frozenset())
+
+
+def _of_other_variants(choice: VariantChoice, pods: Sequence[PodView]) -> list[str]:
+    """Return the Pods of servers without the chosen variant; none if no Pod that has it is ready."""
+    if not any(pod.ready and pod.server in choice.servers for pod in pods):
+        return []
+    return [pod.name for pod in pods if pod.server in choice.others]
 
 
 def _ejected(ejection: Ejection, reachable: Sequence[PodView], name: str) -> list[str]:

@@ -110,6 +110,7 @@ def round_snapshot(
         bottlenecks=scaling.bottlenecks,
         language=scaling.language,
         variants=scaling.variants,
+        regimes=scaling.regimes,
     )
 
 

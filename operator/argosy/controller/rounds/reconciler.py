@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator,
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
-from argosy.api import InferenceModel, Problem, Resource
+from argosy.api import Ensemble, InferenceModel, Problem, Resource
 from argosy.api.status import Status
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.autoscaling.decision import Decision, Ejection
@@ -32,10 +32,11 @@ from argosy.controller.rounds.inputs import Memory, RoundInputs, moved_members, 
 from argosy.controller.rounds.reservations import Reservations
 from argosy.planning.adapters import AdapterModel
 from argosy.planning.facts import Refusal
+from argosy.planning.migration.choices import VariantChoice
 from argosy.planning.nodes.device_errors import DeviceErrors
 from argosy.planning.nodes.reservations import next_concession
 from argosy.planning.validation.references import check_names
-from argosy.planning.variants import AliasModel, expanded
+from argosy.planning.variants import AliasModel, VariantModel, expanded
 from argosy.reconcile import Outcome, conclude, decide
 from argosy.render.names import object_name
 from argosy.render.repositories import RenderedServer
@@ -137,7 +138,8 @@ class Reconciler:
         if inputs.is_unreadable:
             await _all(self._writes(declared, outcome))  # what runs goes on, until there is a spec that can be read
             return None
-        wake = await self._carry_out(inputs, outcome, _ejections(declared, decided.snapshot.decisions))
+        ejections = _ejections(declared, decided.snapshot.decisions, outcome.choices.get(key, {}))
+        wake = await self._carry_out(inputs, outcome, ejections)
         if not declared.every and not view.current:
             self._memory.pop(key, None)
             self._reservations.forget(key)
@@ -182,7 +184,8 @@ class Reconciler:
         key, view, memory = inputs.key, inputs.view, inputs.memory
         rendered = self._render(key, inputs.declared, outcome, view)
         self._reservations.defer(key, rendered.deferred)
-        routes = _routes(outcome.steps.get(key, ()), view, rendered.deferred, ejections)
+        choices = outcome.choices.get(key, {})
+        routes = _routes(outcome.steps.get(key, ()), view, rendered.deferred, ejections, choices)
         # What may be reached more waits for no other object. What may be reached less goes after the activator's.
         opened = {route: gate for route, gate in routes.items() if _only_opens(*route)}
         closed = {route: gate for route, gate in routes.items() if route not in opened}
@@ -233,8 +236,8 @@ class Reconciler:
         renderer = BuildRenderer(pool, self._images, self._cluster, self._clock())
         builds = renderer.builds(outcome.builds.get(key, ()), view.builds)
         nodes = {node.name: node for node in self._cache.nodes()}
-        adapters = [part for part in expanded(members) if isinstance(part, AdapterModel | AliasModel)]
-        pools = pool_objects(pool, steps, [*members, *adapters], images, self._cluster, view.accounts, nodes)
+        parts = [part for part in expanded(members) if _has_service(part)]
+        pools = pool_objects(pool, steps, [*members, *parts], images, self._cluster, view.accounts, nodes)
         objects = (*history.written, *pools, *activator.objects, *builds.objects)
         deferred = deferred_servers(pool, steps, images, view)
         stay = frozenset(
@@ -273,7 +276,11 @@ class Reconciler:
 
 
 def _routes(
-    steps: Sequence[RenderedServer], view: PoolView, deferred: frozenset[str], ejections: Mapping[str, Ejection]
+    steps: Sequence[RenderedServer],
+    view: PoolView,
+    deferred: frozenset[str],
+    ejections: Mapping[str, Ejection],
+    choices: Mapping[str, VariantChoice],
 ) -> dict[tuple[PodView, Routes], bool]:
     """Return the routes to write to Pods, with whether to set the Pod's readiness gate.
 
@@ -284,12 +291,17 @@ def _routes(
         step.plan.name for step in steps if step.plan.name in deferred and gpus.get(step.plan.name) != step.plan.gpus
     }
     settled = {report.name for report in view.reports if report.settled}
-    desired = routed(steps, view.pods, restarting, ejections)
+    desired = routed(steps, view.pods, restarting, ejections, choices)
     return {
         (pod, desired[pod.name]): pod.settled or pod.server in settled
         for pod in view.pods
         if pod.name in desired and _differs(pod, desired[pod.name], pod.server in settled)
     }
+
+
+def _has_service(part: Resource) -> TypeGuard[InferenceModel | Ensemble]:
+    """Return whether what planning adds to a resource has a Service: its servers may be others than the resource's."""
+    return isinstance(part, AdapterModel | AliasModel) or (isinstance(part, VariantModel) and part.is_separate)
 
 
 def _only_opens(pod: PodView, desired: Routes) -> bool:
@@ -354,10 +366,19 @@ def _unchanged(key: PoolKey, rendered: Rendered, refusals: Iterable[Refusal]) ->
     return lambda server: Identity.of("Deployment", namespace, object_name(server)) in same
 
 
-def _ejections(declared: Declared, decisions: Mapping[str, Decision]) -> dict[str, Ejection]:
-    """Return ejections by resource name, of those with servers whose queues are too long."""
-    decided = ((decision.name, decisions.get(decision.identity)) for decision in declared.members)
-    return {name: decision.ejection for name, decision in decided if decision is not None and decision.ejection.servers}
+def _ejections(
+    declared: Declared, decisions: Mapping[str, Decision], choices: Mapping[str, VariantChoice]
+) -> dict[str, Ejection]:
+    """Return ejections by resource name, of those with servers whose queues are too long. A model whose variants have
+    servers of their own has that of the chosen variant.
+    """
+    decided = {member.name: decisions.get(member.identity) for member in expanded(declared.members)}
+    decided |= {name: decided.get(choice.variant) for name, choice in choices.items()}
+    return {
+        name: decision.ejection
+        for name, decision in decided.items()
+        if decision is not None and decision.ejection.servers
+    }
 
 
 def _differs(pod: PodView, desired: Routes, settled: bool) -> bool:

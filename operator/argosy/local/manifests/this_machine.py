@@ -7,6 +7,7 @@ from typing import Any
 from argosy.api.documents import Resource
 from argosy.api.engine.engine import Engine
 from argosy.api.inferencemodel import InferenceModel
+from argosy.api.model.variants import VariantPlacement
 from argosy.api.pool.openai import KEYS_FLAG
 from argosy.api.pool.podtemplate import SERVER
 from argosy.api.pool.serverflags import setting_flags
@@ -72,6 +73,8 @@ def _without_effect(resource: Resource) -> Iterator[tuple[str, str]]:
     if not resource.spec.min_replicas:
         yield "spec.minReplicas", "it does not go to zero: argosy up holds no requests for what has no replica"
     if isinstance(resource, InferenceModel):
+        if resource.spec.routing.placement is not VariantPlacement.SAME_SERVER:
+            yield "spec.routing.placement", "variants share a server, which chooses one for each request"
         if resource.spec.storage.secret_name:
             yield "spec.storage.secretName", "there is no cluster to read it from; credentials are those of this shell"
         for field in ("image", "memory"):
@@ -117,6 +120,7 @@ def _for_this_machine(resource: Resource, gpus: int) -> Resource:
     if resource.spec.scaling is not None:  # schedules are for clusters
         update["scaling"] = resource.spec.scaling.model_copy(update={"schedules": ()})
     if isinstance(resource, InferenceModel):
+        update["routing"] = resource.spec.routing.model_copy(update={"placement": VariantPlacement.SAME_SERVER})
         update["storage"] = ModelStorage()  # without Secrets credentials are those of this shell
         update["engine"] = _engine_here(resource.spec.engine)
         update["variants"] = tuple(

@@ -9,6 +9,7 @@ from argosy.planning.adapters import ties
 from argosy.planning.demand.footprint import NO_SIZE, DocumentSize, footprint_of, instances_of, versions_retained
 from argosy.planning.demand.model_files import ServedEngines
 from argosy.planning.facts import Demand, Group
+from argosy.planning.variants import shares_server
 from argosy_agent.contract.builds import ModelShape
 from argosy_agent.contract.sizes import stepped
 
@@ -28,16 +29,17 @@ def groups_of(
 ) -> tuple[Group, ...]:
     """Return the groups of one pool, by name; models in the order of the steps that use them.
 
-    A group has as many replicas as the most demanding of its models and ensembles asks for, and is named
-    after its first ensemble, or its only model. An ensemble with a step that is not among `models` and
-    `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs. `shapes`: the models' that are known, by name. Of
-    models that wait for their `engines` there is nothing. `sizes`: what models and ensembles take of their server's
-    documents, by name. `runtime`: the program of the pool's servers.
+    Variants with replicas of their own are groups of their own. A group has as many replicas as the most demanding of
+    its models and ensembles asks for, and is named after its first ensemble, or its only model. An ensemble with a step
+    that is not among `models` and `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs. `shapes`: the
+    models' that are known, by name. Of models that wait for their `engines` there is nothing. `sizes`: what models and
+    ensembles take of their server's documents, by name. `runtime`: the program of the pool's servers.
     """
     built = engines or ServedEngines()
     by_name = {model.name: model for model in models if model.name not in built.waiting}
-    members = _members(by_name, ensembles)
-    users = _users(ensembles, members)
+    together = [ensemble for ensemble in ensembles if shares_server(ensemble)]
+    members = _members(by_name, together)
+    users = _users(together, members)
     versions, shape_of = loaded or {}, shapes or {}
     demands = {
         name: replace(
@@ -46,12 +48,22 @@ def groups_of(
         )
         for name, model in by_name.items()
     }
-    size_of = sizes or {}
+    size_of = _with_routers(sizes or {}, ensembles)
     groups = [
         _group([demands[name] for name in names], users, size_of)
         for names in _connected(by_name, [*ties(by_name.values()), *members.values()])
     ]
     return tuple(sorted(groups, key=lambda group: group.name))
+
+
+def _with_routers(sizes: Mapping[str, DocumentSize], ensembles: Iterable[Ensemble]) -> Mapping[str, DocumentSize]:
+    """Return the sizes, those of variants with replicas of their own with what their model takes on each server."""
+    apart = [ensemble for ensemble in ensembles if not shares_server(ensemble) and ensemble.name in sizes]
+    routers = {step.model: sizes[ensemble.name].declared for ensemble in apart for step in ensemble.spec.steps}
+    both = {
+        name: replace(sizes[name], declared=sizes[name].declared + routers[name]) for name in routers & sizes.keys()
+    }
+    return {**sizes, **both} if both else sizes
 
 
 def _connected(models: Iterable[str], ensembles: Collection[tuple[str, ...]]) -> Iterable[list[str]]:

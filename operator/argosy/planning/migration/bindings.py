@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from argosy.planning.demand.members import Members
 from argosy.planning.plan import PoolPlan
+from argosy.planning.variants import shares_server
 
 Binding = tuple[str, str]
 """A server, and a model or ensemble there."""
@@ -23,14 +24,19 @@ class PlannedBindings:
 
     @classmethod
     def of(cls, plan: PoolPlan, members: Members) -> "PlannedBindings":
-        """Return the bindings of one pool's plan. An ensemble is bound to each server that has all of its models."""
+        """Return the bindings of one pool's plan. An ensemble is bound to each server that has all of its models; a
+        model whose variants have replicas of their own, to each that has one of them.
+        """
         names = {server.name: {placement.model for placement in server.placements} for server in plan.servers}
         servers: dict[str, list[str]] = {}
         for server in plan.servers:
             for placement in server.placements:
                 servers.setdefault(placement.model, []).append(server.name)
         for ensemble, models in members.runs.items():
-            complete = [name for name in servers.get(models[0], ()) if names[name] >= set(models)] if models else []
+            if shares_server(members.ensembles[ensemble]):
+                complete = [name for name in servers.get(models[0], ()) if names[name] >= set(models)] if models else []
+            else:
+                complete = sorted({name for model in models for name in servers.get(model, ())})
             servers[ensemble] = complete
             for server_name in complete:
                 names[server_name].add(ensemble)

@@ -14,6 +14,7 @@ from argosy.planning.migration.bindings import Binding, PlannedBindings
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.revisions import ModelRevision, ReloadKeys
 from argosy.planning.plan import Placement, ServerPlan
+from argosy.planning.variants import shares_server
 from argosy_agent.contract import VersionSource
 
 
@@ -70,17 +71,25 @@ def outdated_bindings(
 def pins_of(ensembles: Sequence[Ensemble], versions: Mapping[str, int]) -> dict[str, dict[str, int]]:
     """Return the step versions of each ensemble that can be complete on the server, by ensemble and model.
 
-    `versions`: those of the models on the server. Ensembles may contain ensembles.
+    `versions`: those of the models on the server. Ensembles may contain ensembles. Of variants with replicas of their
+    own those count that are on the server.
     """
     there = dict(versions)
     pins: dict[str, dict[str, int]] = {}
     waiting = list(ensembles)
-    while complete := [ensemble for ensemble in waiting if all(step.model in there for step in ensemble.spec.steps)]:
+    while complete := [ensemble for ensemble in waiting if _is_complete(ensemble, there)]:
         for ensemble in complete:
-            pins[ensemble.name] = {step.model: step.version or there[step.model] for step in ensemble.spec.steps}
+            pins[ensemble.name] = {
+                step.model: step.version or there[step.model] for step in ensemble.spec.steps if step.model in there
+            }
             there[ensemble.name] = ensemble.spec.version
         waiting = [ensemble for ensemble in waiting if ensemble.name not in pins]
     return pins
+
+
+def _is_complete(ensemble: Ensemble, there: Collection[str]) -> bool:
+    enough = all if shares_server(ensemble) else any
+    return enough(step.model in there for step in ensemble.spec.steps)
 
 
 def _ensembles(server: ServerPlan, members: Members, bindings: PlannedBindings) -> list[Ensemble]:

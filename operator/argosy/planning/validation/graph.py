@@ -9,6 +9,7 @@ from argosy.api.values.base import Fault
 from argosy.api.values.tensors import Tensor
 from argosy.api.values.versions import VersionPolicy
 from argosy.planning.cycles import find_cycle
+from argosy.planning.variants import RoutedModel
 from argosy_common.wording import did_you_mean
 from argosy_runtime.modelconfig.shapes import full_shape, shape_text, tensors_fit
 
@@ -128,6 +129,12 @@ def _check_step(ensemble: Ensemble, step: Step, model: Served, path: Path, has_p
         yield Fault(
             f"{step.model!r} is in pool {model.spec.pool_ref.name!r}, "
             f"and the ensemble in {ensemble.spec.pool_ref.name!r}; all of an ensemble is served by one pool",
+            (*path, "model"),
+        )
+    if isinstance(model, RoutedModel) and model.is_separate:
+        yield Fault(
+            f"the variants of {step.model!r} have servers of their own (routing.placement: Separate), and all that an "
+            "ensemble runs shares one; set SameServer there",
             (*path, "model"),
         )
     if not _serves(model, step.version):

@@ -16,9 +16,10 @@ def routed_config(model: RoutedModel, pins: Mapping[str, int], served_names: Map
     """Return the config of a routed model whose variants run the versions `pins`, by model name.
 
     `served_names`: what clients call a variant's model that is declared under another name. Raises KeyError for a
-    variant without a pin.
+    variant without a pin, unless variants have replicas of their own: then the server has those with a pin.
     """
     spec = model.spec
+    steps = [step for step in spec.steps if step.model in pins or not model.is_separate]
     config = pb.ModelConfig(
         name=model.served_name,
         backend=variants.BACKEND,
@@ -35,7 +36,7 @@ def routed_config(model: RoutedModel, pins: Mapping[str, int], served_names: Map
                 model.limits.get(step.model),
                 model.weights.get(step.model),
             )
-            for step in spec.steps
+            for step in steps
         ),
         hysteresis=spec.routing.hysteresis / _THOUSANDTHS,
         min_dwell_seconds=spec.routing.min_dwell / _MS,

@@ -8,6 +8,7 @@ from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import Identity
 from argosy.api.values.meta import API_VERSION
+from argosy.planning.variants import declared_identity
 from argosy.render.names import label
 from argosy.render.workloads.pods.inputs import KubernetesObject
 
@@ -146,12 +147,15 @@ def owned(
 
 
 def _reference(owner: Owner) -> dict[str, Any]:
-    """Return the owner reference, by which the garbage collector deletes. Nothing blocks the owner's deletion."""
-    kind = type(owner).__name__
+    """Return the owner reference, by which the garbage collector deletes. Nothing blocks the owner's deletion.
+
+    What planning made of a resource, such as a variant, is owned by the resource.
+    """
+    kind, _, key = declared_identity(owner).partition(" ")
     return {
         "apiVersion": API_VERSION,
         "kind": kind,
-        "name": owner.name,
+        "name": key.partition("/")[2],
         "uid": owner.metadata.uid,
         "controller": True,
     }

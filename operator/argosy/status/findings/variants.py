@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from argosy.api.model.variants import Variant
-from argosy.api.status import VersionState
-from argosy.api.statusparts import RegimeStatus, VariantStatus
+from argosy.api.status import ScalingStatus, VariantStatus, VersionState
+from argosy.api.statusparts import RegimeStatus
 from argosy.api.values.times import parse_time, timestamp
 from argosy.autoscaling.metrics.signals import VariantSignals
 from argosy.autoscaling.pool.variants import VariantsReport
@@ -21,9 +21,13 @@ _THOUSANDTHS = 1000
 
 
 def variant_status(
-    variant: VariantModel, loading: Loading, progress: PoolProgress, report: VariantsReport | None
+    variant: VariantModel,
+    loading: Loading,
+    progress: PoolProgress,
+    report: VariantsReport | None,
+    scaling: ScalingStatus | None = None,
 ) -> VariantStatus:
-    """Return the status of one variant. `loading`: what servers report of its model."""
+    """Return the status of one variant. `loading`: what servers report of its model. `scaling`: of its own replicas."""
     declared = variant.spec.default_version
     current = next(entry for entry in with_engines(loading.versions(), variant, progress) if entry.version == declared)
     measured = _measured(variant, report)
@@ -40,6 +44,7 @@ def variant_status(
         available_replicas=len(loading.loaded),
         share=None if share is None else round(share * _THOUSANDTHS),
         in_flight=None if measured is None else round(measured.in_flight),
+        scaling=scaling,
         engines=engine_statuses(variant, progress)[:_MOST_ENGINES],
     )
 

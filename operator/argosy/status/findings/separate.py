@@ -1,0 +1,68 @@
+"""Findings of models whose variants have servers of their own: which variant requests go to, and how each is scaled."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from argosy.api import Reason
+from argosy.api.status import ScalingStatus
+from argosy.api.statusparts import RegimeStatus
+from argosy.api.values.times import timestamp
+from argosy.autoscaling.pool.regimes import FleetRegime
+from argosy.planning.amounts import quantity
+from argosy.planning.migration.choices import VariantChoice
+from argosy.planning.variants import RoutedModel, VariantModel
+from argosy.status.conditions import Finding, bounded
+from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
+
+_LONGEST = 1024
+
+
+def chosen_regime(
+    status: RegimeStatus, model: RoutedModel, choice: VariantChoice, regime: FleetRegime | None
+) -> RegimeStatus:
+    """Return the regime with the variant whose servers the model's Service leads to, and why it is another one than
+    the load asks for.
+    """
+    names = dict(zip(model.variant_models, (variant.name for variant in model.spec.variants), strict=True))
+    chosen, desired = names[choice.variant], names[choice.desired]
+    why = regime.why if regime is not None else ""
+    if chosen != desired:
+        why = f"no server of {desired} answers, so requests go to {chosen} until one does"
+    if not choice.servers:
+        why = "no server of any variant answers"
+    return status.model_copy(
+        update={
+            "variant": chosen,
+            "servers": len(choice.servers),
+            "since": timestamp(regime.since) if regime is not None and chosen == desired else None,
+            "message": bounded("; ".join(filter(None, (status.message, why))), 500),
+        }
+    )
+
+
+def separate_scaling(variants: Sequence[tuple[VariantModel, ScaledMember]]) -> Finding:
+    """Return the condition Scaling of a model: as it is of the first variant where it is not so."""
+    findings = [(variant, scaling(scaled)) for variant, scaled in variants]
+    variant, finding = next(((one, finding) for one, finding in findings if not finding.so), findings[0])
+    words = findings if finding.so else [(variant, finding)]
+    message = "; ".join(f"variant {one.spec_name}: {finding.message}" for one, finding in words)
+    return replace(finding, message=bounded(message, _LONGEST))
+
+
+def variant_scaling(scaled: ScaledMember, desired: int) -> ScalingStatus:
+    """Return the scaling of one variant, with its last change only."""
+    status = scaling_status(scaled, desired)
+    return status.model_copy(update={"history": status.history[:1]})
+
+
+def summed_scaling(parts: Sequence[ScalingStatus | None], finding: Finding) -> ScalingStatus:
+    """Return the scaling of a model: the replicas of all its variants."""
+    every = [part for part in parts if part is not None]
+    changes = [part.last_scale_time for part in every if part.last_scale_time is not None]
+    return ScalingStatus(
+        replicas=sum(part.replicas for part in every),
+        desired=sum(part.desired for part in every),
+        reason=str(finding.reason or Reason.NO_SIGNALS),
+        message=f"{quantity(len(every), 'variant')}, each with replicas of its own; {finding.message}"[:_LONGEST],
+        last_scale_time=max(changes, default=None),
+    )
