@@ -181,6 +181,20 @@ def test_a_variant_that_may_have_no_server_is_refused(spec: dict[str, Any], path
     assert not parse_body(model_body("m", variants=[LOW, HIGH], **spec))[1]
 
 
+def test_adapters_of_such_a_model_are_refused() -> None:
+    adapters = [{"name": "legal", "storageUri": "s3://b/legal"}]
+    spec = {
+        "modelFormat": {"name": "vllm"},
+        "adapters": adapters,
+        "footprint": {"gpus": 1},
+        "inputs": [],
+        "outputs": [],
+    }
+    body = model_body("m", variants=[LOW, HIGH], routing={"placement": "Separate"}, **spec)
+    assert [problem.path for problem in parse_body(body)[1]] == ["spec.adapters"]
+    assert not parse_body(body | {"spec": body["spec"] | {"routing": {}}})[1]
+
+
 def test_an_ensemble_that_runs_such_a_model_is_refused() -> None:
     (problem,) = check_set([pool(), separate(), ensemble("e", "m")])
     assert (problem.resource, problem.path) == ("Ensemble default/e", "spec.steps[0].model")

@@ -56,7 +56,9 @@ def variant_faults(spec: InferenceModelFields) -> Iterator[Fault]:
 
 
 def _separate_faults(spec: InferenceModelFields) -> Iterator[Fault]:
-    """Yield what lets a variant with servers of its own have none: requests could not change to it."""
+    """Yield what variants with servers of their own cannot have: no server, to which no request could change, and
+    adapters.
+    """
     if not spec.variants or spec.routing.placement is VariantPlacement.SAME_SERVER:
         return
     message = (
@@ -65,6 +67,11 @@ def _separate_faults(spec: InferenceModelFields) -> Iterator[Fault]:
     )
     if not spec.min_replicas:
         yield Fault(message, ("minReplicas",))
+    if spec.adapters:
+        yield Fault(
+            "a model whose variants have servers of their own takes no adapters; set routing.placement to SameServer",
+            ("adapters",),
+        )
     for index, schedule in enumerate(spec.scaling.schedules if spec.scaling is not None else ()):
         if not schedule.min_replicas:
             yield Fault(message, ("scaling", "schedules", index, "minReplicas"))
@@ -84,7 +91,7 @@ def _faults(spec: InferenceModelFields) -> Iterator[Fault]:
 
 VARIANT_RULES = (
     Rule(("variants",), lambda spec: crossover_faults(spec.variants)),
-    Rule(("variants", "routing", "min_replicas", "scaling"), _separate_faults),
+    Rule(("variants", "routing", "min_replicas", "scaling", "adapters"), _separate_faults),
     # It reads all fields that any rule of a model reads.
     Rule(tuple(InferenceModelFields.model_fields), variant_faults),
 )

@@ -41,12 +41,14 @@ def chosen_regime(
 
 
 def separate_scaling(variants: Sequence[tuple[VariantModel, ScaledMember]]) -> Finding:
-    """Return the condition Scaling of a model: as it is of the first variant where it is not so."""
-    findings = [(variant, scaling(scaled)) for variant, scaled in variants]
-    variant, finding = next(((one, finding) for one, finding in findings if not finding.so), findings[0])
-    words = findings if finding.so else [(variant, finding)]
-    message = "; ".join(f"variant {one.spec_name}: {finding.message}" for one, finding in words)
-    return replace(finding, message=bounded(message, _LONGEST))
+    """Return the condition Scaling of a model: false if it is of a variant, unknown only if it is of all of them, since
+    nothing is measured of one that gets no requests.
+    """
+    findings = [scaling(scaled) for _, scaled in variants]
+    worst = next((finding for so in (False, True) for finding in findings if finding.so is so), findings[0])
+    messages = zip(variants, findings, strict=True)
+    message = "; ".join(f"variant {variant.spec_name}: {finding.message}" for (variant, _), finding in messages)
+    return replace(worst, message=bounded(message, _LONGEST))
 
 
 def variant_scaling(scaled: ScaledMember, desired: int) -> ScalingStatus:
