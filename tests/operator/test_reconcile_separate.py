@@ -47,7 +47,7 @@ def variants_in(cluster: Cluster, server: str) -> list[str]:
     return [v.model for v in variant_routing(parse_text(cluster.servers[server].loaded["m"].config_text)).variants]
 
 
-def test_variants_that_fit_on_no_server_together_have_one_each_that_answers_for_the_model() -> None:
+def test_variants_that_fit_on_no_server_together_have_servers_that_answer_for_the_model() -> None:
     cluster = Cluster(SMALL)
     outcome = cluster.settle([pool(), separate()])
     (low,), (high,) = servers_of(cluster, "m--low"), servers_of(cluster, "m--high")
@@ -82,7 +82,7 @@ def test_the_regime_of_the_load_chooses_whose_servers_requests_go_to() -> None:
     assert regime.crossover == "8"
 
 
-def test_a_variant_that_cannot_answer_loses_its_place_until_it_can() -> None:
+def test_a_variant_that_cannot_answer_is_not_routed_to_until_it_can() -> None:
     cluster = Cluster(SMALL)
     resources = [pool(), separate()]
     cluster.settle(resources)
@@ -102,7 +102,7 @@ def test_a_variant_that_cannot_answer_loses_its_place_until_it_can() -> None:
     assert choice(cluster.tick(resources)).variant == "m--high"
 
 
-def test_each_variant_has_the_models_replicas() -> None:
+def test_every_variant_has_the_models_replicas() -> None:
     cluster = Cluster(tuple(gpu_node(name, 1, 30) for name in "abcd"))
     outcome = cluster.settle([pool(), separate(minReplicas=2)])
     assert [(v.replicas, v.available_replicas) for v in outcome.statuses[NAME].variants] == [(2, 2), (2, 2)]
@@ -117,7 +117,7 @@ def test_variants_that_fit_together_may_share_a_server_which_then_chooses() -> N
     assert choice(outcome).others == frozenset()
 
 
-def test_a_variant_without_a_place_is_reported_and_the_other_serves() -> None:
+def test_an_unplaced_variant_is_reported_and_the_other_serves() -> None:
     cluster = Cluster((gpu_node("a", 1, 30),))
     outcome = cluster.settle([pool(), separate()])
     assert len(cluster.servers) == 1
@@ -127,7 +127,7 @@ def test_a_variant_without_a_place_is_reported_and_the_other_serves() -> None:
     assert choice(outcome).servers == {"p-0"}
 
 
-def test_a_new_version_of_each_variant_takes_over_on_its_own_servers() -> None:
+def test_a_new_version_of_every_variant_takes_over_on_its_own_servers() -> None:
     cluster = Cluster((gpu_node("a", 1, 60), gpu_node("b", 1, 60)))
     first = [pool(maxGpusPerServer=1), separate(footprint={"gpuMemory": "28Gi"})]
     cluster.settle(first)

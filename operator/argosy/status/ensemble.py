@@ -8,7 +8,7 @@ from argosy.api.status import StepStatus
 from argosy.planning.plan import ServerPlan
 from argosy.status.conditions import Finding, conditions
 from argosy.status.findings.availability import availability
-from argosy.status.findings.placed import first_placements, placed_finding, placement_status
+from argosy.status.findings.placed import placed_finding, serving_fields, shared_placements
 from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
 from argosy.status.findings.unsupported import unused_ensemble_settings
 from argosy.status.kstatus import verdict
@@ -20,13 +20,7 @@ def ensemble_status(
 ) -> EnsembleStatus:
     """Return the status of a valid ensemble of a pool."""
     servers = progress.servers_with(ensemble.name)
-    models = progress.members.runs[ensemble.name]
-    placements = [
-        placement_status(
-            s, ensemble.spec.version, sorted({g for p in s.placements if p.model in models for g in p.gpus}), 1
-        )
-        for s in servers
-    ]
+    placements = shared_placements(progress, ensemble, servers)
     loading = progress.loading(ensemble.name, [ensemble.spec.version], servers)
     generation = ensemble.metadata.generation
     parts = [
@@ -39,14 +33,8 @@ def ensemble_status(
     return EnsembleStatus(
         observed_generation=generation,
         conditions=conditions(before, [*verdict(parts, loading.serving(), loading.rolling()), *parts], generation, now),
-        replicas=len(servers),
-        available_replicas=len(loading.available),
-        url=loading.url,
-        grpc_address=loading.grpc_address,
-        versions=loading.versions(),
-        active_version=loading.active_version,
+        **serving_fields(loading, servers, placements),
         steps=_steps(ensemble, progress, servers),
-        **first_placements(placements),
         scaling=scaling_status(scaled, len(servers) + len(progress.unplaced_of(ensemble.name))),
     )
 

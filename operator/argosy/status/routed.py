@@ -15,7 +15,7 @@ from argosy.status.findings.adapters import adapter_statuses, without_adapters
 from argosy.status.findings.availability import availability
 from argosy.status.findings.engines import engine_findings
 from argosy.status.findings.loading import Loading
-from argosy.status.findings.placed import first_placements, placed_finding, placement_status
+from argosy.status.findings.placed import placed_finding, serving_fields, shared_placements
 from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
 from argosy.status.findings.separate import chosen_regime, separate_scaling, summed_scaling, variant_scaling
 from argosy.status.findings.unsupported import unused_model_settings
@@ -49,11 +49,7 @@ def routed_status(
     servers of their own.
     """
     servers = progress.servers_with(model.name)
-    runs = progress.members.runs.get(model.name, ())
-    placements = [
-        placement_status(s, model.spec.version, sorted({g for p in s.placements if p.model in runs for g in p.gpus}), 1)
-        for s in servers
-    ]
+    placements = shared_placements(progress, model, servers)
     loading = progress.loading(model.name, [model.spec.version], servers)
     of_variants = {
         variant.name: progress.loading(
@@ -87,13 +83,7 @@ def routed_status(
     return InferenceModelStatus(
         observed_generation=generation,
         conditions=conditions(before, [*verdict(parts, loading.serving(), loading.rolling()), *parts], generation, now),
-        replicas=len(servers),
-        available_replicas=len(loading.available),
-        url=loading.url,
-        grpc_address=loading.grpc_address,
-        versions=loading.versions(),
-        active_version=loading.active_version,
-        **first_placements(placements),
+        **serving_fields(loading, servers, placements),
         scaling=summed or scaling_status(scaled, len(servers) + len(progress.unplaced_of(model.name))),
         adapters=adapter_statuses(model.declared, progress),
         variants=statuses,

@@ -55,7 +55,7 @@ def test_up_at_once_and_down_after_the_dwell() -> None:
     assert fleet.regimes[NAME].why == "2 in flight on all servers, less than the 8 up to which low is better"
 
 
-def test_a_load_around_the_crossover_changes_nothing() -> None:
+def test_a_load_near_the_crossover_changes_nothing() -> None:
     fleet = Fleet(routed(hysteresis="25%"))
     fleet.read(9)
     assert {fleet.read(load) for load in (7, 8, 9) * 20} == {"high"}
@@ -67,7 +67,7 @@ def test_a_longer_dwell_counts() -> None:
     assert [fleet.read(1) for _ in range(14)] == ["high"] * 12 + ["low"] * 2
 
 
-def test_the_crossover_counts_for_each_server_that_answers() -> None:
+def test_the_crossover_counts_for_all_servers_that_answer() -> None:
     fleet = Fleet(ready={"low": 3, "high": 1})
     assert [fleet.read(load) for load in (9, 24, 25)] == ["low", "low", "high"]
 

@@ -418,7 +418,7 @@ def read(operator: Operator, in_flight: float, **rates: float) -> Any:
     return operator.snapshot.statuses["InferenceModel default/m"]
 
 
-def test_variants_with_servers_of_their_own_are_scaled_each_by_itself_and_a_restart_keeps_both() -> None:
+def test_variants_with_servers_of_their_own_are_scaled_apart_and_a_restart_changes_neither() -> None:
     routing = {"routing": {"placement": "Separate"}, "variants": [LOW, HIGH], "maxReplicas": 2}
     operator = Operator((model("m", **routing),))
     for _ in range(12):

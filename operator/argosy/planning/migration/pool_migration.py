@@ -10,9 +10,7 @@ from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import Blockers, blockers_of
 from argosy.planning.migration.changes.recreation import asks_to_recreate
 from argosy.planning.migration.changes.surge import Surges, surges
-from argosy.planning.migration.deadlock import break_deadlocks, note_early
 from argosy.planning.migration.disruption import Disruption, limited
-from argosy.planning.migration.documents import awaiting_document_bytes
 from argosy.planning.migration.drain import Drain, drain_of, schedule
 from argosy.planning.migration.memory.budget import MemoryBudget
 from argosy.planning.migration.memory.changes import ServerChanges
@@ -21,6 +19,8 @@ from argosy.planning.migration.next_step import ServerStep, server_steps
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.revisions import ReloadKeys
 from argosy.planning.migration.state import Migration, Note, PoolState
+from argosy.planning.migration.waiting.deadlock import break_deadlocks, note_early
+from argosy.planning.migration.waiting.documents import awaiting_document_bytes
 from argosy.planning.plan import PoolPlan, ServerPlan
 
 DRAIN_PERIOD = timedelta(seconds=10)

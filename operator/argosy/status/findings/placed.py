@@ -8,6 +8,7 @@ from argosy.api.status import PlacementStatus
 from argosy.planning.amounts import listed
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.status.conditions import Finding
+from argosy.status.findings.loading import Loading
 from argosy.status.progress import PoolProgress
 
 Member = InferenceModel | Ensemble
@@ -23,6 +24,28 @@ def placement_on(server: ServerPlan, model: str) -> Placement:
 def placement_status(server: ServerPlan, version: int, gpus: Sequence[int], instances: int) -> PlacementStatus:
     """Return a replica's place."""
     return PlacementStatus(server=server.name, node=server.node, version=version, gpus=tuple(gpus), instances=instances)
+
+
+def shared_placements(progress: PoolProgress, member: Ensemble, servers: Sequence[ServerPlan]) -> list[PlacementStatus]:
+    """Return the places of an ensemble's or a routed model's replicas: the GPUs of all models that it runs."""
+    models = progress.members.runs.get(member.name, ())
+    gpus = (sorted({gpu for p in server.placements if p.model in models for gpu in p.gpus}) for server in servers)
+    return [placement_status(server, member.spec.version, on, 1) for server, on in zip(servers, gpus, strict=True)]
+
+
+def serving_fields(
+    loading: Loading, servers: Sequence[ServerPlan], placements: Sequence[PlacementStatus]
+) -> dict[str, Any]:
+    """Return a status's fields for where an ensemble or a routed model is and which versions answer."""
+    return {
+        "replicas": len(servers),
+        "available_replicas": len(loading.available),
+        "url": loading.url,
+        "grpc_address": loading.grpc_address,
+        "versions": loading.versions(),
+        "active_version": loading.active_version,
+        **first_placements(placements),
+    }
 
 
 def first_placements(placements: Sequence[PlacementStatus]) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from argosy.planning.cycles import find_cycle
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import Blockers
 from argosy.planning.migration.changes.surge import Surges
-from argosy.planning.migration.deadlock import break_deadlocks
 from argosy.planning.migration.drain import Drain
 from argosy.planning.migration.pool_migration import migrate
 from argosy.planning.migration.revisions import ModelRevision
 from argosy.planning.migration.state import Note, PoolState
+from argosy.planning.migration.waiting.deadlock import break_deadlocks
 from argosy_agent.contract import VersionSource
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""Bindings that wait: for each other in a circle, or for bytes in ConfigMaps."""
