@@ -1,6 +1,6 @@
 """A request for a generation, read from its tensors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from argosy_runtime.messages import InferRequest
 
 from . import inputs, sampling
 from .chat import Chat
+from .defaults import with_defaults
 from .sampling import Sampling
 from .tensors import FLAGGED_OUTPUTS, INPUT_IDS, MESSAGES, OUTPUT_IDS, OUTPUTS, PROMPTS, TEXT_INPUT, TEXT_OUTPUT
 
@@ -43,12 +44,20 @@ class GenerationRequest:
     repeats_prompt: bool = False
 
     @classmethod
-    def read(cls, request: InferRequest, *, decoupled: bool = True) -> "GenerationRequest":
-        """Return the generation that a request asks for.
+    def read(
+        cls,
+        request: InferRequest,
+        *,
+        decoupled: bool = True,
+        repeats_prompt: bool = True,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> "GenerationRequest":
+        """Return the generation that a request asks for. What it leaves out is the model's: its `defaults`, if they are
+        known, and whether a text without streaming `repeats_prompt`.
 
         Raises ServingError (INVALID_ARG) that names the tensor or the parameter.
         """
-        prompt = _prompt(request)
+        prompt, parameters = _prompt(request), _sampling(request)
         stream = bool(inputs.flag(request, "stream") or inputs.flag(request, "streaming"))
         if stream and not decoupled:
             raise invalid("Streaming is only supported in decoupled mode.")
@@ -63,10 +72,10 @@ class GenerationRequest:
             request.id,
             prompt,
             stream,
-            _sampling(request),
+            parameters if defaults is None else with_defaults(parameters, defaults),
             _outputs(request, prompt, flagged),
             flagged,
-            _repeats(request, prompt, stream),
+            _repeats(request, prompt, stream, repeats_prompt),
         )
 
     def wants(self, output: str) -> bool:
@@ -86,11 +95,11 @@ def _prompt(request: InferRequest) -> Prompt:
     return Chat.read(inputs.data(request, MESSAGES) or b"")
 
 
-def _repeats(request: InferRequest, prompt: Prompt, stream: bool) -> bool:
+def _repeats(request: InferRequest, prompt: Prompt, stream: bool, default: bool) -> bool:
     """Return whether the text begins with the prompt: unless excluded, that of a text without streaming does."""
     excluded = inputs.flag(request, "exclude_input_in_output")
     if excluded is None:
-        return isinstance(prompt, str) and not stream
+        return default and isinstance(prompt, str) and not stream
     if stream and not excluded:
         raise invalid("When streaming, `exclude_input_in_output` = False is not allowed.")
     return not excluded

@@ -13,6 +13,9 @@ from argosy_runtime.errors import ServingError, invalid
 DEFAULT_MAX_TOKENS: Final = 16
 MOST_CHOICES: Final = 128
 """The largest `n`, which is OpenAI's."""
+GREEDY_BELOW: Final = 1e-5
+"""Temperatures below it are 0: tokens whose logits differ by 0.001 are already e^100 apart, and engines divide logits
+by it in float32, whose largest number is 3.4e38."""
 _FLOAT32_MAX: Final = 3.4028234663852886e38
 _PATH: Final = re.compile(r"\$\.([^`]*)")
 _ALIASES: Final = {"guided_decoding": "structured_outputs"}
@@ -102,8 +105,8 @@ class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     @property
     def is_greedy(self) -> bool:
-        """Whether the request itself asks for the likeliest tokens."""
-        return self.temperature == 0 or self.top_k == 1
+        """Whether the likeliest tokens are asked for."""
+        return self.top_k == 1 or (self.temperature is not None and self.temperature < GREEDY_BELOW)
 
 
 NAMES: Final = Sampling.__struct_fields__

@@ -42,6 +42,13 @@ def configuration() -> transformers.LlamaConfig:
 
 def save_model(folder: Path) -> None:
     tiny_llama.model(VOCABULARY, **SIZES).save_pretrained(folder)
+    make_greedy(folder)
+
+
+def make_greedy(folder: Path) -> None:
+    """Let requests without a temperature get the likeliest tokens."""
+    path = folder / "generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"temperature": 0.0}))
 
 
 def generated(model: Any, prompt: Sequence[int], new: int) -> list[int]:

@@ -13,7 +13,7 @@ CONTEXT = 100
 
 
 def of_vllm(sampling: Sampling, length: int) -> int:
-    return int(sampling_arguments(sampling, {}, length, CONTEXT)["max_tokens"])
+    return int(sampling_arguments(sampling, length, CONTEXT)["max_tokens"])
 
 
 def of_tensorrtllm(sampling: Sampling, length: int) -> int:

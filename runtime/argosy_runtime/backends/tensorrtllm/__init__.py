@@ -18,7 +18,8 @@ Config parameters have the names of NVIDIA's backend: `kv_cache_free_gpu_mem_fra
 `max_attention_window_size`, `kv_cache_host_memory_bytes`, `enable_kv_cache_reuse`, `enable_chunked_context`,
 `batch_scheduler_policy`, `guided_decoding_backend` (xgrammar, which is the default; empty: off), `decoding_mode`
 lookahead with its three sizes, `normalize_log_probs`, `multi_block_mode`, `enable_context_fmha_fp32_acc`,
-`cuda_graph_mode`, `cuda_graph_cache_size`, `exclude_input_in_output`. `kv_cache_memory` is the bytes of the cache on
+`cuda_graph_mode`, `cuda_graph_cache_size`, `exclude_input_in_output`; `generation_config` and
+`override_generation_config` are vLLM's. `kv_cache_memory` is the bytes of the cache on
 each GPU, `GPU_MEMORY` those of weights and cache together. `adapters` is a JSON list of LoRA adapters {name, path};
 with `enable_lora` (and `max_lora_rank`) a checkpoint takes others later. `gpu_device_ids` names the GPUs of KIND_MODEL.
 
@@ -31,9 +32,9 @@ from pathlib import Path
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.contract import Host, InstanceSpec, ModelInstance
+from argosy_runtime.backends.generation import autofill
 from argosy_runtime.errors import invalid
 
-from . import autofill
 from .folders import folder_of
 
 
@@ -44,7 +45,7 @@ def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> 
     """
     _check(config)
     folder = folder_of(config.name, version_dir)
-    return autofill.completed(config, has_tokenizer=folder.tokenizer is not None)
+    return autofill.completed(config, ("prompt_logprobs",), has_tokenizer=folder.tokenizer is not None)
 
 
 def load(spec: InstanceSpec, host: Host) -> ModelInstance:

@@ -2,26 +2,17 @@
 
 import asyncio
 import itertools
-import logging
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
-
-from argosy_common import device_errors
-from argosy_runtime.backends.contract import EngineState, Host
-from argosy_runtime.backends.engines.meter import EngineMeter, MeteredRequest
-from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, invalid, unavailable
-from argosy_runtime.failures.out_of_memory import with_reason
-
-from .choices import Step
-
-_log = logging.getLogger(__name__)
+from argosy_runtime.backends.contract import Host
+from argosy_runtime.backends.generation.choices import Step
+from argosy_runtime.backends.generation.work import Work, WorkReports, cancelled, ended, explained
+from argosy_runtime.errors import ServingError, internal, invalid, unavailable
 
 SWEEP_SECONDS: Final = 0.05
 """Seconds between looks for clients that have gone."""
@@ -30,22 +21,12 @@ REPORT_SECONDS: Final = 0.5
 
 
 @dataclass(slots=True)
-class Work:
-    """One choice of a request: the arguments of `generate_async`, and who is told.
+class EngineWork(Work):
+    """Work with the arguments of `generate_async`, and what that returned."""
 
-    `on_step` returns whether no more tokens are needed.
-    """
-
-    arguments: dict[str, Any]
-    prompt_tokens: int
-    on_step: Callable[[Step], bool]
-    on_error: Callable[[ServingError], None]
-    is_cancelled: Callable[[], bool]
-    tokens: int = 0
-    cached: int = 0
+    arguments: dict[str, Any] = field(default_factory=dict)
     result: Any = None
     task: "asyncio.Task[None] | None" = None
-    metered: MeteredRequest | None = field(default=None, repr=False)
 
 
 class Engine:
@@ -56,11 +37,9 @@ class Engine:
         self._llm = llm
         self._request_error = request_error
         self._host = host
-        self._meter = EngineMeter()
-        self._reported: EngineState | None = None
-        self._totals = [0, 0, 0]  # tokens of prompts, generated and cached
+        self._reports = WorkReports(name, host)
         self._numbers = itertools.count()
-        self._open: dict[int, Work] = {}
+        self._open: dict[int, EngineWork] = {}
         self._stopping = False
         self._lost = ""
         self._loop = asyncio.new_event_loop()
@@ -69,9 +48,9 @@ class Engine:
         self._begin(self._sweep())
         self._begin(self._report())
 
-    def submit(self, work: Work) -> None:
+    def submit(self, work: EngineWork) -> None:
         """Let a request join the batch. Its answers come on the engine's thread."""
-        work.metered = MeteredRequest(self._meter, work.prompt_tokens, time.perf_counter())
+        self._reports.arrive(work)
         self._loop.call_soon_threadsafe(self._accept, work)
 
     def close(self) -> None:
@@ -86,7 +65,7 @@ class Engine:
     def _begin(self, coroutine: Any) -> "Future[None]":
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
-    def _accept(self, work: Work) -> None:
+    def _accept(self, work: EngineWork) -> None:
         if self._stopping or self._lost:
             work.on_error(self._ended())
             return
@@ -94,12 +73,12 @@ class Engine:
         self._open[number] = work
         work.task = self._loop.create_task(self._follow(number, work))
 
-    async def _follow(self, number: int, work: Work) -> None:
+    async def _follow(self, number: int, work: EngineWork) -> None:
         """Generate, and tell of each step. Errors reach this request, or, where the engine is lost, all of them."""
         try:
             # a plain function, which needs the running loop
             work.result = self._llm.generate_async(streaming=True, **work.arguments)
-            self._totals[0] += work.prompt_tokens
+            self._reports.start(work)
             async for result in work.result:
                 if self._take(number, work, result):
                     break
@@ -116,7 +95,7 @@ class Engine:
         finally:
             self._open.pop(number, None)
 
-    def _take(self, number: int, work: Work, result: Any) -> bool:
+    def _take(self, number: int, work: EngineWork, result: Any) -> bool:
         """Tell of one step. Return whether the request is over. An error of ours ends this request alone."""
         try:
             return self._advance(work, result)
@@ -126,7 +105,7 @@ class Engine:
             self._fail(number, work, internal(f"model instance '{self._name}' could not answer: {error}"))
             return True
 
-    def _advance(self, work: Work, result: Any) -> bool:
+    def _advance(self, work: EngineWork, result: Any) -> bool:
         """Tell of one step. Return whether the request is over."""
         output, now = result.outputs[0], time.perf_counter()
         step = Step(
@@ -141,20 +120,14 @@ class Engine:
             return True
         over = work.on_step(step)
         if over or step.finish_reason is not None:
-            if work.metered is not None:
-                work.metered.answered(now, work.cached)
+            self._reports.answer(work, now)
             if step.finish_reason is None:
                 result.abort()
             return True
         return False
 
-    def _count(self, work: Work, step: Step, now: float) -> None:
-        new = max(len(step.tokens) - work.tokens, 0)
-        if not work.tokens and new:
-            work.cached = step.cached
-            self._totals[2] += step.cached
-        work.tokens += new
-        self._totals[1] += new
+    def _count(self, work: EngineWork, step: Step, now: float) -> None:
+        new = self._reports.count(work, len(step.tokens), step.cached)
         if work.metered is not None and new:
             work.metered.began(now)
             work.metered.generated(new, now)
@@ -166,9 +139,9 @@ class Engine:
             for number, work in list(self._open.items()):
                 if work.is_cancelled():
                     self._abort(number, work)
-                    work.on_error(ServingError(ErrorKind.CANCELLED, "request was cancelled", FailureReason.CANCELED))
+                    work.on_error(cancelled())
 
-    def _abort(self, number: int, work: Work) -> None:
+    def _abort(self, number: int, work: EngineWork) -> None:
         self._open.pop(number, None)
         if work.result is not None:
             with suppress(Exception):
@@ -181,12 +154,9 @@ class Engine:
         while True:
             await asyncio.sleep(REPORT_SECONDS)
             try:
-                state = self._state(await self._statistics())
-                if state != self._reported:
-                    self._reported = state
-                    self._host.report(msgspec.structs.replace(state, times=self._meter.take()))
+                self._reports.send(*self._state(await self._statistics()))
             except Exception as error:
-                _log.debug("model instance '%s' cannot report its state: %r", self._name, error)
+                self._reports.failed(error)
 
     async def _statistics(self) -> dict[str, Any]:
         """Return the newest statistics of an iteration; empty where there are none, as while nothing runs."""
@@ -199,24 +169,21 @@ class Engine:
                     break
         return newest
 
-    def _state(self, statistics: dict[str, Any]) -> EngineState:
+    def _state(self, statistics: dict[str, Any]) -> tuple[int, int, float | None]:
+        """Return the waiting and the running requests, and the share of the cache in use."""
         running = sum(1 for work in self._open.values() if work.tokens)
         waiting = len(self._open) - running
         cache = statistics.get("kvCacheStats") or {}
         most, used = int(cache.get("maxNumBlocks") or 0), int(cache.get("usedNumBlocks") or 0)
-        prompts, generated, cached = self._totals
-        return EngineState(
+        return (
             int(statistics.get("numQueuedRequests", waiting)),
             int(statistics.get("numActiveRequests", running)),
-            used / most if most else (0.0 if self._reported and not self._open else None),
-            prompts,
-            generated,
-            cached,
+            used / most if most else (0.0 if self._reports.reported and not self._open else None),
         )
 
-    def _fail(self, number: int, work: Work, error: ServingError) -> None:
+    def _fail(self, number: int, work: EngineWork, error: ServingError) -> None:
         self._open.pop(number, None)
-        work.on_error(_explained(error, error.message))
+        work.on_error(explained(error, error.message))
 
     def _lose(self, words: str) -> None:
         """Fail what is in the batch, and have the instance replaced: nothing brings the engine back."""
@@ -239,13 +206,4 @@ class Engine:
         await asyncio.gather(*others, return_exceptions=True)
 
     def _ended(self) -> ServingError:
-        if self._stopping:
-            return unavailable(f"model instance '{self._name}' is being unloaded")
-        error = unavailable(f"model instance '{self._name}' no longer generates: {self._lost}", FailureReason.BACKEND)
-        return _explained(error, self._lost)
-
-
-def _explained(error: ServingError, words: str) -> ServingError:
-    """Return an error with what the engine's words mean."""
-    error.device_error = device_errors.line_of(words)
-    return with_reason(error)
+        return ended(self._name, "" if self._stopping else self._lost)

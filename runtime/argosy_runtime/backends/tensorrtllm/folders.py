@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from argosy_runtime.backends.generation.autofill import has_tokenizer
 from argosy_runtime.errors import invalid, unavailable
 
 CONFIG: Final = "config.json"
 ARGUMENTS: Final = "llm_args.yaml"
-TOKENIZER_FILES: Final = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
 _PARTS: Final = ("pretrained_config", "build_config")
 """What the `config.json` of an engine has, and that of a checkpoint has not."""
 
@@ -88,7 +88,7 @@ def _engine(model: str, path: Path, config: Mapping[str, Any]) -> ModelFolder:
 
 
 def _tokenizer(folder: Path) -> Path | None:
-    return folder if any((folder / name).is_file() for name in TOKENIZER_FILES) else None
+    return folder if has_tokenizer(folder) else None
 
 
 def _ends(folder: Path, config: Mapping[str, Any]) -> tuple[int, ...]:

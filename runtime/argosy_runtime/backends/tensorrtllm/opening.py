@@ -7,15 +7,16 @@ from typing import Any, Final
 
 import yaml
 
-from argosy_runtime.backends.contract import InstanceSpec
+from argosy_runtime.backends.contract import Host, InstanceSpec
 from argosy_runtime.backends.devices.gpus import named_gpus
+from argosy_runtime.backends.generation.defaults import model_defaults
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid, unavailable
 
 from .adapters import Adapters, takes_adapters
 from .arguments import GUIDED, checkpoint_arguments, engine_arguments
 from .folders import ModelFolder, folder_of
-from .sampling import BIAS, FULL_SAMPLER, GUIDE, Abilities
+from .sampling import BIAS, FULL_SAMPLER, GUIDE, Abilities, lacking
 
 LAST_WITH_ENGINES: Final = "1.2.1"
 """The last release that opens engines."""
@@ -43,7 +44,7 @@ class Opened:
     request_error: type[Exception]
 
 
-def opened(spec: InstanceSpec) -> Opened:
+def opened(spec: InstanceSpec, host: Host) -> Opened:
     """Open the model of a version's folder. Raises ServingError."""
     name = spec.config.name
     folder = folder_of(name, spec.version_dir)
@@ -59,6 +60,9 @@ def opened(spec: InstanceSpec) -> Opened:
         rank = max(adapters.largest_rank, Parameters(spec.config).integer("max_lora_rank", 0))
         arguments |= {"enable_lora": True, "lora_config": _lora(adapters, rank or DEFAULT_RANK)}
         adapters.limit(rank or DEFAULT_RANK)
+    full_sampler = folder.engine or arguments.get("sampler_type") == FULL_SAMPLER
+    beneath = [folder.path] if folder.tokenizer is None else [folder.path, folder.tokenizer]
+    defaults = model_defaults(spec, beneath, lacking(full_sampler), host)
     tokenizer = _tokenizer(name, folder)
     llm = _constructed(name, folder, llm_class, arguments)
     from tensorrt_llm.llmapi import RequestError
@@ -73,7 +77,8 @@ def opened(spec: InstanceSpec) -> Opened:
             has_tokenizer=tokenizer is not None,
             guided=str(arguments.get(GUIDED, "")),
             engine=folder.engine,
-            full_sampler=folder.engine or arguments.get("sampler_type") == FULL_SAMPLER,
+            full_sampler=full_sampler,
+            defaults=defaults,
         ),
         parameters=lambda settings: _parameters(settings, folder.vocabulary),
         adapter=lambda adapter: _lora_request(adapters, adapter),

@@ -5,14 +5,12 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, Final
 
+from argosy_runtime.backends.generation import generation as generating
+from argosy_runtime.backends.generation.generation import Generation, check_lacking, ends_of, logprob_count
 from argosy_runtime.errors import invalid, unsupported
 from argosy_runtime.language import GenerationRequest, Sampling, StructuredOutputs
 from argosy_runtime.language.limits import answer_length, check_length, truncated
 
-MOST_LOGPROBS: Final = 20
-"""The largest `logprobs`, which is OpenAI's `top_logprobs`."""
-MIN_TEMPERATURE: Final = 1e-5
-"""TensorRT-LLM divides logits by the temperature in float32; a smaller one would make them infinite."""
 BIAS: Final = "embedding_bias"
 GUIDE: Final = "guided_decoding"
 _SEEDS: Final = 2**63
@@ -35,35 +33,19 @@ FULL_SAMPLER: Final = "TRTLLMSampler"
 
 
 @dataclass(frozen=True, slots=True)
-class Abilities:
-    """What a loaded model can take. `vocabulary` and `context` are 0 where they are not known. `ends` are the model's
-    own end tokens; `guided` the backend of guided decoding, "" without one. `full_sampler`: it has penalties.
+class Abilities(generating.Abilities):
+    """What a loaded model can take. `guided` is the backend of guided decoding, "" without one. `full_sampler`: it has
+    penalties.
     """
 
-    vocabulary: int
-    context: int
-    ends: frozenset[int]
-    has_tokenizer: bool
     guided: str
     engine: bool
     full_sampler: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
-    """One request. `ends` are the tokens that end it; `stop_ids` those of them that it names itself.
-
-    `settings` are the arguments of `SamplingParams` for each choice. `logprobs` is how many of the likeliest tokens to
-    tell of, None for not even the chosen one.
-    """
-
-    request: GenerationRequest
-    input_ids: list[int]
-    max_new_tokens: int
-    ends: frozenset[int]
-    stop_ids: frozenset[int]
-    logprobs: int | None
-    settings: list[dict[str, Any]]
+def lacking(full_sampler: bool) -> dict[str, Any]:
+    """Return the parameters that a model lacks, with the values that ask for nothing."""
+    return _LACKING if full_sampler else {**_LACKING, **_OF_ENGINES}
 
 
 def generation(request: GenerationRequest, input_ids: list[int], abilities: Abilities) -> Generation:
@@ -73,10 +55,9 @@ def generation(request: GenerationRequest, input_ids: list[int], abilities: Abil
     sampling, about = request.sampling, f"model '{request.model_name}': "
     _check_supported(about, sampling, abilities)
     input_ids = truncated(input_ids, sampling, abilities.context)
-    new = _new_tokens(about, len(input_ids), sampling, abilities.context)
-    own = frozenset[int]() if sampling.ignore_eos else abilities.ends
-    stop_ids = frozenset(sampling.stop_token_ids or ())
-    count = _logprobs(about, request)
+    new = _new_tokens(about, len(input_ids), sampling, abilities)
+    own, stop_ids = ends_of(sampling, abilities)
+    count = logprob_count(about, request)
     common = {
         **_ending(sampling, own | stop_ids, abilities),
         **_constraints(about, sampling, abilities),
@@ -95,32 +76,27 @@ def generation(request: GenerationRequest, input_ids: list[int], abilities: Abil
     )
 
 
-def is_greedy(sampling: Sampling) -> bool:
-    """Return whether no token is drawn at random: also where a request has no parameter that makes it random."""
-    samples = bool(sampling.temperature) or sampling.top_p is not None or (sampling.top_k or 0) > 0
-    return sampling.is_greedy or not (samples or sampling.min_p)
-
-
 def _check_supported(about: str, sampling: Sampling, abilities: Abilities) -> None:
-    lacking = _LACKING if abilities.full_sampler else {**_LACKING, **_OF_ENGINES}
-    for name, neutral in lacking.items():
-        value = getattr(sampling, name)
-        if value is not None and value != neutral:
-            way = "" if name in _LACKING else f", unless llm_args.yaml has sampler_type: {FULL_SAMPLER}"
-            raise unsupported(f"{about}backend 'tensorrtllm' has no '{name}' here{way}; leave it out")
+    without = f"{about}backend 'tensorrtllm' "
+    check_lacking(without, sampling, _LACKING, " here")
+    if not abilities.full_sampler:
+        way = f" here, unless llm_args.yaml has sampler_type: {FULL_SAMPLER}"
+        check_lacking(without, sampling, _OF_ENGINES, way)
     if (sampling.stops or sampling.bad_words) and not abilities.has_tokenizer:
         raise invalid(f"{about}it has no tokenizer, so it takes no 'stop' and no 'bad_words'; send stop_token_ids")
     if sampling.min_tokens and sampling.stop_token_ids:
         raise unsupported(f"{about}backend 'tensorrtllm' has no 'min_tokens' together with 'stop_token_ids'")
 
 
-def _new_tokens(about: str, prompt: int, sampling: Sampling, context: int) -> int:
-    if context:
-        return answer_length(sampling, prompt, context)
+def _new_tokens(about: str, prompt: int, sampling: Sampling, abilities: Abilities) -> int:
+    default = abilities.defaults.get("max_tokens")
+    if abilities.context:
+        return answer_length(sampling, prompt, abilities.context, default)
     check_length(prompt, prompt + 1)
-    if sampling.max_tokens is None:
+    most = default if sampling.max_tokens is None else sampling.max_tokens
+    if most is None:
         raise invalid(f"{about}its maximum context length is not known, so 'max_tokens' is required")
-    return sampling.max_tokens
+    return int(most)
 
 
 def _ending(sampling: Sampling, ends: frozenset[int], abilities: Abilities) -> dict[str, Any]:
@@ -178,23 +154,14 @@ def _guide(about: str, outputs: StructuredOutputs, abilities: Abilities) -> dict
     return {outputs.kind: getattr(outputs, outputs.kind)}
 
 
-def _logprobs(about: str, request: GenerationRequest) -> int | None:
-    count = request.sampling.logprobs
-    if count is None:
-        return 0 if request.wants("cumulative_logprob") else None
-    if not 0 <= count <= MOST_LOGPROBS:
-        raise invalid(f"{about}'logprobs' is {count}, expected 0 to {MOST_LOGPROBS}")
-    return count
-
-
 def _drawing(sampling: Sampling, choice: int) -> dict[str, Any]:
     """Return how tokens are drawn. Without a seed TensorRT-LLM would draw the same for every request."""
-    if is_greedy(sampling):
+    if sampling.is_greedy:
         return {"top_k": 1}
     seed = secrets.randbelow(_SEEDS) if sampling.seed is None else (sampling.seed + choice) % _SEEDS
     result: dict[str, Any] = {"seed": seed}
     if sampling.temperature is not None:
-        result["temperature"] = max(sampling.temperature, MIN_TEMPERATURE)
+        result["temperature"] = sampling.temperature
     if sampling.top_k is not None and sampling.top_k > 0:
         result["top_k"] = sampling.top_k
     # neither of them would mean the likeliest token, whatever the temperature

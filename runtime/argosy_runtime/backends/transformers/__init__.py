@@ -8,14 +8,15 @@ Requests join the running batch as they come and leave as they end. Their tensor
 the tokenizer's own template is rendered. Without a tokenizer only tokens are taken. A model is decoupled unless its
 configuration says `model_transaction_policy { decoupled: false }`; then a request has one response and may not stream.
 
-Tokens are the likeliest ones unless a request gives a temperature above 0, top_k or top_p. A request's seed decides its
-tokens, whatever else is in the batch. This is the reference engine, which needs no package but the library. It refuses
-what it lacks by name: structured outputs, adapters, penalties, biases, bad words and log probabilities of prompts; log
-probabilities of tokens while it batches ahead of the results, which is the default on a GPU.
+A request's seed decides its tokens, whatever else is in the batch. This is the reference engine, which needs no package
+but the library. It refuses what it lacks by name: structured outputs, adapters, penalties, biases, bad words and log
+probabilities of prompts; log probabilities of tokens while it batches ahead of the results, which is the default on a
+GPU.
 
 Config parameters: `kv_cache_memory` (bytes, or with a suffix such as 2GiB) or `num_blocks`; `page_size`,
 `max_batch_tokens`, `max_requests_per_batch`; `random_seed` (makes requests without a seed repeatable, in their order);
-`decoding` (`sampling`, or `greedy` to save the work of sampling and refuse it); `dtype`, `attn_implementation`,
+`decoding` (`sampling`, or `greedy`: the likeliest tokens, which saves the work of sampling, and other requests are
+refused); `generation_config` and `override_generation_config` as in vLLM; `dtype`, `attn_implementation`,
 `use_cuda_graph`, `use_async_batching`.
 
 An instance of KIND_MODEL takes the GPUs that `gpu_device_ids` names (0,1), or all that the process can use, and splits
@@ -28,10 +29,20 @@ from pathlib import Path
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.contract import Host, InstanceSpec
+from argosy_runtime.backends.generation import autofill
 from argosy_runtime.errors import invalid, unavailable
 
-from . import autofill
 from .instance import GenerationInstance, open_instance
+
+_LACKING = (
+    "prompt_logprobs",
+    "bad_words",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "lora_name",
+)
+"""Tensors of the contract for what this backend lacks."""
 
 
 def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> ModelConfig:
@@ -40,7 +51,7 @@ def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> 
     Raises ServingError: UNAVAILABLE without `config.json`, INVALID_ARG where max_batch_size is set.
     """
     _check(config, version_dir)
-    return autofill.completed(config, has_tokenizer=autofill.has_tokenizer(version_dir))
+    return autofill.completed(config, _LACKING, has_tokenizer=autofill.has_tokenizer(version_dir))
 
 
 def load(spec: InstanceSpec, host: Host) -> GenerationInstance:

@@ -105,7 +105,7 @@ class VllmInstance:
             self.manage(AddAdapter(name, path))
 
     def _begin(self, request: InferRequest, index: int, responder: Responder) -> None:
-        parsed = GenerationRequest.read(request, decoupled=self._decoupled)
+        parsed = GenerationRequest.read(request, decoupled=self._decoupled, defaults=self._defaults)
         if parsed.sampling.priority and not self._engine.has_priorities:
             raise invalid(
                 f"sampling_parameters: 'priority' is {parsed.sampling.priority}, and the engine runs requests in the "
@@ -122,7 +122,7 @@ class VllmInstance:
         """Hand a request to the engine's loop. Raises any exception for one that does not fit."""
         engine, sampling = self._engine, request.sampling
         ids = truncated(input_ids, sampling, engine.longest)
-        arguments = sampling_arguments(sampling, self._defaults, len(ids), engine.longest)
+        arguments = sampling_arguments(sampling, len(ids), engine.longest, self._defaults.get("max_tokens"))
         parameters = sampling_params(engine.library, arguments, sampling.structured_outputs, request.stream)
         if request.repeats_prompt:
             builder.prompt = self._prompts.text(request.prompt, ids)

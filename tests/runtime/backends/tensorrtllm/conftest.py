@@ -17,6 +17,8 @@ STANDINS = Path(tests.builder.tensorrt_llm.__path__[0]) / "standins"
 WORDS = 64
 END = 63
 POSITIONS = 128
+GREEDY = {"temperature": 0}
+"""What requests leave out."""
 Load = Callable[..., Any]
 
 
@@ -53,6 +55,7 @@ def write_engine(folder: Path, *, tokenizer: bool = True, version: str = "1.2.1"
     build_config = {"max_seq_len": POSITIONS, "max_batch_size": 8, "plugin_config": {"lora_plugin": None}, **build}
     config = {"version": version, "pretrained_config": pretrained, "build_config": build_config}
     (folder / "config.json").write_text(json.dumps(config))
+    (folder / "generation_config.json").write_text(json.dumps(GREEDY))
     (folder / "rank0.engine").write_bytes(b"engine")
     if tokenizer:
         save_tokenizer(folder / "tokenizer")
@@ -64,7 +67,7 @@ def write_checkpoint(folder: Path, arguments: str = "", *, tokenizer: bool = Tru
         save_tokenizer(folder)
     config = {"architectures": ["LlamaForCausalLM"], "vocab_size": WORDS, "max_position_embeddings": POSITIONS}
     (folder / "config.json").write_text(json.dumps(config))
-    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}))
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": ends, **GREEDY}))
     if arguments:
         (folder / "llm_args.yaml").write_text(arguments)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.runtime.backends.language_model import output
 
-from argosy_runtime.backends.tensorrtllm.answers import Answer
+from argosy_runtime.backends.generation.answers import Answer
 from argosy_runtime.errors import ErrorKind
 
 from .conftest import Load

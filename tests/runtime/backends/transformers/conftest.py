@@ -10,6 +10,7 @@ import transformers
 from tests.runtime.backends.language_model import (
     configuration,
     generated,
+    make_greedy,
     pbtxt,
     save_model,
     save_tokenizer,
@@ -53,6 +54,7 @@ def tied(model_folder: Callable[[str], Any], host: Any) -> Iterator[Any]:
     model = transformers.LlamaForCausalLM(configuration())
     torch.nn.init.zeros_(model.lm_head.weight)
     model.save_pretrained(folder.version_dir)
+    make_greedy(folder.version_dir)
     instance = backend.load(folder.spec(), host)
     yield instance
     instance.close()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from tests.runtime.backends.language_model import output, pbtxt, request
+from tests.runtime.backends.language_model import make_greedy, output, pbtxt, request
 from tests.runtime.language.language_requests import generation
 
 from argosy_runtime.backends.transformers.sampling.processors import Noise
@@ -89,7 +89,9 @@ def test_the_models_own_end_waits_for_min_tokens_too(
     folder = model_folder(pbtxt())
     model = transformers.LlamaForCausalLM.from_pretrained(saved)
     model.generation_config.eos_token_id = full[0]
+    model.generation_config.temperature = None
     model.save_pretrained(folder.version_dir)
+    make_greedy(folder.version_dir)
     instance = backend.load(folder.spec(), host)
     outputs = ("output_ids", "finish_reason", "stop_reason")
     requests = [

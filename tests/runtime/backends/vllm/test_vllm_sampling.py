@@ -9,32 +9,17 @@ from argosy_runtime.errors import ServingError
 from argosy_runtime.language import Sampling
 
 
-def arguments(sampling: Sampling, length: int = 10, longest: int = 100, **defaults: Any) -> dict[str, Any]:
+def arguments(sampling: Sampling, length: int = 10, longest: int = 100, default: int | None = None) -> dict[str, Any]:
     """Return vLLM's arguments that are not its defaults, or are what a test looks at."""
-    return sampling_arguments(sampling, defaults, length, longest)
-
-
-def test_the_model_has_defaults_that_a_request_overrides():
-    defaults = {"temperature": 0.6, "top_p": 0.9}
-    made = arguments(Sampling(top_p=0.5), **defaults)
-    assert (made["temperature"], made["top_p"]) == (0.6, 0.5)
-    assert "top_k" not in made
-    assert arguments(Sampling(temperature=0.0), **defaults)["temperature"] == 0.0
+    return sampling_arguments(sampling, length, longest, default)
 
 
 @pytest.mark.parametrize(
-    ("max_tokens", "defaults", "expected"),
-    [
-        (5, {}, 5),
-        (0, {}, 1),
-        (None, {}, 90),
-        (None, {"max_tokens": 40}, 40),
-        (None, {"max_tokens": 400}, 90),
-        (90, {}, 90),
-    ],
+    ("max_tokens", "default", "expected"),
+    [(5, None, 5), (0, None, 1), (None, None, 90), (None, 40, 40), (None, 400, 90), (90, 40, 90)],
 )
-def test_an_answer_ends_where_the_context_does(max_tokens, defaults, expected):
-    assert arguments(Sampling(max_tokens=max_tokens), **defaults)["max_tokens"] == expected
+def test_an_answer_ends_where_the_context_does(max_tokens, default, expected):
+    assert arguments(Sampling(max_tokens=max_tokens), default=default)["max_tokens"] == expected
 
 
 def test_the_default_is_shortened_and_a_demand_is_refused():

@@ -7,18 +7,9 @@ import msgspec
 
 from argosy_runtime.backends.vllm.opening.library import Library
 from argosy_runtime.language import Sampling, StructuredOutputs
+from argosy_runtime.language.defaults import FIELDS
 from argosy_runtime.language.limits import answer_length
 
-_OF_MODEL: Final = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "repetition_penalty",
-)
-"""Parameters whose defaults a model's generation_config.json may have."""
 _SAME: Final = (
     "n",
     "min_tokens",
@@ -35,24 +26,18 @@ _SAME: Final = (
     "detokenize",
 )
 _MOST_BIAS: Final = 100.0
-_GREEDY_BELOW: Final = 1e-5
-"""Temperatures below it are 0: in effect they choose the likeliest token, and vLLM would raise them to 0.01."""
 
 
-def sampling_arguments(sampling: Sampling, defaults: Mapping[str, Any], length: int, longest: int) -> dict[str, Any]:
+def sampling_arguments(sampling: Sampling, length: int, longest: int, default: int | None = None) -> dict[str, Any]:
     """Return the arguments of vLLM's `SamplingParams`, but for structured outputs and the kind of output.
 
-    `defaults` are the model's. `length` is that of the prompt, `longest` that of prompt and answer together, in tokens.
-    Raises ServingError (INVALID_ARG) where they do not fit.
+    `length` is that of the prompt, `longest` that of prompt and answer together, in tokens; `default` is the
+    model's own limit of the answer. Raises ServingError (INVALID_ARG) where they do not fit.
     """
     arguments: dict[str, Any] = {name: getattr(sampling, name) for name in _SAME}
-    for name in _OF_MODEL:
-        own = getattr(sampling, name)
-        value = defaults.get(name) if own is None else own
-        if value is not None:
-            arguments[name] = value
+    arguments |= {name: value for name in FIELDS if (value := getattr(sampling, name)) is not None}
     # An answer of none needs one token to look at its prompt.
-    arguments["max_tokens"] = max(answer_length(sampling, length, longest, defaults.get("max_tokens")), 1)
+    arguments["max_tokens"] = max(answer_length(sampling, length, longest, default), 1)
     arguments["stop"] = list(sampling.stops)
     if sampling.logit_bias is not None:
         biases = sampling.logit_bias.items()
@@ -60,8 +45,8 @@ def sampling_arguments(sampling: Sampling, defaults: Mapping[str, Any], length: 
     if sampling.seed is not None:
         # vLLM's generators take 64 bits with a sign; seeds of TensorRT-LLM's clients have none.
         arguments["seed"] = sampling.seed - 2**64 if sampling.seed >= 2**63 else sampling.seed
-    if arguments.get("temperature", 1.0) < _GREEDY_BELOW:
-        arguments["temperature"] = 0.0
+    if sampling.is_greedy:
+        arguments["temperature"] = 0.0  # vLLM would raise one close to it to 0.01
         arguments["n"] = 1  # the likeliest tokens are the same for every choice
     return arguments
 

@@ -6,24 +6,31 @@ from argosy_runtime.backends.contract import Responder
 from argosy_runtime.errors import ServingError
 from argosy_runtime.language import Delta, ResponseBuilder
 
-from .choices import Choice, Step
-from .sampling import Generation
+from .choices import Choice, PositionOf, Step
+from .generation import Generation
 
 
 class Answer:
-    """One request. Its methods are called by the engine's thread alone.
+    """One request. Its methods are called by one thread at a time.
 
     A request that streams has a response for the news of each choice, another one a single response.
     """
 
     def __init__(
-        self, generation: Generation, responder: Responder, index: int, builder: ResponseBuilder, tokenizer: Any
+        self,
+        generation: Generation,
+        responder: Responder,
+        index: int,
+        builder: ResponseBuilder,
+        tokenizer: Any,
+        position_of: PositionOf,
     ) -> None:
         self._stream = generation.request.stream
         self._responder = responder
         self._index = index
         self._builder = builder
-        self._choices = [Choice(number, generation, tokenizer) for number in range(generation.request.sampling.n)]
+        choices = range(generation.request.sampling.n)
+        self._choices = [Choice(number, generation, tokenizer, position_of) for number in choices]
         self._deltas: dict[int, Delta] = {}
         self._has_ended = False
         builder.num_input_tokens = len(generation.input_ids)
@@ -35,7 +42,8 @@ class Answer:
     def advance(self, choice: int, step: Step) -> bool:
         """Take what the engine tells of a choice, and send what is new. Return whether the choice has ended."""
         state = self._choices[choice]
-        self._builder.num_cached_tokens = max(self._builder.num_cached_tokens, step.cached)
+        if choice == 0:  # the prompt of the others may be cached by this one
+            self._builder.num_cached_tokens = max(self._builder.num_cached_tokens, step.cached)
         state.advance(step)
         if self._stream:
             self._send_news(state)
