@@ -9,6 +9,7 @@ from argosy.api.status import ScalingStatus
 from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.migration.choices import VariantChoice
+from argosy.planning.plan import ServerPlan
 from argosy.planning.variants import RoutedModel, VariantModel
 from argosy.status.conditions import Finding, conditions
 from argosy.status.findings.adapters import adapter_statuses, without_adapters
@@ -51,14 +52,7 @@ def routed_status(
     servers = progress.servers_with(model.name)
     placements = shared_placements(progress, model, servers)
     loading = progress.loading(model.name, [model.spec.version], servers)
-    of_variants = {
-        variant.name: progress.loading(
-            variant.name,
-            variant.spec.declared_versions,
-            progress.servers_with(variant.name) if variant.is_separate else servers,
-        )
-        for variant in variants
-    }
+    of_variants = _loadings(variants, progress, servers)
     scalings = _scalings(variants, of_variants, progress, separate)
     statuses = tuple(
         variant_status(variant, of_variants[variant.name], progress, report, scalings.get(variant.name))
@@ -89,6 +83,20 @@ def routed_status(
         variants=statuses,
         regime=regime,
     )
+
+
+def _loadings(
+    variants: Sequence[VariantModel], progress: PoolProgress, servers: tuple[ServerPlan, ...]
+) -> dict[str, Loading]:
+    """Return the loading of each variant, by its name: on the model's servers, or on its own."""
+    return {
+        variant.name: progress.loading(
+            variant.name,
+            variant.spec.declared_versions,
+            progress.servers_with(variant.name) if variant.is_separate else servers,
+        )
+        for variant in variants
+    }
 
 
 def _scalings(
