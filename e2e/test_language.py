@@ -26,7 +26,7 @@ KEYS: Body = {
     "metadata": {"name": "openai-keys"},
     "stringData": {"keys": f"team-a:sha256:{hashlib.sha256(KEY.encode()).hexdigest()}\n"},
 }
-START_S = 300.0
+START_S = 600.0
 """How long an engine may take to start, on cores that others use too."""
 SERVING = {"first": "Serving", "second": "Serving"}
 ANSWER = 'The "with" statement is used to wrap the execution of a block'
