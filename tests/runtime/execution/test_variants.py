@@ -11,6 +11,9 @@ from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submis
 from argosy_runtime.modelconfig.parameters.variants import Variant, VariantRouting
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
+IDLE = 600 * SECOND
+"""The time without use after which a variant sleeps, by default."""
+
 
 class _Model:
     """A variant that answers what a test says."""
@@ -82,6 +85,24 @@ async def test_a_variant_whose_sleep_is_cancelled_sleeps_later() -> None:
     runner.advance()
     await settle()
     assert [slot.task for slot in runner.slots] == [None, None]
+
+
+async def test_a_variant_that_is_loaded_again_sleeps_only_after_its_idle_time() -> None:
+    clock, runner, (small, large) = _runner()
+    runner.advance()
+    await clock.pass_time(IDLE)
+    await settle()
+    assert large.asleep
+    runner.follow([small, None])
+    await clock.pass_time(2 * IDLE)
+    loaded = _Model()
+    runner.follow([small, loaded])
+    await clock.pass_time(IDLE - SECOND)
+    await settle()
+    assert not loaded.asleep
+    await clock.pass_time(SECOND)
+    await settle()
+    assert loaded.asleep
 
 
 async def test_a_bug_of_a_variant_ends_the_request() -> None:

@@ -142,20 +142,6 @@ async def test_an_idle_variant_sleeps_and_is_woken_by_requests(repository, serve
     assert await value(plane, "high") == 3.0
 
 
-async def test_a_variant_that_is_loaded_again_sleeps_only_after_its_idle_time(repository, serve):
-    add(repository, idleTimeoutSeconds=0.5)
-    plane = await serve()
-    await plane.load("m", None, {})
-    await until(lambda: plane.registry.find("high").asleep)
-    await plane.unload("high", unload_dependents=False)
-    await asyncio.sleep(0.6)  # longer than it may be idle
-    await plane.load("high", None, {})
-    for _ in range(10):
-        await asyncio.sleep(0)
-    assert not plane.registry.find("high").asleep
-    await until(lambda: plane.registry.find("high").asleep)
-
-
 async def test_requests_wait_for_a_sleeping_variant_if_no_other_answers(repository, serve):
     add(repository, idleTimeoutSeconds=0.2)
     plane = await serve()
