@@ -37,13 +37,20 @@ def cpus_within(affinity: int, root: Path) -> int:
 
 def _quotas(root: Path) -> Iterator[float]:
     """Yield the quotas, in processors, of this process's control groups (of version 1 or 2) and those above."""
+    for version, folder in control_groups(root, "cpu"):
+        if version == 2:
+            yield from _quota(_words(folder / "cpu.max"))
+        else:
+            yield from _quota(_words(folder / "cpu.cfs_quota_us") + _words(folder / "cpu.cfs_period_us"))
+
+
+def control_groups(root: Path, controller: str) -> Iterator[tuple[int, Path]]:
+    """Yield the folders of this process's control groups and those above, with their version, in files below `root`."""
     for controllers, group in _groups(root / "proc/self/cgroup"):
         if not controllers:
-            for folder in _upwards(root / "sys/fs/cgroup", group):
-                yield from _quota(_words(folder / "cpu.max"))
-        elif "cpu" in controllers:
-            for folder in _upwards(root / "sys/fs/cgroup" / ",".join(controllers), group):
-                yield from _quota(_words(folder / "cpu.cfs_quota_us") + _words(folder / "cpu.cfs_period_us"))
+            yield from ((2, folder) for folder in _upwards(root / "sys/fs/cgroup", group))
+        elif controller in controllers:
+            yield from ((1, folder) for folder in _upwards(root / "sys/fs/cgroup" / ",".join(controllers), group))
 
 
 def _groups(file: Path) -> Iterator[tuple[list[str], str]]:

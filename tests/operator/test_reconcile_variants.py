@@ -288,3 +288,20 @@ def test_wrong_variants_are_named_by_their_fields(variants, spec, path, message)
     _, problems = parse_body(model_body("m", variants=variants, **spec))
     assert path in [problem.path for problem in problems]
     assert message in next(problem.message for problem in problems if problem.path == path)
+
+
+@pytest.mark.parametrize(("format_name", "memory", "sleeps"), [("vllm", 4, "true"), ("vllm", 0, ""), ("python", 4, "")])
+def test_an_idle_variant_on_vllm_sleeps_in_its_process(format_name: str, memory: int, sleeps: str) -> None:
+    high = {"name": "high", "modelFormat": {"name": format_name}, "storageUri": "s3://b/high"}
+    cluster = Cluster((gpu_node("a", 2, 30),))
+    cluster.settle([pool(), routed(1, LOW, high, memory=memory, maxBatchSize=0)])
+    assert configs(cluster)["m--high"].parameters["enable_sleep_mode"].string_value == sleeps
+    assert "enable_sleep_mode" not in configs(cluster)["m--low"].parameters
+
+
+def test_a_variant_on_vllm_may_be_kept_from_sleeping_in_its_process() -> None:
+    spec = {"config": {"parameters": {"enable_sleep_mode": {"string_value": "false"}}}}
+    high = {"name": "high", "modelFormat": {"name": "vllm"}, "storageUri": "s3://b/high", **spec}
+    cluster = Cluster((gpu_node("a", 2, 30),))
+    cluster.settle([pool(), routed(1, LOW, high, maxBatchSize=0)])
+    assert configs(cluster)["m--high"].parameters["enable_sleep_mode"].string_value == "false"

@@ -123,10 +123,7 @@ class Instance(ABC):
         raise unsupported(f"model instance '{self.name}' runs in the server's process, where it takes no commands")
 
     def idle(self) -> "asyncio.Future[None]":
-        """Return a future that is done once all requests are answered, of an instance without further batches.
-
-        Called once.
-        """
+        """Return a future that is done once all requests are answered, of an instance without further batches."""
         self._idle = asyncio.get_running_loop().create_future()
         self._note_idle()
         return self._idle

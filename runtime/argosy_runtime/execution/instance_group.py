@@ -8,7 +8,7 @@ from typing import Protocol
 from argosy_common import device_errors
 from argosy_common.crash_loops import LAST_PAUSE_S, LOOP_AFTER, on_trial, pause_s, resting
 from argosy_runtime.backends.engines.commands import Command
-from argosy_runtime.errors import ServingError, internal, unavailable
+from argosy_runtime.errors import ErrorKind, ServingError, internal, unavailable
 from argosy_runtime.messages import InferResponse
 
 from .clock import Clock, sleep
@@ -19,6 +19,8 @@ _log = logging.getLogger("argosy.execution")
 
 OnDeath = Callable[[Instance, ServingError], None]
 NewInstance = Callable[[OnDeath], Instance]
+Work = Callable[[Instance], Awaitable[None]]
+"""What is done with a loaded instance. Raises ServingError."""
 
 _STOP_SECONDS = 30.0
 
@@ -93,12 +95,12 @@ class InstanceGroup:
         self._numbers = 0
         self._revivals: set[asyncio.Task[None]] = set()
         self._coming: list[Slot] = []
-        self._leaving: dict[asyncio.Task[None], asyncio.Future[None]] = {}
+        self._leaving: dict[asyncio.Task[bool], asyncio.Future[None]] = {}
         self._grace = _STOP_SECONDS
         self._closing = False
         self.lost: ServingError | None = None
         # What each instance needs between its load and its first batch.
-        self.prepare: Callable[[Instance], Awaitable[None]] | None = None
+        self.prepare: Work | None = None
         self.on_trial: dict[int, Slot] = {}
 
     @property
@@ -240,7 +242,15 @@ class InstanceGroup:
         for slot in slots:
             slot.instance = None
 
-    def swap(self, added: Sequence[Slot], removed: Sequence[Slot]) -> list[asyncio.Task[None]]:
+    def set_aside(self, slot: Slot, work: Work) -> asyncio.Task[bool] | None:
+        """Send no batches to a slot, and have its instance do this work once it is idle. Return None without one.
+
+        The task's result is True if the instance is still loaded then: `swap` or `discard` its slot. It is released
+        where the work raises.
+        """
+        return self._withdraw(slot, work)
+
+    def swap(self, added: Sequence[Slot], removed: Sequence[Slot]) -> list[asyncio.Task[bool]]:
         """Send batches to added slots, and none to removed ones, which finish what they run and are released.
 
         Return the tasks that are done when each of those is released.
@@ -252,9 +262,10 @@ class InstanceGroup:
                 self._announce(slot)
             else:
                 self._begin_revival(slot)
-        return [task for slot in removed if (task := self._retire(slot)) is not None]
+        return [task for slot in removed if (task := self._withdraw(slot, None)) is not None]
 
-    def _retire(self, slot: Slot) -> asyncio.Task[None] | None:
+    def _withdraw(self, slot: Slot, work: Work | None) -> asyncio.Task[bool] | None:
+        """Send no more batches to a slot. Return the task of its instance's work or release; None without one."""
         self._slots.remove(slot)
         if slot.revival is not None:
             slot.revival.cancel()
@@ -264,17 +275,36 @@ class InstanceGroup:
             return None
         self._listener.instance_retired(slot.number)
         idle = instance.idle()
-        task = asyncio.get_running_loop().create_task(self._release(instance, idle))
+        if work is not None:
+            self._coming.append(slot)
+        leaving = self._release(instance, idle) if work is None else self._work(slot, instance, idle, work)
+        task = asyncio.get_running_loop().create_task(leaving)
         self._leaving[task] = idle
         task.add_done_callback(self._leaving.pop)
         return task
 
-    async def _release(self, instance: Instance, idle: "asyncio.Future[None]") -> None:
+    async def _work(self, slot: Slot, instance: Instance, idle: "asyncio.Future[None]", work: Work) -> bool:
+        """Do this work with an instance once it is idle. Return whether it is still loaded."""
+        await idle
+        try:
+            if not self._closing:
+                await work(instance)
+            if not self._closing and slot.death is None:
+                return True
+        except ServingError as error:
+            if error.kind is not ErrorKind.UNSUPPORTED:
+                _log.warning("%s; it is released", error.message)
+        self._coming.remove(slot)
+        return await self._release(instance, idle)
+
+    async def _release(self, instance: Instance, idle: "asyncio.Future[None]") -> bool:
+        """Release an instance once it is idle. Return False."""
         await idle
         try:
             await instance.stop(self._grace)
         except Exception:
             _log.exception("model instance '%s' could not be released", instance.name)
+        return False
 
     async def _bring_up(self, slot: Slot) -> None:
         await self._load(slot)

@@ -12,6 +12,7 @@ from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
 from argosy.api.model.adapters import DEFAULT_RANK, MOST_AT_ONCE
 from argosy.api.model.footprint import Footprint
 from argosy.api.servingpool import RuntimeName
+from argosy.planning.variants import VariantModel
 from argosy_agent.contract.engine_options.tensorrt_llm import SERVING, paged_attention
 from argosy_runtime.modelconfig.parameters.adapters import reserved_rank
 
@@ -44,7 +45,7 @@ def language_parameters(
     """
     backend, engine = model.spec.backend, model.spec.engine
     if backend == VLLM:
-        return {"REPORT_CUSTOM_METRICS": "true"} if runtime is RuntimeName.TRITON else _of_vllm(model.spec, gpus)
+        return {"REPORT_CUSTOM_METRICS": "true"} if runtime is RuntimeName.TRITON else _of_vllm(model, gpus)
     if backend != TENSORRT_LLM:
         return {}
     options = _serving_options(engine) if engine is not None else {}
@@ -65,10 +66,13 @@ def vllm_arguments(spec: InferenceModelSpec, gpus: int) -> dict[str, int]:
     return {**arguments, **({"max_num_seqs": spec.max_batch_size} if spec.max_batch_size else {})}
 
 
-def _of_vllm(spec: InferenceModelSpec, gpus: Sequence[int]) -> dict[str, str]:
+def _of_vllm(model: InferenceModel, gpus: Sequence[int]) -> dict[str, str]:
     """Return what the bundled server's backend reads: the engine's arguments, and the memory that it may take."""
+    spec = model.spec
     arguments = {name: _text(value) for name, value in vllm_arguments(spec, len(gpus)).items()}
-    return {**arguments, **_memory(spec, gpus), **_lora_arguments(spec)}
+    # An idle variant then sleeps in its process. On a CPU, vLLM does not start with it.
+    sleeps = {"enable_sleep_mode": _text(True)} if gpus and isinstance(model, VariantModel) else {}
+    return {**arguments, **sleeps, **_memory(spec, gpus), **_lora_arguments(spec)}
 
 
 def _memory(spec: InferenceModelSpec, gpus: Sequence[int]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from .opening.library import Library
 from .opening.memory import gpu_bytes, memory_arguments
 from .output import ProcessOutput
 from .reports import EngineReports, stat_logger_class
+from .sleep import check_host_memory
 
 SHUTDOWN_SECONDS: Final = 5.0
 """Seconds in which the processes of an engine without requests end by themselves."""
@@ -42,16 +43,19 @@ class Engine:
         """Whether requests run in the order of their priorities."""
         return self.arguments.get("scheduling_policy") == "priority"
 
-    async def sleep(self, level: int) -> None:
-        """Free the memory of a GPU, once running requests have ended: level 1 keeps the weights in the host's memory.
+    def check_sleep(self, instance: str, level: int) -> None:
+        """Raise ServingError where the engine cannot sleep at a level, or has no memory of the host for its weights.
 
-        Raises ServingError (UNSUPPORTED) for an engine that cannot.
+        UNSUPPORTED where it never can.
         """
         if not self.arguments.get("enable_sleep_mode"):
             raise unsupported("the engine cannot sleep: start it with 'enable_sleep_mode', which needs a GPU")
         if level not in (1, 2):
             raise invalid(f"an engine sleeps at level 1 or 2, not {level}")
-        await self.llm.sleep(level=level, mode="wait")
+        if level == 1:
+            check_host_memory(instance, Path(self.arguments["model"]))
+        elif self.arguments.get("enable_lora"):
+            raise unsupported("an engine with adapters sleeps at level 1 only: level 2 would lose their weights")
 
     async def wake(self, level: int) -> None:
         """Take the memory again, and after level 2 the weights."""

@@ -155,7 +155,7 @@ class VllmInstance:
         """Start a request on the engine's loop, and call `ended` when it is over."""
         try:
             if self._sleep_level:
-                raise unavailable(f"model instance '{self._spec.name}' is asleep")
+                raise self._asleep()
             outputs = generate(request_id=f"{self._spec.name}-{next(self._numbers)}")
         except Exception as error:
             ended()
@@ -165,15 +165,26 @@ class VllmInstance:
 
     async def _manage(self, command: Command) -> None:
         if isinstance(command, Sleep):
-            await self._engine.sleep(command.level)
-            self._note_sleep(command.level)
+            await self._sleep(command.level)
         elif isinstance(command, Wake):
             await self._engine.wake(self._sleep_level)
             self._note_sleep(0)
+        elif self._sleep_level:
+            raise self._asleep()
         elif isinstance(command, AddAdapter):
             await self._add_adapter(command)
         elif isinstance(command, RemoveAdapter):
             self._begin_unload(self._adapters.remove(command.name))
+
+    async def _sleep(self, level: int) -> None:
+        """Let what unloads an adapter end, and the engine fall asleep. Raises ServingError where it cannot."""
+        self._engine.check_sleep(self._spec.name, level)
+        await asyncio.gather(*self._unloads)
+        await self._engine.llm.sleep(level=level, mode="wait")
+        self._note_sleep(level)
+
+    def _asleep(self) -> ServingError:
+        return unavailable(f"model instance '{self._spec.name}' is asleep")
 
     def _note_sleep(self, level: int) -> None:
         self._sleep_level = level

@@ -173,7 +173,6 @@ class VariantRunner:
         model = slot.model
         try:
             if model is not None:
-                _log.info("variant '%s' of model '%s' goes to sleep", slot.name, self.name)
                 await model.sleep()
         except ServingError as error:
             _log.error("variant '%s' of model '%s' cannot sleep: %s", slot.name, self.name, error.message)

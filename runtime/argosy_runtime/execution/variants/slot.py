@@ -26,7 +26,7 @@ class VariantModel(Protocol):
         """Start a request; `deliver` gets the responses. Raises ServingError."""
 
     async def sleep(self) -> None:
-        """Free the memory of its devices as far as it can, once its requests have ended."""
+        """Free the memory of its devices as far as it can. Do nothing while requests are open."""
 
     async def wake(self) -> None:
         """Take requests again. Raises ServingError."""

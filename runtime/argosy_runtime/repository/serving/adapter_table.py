@@ -1,9 +1,11 @@
 """The LoRA adapters that a model has loaded, and their loading into its instances."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 from argosy_runtime.backends.engines.commands import AddAdapter, Command, RemoveAdapter
 from argosy_runtime.errors import ServingError
@@ -18,6 +20,9 @@ class LoadedAdapter:
 
     name: str
     path: Path
+
+
+NO_ADAPTERS: Final[Mapping[str, LoadedAdapter]] = MappingProxyType({})
 
 
 class AdapterTable:
@@ -83,10 +88,19 @@ class AdapterTable:
             self.failures.pop(adapter.name, None)
         await manage(RemoveAdapter(adapter.name))
 
-    async def load(self, manage: Manage) -> list[tuple[str, ServingError]]:
-        """Load all adapters into one instance. Return those that it refused, which also become `failures`."""
+    async def load(
+        self, manage: Manage, present: Mapping[str, LoadedAdapter] = NO_ADAPTERS
+    ) -> list[tuple[str, ServingError]]:
+        """Load the adapters into one instance that has those of `present`, and unload others from it.
+
+        Return those that it refused, which also become `failures`. Raises ServingError where one is not unloaded.
+        """
         refused: list[tuple[str, ServingError]] = []
+        for name in present.keys() - self.adapters.keys():
+            await manage(RemoveAdapter(name))
         for name, adapter in list(self.adapters.items()):
+            if present.get(name) is adapter:
+                continue
             try:
                 await manage(AddAdapter(name, str(adapter.path)))
             except ServingError as error:

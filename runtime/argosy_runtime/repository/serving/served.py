@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
@@ -25,10 +26,10 @@ from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from . import warmup
-from .adapter_table import AdapterTable, LoadedAdapter
+from .adapter_table import NO_ADAPTERS, AdapterTable, LoadedAdapter
 from .instances import InstanceFactory, VersionInstances
 from .reshaping import OutputShapes
-from .sleeping import InstanceSleep
+from .sleeping import InstanceSleep, UpdateAdapters
 
 _log = logging.getLogger("argosy.repository")
 
@@ -90,11 +91,11 @@ class ServedVersion(Protocol):
 
     @property
     def instances(self) -> int | None:
-        """Number of loaded instances; None for an ensemble, which has none."""
+        """Number of instances that take batches; None for an ensemble, which has none."""
 
     @property
     def instance_names(self) -> Collection[str]:
-        """Names of the instances."""
+        """Names of the loaded instances, those that are asleep among them."""
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """Start a request. Raises ServingError where it is refused at once; other errors are delivered."""
@@ -195,7 +196,9 @@ class ServedModel:
         self._instances = VersionInstances(placements, self._dispatcher.group)
         self.adapters = AdapterTable()
         self._dispatcher.group.prepare = self._add_adapters
-        self._sleep = InstanceSleep(self.name, self._instances, self._dispatcher, self._makers)
+        self._sleep = InstanceSleep(
+            self.name, self._instances, self._dispatcher, self._makers, self._present_adapters, self._timeout
+        )
 
     def _makers(self) -> list[tuple[InstancePlacement, NewInstance]]:
         """Return what makes each instance of the present configuration."""
@@ -232,10 +235,14 @@ class ServedModel:
         except ServingError as error:
             _log.warning("adapter '%s' of model '%s' cannot be unloaded: %s", adapter.name, self.name, error.message)
 
-    async def _add_adapters(self, instance: Instance) -> None:
-        """Load the adapters into an instance. One that does not fit fails by itself."""
-        for name, error in await self.adapters.load(instance.manage):
+    async def _add_adapters(self, instance: Instance, present: Mapping[str, LoadedAdapter] = NO_ADAPTERS) -> None:
+        """Load the adapters that are not `present` into an instance. One that does not fit fails by itself."""
+        for name, error in await self.adapters.load(instance.manage, present):
             _log.error("adapter '%s' of model '%s' cannot be loaded: %s", name, self.name, error.message)
+
+    def _present_adapters(self) -> UpdateAdapters:
+        """Return how an instance that has the present adapters gets those of a later time."""
+        return partial(self._add_adapters, present=dict(self.adapters.adapters))
 
     async def start(self) -> None:
         """Load every instance and warm it up. Releases everything where that fails."""
@@ -265,7 +272,7 @@ class ServedModel:
         self._instances.swap(change.added, change.removed)
         group = self._dispatcher.group
         gone = group.swap([slot for _, slot in change.added], [slot for _, slot in change.removed])
-        self._sleep.woken()
+        self._sleep.replaced()
         return asyncio.gather(*map(asyncio.shield, gone))
 
     async def forget(self, change: "PreparedChange") -> None:
@@ -293,7 +300,7 @@ class ServedModel:
 
     @property
     def instance_names(self) -> Collection[str]:
-        return self._dispatcher.instances
+        return [*self._dispatcher.instances, *self._sleep.names]
 
     @property
     def takes_batches(self) -> bool:
@@ -306,7 +313,7 @@ class ServedModel:
         return self._sleep.asleep
 
     async def sleep(self) -> None:
-        """Free the memory of its devices as far as it can, once its requests have ended."""
+        """Free the memory of its devices as far as it can. Do nothing while requests are open."""
         await self._sleep.begin()
 
     async def wake(self) -> None:

@@ -1,77 +1,128 @@
-"""Sleep of a version: its instances are released while it stays in service, and loaded again by the next request."""
+"""Sleep of a version, which stays in service: its engines sleep where they can, other instances are released.
+
+    begin   no request is open: instances leave dispatch; each is asked to sleep (`Sleep`), and released if it cannot
+    end     sleeping instances are woken (`Wake`), or else all are loaded; then they take requests again
+
+Requests that come meanwhile wait in the dispatcher's queue. They end the sleep, as soon as it has begun.
+"""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
+from argosy_runtime.backends.engines.commands import Sleep, Wake
 from argosy_runtime.errors import ServingError, internal, unavailable
 from argosy_runtime.execution.dispatcher import Dispatcher
-from argosy_runtime.execution.instance_group import NewInstance
+from argosy_runtime.execution.instance import Instance
+from argosy_runtime.execution.instance_group import NewInstance, Slot
 from argosy_runtime.modelconfig import InstancePlacement
 
 from .instances import VersionInstances
 
+_log = logging.getLogger("argosy.repository")
+
 Makers = Callable[[], Sequence[tuple[InstancePlacement, NewInstance]]]
+UpdateAdapters = Callable[[Instance], Awaitable[None]]
+"""Gives an instance the adapters that were loaded or unloaded since this was made."""
+_Placed = tuple[InstancePlacement, Slot]
+_STOP_SECONDS: Final = 30.0
+_FALL_SECONDS: Final = 60.0
+"""Seconds that an engine may take to fall asleep: it copies its weights, and the end of the server waits for it."""
 
 
 class InstanceSleep:
     """The sleep of one version's instances. `makers` returns how to make those of the present configuration.
 
-    Requests that come meanwhile wait in the queue of the dispatcher.
+    `adapters` returns how instances that fall asleep now are to be brought up to date later. `timeout`: seconds that
+    an instance may take to wake.
     """
 
-    def __init__(self, name: str, instances: VersionInstances, dispatcher: Dispatcher, makers: Makers) -> None:
+    def __init__(
+        self,
+        name: str,
+        instances: VersionInstances,
+        dispatcher: Dispatcher,
+        makers: Makers,
+        adapters: Callable[[], UpdateAdapters],
+        timeout: float,
+    ) -> None:
         self.asleep = False
         self._name = name
         self._instances = instances
         self._dispatcher = dispatcher
         self._makers = makers
+        self._adapters = adapters
+        self._update_adapters: UpdateAdapters = _keep_adapters
+        self._timeout = timeout
+        self._sleepers: list[_Placed] = []
+        self._falling: asyncio.Task[None] | None = None
         self._waking: asyncio.Task[None] | None = None
         self._closed = False
 
+    @property
+    def names(self) -> list[str]:
+        """Names of the instances that are asleep and still loaded."""
+        return [slot.instance.name for _, slot in self._sleepers if slot.death is None and slot.instance is not None]
+
     async def begin(self) -> None:
-        """Release every instance once it has finished what it runs."""
-        if self.asleep or self._closed:
+        """Put every instance to sleep, or release it. Do nothing while requests are open."""
+        if self.asleep or self._closed or self._dispatcher.owes or _goes_on(self._falling):
             return
         self.asleep = True
-        slots = self._instances.all
-        self._instances.swap([], slots)
-        await asyncio.gather(*self._dispatcher.group.swap([], [slot for _, slot in slots]))
-        if self._dispatcher.owes:
-            self.end_soon()
+        placed = self._instances.all
+        self._instances.swap([], placed)
+        self._update_adapters = self._adapters()
+        work = [self._dispatcher.group.set_aside(slot, _put_to_sleep) for _, slot in placed]
+        self._falling = asyncio.get_running_loop().create_task(self._fall_asleep(placed, work))
+        await asyncio.shield(self._falling)
 
     async def end(self) -> None:
-        """Load the instances again. Raises ServingError; the requests that wait get it, too."""
+        """Wake or load the instances. Raises ServingError; the requests that wait get it, too."""
         task = self.end_soon()
         if task is not None:
             await asyncio.shield(task)
 
     def end_soon(self) -> asyncio.Task[None] | None:
-        """Begin to load the instances, unless that is going on. Return the work; None if it does not sleep."""
+        """Begin to wake or load the instances, unless that is going on. Return the work; None if it does not sleep."""
         if self._closed or not self.asleep:
             return None
         if self._waking is None:
-            self._waking = asyncio.get_running_loop().create_task(self._load())
+            self._waking = asyncio.get_running_loop().create_task(self._wake_up())
             self._waking.add_done_callback(_retrieved)
         return self._waking
 
-    def woken(self) -> None:
-        """Note that instances were loaded by a change of the configuration."""
-        self.asleep = self.asleep and not self._instances.all
+    def replaced(self) -> None:
+        """Note that a change of the configuration has loaded instances, which take the place of those that sleep."""
+        if self.asleep and self._instances.all:
+            self.asleep = False
+            self._falling = asyncio.get_running_loop().create_task(self._give_way(self._falling))
 
     async def close(self) -> None:
-        """Load nothing any more; requests that wait for it are refused."""
+        """Release what sleeps, and load nothing any more; requests that wait for it are refused."""
         self._closed = True
         if self._waking is not None:
             self._waking.cancel()
-            await asyncio.gather(self._waking, return_exceptions=True)
-        self._makers = list
+        tasks = [task for task in (self._falling, self._waking) if task is not None]
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._discard()
+        # Explicitly: these refer back to the version.
+        self._makers, self._adapters, self._update_adapters = list, lambda: _keep_adapters, _keep_adapters
         if self.asleep:
             self._dispatcher.refuse_waiting(unavailable(f"model '{self._name}' was unloaded"))
 
-    async def _load(self) -> None:
+    async def _fall_asleep(self, placed: Sequence[_Placed], work: Sequence[asyncio.Task[bool] | None]) -> None:
+        """Wait until every instance is asleep or released."""
+        await asyncio.gather(*[task for task in work if task is not None])
+        self._sleepers = [one for one, task in zip(placed, work, strict=True) if task is not None and task.result()]
+        how = f"{len(self._sleepers)} of its {len(placed)} instances stay loaded"
+        _log.info("model '%s' is asleep: %s", self._name, how)
+
+    async def _wake_up(self) -> None:
         try:
-            makers = self._makers()
-            slots = await self._dispatcher.group.load([maker for _, maker in makers])
+            if self._falling is not None:
+                await asyncio.shield(self._falling)  # which `close` lets end
+            placed = await self._woken() or await self._loaded()
         except asyncio.CancelledError:
             raise
         except Exception as cause:
@@ -79,9 +130,88 @@ class InstanceSleep:
             self._waking = None
             self._dispatcher.refuse_waiting(unavailable(f"model '{self._name}' cannot be woken: {error.message}"))
             raise error from cause
-        self._instances.swap(list(zip([placement for placement, _ in makers], slots, strict=True)), [])
-        self._dispatcher.group.swap(slots, [])
+        slots = [slot for _, slot in placed]
+        if self.asleep:
+            self._instances.swap(placed, [])
+            self._dispatcher.group.swap(slots, [])
+        else:
+            await self._dispatcher.group.discard(slots)
         self.asleep, self._waking = False, None
+
+    async def _woken(self) -> list[_Placed]:
+        """Wake what sleeps. Return it, with those that could not be woken or have died, which the group starts again.
+
+        Return nothing if none could be woken.
+        """
+        awake = await asyncio.gather(*[self._rouse(slot) for _, slot in self._sleepers])
+        if not any(awake):
+            await self._discard()
+            return []
+        sleepers, self._sleepers = self._sleepers, []
+        there = {placement for placement, _ in sleepers}
+        missing = [(placement, _dead(maker)) for placement, maker in self._makers() if placement not in there]
+        return [*sleepers, *missing]
+
+    async def _rouse(self, slot: Slot) -> bool:
+        """Wake one instance. Return whether it can serve; release it where it cannot."""
+        instance = slot.instance
+        if instance is None or slot.death is not None:
+            return False
+        try:
+            await _within(self._timeout, instance, self._restore(instance), "did not wake")
+        except ServingError as error:
+            _log.error("model '%s': %s; it is loaded again", self._name, error.message)
+            slot.death = slot.death or error
+            await instance.stop(_STOP_SECONDS)
+        return slot.death is None
+
+    async def _restore(self, instance: Instance) -> None:
+        """Wake an instance, and give it the adapters that were loaded or unloaded meanwhile."""
+        await instance.manage(Wake())
+        await self._update_adapters(instance)
+
+    async def _loaded(self) -> list[_Placed]:
+        makers = self._makers()
+        slots = await self._dispatcher.group.load([maker for _, maker in makers])
+        return list(zip([placement for placement, _ in makers], slots, strict=True))
+
+    async def _give_way(self, falling: asyncio.Task[None] | None) -> None:
+        """Release what sleeps, once it does. What is being woken is released then."""
+        if falling is not None:
+            await falling
+        if self._waking is None:
+            await self._discard()
+
+    async def _discard(self) -> None:
+        sleepers, self._sleepers = self._sleepers, []
+        await self._dispatcher.group.discard([slot for _, slot in sleepers])
+
+
+async def _keep_adapters(instance: Instance) -> None:
+    """Change no adapter."""
+
+
+async def _put_to_sleep(instance: Instance) -> None:
+    await _within(_FALL_SECONDS, instance, instance.manage(Sleep()), "did not fall asleep")
+
+
+async def _within(seconds: float, instance: Instance, work: Awaitable[None], what: str) -> None:
+    """Await a command. Raises ServingError, also where it takes too long."""
+    try:
+        await asyncio.wait_for(work, seconds)
+    except TimeoutError as late:
+        raise unavailable(f"model instance '{instance.name}' {what} within {seconds:g} s") from late
+
+
+def _goes_on(task: asyncio.Task[None] | None) -> bool:
+    return task is not None and not task.done()
+
+
+def _dead(maker: NewInstance) -> Slot:
+    """Return the slot of an instance that was released when the others fell asleep: the group loads it."""
+    slot = Slot(maker)
+    slot.death = unavailable("it was released")
+    return slot
 
 
 def _retrieved(task: asyncio.Task[None]) -> None:

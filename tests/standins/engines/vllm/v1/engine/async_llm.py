@@ -3,6 +3,7 @@
 A test sees in `AsyncLLM.made` what was started, and there `calls`, `open` requests, the `loras`. Steps run by
 themselves, unless `AsyncLLM.steps` is an event loop's semaphore that a test releases. `die` ends it as a crash would.
 A prompt with the token 0 never ends.
+A model with `insomnia` in its name cannot fall asleep, one with `coma` cannot wake.
 """
 
 import asyncio
@@ -46,6 +47,9 @@ class AsyncLLM:
         self.aborted = []
         self.loras = set()
         self.dead = None
+        self.level = 0
+        self.awake = asyncio.Event()
+        self.awake.set()
         self.generated = 0
         self.steps = asyncio.Semaphore(0)
         self.loop = asyncio.get_running_loop()
@@ -102,6 +106,7 @@ class AsyncLLM:
         reasoning_parser_kwargs=None,
     ):
         self.calls.append((prompt, sampling_params, request_id, lora_request, priority))
+        await self.awake.wait()
         if sampling_params.structured_outputs is not None and sampling_params.structured_outputs.regex == "(":
             raise VLLMValidationError("the regex cannot be compiled")
         ids = prompt["prompt_token_ids"]
@@ -194,21 +199,39 @@ class AsyncLLM:
     async def add_lora(self, lora_request):
         if not self.engine_args.enable_lora:
             raise RuntimeError("LoRA is not enabled. Use --enable-lora to enable LoRA.")
+        self.touch()
         if "misfit" in lora_request.lora_path:
             raise RuntimeError("Call to add_lora method failed: shapes do not fit")
         self.loras.add(lora_request.lora_int_id)
         return True
 
     async def remove_lora(self, lora_id):
+        self.touch()
         self.loras.discard(lora_id)
         return True
 
+    def touch(self):
+        """Use the memory of the device, which a sleeping engine does not have: the real one's process ends then."""
+        if self.level:
+            self.die()
+            raise self.dead
+
     async def sleep(self, level=1, mode="abort"):
         self.calls.append(("sleep", level, mode))
+        if "insomnia" in self.engine_args.model:
+            raise RuntimeError("Call to sleep method failed: Memory usage increased after sleeping.")
+        assert not self.open, "the server lets no request run while it puts an engine to sleep"
+        self.level = level
+        self.awake.clear()
 
     async def wake_up(self, tags=None):
         self.calls.append(("wake_up", tags))
-        return True
+        if "coma" in self.engine_args.model:
+            raise RuntimeError("Call to wake_up method failed: CUDA Error: out of memory")
+        if tags is None or "kv_cache" in tags:
+            self.level = 0
+            self.awake.set()
+        return not self.level
 
     async def collective_rpc(self, method, timeout=None, args=(), kwargs=None):  # noqa: ASYNC109
         self.calls.append(("collective_rpc", method))
