@@ -5,7 +5,7 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +13,11 @@ from typing import Any
 
 import benchmarks.language
 from benchmarks.language import front_end
-from benchmarks.language.checkpoints import checkpoint
+from benchmarks.language.checkpoints import HEAD, checkpoint
 from benchmarks.language.environment import NoEngineError
-from benchmarks.language.front_end import Plan
+from benchmarks.language.front_end import MismatchError, Plan
 from benchmarks.language.ours import NAME, argosy
-from benchmarks.language.regimes import regimes
+from benchmarks.language.regimes import NoCrossoverError, regimes
 from benchmarks.language.systems import engine_alone, vllm_serve
 from benchmarks.language.waking import waking
 from rich.console import Console
@@ -27,15 +27,16 @@ from argosy.bench.load.counting import tokenizer_counter
 from argosy.bench.prompts import Vocabulary, samples
 
 PARTS = ("front-end", "regimes", "waking")
+_FAILURES = (MismatchError, NoCrossoverError, RuntimeError, TimeoutError)
 _LONGEST = 1024
 _MOST = 64
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measure and print; 1 where there is no engine to measure."""
+    """Measure and print; 1 where there is no engine to measure, or a part could not be measured."""
     options = _parser().parse_args(argv)
     try:
-        figures = asyncio.run(measure(options))
+        figures, is_complete = asyncio.run(measure(options))
     except NoEngineError as error:
         print(error, file=sys.stderr)
         return 1
@@ -43,11 +44,14 @@ def main(argv: list[str] | None = None) -> int:
         print(json.dumps(figures, indent=1))
     else:
         Console().print(_table(figures))
-    return 0
+    return 0 if is_complete else 1
 
 
-async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the figures of the requested parts."""
+async def measure(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
+    """Return the figures of the requested parts, and whether all of them could be measured.
+
+    A part that could not is reported on standard error; the others are measured all the same.
+    """
     progress = Console(stderr=True)
 
     def note(what: object) -> None:
@@ -61,14 +65,20 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         words = Vocabulary.of([count(text) for text in samples()])
         arguments = engine_arguments(folder / "llama")
         plan = Plan(tuple(options.concurrencies), options.repetitions, options.requests)
-        if "front-end" in options.parts:
-            figures |= await compare(arguments, words, plan, folder, note)
-        if "regimes" in options.parts:
-            ramp = replace(plan, repetitions=options.ramps, requests=plan.requests // 2, output_tokens=32)
-            figures |= await regimes(arguments, words, ramp, folder, note)
-        if "waking" in options.parts:
-            figures |= await waking(arguments, words, options.wakes, folder, note)
-    return figures
+        ramp = replace(plan, repetitions=options.ramps, requests=max(1, plan.requests // 2), output_tokens=32)
+        parts: dict[str, Callable[[], Coroutine[Any, Any, dict[str, Any]]]] = {
+            "front-end": lambda: compare(arguments, words, plan, folder, note),
+            "regimes": lambda: regimes(arguments, words, ramp, folder, note),
+            "waking": lambda: waking(arguments, words, options.wakes, folder, note),
+        }
+        is_complete = True
+        for name in (part for part in PARTS if part in options.parts):
+            try:
+                figures |= await parts[name]()
+            except _FAILURES as error:
+                is_complete = False
+                note(f"{name}: not measured: {type(error).__name__}: {error}")
+    return figures, is_complete
 
 
 async def compare(
@@ -109,15 +119,29 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.language", description=benchmarks.language.__doc__)
     add = parser.add_argument
     add("--json", action="store_true", help="print JSON")
-    add("--concurrencies", nargs="+", type=int, default=(1, 8, 32))
-    add("--repetitions", type=int, default=6)
-    add("--requests", type=int, default=32, help="measured requests of a trial, at least")
+    add("--concurrencies", nargs="+", type=_count, default=(1, 8, 32), help=f"requests in flight, up to {_MOST}")
+    add("--repetitions", type=_count, default=6)
+    add("--requests", type=_count, default=32, help="measured requests of a trial, at least")
     add("--parts", nargs="+", choices=PARTS, default=PARTS)
-    add("--ramps", type=int, default=2, help="repetitions of each step of the ramp")
-    add("--wakes", type=int, default=3, help="rounds of sleeping and waking")
-    add("--hidden", type=int, default=256, help="width of the model")
-    add("--layers", type=int, default=2, help="layers of the model")
+    add("--ramps", type=_count, default=2, help="repetitions of each step of the ramp")
+    add("--wakes", type=_count, default=3, help="rounds of sleeping and waking")
+    add("--hidden", type=_width, default=256, help=f"width of the model, a multiple of {HEAD}")
+    add("--layers", type=_count, default=2, help="layers of the model")
     return parser
+
+
+def _count(text: str) -> int:
+    """Return a number from 1 to the largest batch of the engines. Raises ArgumentTypeError."""
+    if not (text.isdecimal() and 1 <= int(text) <= _MOST):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {_MOST}")
+    return int(text)
+
+
+def _width(text: str) -> int:
+    """Return a width that consists of whole heads. Raises ArgumentTypeError."""
+    if not (text.isdecimal() and int(text) >= HEAD and int(text) % HEAD == 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is no multiple of {HEAD}, the width of a head")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 ALPHABET = [chr(code) for code in range(33, 127)]
 _SPACE = "Ġ"
 """A space, as byte-level tokenizers write it."""
-_HEAD = 64
+HEAD = 64
 """Width of a head: vLLM on the CPU has no attention for much smaller ones."""
 
 
@@ -20,7 +20,7 @@ def checkpoint(folder: Path, hidden: int, layers: int, longest: int) -> None:
     pieces = ["<s>", "</s>", _SPACE, *ALPHABET]
     tokenizer = tiny_llama.loaded(tiny_tokenizers.byte_level(pieces), bos_token="<s>", eos_token="</s>")
     tokenizer.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
-    heads = hidden // _HEAD
+    heads = hidden // HEAD
     llama = tiny_llama.model(
         len(pieces), hidden_size=hidden, intermediate_size=4 * hidden, num_hidden_layers=layers,
         num_attention_heads=heads, num_key_value_heads=heads, max_position_embeddings=longest,

@@ -1,10 +1,13 @@
 """What `benchmarks.language` makes of answers, and its checkpoint; engines run when it is called."""
 
 import asyncio
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from benchmarks.language import __main__ as command
 from benchmarks.language.checkpoints import checkpoint
 from benchmarks.language.front_end import Measured, MismatchError, Plan, figures, measure
 from benchmarks.language.regimes import FEW, MANY, RAMP, ROUTED, NoCrossoverError, crossover, ramp_figures
@@ -117,6 +120,45 @@ def test_a_wake_is_compared_with_the_load_of_its_round() -> None:
     assert figures["engine_load_s"] == 35.0
     assert (figures["wake_asleep_beyond_s"], figures["wake_unloaded_beyond_s"]) == (1.0, 2.0)
     assert figures["wake_p95_s"] == pytest.approx(2.9)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--wakes", "0"), "argument --wakes: '0' is not a number from 1 to 64"),
+        (("--ramps", "-1"), "argument --ramps: expected one argument|'-1' is not a number"),
+        (("--concurrencies", "8", "65"), "'65' is not a number from 1 to 64"),
+        (("--hidden", "100"), "'100' is no multiple of 64"),
+        (("--parts", "sleep"), "argument --parts: invalid choice: 'sleep'"),
+        (("--only", "wake"), "unrecognized arguments: --only"),
+    ],
+)
+def test_flags_without_a_meaning_are_refused(
+    flags: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(list(flags))
+    assert ended.value.code == 2
+    assert re.search(words, capsys.readouterr().err)
+
+
+def test_a_part_that_cannot_be_measured_leaves_the_figures_of_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("transformers", reason="transformers makes the model: pip install 'argosy[transformers]'")
+
+    async def no_crossover(*arguments: object) -> dict[str, float]:
+        raise NoCrossoverError("few is better at every level")
+
+    async def wakes(*arguments: object) -> dict[str, float]:
+        return {"wake_p95_s": 1.5}
+
+    monkeypatch.setattr(command, "regimes", no_crossover)
+    monkeypatch.setattr(command, "waking", wakes)
+    assert command.main(["--json", "--hidden", "64", "--layers", "1", "--parts", "waking", "regimes"]) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {"wake_p95_s": 1.5}
+    assert "regimes: not measured: NoCrossoverError: few is better at every level" in printed.err
 
 
 def test_every_token_of_the_checkpoint_is_a_character(tmp_path: Path) -> None:

@@ -166,8 +166,9 @@ class Routing(ApiModel):
     )
     idle_timeout: Duration = Field(
         default=IDLE_MS,
-        description="The time without use after which a variant is put to sleep: its instances are released, and "
-        "loaded again before it is needed; 0s: never. Default: 10m.",
+        description="The time without use after which a variant is put to sleep: on vLLM with GPUs its process stays, "
+        "with the weights in the host's memory; other variants are unloaded. It is woken before it is needed. "
+        "0s: never. Default: 10m.",
         json_schema_extra={"default": "10m"},
     )
 
