@@ -243,7 +243,7 @@ async def test_a_version_that_is_unloaded_while_it_wakes_releases_everything(out
     assert len(bench.made) == 1
 
 
-async def test_instances_of_another_configuration_take_the_place_of_those_that_sleep() -> None:
+async def test_instances_of_another_configuration_replace_those_that_sleep() -> None:
     bench = await asleep()
     (slot,) = await _load(bench)
     bench.sleep._instances.swap([(bench.placements[0], slot)], [])

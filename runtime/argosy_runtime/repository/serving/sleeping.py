@@ -199,8 +199,8 @@ async def _within(seconds: float, instance: Instance, work: Awaitable[None], wha
     """Await a command. Raises ServingError, also where it takes too long."""
     try:
         await asyncio.wait_for(work, seconds)
-    except TimeoutError as late:
-        raise unavailable(f"model instance '{instance.name}' {what} within {seconds:g} s") from late
+    except TimeoutError as overdue:
+        raise unavailable(f"model instance '{instance.name}' {what} within {seconds:g} s") from overdue
 
 
 def _goes_on(task: asyncio.Task[None] | None) -> bool:

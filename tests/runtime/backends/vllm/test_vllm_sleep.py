@@ -94,7 +94,7 @@ def test_an_engine_without_memory_of_the_host_for_its_weights_does_not_sleep(ope
         ("0::/\n", {"memory.max": f"{GIB}\n", "memory.current": f"{2 * GIB}\n"}, 0),
     ],
 )
-def test_the_room_is_the_smallest_of_the_machine_and_of_the_groups(tmp_path, groups, files, gib):
+def test_the_free_memory_is_the_least_of_the_machine_and_of_the_groups(tmp_path, groups, files, gib):
     root = machine(tmp_path, groups, files)
     (root / "proc/meminfo").write_text(f"MemTotal: 1\nMemAvailable:   {64 * (GIB >> 10)} kB\n")
     assert available_bytes(root) == gib * GIB
