@@ -12,7 +12,7 @@ from argosy.api import InferenceModel, InferenceModelSpec, Step
 from argosy.api.model.adapters import TAKES_ADAPTERS, Adapter, aliases
 from argosy.api.model.footprint import Device, Footprint, Parallelism
 from argosy.api.model.variants import Routing
-from argosy.api.model.variantspecs import variant_name, variant_spec
+from argosy.api.model.variantspecs import SEPARATOR, variant_name, variant_spec
 from argosy.api.values.identity import Identity
 
 ADAPTER, ALIAS = "Adapter", "Alias"
@@ -22,7 +22,7 @@ ADAPTER, ALIAS = "Adapter", "Alias"
 def adapter_name(model: str, adapter: str) -> str:
     """Return the name under which an adapter of a model is planned: a Kubernetes name, whatever clients call it."""
     plain = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in adapter).strip("-").lower()
-    return f"{model}--{plain or 'adapter'}"
+    return f"{model}{SEPARATOR}{plain or 'adapter'}"
 
 
 class AdapterModel(InferenceModel):

@@ -23,9 +23,13 @@ _SCALE_FIELDS: dict[str, object] = {
 """Fields of replicas. A variant that shares its servers with the others has as many as the model."""
 
 
+SEPARATOR = "--"
+"""What is between the name of a model and that of its variant, adapter or alias, where these are planned and routed."""
+
+
 def variant_name(model: str, variant: str) -> str:
     """Return the name under which a variant of a model is planned and served."""
-    return f"{model}--{variant}"
+    return f"{model}{SEPARATOR}{variant}"
 
 
 def variant_spec(spec: Spec, variant: Variant) -> Spec:

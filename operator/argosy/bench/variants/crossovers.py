@@ -6,9 +6,9 @@ from itertools import pairwise
 from typing import Any
 
 from argosy.api.model.variants import Measurement, Variant
+from argosy.api.model.variantspecs import SEPARATOR
 from argosy.bench.results import Comparison, Crossover, Endpoint, Method, Results
 
-_SEPARATOR = "--"
 _DIGITS = 2
 
 
@@ -27,7 +27,7 @@ def measured_variants(endpoints: Sequence[Endpoint]) -> tuple[str, list[Measured
     """
     variants, models = [], []
     for endpoint in endpoints:
-        model, separator, variant = endpoint.model.rpartition(_SEPARATOR)
+        model, separator, variant = endpoint.model.rpartition(SEPARATOR)
         if not (separator and model and variant):
             raise ValueError(
                 f"{endpoint.name} is measured with model {endpoint.model!r}, which is no variant: name it with "
