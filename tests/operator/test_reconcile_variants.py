@@ -299,7 +299,7 @@ def test_an_idle_variant_on_vllm_sleeps_in_its_process(format_name: str, memory:
     assert "enable_sleep_mode" not in configs(cluster)["m--low"].parameters
 
 
-def test_a_variant_on_vllm_may_be_kept_from_sleeping_in_its_process() -> None:
+def test_the_configuration_of_a_variant_may_turn_its_sleep_off() -> None:
     spec = {"config": {"parameters": {"enable_sleep_mode": {"string_value": "false"}}}}
     high = {"name": "high", "modelFormat": {"name": "vllm"}, "storageUri": "s3://b/high", **spec}
     cluster = Cluster((gpu_node("a", 2, 30),))
