@@ -1,16 +1,35 @@
-"""Typed reading of a configuration's `parameters`, which are all strings."""
+"""Typed reading of a configuration's `parameters`, which are all strings, and of the adapters that a model lists."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import invalid
+from argosy_runtime.modelconfig.errors import ConfigError
+from argosy_runtime.modelconfig.parameters.adapters import MULTI_LORA_JSON, DeclaredAdapter, listed_adapters
 
 T = TypeVar("T")
 
 _TRUE = ("true", "on", "yes", "1")
 _FALSE = ("false", "off", "no", "0")
+
+
+def declared_adapters(config: ModelConfig, version_dir: Path) -> tuple[DeclaredAdapter, ...]:
+    """Return the adapters that a model lists in its parameter and in its version's `multi_lora.json`.
+
+    Their paths are those of folders, no longer relative. Raises ServingError (INVALID_ARG).
+    """
+    file = version_dir / MULTI_LORA_JSON
+    try:
+        listed = listed_adapters(config, file.read_bytes() if file.is_file() else None)
+    except OSError as error:
+        raise invalid(f"model '{config.name}': '{file}' cannot be read: {error}") from error
+    except ConfigError as error:
+        raise invalid(str(error)) from error
+    return tuple(msgspec.structs.replace(adapter, path=str(version_dir / adapter.path)) for adapter in listed)
 
 
 class Parameters:

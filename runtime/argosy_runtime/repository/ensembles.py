@@ -17,7 +17,8 @@ from argosy_runtime.modelconfig.parameters.variants import is_routed, may_be_rou
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
-from . import adapters, variants
+from . import variants
+from .adapters.loading import follow as follow_base
 from .folders.layout import ModelFolder
 from .preparing import Prepared, declared_config
 from .records import UNLOADED, ModelRecord
@@ -67,7 +68,7 @@ def follow(records: Mapping[str, ModelRecord], name: str, retirement: Retirement
         record = records[ensemble]
         assert record.prepared is not None
         if record.prepared.is_adapter:
-            adapters.follow(record, records)
+            follow_base(record, records)
             continue
         for version in record.prepared.versions:
             if record.prepared.is_routed and variants.follow(record, version, records):

@@ -14,7 +14,8 @@ from typing import cast
 
 from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 
-from . import adapters, ensembles, unsupported
+from . import ensembles, unsupported
+from .adapters.loading import load as load_adapter
 from .folders.layout import ModelFolder
 from .preparing import Prepared, Preparer
 from .records import ModelRecord
@@ -107,7 +108,7 @@ class Loader:
     async def _ready(self, record: ModelRecord, prepared: Prepared, override: str | None, slots: Slots) -> _Ready:
         """Return what is to take over: every version of an ensemble, the new and changed versions of a model."""
         if prepared.is_adapter:
-            return _Ready({v: await adapters.load(prepared, v, self._records) for v in prepared.versions})
+            return _Ready({v: await load_adapter(prepared, v, self._records) for v in prepared.versions})
         if not prepared.is_ensemble:
             return await self._started(record, prepared, slots)
         if not record.serves:

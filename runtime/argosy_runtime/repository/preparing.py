@@ -114,6 +114,7 @@ class Preparer:
             config = normalize(declared_config(folder, override), folder.name, folder.first_files)
             _raise_if_any(check_structure(config, folder.name))
             steps = steps_of(config)
+            adapters.listed_adapters(config)
             return Prepared(folder, config, tuple(require(config, folder.versions)), config, steps)
         except ConfigError as error:
             raise invalid(str(error)) from error

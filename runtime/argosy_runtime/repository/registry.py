@@ -13,6 +13,7 @@ from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.modelconfig.ensembles import nesting
 
 from . import ensembles
+from .adapters.listed import ListedAdapters
 from .folders import layout
 from .folders.catalog import Catalog
 from .folders.layout import ModelFolder
@@ -48,6 +49,11 @@ class Registry:
         self._loader = Loader(self._records, preparer, new_version, self._retirement)
         self._slots = Slots(asyncio.Semaphore(options.parallel_loads), asyncio.Semaphore(options.parallel_loads))
         self._work = OwnedWork()
+        self._listed = ListedAdapters(
+            self._records,
+            lambda folder: self._load_folder(folder, None, _Purpose(within=frozenset({folder.declared_by}))),
+            lambda name: self._unload(name, False),
+        )
 
     def scan(self) -> dict[str, ModelFolder]:
         """Read the repositories from the disk."""
@@ -172,7 +178,7 @@ class Registry:
         return record is not None and any(True for _ in record.serving())
 
     async def _folder(self, name: str) -> ModelFolder:
-        folder = await asyncio.to_thread(self._look_for, name)
+        folder = await asyncio.to_thread(self._look_for, name) or self._listed.folder(name)
         if folder is None:
             raise _unknown(name)
         return folder
@@ -200,6 +206,9 @@ class Registry:
                 raise
             finally:
                 ensembles.follow(self._records, record.name, self._retirement)
+        if not folder.declared_by:
+            await self._listed.taken(folder.name)
+            await self._listed.follow(record)
 
     async def _unload(self, name: str, unload_dependents: bool) -> None:
         record = self._records.get(name)
@@ -213,6 +222,8 @@ class Registry:
             for version in list(record.versions):
                 self._retirement.retire(record, version)
             ensembles.follow(self._records, name, self._retirement)
+        await self._listed.unloaded(name)
+        await self._listed.freed(name)
         if unload_dependents:
             needed = ensembles.needed(self._records.values())
             for step in sorted(steps - needed):

@@ -1,18 +1,18 @@
-"""LoRA adapters that requests name: those of the parameter `adapters`, and those that the server adds later."""
+"""LoRA adapters that requests name: the server adds them, those that the model lists as soon as it is loaded."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.errors import invalid, not_found, unavailable
+from argosy_runtime.backends.parameters import declared_adapters
+from argosy_runtime.errors import ServingError, invalid, not_found, unavailable
 
 from .folders import ModelFolder
 
-PARAMETER = "adapters"
 SETTINGS = "adapter_config.json"
 WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 
@@ -30,32 +30,30 @@ class Adapter:
 class Adapters:
     """The adapters of a model, by name. Their numbers are not used again, since the engine keeps what it has loaded.
 
-    `most` is the largest rank that the engine takes, 0 where it is not known.
+    `paths`: the folders of those that it lists. `most` is the largest rank that the engine takes, 0 where it is not
+    known.
     """
 
-    def __init__(self, model: str, adapters: Mapping[str, Adapter], most: int = 0) -> None:
+    def __init__(self, model: str, paths: Sequence[Path], most: int = 0) -> None:
         self._model = model
-        self._adapters = dict(adapters)
+        self._paths = tuple(paths)
+        self._adapters: dict[str, Adapter] = {}
         self._most = most
-        self._next = len(self._adapters)
+        self._next = 0
 
     @classmethod
     def of(cls, config: ModelConfig, folder: ModelFolder) -> "Adapters":
-        """Return a model's adapters, whose paths may be relative to its version's folder.
+        """Return the adapters of a model before any is added, as large as those that it lists.
 
-        Raises ServingError: INVALID_ARG for a wrong list or an adapter that does not fit the model, UNAVAILABLE where
-        its files are missing.
+        Raises ServingError (INVALID_ARG) for a wrong list, and for an engine that takes none.
         """
-        entries = _entries(config) if PARAMETER in config.parameters else {}
-        if entries and folder.engine and not takes_adapters(folder):
+        listed = declared_adapters(config, folder.path)
+        if listed and folder.engine and not takes_adapters(folder):
             raise invalid(
                 f"model '{config.name}': its engine takes no adapters: build it with options.lora_plugin and "
                 "options.max_lora_rank"
             )
-        adapters = cls(config.name, {}, _largest(folder))
-        for name, path in entries.items():
-            adapters.put(name, folder.path / path)
-        return adapters
+        return cls(config.name, [Path(adapter.path) for adapter in listed], _largest(folder))
 
     def put(self, name: str, path: Path) -> None:
         """Let requests name an adapter; the engine loads it with the first of them. Raises ServingError."""
@@ -80,17 +78,17 @@ class Adapters:
         self._most = rank
 
     def __bool__(self) -> bool:
-        return bool(self._adapters)
+        return bool(self._paths)
 
     @property
     def largest_rank(self) -> int:
-        """The largest rank of the adapters, 0 without any."""
-        return max((adapter.rank for adapter in self._adapters.values()), default=0)
+        """The largest rank of the listed adapters, 0 without any that can be read: `put` says what is wrong with it."""
+        return max((_rank_or_0(self._model, path) for path in self._paths), default=0)
 
     @property
     def paths(self) -> list[str]:
-        """The folders of the adapters."""
-        return [str(adapter.path) for adapter in self._adapters.values()]
+        """The folders of the listed adapters that have weights."""
+        return [str(path) for path in self._paths if _has_weights(path)]
 
     def named(self, name: str) -> Adapter:
         """Return an adapter. Raises ServingError (NOT_FOUND)."""
@@ -101,19 +99,19 @@ class Adapters:
         return adapter
 
 
-def _entries(config: ModelConfig) -> dict[str, str]:
-    text = config.parameters[PARAMETER].string_value
+def _has_weights(path: Path) -> bool:
+    return any((path / weights).is_file() for weights in WEIGHTS)
+
+
+def _rank_or_0(model: str, path: Path) -> int:
     try:
-        entries = json.loads(text or "[]")
-        return {str(entry["name"]): str(entry["path"]) for entry in entries}
-    except (ValueError, TypeError, KeyError) as error:
-        raise invalid(
-            f"model '{config.name}': parameter '{PARAMETER}' is no JSON list of {{name, path}}: {error!r}"
-        ) from None
+        return _rank(model, path.name, path)
+    except ServingError:
+        return 0
 
 
 def _rank(model: str, name: str, path: Path) -> int:
-    if not any((path / weights).is_file() for weights in WEIGHTS):
+    if not _has_weights(path):
         raise unavailable(f"model '{model}': adapter '{name}': '{path}' has no {WEIGHTS[0]}")
     if not (path / SETTINGS).is_file():
         raise unavailable(f"model '{model}': adapter '{name}' has no '{path / SETTINGS}'")

@@ -5,19 +5,14 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends.parameters import Parameters
-from argosy_runtime.errors import invalid, not_found, unavailable
+from argosy_runtime.backends.parameters import declared_adapters
+from argosy_runtime.errors import not_found, unavailable
 from argosy_runtime.modelconfig.parameters.adapters import reserved_rank
-
-from .opening.arguments import read_object
-
-MULTI_LORA_JSON: Final = "multi_lora.json"
-PARAMETER: Final = "adapters"
 
 
 class Adapters:
@@ -75,20 +70,12 @@ class Adapters:
         return request
 
 
-def declared_adapters(config: ModelConfig, version_dir: Path) -> dict[str, str]:
-    """Return the paths of the adapters in `multi_lora.json` and in the parameter `adapters`, by name.
+def adapter_paths(config: ModelConfig, version_dir: Path) -> dict[str, str]:
+    """Return the paths of the adapters that a model lists, by name. The server loads them once the engine runs.
 
-    Relative paths are those of the version's folder. Raises ServingError (INVALID_ARG).
+    Raises ServingError (INVALID_ARG).
     """
-    paths: dict[str, str] = {}
-    file = version_dir / MULTI_LORA_JSON
-    if file.is_file():
-        for name, path in read_object(config.name, file).items():
-            if not isinstance(path, str):
-                raise invalid(f"model '{config.name}': '{file}': the path of adapter '{name}' is not a text")
-            paths[name] = path
-    paths.update(_of_parameter(config))
-    return {name: str(version_dir / path) for name, path in paths.items()}
+    return {adapter.name: adapter.path for adapter in declared_adapters(config, version_dir)}
 
 
 def lora_arguments(arguments: Mapping[str, Any], paths: Mapping[str, str], on_cpu: bool) -> dict[str, Any]:
@@ -105,20 +92,6 @@ def lora_arguments(arguments: Mapping[str, Any], paths: Mapping[str, str], on_cp
     if on_cpu and arguments.get("max_loras") == 1:
         added["max_loras"] = 2
     return added
-
-
-def _of_parameter(config: ModelConfig) -> dict[str, str]:
-    text = Parameters(config).text(PARAMETER)
-    if not text:
-        return {}
-    try:
-        adapters = msgspec.json.decode(text)
-        return {adapter["name"]: adapter["path"] for adapter in adapters}
-    except (msgspec.DecodeError, KeyError, TypeError) as error:
-        raise invalid(
-            f"model '{config.name}': parameter '{PARAMETER}' is not a JSON list of objects with 'name' and 'path': "
-            f"{error!r}"
-        ) from error
 
 
 def _rank(path: Path) -> int:

@@ -9,7 +9,7 @@ from argosy_runtime.backends.contract import Host, InstanceSpec
 from argosy_runtime.errors import ServingError, internal, invalid, unsupported
 from argosy_runtime.failures.translation import failure
 
-from .adapters import declared_adapters, lora_arguments
+from .adapters import adapter_paths, lora_arguments
 from .loop import EngineLoop
 from .opening.arguments import engine_arguments, is_pooling, parameter_names, split_unknown
 from .opening.checkpoint import check_checkpoint
@@ -94,7 +94,7 @@ def start_engine(spec: InstanceSpec, host: Host, library: Library, reports: Engi
 def most_adapters(spec: InstanceSpec) -> int:
     """Return how many adapters a model may use at once, 0 for a model without."""
     arguments = engine_arguments(spec.config, spec.version_dir)
-    paths = declared_adapters(spec.config, spec.version_dir)
+    paths = adapter_paths(spec.config, spec.version_dir)
     lora = {**arguments, **lora_arguments(arguments, paths, on_cpu=spec.kind == "KIND_CPU")}
     return int(lora.get("max_loras", 1)) if lora.get("enable_lora") else 0
 
@@ -106,7 +106,7 @@ def _arguments(spec: InstanceSpec, host: Host, library: Library) -> dict[str, An
         host.log(
             "warning", f"model instance '{spec.name}': parameter '{name}' is no argument of vLLM's, so it is unused"
         )
-    paths = declared_adapters(spec.config, spec.version_dir)
+    paths = adapter_paths(spec.config, spec.version_dir)
     arguments.update(lora_arguments(arguments, paths, on_cpu=spec.kind == "KIND_CPU"))
     arguments.update(memory_arguments(spec, arguments, os.environ, gpu_bytes))
     # The statistics go to this server's metrics; vLLM's own loggers would make them a second time.

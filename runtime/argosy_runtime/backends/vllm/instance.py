@@ -18,7 +18,7 @@ from argosy_runtime.language.limits import check_length, truncated
 from argosy_runtime.language.prompts import Prompts
 from argosy_runtime.messages import InferRequest, InferResponse
 
-from .adapters import Adapters, declared_adapters
+from .adapters import Adapters
 from .engine import Engine, most_adapters, start_engine, with_cause
 from .failures import serving_error
 from .opening.arguments import engine_arguments, parts
@@ -98,11 +98,6 @@ class VllmInstance:
         self._engine.loop.run(self._end_requests())
         self._watch.cancel()
         self._engine.close()
-
-    def add_declared_adapters(self) -> None:
-        """Load the adapters of the model's folder and configuration. Raises ServingError for one that does not fit."""
-        for name, path in declared_adapters(self._spec.config, self._spec.version_dir).items():
-            self.manage(AddAdapter(name, path))
 
     def _begin(self, request: InferRequest, index: int, responder: Responder) -> None:
         parsed = GenerationRequest.read(request, decoupled=self._decoupled, defaults=self._defaults)
@@ -257,7 +252,7 @@ class VllmInstance:
 
 
 def open_instance(spec: InstanceSpec, host: Host) -> VllmInstance:
-    """Start the engine with its adapters. Raises ServingError."""
+    """Start the engine. Raises ServingError."""
     shown = os.environ.get("CUDA_VISIBLE_DEVICES")
     gpus = visible_gpus(spec, parts(engine_arguments(spec.config, spec.version_dir)), shown)
     if gpus is not None:
@@ -265,11 +260,6 @@ def open_instance(spec: InstanceSpec, host: Host) -> VllmInstance:
     library = import_library()
     reports = EngineReports(most_adapters(spec))
     instance = VllmInstance(spec, host, start_engine(spec, host, library, reports), reports)
-    try:
-        instance.add_declared_adapters()
-    except BaseException:
-        instance.close()
-        raise
     about = f"model instance '{spec.name}' runs on vLLM {library.version}"
     host.log("info", f"{about}; a prompt and its answer have up to {instance.longest} tokens")
     return instance

@@ -8,6 +8,7 @@ import re
 from itertools import pairwise
 
 import msgspec
+from google.protobuf import text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.modelconfig.errors import ConfigError
@@ -86,6 +87,13 @@ def variant_routing(config: ModelConfig) -> VariantRouting:
 def routing_text(routing: VariantRouting) -> str:
     """Return the rules as the text of the parameter."""
     return msgspec.json.encode(routing).decode()
+
+
+def config_text(routing: VariantRouting) -> str:
+    """Return the configuration of a routed model with these rules, as a repository would have it."""
+    config = ModelConfig(backend=BACKEND)
+    config.parameters[PARAMETER].string_value = routing_text(routing)
+    return text_format.MessageToString(config)
 
 
 def _problem(routing: VariantRouting, name: str) -> str:

@@ -25,27 +25,26 @@ _COUNTS: Final = ("num_input_tokens", "num_output_tokens", "num_cached_tokens")
 
 @dataclass(frozen=True, slots=True)
 class LanguageModel:
-    """A language model to address. `base`: its own name; `adapter`: the adapter to apply, empty for none.
+    """A language model to address, by its name `base`.
 
     `outputs` are the names of its outputs. Only one that is `decoupled` streams.
     """
 
     base: str
-    adapter: str
     outputs: frozenset[str]
     decoupled: bool
 
     @classmethod
-    def of(cls, config: ModelConfig, adapter: str = "") -> "LanguageModel":
+    def of(cls, config: ModelConfig) -> "LanguageModel":
         """Return the model with this configuration."""
         outputs = frozenset(tensor.name for tensor in config.output)
-        return cls(config.name, adapter, outputs, config.model_transaction_policy.decoupled)
+        return cls(config.name, outputs, config.model_transaction_policy.decoupled)
 
 
 def chat_inference(model: LanguageModel, request: ChatRequest, request_id: str) -> InferRequest:
     """Return the inference request of a chat. Raises ApiError."""
     logprobs = request.requested_logprobs
-    sampling = sampling_parameters(request, request.most_tokens, logprobs, model.adapter)
+    sampling = sampling_parameters(request, request.most_tokens, logprobs)
     prompt = _text(MESSAGES, chat_document(request))
     return _inference(model, request, request_id, prompt, sampling, _outputs(model, request, logprobs))
 
@@ -57,7 +56,7 @@ def completion_inferences(model: LanguageModel, request: CompletionRequest, requ
     chooses = request.candidates > (request.n or 1)
     wider = msgspec.structs.replace(request, n=request.candidates)
     logprobs = 0 if chooses and request.logprobs is None else request.logprobs
-    sampling = sampling_parameters(wider, most, logprobs, model.adapter, prompt_logprobs)
+    sampling = sampling_parameters(wider, most, logprobs, prompt_logprobs)
     outputs = _outputs(model, wider, request.logprobs, prompt_logprobs)
     if chooses:
         outputs = (*outputs, _ranking_output(model, request))

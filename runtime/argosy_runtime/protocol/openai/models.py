@@ -1,4 +1,4 @@
-"""The models that clients of OpenAI's API can name: language models, and the adapters that they have loaded."""
+"""The models that clients of OpenAI's API can name, as it describes them."""
 
 import hashlib
 from collections.abc import Iterable
@@ -10,44 +10,21 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.modelconfig.parameters.adapters import base_of, is_adapter
 
-ADAPTERS: Final = "adapters"
-"""The parameter of a configuration that lists adapters: a JSON array of objects with `name`."""
 OWNER: Final = "argosy"
 
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """A model as clients name it. `base` is the model that answers; `adapter` the one to apply, empty for none.
-    `parent` is the model that an adapter belongs to, empty for other models.
-    """
+    """A model as clients name it. `parent` is the model that an adapter belongs to, empty for other models."""
 
     name: str
-    base: str
-    adapter: str
     fingerprint: str
     parent: str = ""
 
-
-def named_models(config: ModelConfig) -> list[NamedModel]:
-    """Return a language model under its own name, and each of its adapters under theirs."""
-    fingerprint = fingerprint_of(config)
-    parent = base_of(config) if is_adapter(config) else ""
-    own = NamedModel(config.name, config.name, "", fingerprint, parent)
-    return [own, *(NamedModel(name, config.name, name, fingerprint, config.name) for name in adapter_names(config))]
-
-
-def adapter_names(config: ModelConfig) -> list[str]:
-    """Return the names of a model's adapters; none where the parameter is no list of objects with names."""
-    if ADAPTERS not in config.parameters:
-        return []
-    try:
-        listed = orjson.loads(config.parameters[ADAPTERS].string_value)
-    except orjson.JSONDecodeError:
-        return []
-    if not isinstance(listed, list):
-        return []
-    names = (adapter.get("name") for adapter in listed if isinstance(adapter, dict))
-    return [name for name in names if isinstance(name, str) and name]
+    @classmethod
+    def of(cls, config: ModelConfig) -> "NamedModel":
+        """Return the model with this configuration."""
+        return cls(config.name, fingerprint_of(config), base_of(config) if is_adapter(config) else "")
 
 
 def fingerprint_of(config: ModelConfig) -> str:

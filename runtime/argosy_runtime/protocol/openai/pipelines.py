@@ -89,7 +89,7 @@ def _prompts(pipeline: Pipeline, messages: list[dict[str, Any]]) -> dict[str, st
 
 def _parameters(pipeline: Pipeline, request: ChatRequest) -> dict[str, str | int | None]:
     """Return the values of the inputs for limits and sampling. Raises ApiError where one is missing."""
-    sampling = orjson.loads(sampling_parameters(request, request.most_tokens, request.requested_logprobs, ""))
+    sampling = orjson.loads(sampling_parameters(request, request.most_tokens, request.requested_logprobs))
     tensors = pipeline.tensors
     for name, neutral in _NEUTRAL.items():
         if sampling.get(name) == neutral:

@@ -38,13 +38,12 @@ def sampling_parameters(
     request: GenerationFields,
     max_tokens: int | None,
     logprobs: int | None,
-    lora: str,
     prompt_logprobs: int | None = None,
 ) -> bytes:
     """Return the JSON object for the input sampling_parameters.
 
     `max_tokens` None: as many as the context has room for. `logprobs`: alternatives for each token, None for no
-    probabilities; `lora`: the adapter's name, empty for the base model.
+    probabilities.
     """
     parameters: dict[str, Any] = {"max_tokens": max_tokens}
     for name in _SAME:
@@ -59,8 +58,6 @@ def sampling_parameters(
         parameters["logprobs"] = logprobs
     if prompt_logprobs is not None:
         parameters["prompt_logprobs"] = prompt_logprobs
-    if lora:
-        parameters["lora_name"] = lora
     constraint = _structured_outputs(request)
     if constraint is not None:
         parameters["structured_outputs"] = constraint

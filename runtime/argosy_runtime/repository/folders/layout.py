@@ -36,6 +36,8 @@ class ModelFolder:
     of each version folder; a directory's name ends with "/". `fingerprint` changes with any file,
     `shared_fingerprint` with those of no version, each of `version_fingerprints` with those of one. `problem` is the
     reason why the model cannot be loaded, None without one. `also_in` are further folders of the same name.
+    `version_paths`: those of versions that lie elsewhere. `declared_by`: the model that lists this one as an adapter of
+    its own; empty for a model of a repository.
     """
 
     name: str
@@ -49,6 +51,8 @@ class ModelFolder:
     config_path: Path | None = None
     problem: str | None = None
     also_in: tuple[Path, ...] = field(default=())
+    version_paths: Mapping[int, Path] = field(default_factory=dict)
+    declared_by: str = ""
 
     @property
     def first_files(self) -> tuple[str, ...]:
@@ -57,7 +61,7 @@ class ModelFolder:
 
     def version_path(self, version: int) -> Path:
         """Return the folder of a version."""
-        return self.path / str(version)
+        return self.version_paths.get(version) or self.path / str(version)
 
 
 def scan(repository: Path, config_name: str = "") -> dict[str, ModelFolder]:

@@ -97,11 +97,18 @@ def test_closing_ends_a_command_that_waits_for_a_request(folder, host, llm, monk
     assert ended.wait(30)
 
 
-def test_declared_adapters_are_loaded(folder, open_instance, llm, tmp_path):
+def test_listed_adapters_turn_lora_on_and_are_left_to_the_server(folder, open_instance, llm, tmp_path):
     (tmp_path / "a").mkdir()
-    (tmp_path / "a/adapter_config.json").write_text('{"r": 8}')
+    (tmp_path / "a/adapter_config.json").write_text('{"r": 40}')
     (tmp_path / "llm/1").mkdir(parents=True)
     (tmp_path / "llm/1/multi_lora.json").write_text(json.dumps({"a": str(tmp_path / "a")}))
     open_instance()
-    assert llm().loras == {1}
-    assert (llm().engine_args.enable_lora, llm().engine_args.max_loras) == (True, 2)
+    arguments = llm().engine_args
+    assert (arguments.enable_lora, arguments.max_loras, arguments.max_lora_rank) == (True, 2, 64)
+    assert llm().loras == set()
+
+
+def test_an_engine_without_lora_takes_no_adapters(open_instance, tmp_path):
+    with pytest.raises(ServingError, match="model 'llm' was opened without LoRA") as refused:
+        open_instance().manage(AddAdapter("a", str(tmp_path)))
+    assert refused.value.kind is ErrorKind.UNSUPPORTED

@@ -8,7 +8,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends import vllm as backend
 from argosy_runtime.backends.contract import InstanceSpec
-from argosy_runtime.backends.vllm.adapters import declared_adapters, lora_arguments
+from argosy_runtime.backends.vllm.adapters import lora_arguments
 from argosy_runtime.backends.vllm.opening.arguments import engine_arguments, split_unknown
 from argosy_runtime.backends.vllm.opening.devices import visible_gpus
 from argosy_runtime.errors import ErrorKind, ServingError
@@ -133,22 +133,6 @@ def test_gpus_that_do_not_fit_are_refused(kind, gpu, ids, parts, message):
     named = {"gpu_device_ids": ids} if ids else {}
     with pytest.raises(ServingError, match=message):
         visible_gpus(spec(kind, gpu, **named), parts, "0,1")
-
-
-def test_adapters_are_in_a_file_and_in_a_parameter(tmp_path):
-    (tmp_path / "multi_lora.json").write_text('{"a": "/x/a", "b": "b"}')
-    own = config(adapters='[{"name": "b", "path": "/y/b", "weight": 1}, {"name": "c", "path": "c"}]')
-    assert declared_adapters(own, tmp_path) == {"a": "/x/a", "b": "/y/b", "c": f"{tmp_path}/c"}
-
-
-@pytest.mark.parametrize(
-    ("file", "own", "message"),
-    [('{"a": 5}', "", "the path of adapter 'a' is not a text"), ("{}", "{", "parameter 'adapters' is not a JSON list")],
-)
-def test_adapters_that_cannot_be_read_are_refused(tmp_path, file, own, message):
-    (tmp_path / "multi_lora.json").write_text(file)
-    with pytest.raises(ServingError, match=message):
-        declared_adapters(config(**({"adapters": own} if own else {})), tmp_path)
 
 
 def test_adapters_turn_lora_on_as_large_as_they_are(tmp_path):

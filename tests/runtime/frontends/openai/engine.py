@@ -75,24 +75,26 @@ def token_of(number: int) -> bytes:
     return bytes([number]) if number < 256 else bytes(divmod(number - 256, 256))
 
 
-def _language(name: str, decoupled: bool = True, adapters: str = "") -> mc.ModelConfig:
+def _language(name: str, decoupled: bool = True, base: str = "") -> mc.ModelConfig:
     config = mc.ModelConfig(name=name, backend="vllm")
     config.model_transaction_policy.decoupled = decoupled
-    if adapters:
-        config.parameters["adapters"].string_value = adapters
+    if base:
+        config.backend = "adapter"
+        config.parameters["base"].string_value = base
     return completed(config)
 
 
 class LanguagePlane:
-    """Models: `talker` and its adapters, `whole` that does not stream, `number` that is no language model, `asleep`
-    that is unavailable, `busy` whose queue is full, `broken` whose load failed, `gone` that was unloaded, `untouched`
-    that was never loaded.
+    """Models: `talker` and its adapter `pirate`, `whole` that does not stream, `number` that is no language model,
+    `asleep` that is unavailable, `busy` whose queue is full, `broken` whose load failed, `gone` that was unloaded,
+    `untouched` that was never loaded.
     """
 
     def __init__(self) -> None:
-        self.talker = _language("talker", adapters='[{"name": "pirate", "path": "/a"}]')
+        self.talker = _language("talker")
         self.configs = {
             "talker": self.talker,
+            "pirate": _language("pirate", base="talker"),
             "whole": _language("whole", decoupled=False),
             "number": mc.ModelConfig(name="number", backend="python"),
             "busy": _language("busy"),

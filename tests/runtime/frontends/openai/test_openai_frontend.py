@@ -151,18 +151,29 @@ def test_models(client: openai.OpenAI) -> None:
 
 
 def test_an_adapter_is_a_model(client: openai.OpenAI, served: Served) -> None:
-    answer = client.chat.completions.create(model="pirate", messages=HELLO)
-    assert answer.model == "pirate"
-    assert served.plane.requests[-1].model_name == "talker"
-    assert served.plane.script.seen[-1].sampling.lora_name == "pirate"
+    assert client.chat.completions.create(model="pirate", messages=HELLO).model == "pirate"
+    assert served.plane.requests[-1].model_name == "pirate"
+    assert client.models.retrieve("pirate").to_dict()["parent"] == "talker"
 
 
-def test_a_model_that_was_loaded_again_has_its_new_adapters(client: openai.OpenAI, served: Served) -> None:
-    client.chat.completions.create(model="pirate", messages=HELLO)
-    served.plane.configs["talker"] = served.plane.language("talker", adapters='[{"name": "poet"}]')
-    assert client.chat.completions.create(model="poet", messages=HELLO).model == "poet"
-    with pytest.raises(openai.NotFoundError):
-        client.chat.completions.create(model="pirate", messages=HELLO)
+def test_a_name_that_changes_hands_is_never_stale(client: openai.OpenAI, served: Served) -> None:
+    """A name is first an adapter's, then a language model's, another model's, of nothing, and an adapter's again."""
+    adapter = served.plane.configs["pirate"]
+    first = client.models.retrieve("pirate")
+    try:
+        served.plane.configs["pirate"] = served.plane.language("pirate")
+        taken = client.models.retrieve("pirate")
+        assert ("parent" in taken.to_dict(), taken.created >= first.created) == (False, True)
+        served.plane.configs["pirate"] = served.plane.configs["number"]
+        with pytest.raises(openai.NotFoundError):
+            client.chat.completions.create(model="pirate", messages=HELLO)
+        assert "pirate" not in [model.id for model in client.models.list().data]
+        del served.plane.configs["pirate"]
+        with pytest.raises(openai.NotFoundError):
+            client.models.retrieve("pirate")
+    finally:
+        served.plane.configs["pirate"] = adapter
+    assert client.models.retrieve("pirate").to_dict()["parent"] == "talker"
 
 
 @pytest.mark.parametrize(

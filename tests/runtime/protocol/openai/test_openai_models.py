@@ -7,46 +7,24 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, invalid, not_found, unavailable
 from argosy_runtime.protocol.openai.errors import encode_error, from_serving
-from argosy_runtime.protocol.openai.models import encode_models, named_models
+from argosy_runtime.protocol.openai.models import NamedModel, encode_models
 
 
-def config(adapters: str | None = None) -> ModelConfig:
-    made = ModelConfig(name="base")
-    if adapters is not None:
-        made.parameters["adapters"].string_value = adapters
-    return made
-
-
-def test_adapters_are_models() -> None:
-    models = named_models(config('[{"name": "pirate", "path": "/p", "weight": 1}, {"name": "poet", "path": "/q"}]'))
-    assert [(model.name, model.base, model.adapter) for model in models] == [
-        ("base", "base", ""),
-        ("pirate", "base", "pirate"),
-        ("poet", "base", "poet"),
-    ]
-    listed = json.loads(encode_models((model, 5) for model in models))
-    assert listed["object"] == "list"
-    assert listed["data"][0] == {"id": "base", "object": "model", "created": 5, "owned_by": "argosy"}
-    assert listed["data"][1]["parent"] == "base"
-
-
-def test_an_adapter_of_its_own_in_a_repository_names_its_base_model() -> None:
+def test_an_adapter_names_its_base_model() -> None:
     adapter = ModelConfig(name="pirate", backend="adapter")
     adapter.parameters["base"].string_value = "base"
-    (named,) = named_models(adapter)
-    assert (named.base, named.adapter) == ("pirate", "")
-    (document,) = json.loads(encode_models([(named, 5)]))["data"]
-    assert (document["id"], document["parent"]) == ("pirate", "base")
-
-
-@pytest.mark.parametrize("adapters", [None, "", "{", "{}", '["pirate"]', '[{"path": "/p"}]', '[{"name": 3}]'])
-def test_a_parameter_that_lists_no_adapters(adapters: str | None) -> None:
-    assert [model.name for model in named_models(config(adapters))] == ["base"]
+    models = [NamedModel.of(ModelConfig(name="base")), NamedModel.of(adapter)]
+    listed = json.loads(encode_models((model, 5) for model in models))
+    assert listed["object"] == "list"
+    assert listed["data"] == [
+        {"id": "base", "object": "model", "created": 5, "owned_by": "argosy"},
+        {"id": "pirate", "object": "model", "created": 5, "owned_by": "argosy", "parent": "base"},
+    ]
 
 
 def test_a_fingerprint_is_of_the_configuration() -> None:
-    (one,), (other,) = named_models(config()), named_models(ModelConfig(name="base", backend="vllm"))
-    assert one == named_models(config())[0]
+    one, other = NamedModel.of(ModelConfig(name="base")), NamedModel.of(ModelConfig(name="base", backend="vllm"))
+    assert one == NamedModel.of(ModelConfig(name="base"))
     assert one.fingerprint != other.fingerprint
 
 

@@ -14,7 +14,7 @@ from argosy_runtime.protocol.openai.errors import ApiError
 from argosy_runtime.protocol.openai.generation import LanguageModel, chat_inference, completion_inferences
 from argosy_runtime.protocol.openai.requests import chat, completion
 
-MODEL = LanguageModel.of(completed(ModelConfig(name="m")), "pirate")
+MODEL = LanguageModel.of(completed(ModelConfig(name="m")))
 USER = {"role": "user", "content": "hello"}
 
 
@@ -41,7 +41,6 @@ def completions(**fields: Any) -> list[GenerationRequest]:
 def test_a_chat_has_no_limit_of_tokens_and_the_adapter() -> None:
     request = generation()
     assert request.sampling.max_tokens is None
-    assert request.sampling.lora_name == "pirate"
     assert not request.stream
     assert not request.repeats_prompt
     assert request.prompt == Chat([USER])
@@ -225,7 +224,7 @@ def test_an_echo_has_its_probabilities() -> None:
 
 
 def test_a_model_without_probabilities_refuses_them() -> None:
-    model = LanguageModel("m", "", frozenset(("text_output",)), decoupled=True)
+    model = LanguageModel("m", frozenset(("text_output",)), decoupled=True)
     body = json.dumps({"model": "m", "messages": [USER], "logprobs": True}).encode()
     with pytest.raises(ApiError, match="gives no probabilities"):
         chat_inference(model, chat.decode(body), "r")

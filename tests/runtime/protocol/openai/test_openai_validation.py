@@ -199,7 +199,7 @@ def test_anything_is_read_or_refused_with_the_parameter(fields: dict[str, Any]) 
 def refusal(body: bytes) -> ApiError | None:
     """Return why a chat is refused."""
     try:
-        chat_inference(LanguageModel("m", "", frozenset(("logprobs",)), decoupled=True), chat.decode(body), "r")
+        chat_inference(LanguageModel("m", frozenset(("logprobs",)), decoupled=True), chat.decode(body), "r")
     except ApiError as error:
         return error
     return None

@@ -17,7 +17,7 @@ from argosy_runtime.protocol.openai.errors import (
     unknown_model,
 )
 from argosy_runtime.protocol.openai.generation import LanguageModel
-from argosy_runtime.protocol.openai.models import NamedModel, named_models
+from argosy_runtime.protocol.openai.models import NamedModel
 from argosy_runtime.protocol.openai.pipelines import Pipeline
 from argosy_runtime.repository.records import UNLOADED
 
@@ -36,62 +36,70 @@ class Catalog:
 
     `now` returns seconds since 1970.
 
-    What is known of a model lasts while its configuration is the same object, which it is until it is loaded again.
+    A name is that of a model of the data plane, which decides what it belongs to. What is read of it lasts while the
+    configuration of that model is the same object, which it is until another version or another model has the name.
     """
 
     def __init__(self, plane: DataPlane, now: Callable[[], float]) -> None:
         self._plane = plane
         self._now = now
-        self._configs: dict[str, ModelConfig] = {}
-        self._names: dict[str, ServedName] = {}
+        self._by_name: dict[str, tuple[ModelConfig, ServedName | None]] = {}
 
     def find(self, name: str) -> ServedName | None:
-        """Return the model of a name; None where no version of it serves, though a `refresh` may find an adapter's.
+        """Return the model of a name; None where there is none that this API can address.
 
         Raises ApiError where the model cannot answer.
         """
-        served = self._names.get(name)
-        base = name if served is None else served.named.base
         try:
-            config = self._plane.model_config(base, "")
+            config = self._plane.model_config(name, "")
         except ServingError as error:
             if error.kind is ErrorKind.NOT_FOUND:
+                self._by_name.pop(name, None)
                 return None
             raise from_serving(error) from None
-        if self._configs.get(base) is not config:
-            self._learn(config)
-            served = self._names.get(name)
-        return served
+        return self._served(name, config)
 
-    async def refresh(self) -> list[ServedName]:
+    async def all(self) -> list[ServedName]:
         """Return all names that can be used now, in order."""
         index = await self._plane.index(ready_only=True)
         ready = {model.name for model in index.models}
-        for name in ready:
-            try:
-                config = self._plane.model_config(name, "")
-            except ServingError:
-                continue
-            if self._configs.get(name) is not config:
-                self._learn(config)
-        return [self._names[name] for name in sorted(self._names) if self._names[name].named.base in ready]
+        for name in self._by_name.keys() - ready:
+            del self._by_name[name]
+        every = (self._ready(name) for name in sorted(ready))
+        return [served for served in every if served is not None]
 
     async def look_up(self, name: str) -> ServedName:
         """Return the model of a name. Raises ApiError where there is none that can answer."""
         served = self.find(name)
         if served is None:
-            await self.refresh()
-            served = self.find(name)
-        if served is None:
             raise await self._missing(name)
+        return served
+
+    def _ready(self, name: str) -> ServedName | None:
+        try:
+            return self._served(name, self._plane.model_config(name, ""))
+        except ServingError:
+            return None
+
+    def _served(self, name: str, config: ModelConfig) -> ServedName | None:
+        cached = self._by_name.get(name)
+        if cached is not None and cached[0] is config:
+            return cached[1]
+        model = Pipeline.of(config) or (
+            LanguageModel.of(config) if is_language_model(config) else EmbeddingModel.of(config)
+        )
+        served = None
+        if model is not None:
+            before = None if cached is None else cached[1]
+            created = int(self._now()) if before is None else before.created
+            served = ServedName(NamedModel.of(config), model, created)
+        self._by_name[name] = (config, served)
         return served
 
     async def _missing(self, name: str) -> ApiError:
         """Return why a name cannot be used: its model is being loaded, could not be loaded, or there is none."""
-        named = self._names.get(name)
-        base = name if named is None else named.named.base
         index = await self._plane.index(ready_only=False)
-        versions = [model for model in index.models if model.name == base]
+        versions = [model for model in index.models if model.name == name]
         states = {version.state for version in versions}
         if "LOADING" in states:
             return loading_model(name)
@@ -99,20 +107,3 @@ class Catalog:
         if reasons and states == {"UNAVAILABLE"}:
             return failed_model(name, "; ".join(reasons))
         return unknown_model(name)
-
-    def _learn(self, config: ModelConfig) -> None:
-        """Take over what a configuration declares. A model's own name takes precedence over adapters'."""
-        base = config.name
-        self._configs[base] = config
-        before = {name: served.created for name, served in self._names.items() if served.named.base == base}
-        for name in before:
-            del self._names[name]
-        other = Pipeline.of(config) or (None if is_language_model(config) else EmbeddingModel.of(config))
-        if other is None and not is_language_model(config):
-            return
-        for named in named_models(config):
-            holder = self._names.get(named.name)
-            if holder is None or named.name == base:
-                created = before.get(named.name, int(self._now()))
-                model = other or LanguageModel.of(config, named.adapter)
-                self._names[named.name] = ServedName(named, model, created)

@@ -74,7 +74,7 @@ class ModelEndpoint(Generic[Fields]):
             context.reply(error_reply(error))
 
     async def _begin_unknown(self, context: RequestContext, request: Fields) -> None:
-        """Look for a model that was not known, which may be an adapter's name."""
+        """Answer a request for a model that this API cannot address, with the reason."""
         try:
             self._start(context, request, await self._catalog.look_up(request.model))
         except ApiError as error:
@@ -142,7 +142,7 @@ class ModelEndpoints:
 
     async def models(self, context: RequestContext) -> Reply:
         """Return all models that can be named."""
-        names = await self._catalog.refresh()
+        names = await self._catalog.all()
         return json_reply(encode_models((served.named, served.created) for served in names))
 
     async def model(self, context: RequestContext, name: str) -> Reply:

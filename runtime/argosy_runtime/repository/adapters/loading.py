@@ -6,13 +6,12 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import invalid, unavailable
 from argosy_runtime.modelconfig.parameters.adapters import BACKEND, LORA_NAME, PARAMETER, SAMPLING, base_of
+from argosy_runtime.repository.preparing import Prepared
+from argosy_runtime.repository.records import ModelRecord
+from argosy_runtime.repository.serving.adapters import AdapterBase, Base, ServedAdapter
+from argosy_runtime.repository.serving.routed import ServedVariants
+from argosy_runtime.repository.serving.served import ServedModel
 from argosy_runtime.telemetry.statistics import ModelStatistics
-
-from .preparing import Prepared
-from .records import ModelRecord
-from .serving.adapters import AdapterBase, Base, ServedAdapter
-from .serving.routed import ServedVariants
-from .serving.served import ServedModel
 
 
 async def load(prepared: Prepared, version: int, records: Mapping[str, ModelRecord]) -> ServedAdapter:

@@ -1,0 +1,111 @@
+"""Adapters that models list themselves, under names of their own: which of them have their name, and which are hidden.
+
+A name belongs to a model that a client or the repository loads under it. While there is none, it belongs to the first
+model that lists an adapter or an alias of that name. A hidden adapter is loaded all the same: `lora_name` names it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+
+from argosy_runtime.errors import ServingError
+from argosy_runtime.modelconfig.parameters.adapters import may_be_adapter
+from argosy_runtime.repository.folders.layout import ModelFolder
+from argosy_runtime.repository.records import ModelRecord
+from argosy_runtime.repository.serving.adapter_table import LoadedAdapter
+from argosy_runtime.repository.serving.served import ServedModel
+
+from .declared import folders_of
+
+_log = logging.getLogger("argosy.repository")
+_Load = Callable[[ModelFolder], Awaitable[None]]
+_Unload = Callable[[str], Awaitable[None]]
+
+
+class ListedAdapters:
+    """The lists of all loaded models. `load` and `unload` are the registry's, for one model; `records` are all."""
+
+    def __init__(self, records: Mapping[str, ModelRecord], load: _Load, unload: _Unload) -> None:
+        self._records = records
+        self._load = load
+        self._unload = unload
+        self._folders: dict[str, dict[str, ModelFolder]] = {}
+        self._claims: dict[str, str] = {}
+        self._hidden: dict[tuple[str, str], LoadedAdapter] = {}
+
+    def folder(self, name: str) -> ModelFolder | None:
+        """Return the folder of an adapter or alias that a loaded model lists."""
+        return next((folders[name] for folders in self._folders.values() if name in folders), None)
+
+    async def follow(self, record: ModelRecord) -> None:
+        """Load what a model lists now, and unload what it lists no more. An error is that of the adapter alone."""
+        try:
+            folders = {} if record.prepared is None else await asyncio.to_thread(folders_of, record.prepared)
+        except ServingError as error:
+            _log.error("%s", error.message)
+            return
+        before = self._folders.pop(record.name, {})
+        if folders:
+            self._folders[record.name] = folders
+        for name in before.keys() - folders.keys():
+            await self._forget(record, name)
+        for name, folder in folders.items():
+            owner = self._owner(name)
+            if owner in ("", record.name):
+                await self._claim(folder)
+            else:
+                await self._hide(record, folder, owner)
+
+    async def taken(self, name: str) -> None:
+        """Hide the adapters of a name that a model has now."""
+        for base, folders in list(self._folders.items()):
+            if name in folders and self._owner(name) != base:
+                await self._hide(self._records[base], folders[name], self._owner(name))
+
+    async def freed(self, name: str) -> None:
+        """Give the name of a model that was unloaded to the first adapter that is listed under it."""
+        folder = self.folder(name)
+        if folder is not None and not self._owner(name):
+            self._hidden.pop((folder.declared_by, name), None)
+            await self._claim(folder)
+
+    async def unloaded(self, base: str) -> None:
+        """Unload the adapters that a model lists that was unloaded."""
+        for name in self._folders.pop(base, {}):
+            await self._forget(self._records[base], name)
+
+    def _owner(self, name: str) -> str:
+        """Return the model that a name belongs to: itself, or the one that lists it; "" where it is free."""
+        record = self._records.get(name)
+        if record is None or not record.desired:
+            return ""
+        if record.folder is not None:
+            return record.folder.declared_by or name
+        return self._claims.get(name, name)
+
+    async def _claim(self, folder: ModelFolder) -> None:
+        self._claims[folder.name] = folder.declared_by
+        with suppress(ServingError):  # logged, and in the index
+            await self._load(folder)
+
+    async def _forget(self, record: ModelRecord, name: str) -> None:
+        hidden = self._hidden.pop((record.name, name), None)
+        if self._owner(name) == record.name:
+            del self._claims[name]
+            await self._unload(name)
+        elif hidden is not None:
+            for served in record.answering.values():
+                if isinstance(served, ServedModel):
+                    await served.remove_adapter(hidden)
+
+    async def _hide(self, record: ModelRecord, folder: ModelFolder, owner: str) -> None:
+        whose = "the model of that name" if owner == folder.name else f"the adapter of model '{owner}'"
+        _log.warning("adapter '%s' of model '%s' is hidden by %s; lora_name names it", folder.name, record.name, whose)
+        served = record.answering.get("")
+        if may_be_adapter(folder.config_text or "") and isinstance(served, ServedModel):
+            adapter = self._hidden[record.name, folder.name] = LoadedAdapter(folder.name, folder.path)
+            try:
+                await served.add_adapter(adapter)
+            except ServingError as error:
+                _log.error("adapter '%s' of model '%s' cannot be loaded: %s", folder.name, record.name, error.message)
