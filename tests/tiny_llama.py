@@ -88,3 +88,17 @@ def save_adapter(folder: Path, model: Path, rank: int = 8, scale: float = 4.0, h
         "bias": "none",
     }
     (folder / "adapter_config.json").write_text(json.dumps(config))
+
+
+def save_bad_adapter(folder: Path, model: Path, fault: str) -> None:
+    """Write the folder of an adapter of the model `llm` that does not fit: `rank`, `modules`, `base` or `cut`."""
+    version = folder / "1"
+    save_adapter(version, model, rank=64 if fault == "rank" else 8, hidden=64 if fault == "base" else 128)
+    weights, config = version / "adapter_model.safetensors", version / "adapter_config.json"
+    if fault == "modules":
+        config.write_text(config.read_text().replace("o_proj", "no_such_proj"))
+        renamed = weights.read_bytes().replace(b"self_attn.o_proj", b"no_such_proj.xyz")
+        weights.write_bytes(renamed)
+    if fault == "cut":
+        weights.write_bytes(weights.read_bytes()[:-100])
+    (folder / "config.pbtxt").write_text('backend: "adapter" parameters { key: "base" value { string_value: "llm" } }')

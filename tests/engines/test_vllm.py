@@ -4,6 +4,7 @@ import json
 import os
 import queue
 import signal
+import urllib.request
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,39 @@ def test_an_adapter_changes_the_answer(vllm_server):
     assert adapted["output_ids"] != base["output_ids"]
     problem = refused(vllm_server, {**GREEDY, "lora_name": "absent"}, 404, text_input="Hello")
     assert "model 'llm' has no adapter 'absent'; it has other" in problem
+
+
+def test_an_adapter_is_a_model_of_every_protocol(vllm_server):
+    adapted = generate(vllm_server, {**GREEDY, "lora_name": "other"}, text_input="Hello")
+    with urllib.request.urlopen(f"http://127.0.0.1:{vllm_server.ports.http}/v1/models") as listed:
+        models = json.load(listed)["data"]
+    assert {model["id"]: model.get("parent") for model in models} == {"llm": None, "other": "llm"}
+    body = {"model": "other", "prompt": "Hello", "max_tokens": GREEDY["max_tokens"], "temperature": 0}
+    status, answer = post(vllm_server, "/v1/completions", body)
+    assert (status, answer["choices"][0]["text"]) == (200, adapted["text_output"])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("rank", "LoRA rank 64 is greater than max_lora_rank 16"),
+        ("modules", "no_such_proj"),
+        ("base", "is of hidden size 64, and the model's is 128"),
+        ("cut", "is cut off or broken"),
+    ],
+)
+def test_an_adapter_that_does_not_fit_is_refused_alone(vllm_server, vllm_repository, name, message):
+    tiny_llama.save_bad_adapter(vllm_repository / f"bad-{name}", vllm_repository / "llm/1", name)
+    with stream(vllm_server, "Hello", {"max_tokens": 200, "ignore_eos": True}, return_finish_reason=True) as events:
+        next(events)
+        status, answer = post(vllm_server, f"/v2/repository/models/bad-{name}/load", {})
+        rest = list(events)
+    assert (status, rest[-1]["finish_reason"]) == (400, "length")
+    assert message in answer["error"]
+    status, answer = post(vllm_server, "/v1/completions", {"model": f"bad-{name}", "prompt": "Hello"})
+    assert status == 503
+    assert message in answer["error"]["message"]
+    assert generate(vllm_server, {**GREEDY, "lora_name": "other"}, text_input="Hello")["text_output"]
 
 
 def test_stop_strings_end_an_answer(vllm_server):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests import lora_files
 from tests.runtime.service.conftest import responses
 
 from argosy_runtime.messages import InferRequest, Tensor
@@ -28,9 +29,11 @@ def add_base(repository, **arguments: object) -> None:
 
 def add_adapter(repository, name: str, base: str = "base", version: int = 1, complete: bool = True) -> None:
     """Write an adapter of a model; one that is not complete has no configuration."""
-    files = {f"{version}/adapter_config.json": '{"r": 8}'} if complete else {f"{version}/.keep": ""}
+    repository.write(name, {f"{version}/.keep": ""}, "")
+    if complete:
+        lora_files.write(repository.path / name / str(version))
     config = f'backend: "adapter" parameters {{ key: "base" value {{ string_value: "{base}" }} }}'
-    repository.write(name, files, config)
+    repository.write(name, {}, config)
 
 
 def ask(name: str, **inputs: object) -> InferRequest:

@@ -4,6 +4,7 @@ import json
 import logging
 
 import pytest
+from tests import lora_files
 from tests.runtime.service.conftest import reason, settled, states, value
 from tests.runtime.service.lora_models import ask, last, text, vllm
 
@@ -21,8 +22,7 @@ def add_base(repository, *adapters: dict[str, object], name: str = "base", **fil
     arguments = json.dumps({"model": "tiny", "enable_lora": True, "max_loras": 4})
     repository.write(name, {"1/model.json": arguments, **files}, f'backend: "vllm" {parameter}')
     for adapter in ("one", "two", "three"):
-        (repository.path / name / "1" / adapter).mkdir(exist_ok=True)
-        (repository.path / name / "1" / adapter / "adapter_config.json").write_text('{"r": 8}')
+        lora_files.write(repository.path / name / "1" / adapter)
 
 
 async def named(plane) -> dict[str, str]:
@@ -65,8 +65,7 @@ async def test_an_adapter_that_does_not_load_is_unavailable_alone(repository, se
     assert "adapter_config.json" in await reason(plane, "bad")
     await plane.load("base", None, {})
     assert "adapter_config.json" in await reason(plane, "bad")
-    (repository.path / "base/1/missing").mkdir()
-    (repository.path / "base/1/missing/adapter_config.json").write_text('{"r": 8}')
+    lora_files.write(repository.path / "base/1/missing")
     await plane.load("bad", None, {})
     assert await text(plane, "bad") == "bad"
 

@@ -11,15 +11,21 @@ import msgspec
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.parameters import declared_adapters
-from argosy_runtime.errors import not_found, unavailable
+from argosy_runtime.errors import not_found
 from argosy_runtime.modelconfig.parameters.adapters import reserved_rank
+
+from .opening.adapter_files import check_adapter
 
 
 class Adapters:
-    """The adapters that requests may name. vLLM knows them by numbers, which are not used again."""
+    """The adapters that requests may name. vLLM knows them by numbers, which are not used again.
 
-    def __init__(self, model: str, request_class: Any) -> None:
+    `base`: the configuration of the model's text part, as Hugging Face has it; None where it is not known.
+    """
+
+    def __init__(self, model: str, request_class: Any, base: Any) -> None:
         self._model = model
+        self._base = base
         self._class = request_class
         self._numbers = itertools.count(1)
         self._requests: dict[str, Any] = {}
@@ -27,9 +33,8 @@ class Adapters:
         self._lock = threading.Lock()
 
     def new(self, name: str, path: str) -> Any:
-        """Return the `LoRARequest` of a new adapter. Raises ServingError (UNAVAILABLE) where its files are missing."""
-        if not (Path(path) / "adapter_config.json").is_file():
-            raise unavailable(f"model '{self._model}': adapter '{name}' has no '{Path(path) / 'adapter_config.json'}'")
+        """Return the `LoRARequest` of a new adapter. Raises ServingError where its files are missing or do not fit."""
+        check_adapter(self._model, name, Path(path), self._base)
         return self._class(name, next(self._numbers), path)
 
     def put(self, request: Any) -> Any | None:

@@ -54,8 +54,9 @@ class VllmInstance:
         self._engine = engine
         self._reports = reports
         self._decoupled = spec.config.model_transaction_policy.decoupled
-        self._adapters = Adapters(spec.config.name, engine.library.LoRARequest)
         config = engine.model_config
+        base = getattr(config, "hf_text_config", None)
+        self._adapters = Adapters(spec.config.name, engine.library.LoRARequest, base)
         self._defaults = {} if engine.is_pooling else dict(config.get_diff_sampling_param())
         trusts = Parameters(spec.config).flag(TRUST_REQUESTS, False)
         vocabulary = int(config.get_vocab_size())

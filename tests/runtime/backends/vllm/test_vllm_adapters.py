@@ -5,6 +5,7 @@ import json
 import threading
 
 import pytest
+from tests import lora_files
 from tests.runtime.backends.vllm.engine_steps import only_error, sampling, settled, step
 from tests.runtime.language.language_requests import generation
 from tests.waiting import wait
@@ -17,8 +18,7 @@ from argosy_runtime.errors import ErrorKind, ServingError
 
 def test_adapters_are_added_and_removed(open_instance, responder, llm, tmp_path):
     for name in ("a", "b", "misfit"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "adapter_config.json").write_text('{"r": 8}')
+        lora_files.write(tmp_path / name)
     instance = open_instance(enable_lora=True)
     instance.manage(AddAdapter("x", str(tmp_path / "a")))
     named = generation(text_input="ab", sampling_parameters=sampling(lora_name="x"))
@@ -41,8 +41,7 @@ def test_adapters_are_added_and_removed(open_instance, responder, llm, tmp_path)
 
 
 def test_an_adapter_stays_until_its_requests_have_ended(open_instance, responder, llm, by_steps, tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a/adapter_config.json").write_text('{"r": 8}')
+    lora_files.write(tmp_path / "a")
     instance = open_instance(enable_lora=True)
     instance.manage(AddAdapter("x", str(tmp_path / "a")))
     named = generation(text_input="ab", sampling_parameters=sampling(lora_name="x", max_tokens=1))
@@ -60,8 +59,7 @@ def test_an_adapter_stays_until_its_requests_have_ended(open_instance, responder
 def test_no_command_and_no_end_wait_for_a_request_that_never_ends(folder, host, responder, llm, monkeypatch, tmp_path):
     monkeypatch.setattr(instance_module, "CLOSE_SECONDS", 0.0)
     for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "adapter_config.json").write_text('{"r": 8}')
+        lora_files.write(tmp_path / name)
     instance = backend.load(folder(enable_lora=True).spec(), host)
     instance.manage(AddAdapter("x", str(tmp_path / "a")))
     instance.execute([generation(text_input="\0", sampling_parameters=sampling(lora_name="x"))], responder)
@@ -98,8 +96,7 @@ def test_closing_ends_a_command_that_waits_for_a_request(folder, host, llm, monk
 
 
 def test_listed_adapters_turn_lora_on_and_are_left_to_the_server(folder, open_instance, llm, tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a/adapter_config.json").write_text('{"r": 40}')
+    lora_files.write(tmp_path / "a", rank=40)
     (tmp_path / "llm/1").mkdir(parents=True)
     (tmp_path / "llm/1/multi_lora.json").write_text(json.dumps({"a": str(tmp_path / "a")}))
     open_instance()

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests import lora_files
 from tests.runtime.language.language_requests import generation
 from tests.runtime.test_cpus import machine
 
@@ -17,10 +18,7 @@ GIB = 1 << 30
 @pytest.fixture
 def adapters(tmp_path: Path) -> dict[str, str]:
     """Return the folders of two adapters."""
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "adapter_config.json").write_text("{}")
-    return {name: str(tmp_path / name) for name in ("one", "two")}
+    return {name: str(lora_files.write(tmp_path / name)) for name in ("one", "two")}
 
 
 def test_adapters_stay_while_an_engine_sleeps(open_instance, responder, adapters):

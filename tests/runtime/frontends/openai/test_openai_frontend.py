@@ -202,8 +202,8 @@ def test_models_that_do_not_answer(client: openai.OpenAI, model: str, error: Any
 @pytest.mark.parametrize("model", ["talker", "pirate"])
 def test_a_model_that_cannot_be_loaded_again_says_why(client: openai.OpenAI, served: Served, model: str) -> None:
     client.chat.completions.create(model=model, messages=HELLO)
-    talker = served.plane.configs.pop("talker")
-    served.plane.unavailable["talker"] = FAILURE
+    config = served.plane.configs.pop(model)
+    served.plane.unavailable[model] = FAILURE
     try:
         with pytest.raises(openai.InternalServerError, match=FAILURE) as caught:
             client.chat.completions.create(model=model, messages=HELLO)
@@ -211,7 +211,7 @@ def test_a_model_that_cannot_be_loaded_again_says_why(client: openai.OpenAI, ser
         with pytest.raises(openai.InternalServerError, match=FAILURE):
             client.models.retrieve(model)
     finally:
-        served.plane.configs["talker"] = talker
+        served.plane.configs[model] = config
 
 
 @pytest.mark.parametrize("stream", [False, True])

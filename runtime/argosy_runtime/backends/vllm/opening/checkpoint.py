@@ -1,4 +1,4 @@
-"""Files of a model that are cut off: vLLM says of them only that its engine could not start.
+"""Files of weights that are cut off: vLLM says of a model's only that its engine could not start.
 
 The format is https://huggingface.co/docs/safetensors: u64 length of a header in JSON, the header, the tensors.
 """
@@ -17,22 +17,30 @@ _LONGEST_HEADER: Final = 100 << 20
 def check_checkpoint(model: str, folder: Path) -> None:
     """Raise ServingError (INVALID_ARG) for a file of weights that is shorter than its own header says."""
     for path in sorted(folder.glob("*.safetensors")):
-        problem = _problem(path)
-        if problem:
-            raise invalid(f"model '{model}': '{path}' is cut off or broken: {problem}; fetch it again")
+        try:
+            shapes(path)
+        except ValueError as problem:
+            raise invalid(f"model '{model}': '{path}' is cut off or broken: {problem}; fetch it again") from None
 
 
-def _problem(path: Path) -> str:
+def shapes(path: Path) -> dict[str, list[int]]:
+    """Return the shapes of a file's tensors, by name. Raises ValueError where it is shorter than its own header says.
+
+    Raises OSError where it cannot be read.
+    """
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(_LENGTH), "little")
         if size < _LENGTH or length > min(_LONGEST_HEADER, size - _LENGTH):
-            return f"it has {size} bytes, fewer than its header"
+            raise ValueError(f"it has {size} bytes, fewer than its header")
         text = file.read(length)
     try:
         header = msgspec.json.decode(text, type=dict[str, Any])
-        ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
-        due = _LENGTH + length + max(ends, default=0)
-    except (msgspec.MsgspecError, LookupError, TypeError) as error:
-        return f"its header cannot be read ({type(error).__name__})"
-    return "" if size >= due else f"it has {size} bytes of {due}"
+        tensors = {name: tensor for name, tensor in header.items() if name != "__metadata__"}
+        due = _LENGTH + length + max((tensor["data_offsets"][1] for tensor in tensors.values()), default=0)
+        sizes = {name: [int(length) for length in tensor["shape"]] for name, tensor in tensors.items()}
+    except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"its header cannot be read ({type(error).__name__})") from None
+    if size < due:
+        raise ValueError(f"it has {size} bytes of {due}")
+    return sizes
