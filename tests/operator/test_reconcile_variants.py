@@ -9,12 +9,12 @@ from tests.operator.planning.declared import ensemble, gpu_node, model, model_bo
 from tests.operator.planning.simulated_cluster import POOL, START, Cluster
 
 from argosy.api import ConditionType, InferenceModel, parse_body
-from argosy.autoscaling.metrics.signals import VariantSignals
+from argosy.autoscaling.metrics.signals import CrossoverSignals, VariantSignals
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.validation.references import check_set
-from argosy.planning.variants import declared, expanded
+from argosy.planning.variants import RoutedModel, declared, expanded
 from argosy.render.config.configrules import check_together
-from argosy.status.findings.variants import suited
+from argosy.status.findings.variants import regime_status, suited
 from argosy_runtime.modelconfig import parse_text
 from argosy_runtime.modelconfig.parameters.variants import variant_routing
 
@@ -305,3 +305,34 @@ def test_the_configuration_of_a_variant_may_turn_its_sleep_off() -> None:
     cluster = Cluster((gpu_node("a", 2, 30),))
     cluster.settle([pool(), routed(1, LOW, high, maxBatchSize=0)])
     assert configs(cluster)["m--high"].parameters["enable_sleep_mode"].string_value == "false"
+
+
+@pytest.mark.parametrize(
+    ("crossover", "observed", "message"),
+    [
+        (None, ("", 0), ""),
+        (CrossoverSignals(7.0, 9.0, 412.4, fits=True), ("7.94", 412), ""),
+        (
+            CrossoverSignals(None, 5.66, 412.4, fits=False),
+            ("at most 5.66", 412),
+            (
+                "spec.variants[0].maxConcurrency is 8, and by 412 requests the crossover of low and high is at most "
+                "5.66: measure it with argosy bench"
+            ),
+        ),
+        (CrossoverSignals(16.0, None, 60.0, fits=None), ("at least 16", 60), ""),
+        (CrossoverSignals(None, None, 60.0, fits=None), ("unknown", 60), ""),
+    ],
+)
+def test_the_status_says_whether_a_crossover_still_fits(crossover, observed, message) -> None:
+    model = next(part for part in expanded([routed()]) if isinstance(part, RoutedModel))
+    variants = (VariantSignals("m--high"), VariantSignals("m--low", crossover=crossover))
+    regime = regime_status(model, VariantsReport(START, variants))
+    assert (regime.observed_crossover, regime.observed_requests) == observed
+    assert regime.observed_message == message
+    assert regime.crossover == "8"
+
+
+def test_nothing_is_observed_without_measurements() -> None:
+    model = next(part for part in expanded([routed()]) if isinstance(part, RoutedModel))
+    assert regime_status(model, None).observed_crossover == ""

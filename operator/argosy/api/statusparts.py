@@ -100,6 +100,17 @@ class RegimeStatus(StatusPart):
     measured: str = Field(
         default="", description="How the crossovers were measured that declare it: with which load, and on what."
     )
+    observed_crossover: str = Field(
+        default="",
+        description="The crossovers that traffic shows, in their order, such as 6.5 or at most 6; unknown if too few "
+        "requests can be compared.",
+    )
+    observed_requests: Int = Field(
+        default=0, ge=0, description="The requests that were compared, of the variant with the fewest."
+    )
+    observed_message: str = Field(
+        default="", description="Which declared crossover no longer fits what is observed, and what to do; or empty."
+    )
     message: str = Field(
         default="",
         description="Why requests go to it, between servers; or what is missing for a choice, and how to add it.",

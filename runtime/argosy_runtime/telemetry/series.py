@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from argosy_runtime.scheduling.variants.crossovers import ObservedCrossover
+
 from .engines import EngineLoad
 from .statistics import ModelStatistics
 
@@ -13,6 +15,7 @@ class VariantSeries:
 
     `requests`: those that it was sent; `moved`: those that it lost to another variant. `regime_s`: seconds since it
     became the regime's variant, None where it is not. `max_concurrency`: its crossover, None without one.
+    `observed`: the crossover that the traffic shows.
     """
 
     name: str
@@ -22,6 +25,7 @@ class VariantSeries:
     state: str
     regime_s: float | None
     max_concurrency: int | None
+    observed: ObservedCrossover | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,30 @@ _FAMILIES: tuple[tuple[str, str, str, _Value], ...] = (
         "gauge",
         lambda one: one.max_concurrency,
     ),
+    (
+        "argosy_variant_crossover_low",
+        "By traffic the crossover with the next variant is at least that; absent if too few requests can be compared",
+        "gauge",
+        lambda one: None if one.observed is None else one.observed.low,
+    ),
+    (
+        "argosy_variant_crossover_high",
+        "By traffic the crossover with the next variant is at most that; absent if too few requests can be compared",
+        "gauge",
+        lambda one: None if one.observed is None else one.observed.high,
+    ),
+    (
+        "argosy_variant_compared_requests",
+        "Requests of the last half hours by which both variants were compared, of the one with fewer",
+        "gauge",
+        lambda one: None if one.observed is None else one.observed.requests,
+    ),
+    (
+        "argosy_variant_crossover_fits",
+        "0: a variant is certainly slower than the other one where the declared crossover uses it; 1: it is not",
+        "gauge",
+        lambda one: None if one.observed is None else one.observed.fits,
+    ),
 )
 
 

@@ -2,12 +2,15 @@
 
 import asyncio
 
+import numpy as np
+import pytest
 from tests.runtime.execution.fakes import SECOND, Submitted, VirtualClock, settle
 
-from argosy_runtime.errors import ErrorKind, unavailable
+from argosy_runtime.errors import ErrorKind, internal, unavailable
 from argosy_runtime.execution.variants.request import submit
 from argosy_runtime.execution.variants.runner import VariantRunner
-from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
+from argosy_runtime.execution.variants.speeds import new_tokens
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
 from argosy_runtime.modelconfig.parameters.variants import Variant, VariantRouting
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
@@ -115,3 +118,97 @@ async def test_a_bug_of_a_variant_ends_the_request() -> None:
     assert response.error is not None
     assert response.error.kind is ErrorKind.INTERNAL
     assert (runner.in_flight, runner.slots[0].in_flight) == (0, 0)
+
+
+def _answer(tokens: int | None = None, *, final: bool = True) -> InferResponse:
+    tokens_out = [] if tokens is None else [Tensor("num_output_tokens", "UINT32", np.array([tokens], np.uint32))]
+    return InferResponse(outputs=[Tensor("text_output", "BYTES", np.array([b"x"], object)), *tokens_out], final=final)
+
+
+async def _level(
+    clock: VirtualClock, model: _Model, runner: VariantRunner, in_flight: int, seconds: float, *new: int
+) -> None:
+    """Send so many requests at once, which a variant answers after so many seconds with so many `new` tokens each."""
+    for _ in range(in_flight):
+        submit(runner, InferRequest("routed", {}), 1, lambda response: None)
+    await clock.pass_time(round(seconds * SECOND))
+    for deliver, _ in model.requests:
+        for tokens in new:
+            deliver(_answer(tokens, final=False))
+        deliver(InferResponse(final=True) if new else _answer())
+    model.requests.clear()
+
+
+def _observed(runner: VariantRunner) -> tuple[float | None, float | None, int, bool | None] | None:
+    one = runner.series()[0].observed
+    return None if one is None else (one.low, one.high, one.requests, one.fits)
+
+
+async def test_the_traffic_shows_that_a_crossover_no_longer_fits() -> None:
+    clock, runner, (small, large) = _runner()
+    assert _observed(runner) is None
+    for _ in range(20):
+        await _level(clock, small, runner, 4, 0.4, 10, 10)
+    small.ready = False
+    assert _observed(runner) is None, "the other variant was not seen with as many in flight"
+    for _ in range(20):
+        await _level(clock, large, runner, 4, 0.2, 20)
+    assert _observed(runner) == (None, 4.0, 80, False)
+    following = VariantRunner("routed", 2, VariantRouting((Variant("small", max_concurrency=2), Variant("large"))),
+                              ModelStatistics(), clock)  # fmt: skip
+    following.continue_from(runner)
+    assert _observed(following) == (None, 4.0, 80, True), "the crossover is now below what was measured"
+
+
+async def test_requests_without_tokens_do_not_count_once_others_have_some() -> None:
+    clock, runner, (small, large) = _runner()
+    for _ in range(20):
+        await _level(clock, small, runner, 4, 0.4)
+    small.ready = False
+    for _ in range(20):
+        await _level(clock, large, runner, 4, 0.2)
+    assert _observed(runner) == (None, 4.0, 80, False), "of models without tokens each row counts"
+    await _level(clock, large, runner, 1, 0.2, 3)
+    assert _observed(runner) is None
+
+
+async def test_requests_while_another_variant_is_busy_do_not_count() -> None:
+    clock, runner, (small, large) = _runner()
+    for _ in range(20):
+        await _level(clock, small, runner, 4, 0.4, 20)
+    submit(runner, InferRequest("routed", {}), 1, lambda response: None)
+    (running,) = small.requests
+    small.ready = False
+    for _ in range(20):
+        await _level(clock, large, runner, 4, 0.2, 20)
+    assert _observed(runner) is None
+    running[0](_answer(1))
+    for _ in range(20):
+        await _level(clock, large, runner, 4, 0.2, 20)
+    assert _observed(runner) is not None
+
+
+async def test_failed_requests_are_no_measurement() -> None:
+    clock, runner, (small, large) = _runner()
+    for _ in range(20):
+        await _level(clock, small, runner, 4, 0.4, 20)
+    small.ready = False
+    for _ in range(80):
+        submit(runner, InferRequest("routed", {}), 1, lambda response: None)
+        await clock.pass_time(SECOND)
+        large.requests.pop()[0](InferResponse(error=internal("it cannot")))
+    assert _observed(runner) is None
+
+
+@pytest.mark.parametrize(
+    ("response", "tokens"),
+    [
+        (_answer(7), 7),
+        (_answer(), 0),
+        (InferResponse(outputs=[Tensor("num_output_tokens", "UINT32", np.array([3, 4], np.uint32))]), 7),
+        (InferResponse(error=internal("it cannot")), 0),
+        (InferResponse(), 0),
+    ],
+)
+def test_new_tokens_are_those_of_all_choices(response: InferResponse, tokens: int) -> None:
+    assert new_tokens(response) == tokens

@@ -78,6 +78,10 @@ class PerVariant(Enum):
     REGIME_S = ("argosy_variant_regime_seconds",)
     READY = ("argosy_variant_ready",)
     ASLEEP = ("argosy_variant_asleep",)
+    CROSSOVER_LOW = ("argosy_variant_crossover_low",)
+    CROSSOVER_HIGH = ("argosy_variant_crossover_high",)
+    COMPARED = ("argosy_variant_compared_requests",)
+    CROSSOVER_FITS = ("argosy_variant_crossover_fits",)
 
 
 class HistogramName(Enum):

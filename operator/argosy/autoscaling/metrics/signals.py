@@ -38,12 +38,27 @@ class ServerQueue:
 
 
 @dataclass(frozen=True, slots=True)
+class CrossoverSignals:
+    """The crossover of a variant and the next one that the traffic of servers shows, each by its requests.
+
+    It is at least `low` and at most `high`, None without a bound. `requests`: those compared. `fits`: whether the
+    declared one fits, by the servers with most of the requests; None without a declared one.
+    """
+
+    low: float | None
+    high: float | None
+    requests: float
+    fits: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class VariantSignals:
     """One variant of a routed model, over all servers. `variant`: the name of its model there.
 
     `requests` that it was sent in the window, and `in_flight` now. Servers where it is the `regime`'s variant, where it
     is `ready`, and where it is `asleep`. `regime_s`: how long it has been the regime's, where that changed last; None
-    where it is none's.
+    where it is none's. `crossover`: the one with the next variant that traffic shows; None if too few requests can be
+    compared.
     """
 
     variant: str
@@ -53,6 +68,7 @@ class VariantSignals:
     ready: int = 0
     asleep: int = 0
     regime_s: float | None = None
+    crossover: CrossoverSignals | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 """The signals of a routed model's variants: sums over its servers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from .names import PerVariant
-from .signals import VariantSignals
+from .signals import CrossoverSignals, VariantSignals
 from .windows import ModelSeries
+
+_HALF = 0.5
 
 
 def variant_signals(parts: Iterable[tuple[ModelSeries, ModelSeries]]) -> tuple[VariantSignals, ...]:
@@ -31,7 +33,27 @@ def _variant(name: str, parts: list[tuple[ModelSeries, ModelSeries]]) -> Variant
         ready=round(_sum(parts, PerVariant.READY, name)),
         asleep=round(_sum(parts, PerVariant.ASLEEP, name)),
         regime_s=min(ages, default=None),
+        crossover=_crossover([series for series, _ in parts], name),
     )
+
+
+def _crossover(servers: Sequence[ModelSeries], name: str) -> CrossoverSignals | None:
+    """Return the crossover that the traffic of all servers shows; None if none of them compares enough requests."""
+    compared = [(series, count) for series in servers if (count := _value(series, PerVariant.COMPARED, name))]
+    if not compared:
+        return None
+    low, high, fits = (
+        _mean([(value, count) for series, count in compared if (value := _value(series, metric, name)) is not None])
+        for metric in (PerVariant.CROSSOVER_LOW, PerVariant.CROSSOVER_HIGH, PerVariant.CROSSOVER_FITS)
+    )
+    requests = sum(count for _, count in compared)
+    return CrossoverSignals(low, high, requests, None if fits is None else fits >= _HALF)
+
+
+def _mean(values: Sequence[tuple[float, float]]) -> float | None:
+    """Return the mean of values with their weights; None without any."""
+    total = sum(weight for _, weight in values)
+    return sum(value * weight for value, weight in values) / total if total else None
 
 
 def _sum(parts: list[tuple[ModelSeries, ModelSeries]], metric: PerVariant, name: str) -> float:

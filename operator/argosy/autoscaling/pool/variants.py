@@ -88,7 +88,13 @@ def _report(signals: Signals) -> VariantsReport:
 
 
 def _states(report: VariantsReport) -> object:
-    return [(variant.variant, variant.regime, variant.ready, variant.asleep) for variant in report.variants]
+    return [
+        (variant.variant, variant.regime, variant.ready, variant.asleep, _fits(variant)) for variant in report.variants
+    ]
+
+
+def _fits(variant: VariantSignals) -> bool | None:
+    return variant.crossover.fits if variant.crossover is not None else None
 
 
 def _differ(before: Mapping[str, float], now: Mapping[str, float]) -> bool:

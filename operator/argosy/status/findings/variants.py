@@ -12,6 +12,7 @@ from argosy.planning.variants import RoutedModel, VariantModel
 from argosy.status.conditions import bounded
 from argosy.status.findings.engines import engine_statuses, with_engines
 from argosy.status.findings.loading import Loading
+from argosy.status.findings.observed import observed_crossovers
 from argosy.status.progress import PoolProgress
 
 UNKNOWN = "Unknown"
@@ -63,6 +64,7 @@ def regime_status(model: RoutedModel, report: VariantsReport | None) -> RegimeSt
         measured_at=_measured_at(model.spec.variants[:-1]),
         measured=bounded("; ".join(filter(None, map(_measurement, model.spec.variants[:-1]))), 500),
         message="" if complete else _lacks(model, limits),
+        **observed_crossovers(model, report),
         advice=suited(model.spec.variants, report) if complete and report is not None else "",
     )
 

@@ -14,6 +14,7 @@ from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submis
 
 from .runner import VariantRunner
 from .slot import VariantSlot
+from .speeds import Begun, new_tokens
 
 _log = logging.getLogger("argosy.execution")
 _FINAL_REASONS: Final = (FailureReason.TIMEOUT, FailureReason.CANCELED)
@@ -79,7 +80,10 @@ class RoutedRequest:
         """Pass on a response of a variant, or move to another one."""
         if attempt is not self._attempt:
             return
+        attempt.tokens += new_tokens(response)
         if response.final:
+            if response.error is None:
+                self._runner.measure(attempt.begun, self._size, attempt.tokens)
             self._leave(attempt)
         if response.error is not None and self._may_move(response.error):
             attempt.slot.moved += 1
@@ -111,8 +115,8 @@ class RoutedRequest:
         self._tried.append(index)
         if self._inputs is not None:
             self._request.inputs = self._inputs
-        attempt = self._attempt = Attempt(self, slot)
-        slot.in_flight += 1
+        slot.change(1, self._runner.clock.now())
+        attempt = self._attempt = Attempt(self, slot, self._runner.begun(index))
         slot.requests += 1
         try:
             if slot.model is None:
@@ -144,7 +148,7 @@ class RoutedRequest:
         return self._runner.has_other(self._tried)
 
     def _leave(self, attempt: "Attempt") -> None:
-        attempt.slot.in_flight -= 1
+        attempt.slot.change(-1, self._runner.clock.now())
         attempt.submission = NOT_YET  # It refers back to this request: without the cycle all of it is freed at once.
         self._attempt = None
 
@@ -171,11 +175,13 @@ class RoutedRequest:
 class Attempt:
     """A request's time at one variant."""
 
-    __slots__ = ("_request", "slot", "submission")
+    __slots__ = ("_request", "begun", "slot", "submission", "tokens")
 
-    def __init__(self, request: RoutedRequest, slot: VariantSlot) -> None:
+    def __init__(self, request: RoutedRequest, slot: VariantSlot, begun: Begun) -> None:
         self._request = request
         self.slot = slot
+        self.begun = begun
+        self.tokens = 0
         self.submission: Submission = NOT_YET
 
     def receive(self, response: InferResponse) -> None:

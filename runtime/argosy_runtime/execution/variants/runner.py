@@ -16,6 +16,7 @@ from argosy_runtime.telemetry.series import VariantSeries
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .slot import VariantModel, VariantSlot
+from .speeds import Begun, VariantSpeeds
 
 _log = logging.getLogger("argosy.execution")
 _RETRY_NS: Final = 10_000_000_000
@@ -40,6 +41,7 @@ class VariantRunner:
         self._weights = Weights(routing.weights) if routing.weights is not None else None
         self._takes_requests = [variant.weight != 0 for variant in routing.variants]
         self._idle_ns = 0 if self._weights is not None else round(routing.idle_timeout_seconds * 1e9)
+        self._speeds = VariantSpeeds(self.slots, routing.limits)
         self._timer: Timer | None = None
         self._timer_at = 0
         self._closed = False
@@ -58,6 +60,7 @@ class VariantRunner:
         for slot in self.slots:
             if slot.name in by_name:
                 slot.requests, slot.moved = by_name[slot.name].requests, by_name[slot.name].moved
+        self._speeds.continue_from(former._speeds)
 
     @property
     def states(self) -> list[VariantState]:
@@ -96,6 +99,14 @@ class VariantRunner:
             if index not in tried
         )
 
+    def begun(self, index: int) -> Begun:
+        """Return what a request at a variant is measured from."""
+        return self._speeds.begun(index, self.clock.now())
+
+    def measure(self, begun: Begun, size: int, tokens: int) -> None:
+        """Measure an answered request of so many rows and tokens, while its variant still has it in flight."""
+        self._speeds.measure(begun, size, tokens, self.clock.now())
+
     def ended(self, size: int, arrived: int, responded: int, response: InferResponse) -> None:
         """Count a request with its last response; the one before came at `responded`, 0 where there was none."""
         self.in_flight -= 1
@@ -121,8 +132,8 @@ class VariantRunner:
 
     def series(self) -> list[VariantSeries]:
         """Return each variant as the metrics describe it."""
-        limits = self.regimes.limits
-        age_s = (self.clock.now() - self.regimes.since) / 1e9
+        limits, now = self.regimes.limits, self.clock.now()
+        age_s = (now - self.regimes.since) / 1e9
         return [
             VariantSeries(
                 slot.name,
@@ -132,6 +143,7 @@ class VariantRunner:
                 slot.state.value,
                 age_s if index == self.regimes.current else None,
                 limits[index] if index < len(limits) else None,
+                self._speeds.observed(index, now),
             )
             for index, slot in enumerate(self.slots)
         ]

@@ -37,12 +37,15 @@ class VariantSlot:
 
     `in_flight`: its requests now; `requests`: those that it was sent; `moved`: those that it lost to another variant.
     `used`: when it was last used, needed, loaded or woken; `was_ready`: whether it was ready at the last look.
+    `busy_ns`: the durations of all its requests together, up to `changed_at`.
     """
 
     def __init__(self, name: str, now: int) -> None:
         self.name = name
         self.model: VariantModel | None = None
         self.in_flight = 0
+        self.busy_ns = 0
+        self.changed_at = now
         self.requests = 0
         self.moved = 0
         self.used = now
@@ -50,6 +53,16 @@ class VariantSlot:
         self.failed_at: int | None = None
         self.waking = False
         self.task: asyncio.Task[None] | None = None
+
+    def change(self, requests: int, now: int) -> None:
+        """Count so many requests more in flight, or fewer."""
+        self.busy_ns = self.busy_at(now)
+        self.in_flight += requests
+        self.changed_at = now
+
+    def busy_at(self, now: int) -> int:
+        """Return the durations of all its requests together: divided by a time, the mean number in flight."""
+        return self.busy_ns + self.in_flight * (now - self.changed_at)
 
     @property
     def state(self) -> VariantState:
