@@ -2,6 +2,7 @@
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, invalid
 from argosy_runtime.failures.translation import failure
+from argosy_runtime.language.sampling import NAMES
 
 from .opening.library import Library
 
@@ -16,10 +17,18 @@ def serving_error(library: Library, name: str, error: BaseException) -> ServingE
         return ServingError(ErrorKind.UNAVAILABLE, f"model instance '{name}': {error}", FailureReason.REJECTED)
     cause = _cause(error)
     if isinstance(cause, library.VLLMClientError | ValueError | TypeError | NotImplementedError):
-        return invalid(str(cause) or type(cause).__name__)
+        return invalid(_refusal(cause))
     if not isinstance(cause, Exception):
         return internal(f"model instance '{name}': {type(cause).__name__}: {cause}")
     return failure(f"model instance '{name}': {type(cause).__name__}: {cause}", cause)
+
+
+def _refusal(cause: BaseException) -> str:
+    """Return why vLLM refuses a request; of a parameter of sampling as this server's own messages name it."""
+    parameter = getattr(cause, "parameter", None)
+    if parameter in NAMES and cause.args:
+        return f"sampling_parameters: '{parameter}': {cause.args[0]}"
+    return str(cause) or type(cause).__name__
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -125,7 +125,8 @@ class EmbeddingAnswer:
             for index, reader in enumerate(self._readers)
         ]
         tokens = sum(reader.num_input_tokens for reader in self._readers)
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens} if tokens else None
+        # Clients require counts; they are 0 where the model has none.
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         document = {"object": "list", "data": data, "model": self._model, "usage": usage}
         return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
 

@@ -1,6 +1,8 @@
 """Errors in OpenAI's form: an object with message, type, param and code, and the HTTP status that goes with them."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import orjson
@@ -80,19 +82,54 @@ _STATUS: Final[dict[ErrorKind, tuple[int, str, str | None]]] = {
 _PARAMETER: Final = re.compile(r"sampling_parameters: '(\w+)'")
 _LACKING: Final = re.compile(r"has no '(\w+)'; leave it out")
 """How language models name a parameter in their messages: one that is wrong, one that the engine lacks."""
+_TEMPLATE_VARIABLES: Final = re.compile(r"'(chat_template_kwargs)'")
+_PROMPT: Final = re.compile(
+    r"chat template|has no tokenizer|prompt is empty|input id \d|input 'messages'|messages?'s? |out of vocabulary"
+)
+_CONSTRAINT: Final = re.compile(r"grammar|json ?schema|structural tag|structured|guided|regex", re.IGNORECASE)
+"""Words of errors of the prompt, and of engines that cannot compile a constraint of the text."""
+_CONSTRAINTS: Final = "structured_outputs"
 
 
-def from_serving(error: ServingError, prompt: str = "messages") -> ApiError:
-    """Return a serving error in OpenAI's form. `prompt` names the parameter at fault where the prompt is too long."""
+@dataclass(frozen=True, slots=True)
+class ParameterNames:
+    """The names that a request has for what models call otherwise: `prompt`, and by a model's name `sampling`."""
+
+    prompt: str
+    sampling: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, parameter: str) -> str:
+        """Return the request's name of a parameter of sampling."""
+        return self.sampling.get(parameter, parameter)
+
+
+def from_serving(error: ServingError, names: ParameterNames | None = None) -> ApiError:
+    """Return a serving error in OpenAI's form. With `names` it names the parameter at fault."""
     if error.reason is FailureReason.REJECTED:
         message = f"{error.message}. The model's queue is full: try again later."
         return ApiError(429, message, "rate_limit_error", None, "rate_limit_exceeded", _RETRY_AFTER_S)
     status, kind, code = _STATUS[error.kind]
-    if status == 400 and _TOO_LONG in error.message:
-        return ApiError(400, error.message, kind, prompt, "context_length_exceeded")
-    if status == 400 and (named := _PARAMETER.match(error.message)):
-        return ApiError(400, error.message.removeprefix("sampling_parameters: "), kind, named[1], "invalid_value")
-    if status == 400 and (named := _LACKING.search(error.message)):
-        return ApiError(400, error.message, kind, named[1], "unsupported_parameter")
+    if status == 400 and names is not None:
+        return _at_fault(error.message, names, code)
     param = "model" if status == 404 else None
     return ApiError(status, error.message, kind, param, code, _RETRY_AFTER_S if status == 503 else 0)
+
+
+def _at_fault(message: str, names: ParameterNames, code: str | None) -> ApiError:
+    """Return the error of a request that a model refuses, with the parameter that its message is about."""
+    if _TOO_LONG in message:
+        return invalid(message, names.prompt, "context_length_exceeded")
+    if match := _PARAMETER.match(message):
+        name = names.of(match[1])
+        message = message.removeprefix("sampling_parameters: ").replace(f"'{match[1]}'", f"'{name}'")
+        return invalid(message, name, "invalid_value")
+    if match := _LACKING.search(message):
+        name = names.of(match[1])
+        return invalid(message.replace(f"'{match[1]}'", f"'{name}'"), name, "unsupported_parameter")
+    if match := _TEMPLATE_VARIABLES.search(message):
+        return invalid(message, match[1], "invalid_value")
+    if _PROMPT.search(message):
+        return invalid(message, names.prompt, "invalid_value")
+    if _CONSTRAINT.search(message):
+        return invalid(message, names.of(_CONSTRAINTS), "invalid_value")
+    return invalid(message, None, code)

@@ -10,6 +10,7 @@ from msgspec import inspect
 from argosy_runtime.tensors import Data
 
 from .errors import ApiError, invalid
+from .surrogates import lone_surrogate
 
 Declared = TypeVar("Declared", bound=msgspec.Struct)
 
@@ -39,7 +40,21 @@ def decode(decoder: "msgspec.json.Decoder[Declared]", body: Data) -> Declared:
     except msgspec.ValidationError as error:
         raise _invalid(str(error), decoder.type) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise invalid(f"We could not parse the JSON body of your request: {error}.", code="invalid_json") from None
+        raise _unreadable(error, body) from None
+
+
+def _unreadable(error: Exception, body: Data) -> ApiError:
+    """Return the error of a body that is no JSON."""
+    half = lone_surrogate(body)
+    if half is None:
+        message = f"We could not parse the JSON body of your request: {str(error).rstrip('.')}."
+        return invalid(message, code="invalid_json")
+    where = f"'{half.path}' has" if half.path else "it has"
+    message = (
+        f"We could not parse the JSON body of your request: {where} {half.escape}, half of a surrogate pair, which is "
+        "no character. Send the whole pair, or the character itself."
+    )
+    return invalid(message, half.path or None, "invalid_json")
 
 
 def _invalid(message: str, declared: Any) -> ApiError:
@@ -77,8 +92,7 @@ def _out_of_range(path: str, what: str) -> ApiError:
     if match := _RANGE.match(what):
         kind = "integer" if match[1] == "int" else "decimal"
         low = match[2] in (">=", ">")
-        bound = float(match[3])
-        limit = str(int(bound)) if bound.is_integer() else str(bound)
+        limit = match[3].removesuffix(".0")
         side = "below minimum" if low else "above maximum"
         message = f"Invalid '{path}': {kind} {side} value. Expected a value {match[2]} {limit}."
         return invalid(message, path, f"{kind}_{'below_min' if low else 'above_max'}_value")

@@ -10,6 +10,7 @@ from typing import Any
 import openai
 import pytest
 import uvloop
+from tests.runtime.frontends.openai.embedders import EmbeddingPlane
 from tests.runtime.frontends.openai.engine import LanguagePlane
 
 from argosy_runtime.frontends.http import app as http_frontend
@@ -57,6 +58,13 @@ def openai_server(request: pytest.FixtureRequest) -> Iterator[Served]:
     """Yield the API in front of the module's `PLANE`, by default one of language models."""
     plane: type[LanguagePlane] = getattr(request.module, "PLANE", LanguagePlane)
     with serving(plane()) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def embedding_server() -> Iterator[Served]:
+    """Yield the API in front of models of embeddings."""
+    with serving(EmbeddingPlane()) as served:
         yield served
 
 

@@ -224,6 +224,8 @@ class _Engine:
     async def run(self) -> None:
         choices = [self._deltas(index) for index in range(self._request.sampling.n)]
         if not self._request.stream:
+            if self._script.holds:
+                await asyncio.Event().wait()
             self._deliver(self._builder.response([_merged(deltas) for deltas in choices], final=True))
             return
         steps = [delta for at in range(max(map(len, choices))) for deltas in choices for delta in deltas[at : at + 1]]

@@ -35,7 +35,7 @@ def test_an_input_is_a_text_or_tokens_or_several_of_them(
 def test_a_pipeline_takes_texts_with_a_batch_of_one(client: openai.OpenAI, plane: EmbeddingPlane) -> None:
     answer = client.embeddings.create(model="plain", input="abc", dimensions=SIZE)
     assert answer.data[0].embedding == [3 / 8] * SIZE
-    assert answer.usage is None
+    assert answer.usage.total_tokens == 0
     assert plane.requests[-1].inputs["text_input"].array.shape == (1, 1)
 
 

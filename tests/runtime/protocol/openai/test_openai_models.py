@@ -6,7 +6,7 @@ import pytest
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, invalid, not_found, unavailable
-from argosy_runtime.protocol.openai.errors import encode_error, from_serving
+from argosy_runtime.protocol.openai.errors import ParameterNames, encode_error, from_serving
 from argosy_runtime.protocol.openai.models import NamedModel, encode_models
 
 
@@ -55,7 +55,7 @@ def test_a_fingerprint_is_of_the_configuration() -> None:
     ],
 )
 def test_errors_of_models(error: ServingError, status: int, kind: str, param: str | None, code: str | None) -> None:
-    raised = from_serving(error)
+    raised = from_serving(error, ParameterNames("messages"))
     assert (raised.status, raised.kind, raised.param, raised.code) == (status, kind, param, code)
     assert bool(raised.retry_after) == (status in (429, 503))
     assert set(json.loads(encode_error(raised))["error"]) == {"message", "type", "param", "code"}

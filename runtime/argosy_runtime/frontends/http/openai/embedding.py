@@ -12,6 +12,7 @@ from argosy_runtime.protocol.openai.embeddings import (
     embedding_inferences,
 )
 from argosy_runtime.protocol.openai.errors import unknown_model
+from argosy_runtime.protocol.openai.names import EMBEDDING
 from argosy_runtime.protocol.openai.requests.embedding import EmbeddingRequest, decode
 
 from .catalog import Catalog, ServedName
@@ -33,7 +34,7 @@ class Embeddings:
         inferences = embedding_inferences(served.model, request, identity)
         readers = [EmbeddingReader() for _ in inferences]
         answer = EmbeddingAnswer(request.model, request.encoding_format, readers)
-        UnaryGeneration(self._plane, context, identity, readers, "input", answer).start(inferences)
+        UnaryGeneration(self._plane, context, identity, readers, lambda: EMBEDDING, answer).start(inferences)
 
 
 def embedding_handler(plane: DataPlane, catalog: Catalog, limit: int) -> Handler:

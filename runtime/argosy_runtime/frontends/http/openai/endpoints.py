@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 from argosy_runtime.frontends.http import compression
@@ -19,6 +20,7 @@ from argosy_runtime.protocol.openai.generation import (
     repeats_prompt,
 )
 from argosy_runtime.protocol.openai.models import encode_model, encode_models
+from argosy_runtime.protocol.openai.names import chat_names, completion_names
 from argosy_runtime.protocol.openai.requests import chat as chat_body
 from argosy_runtime.protocol.openai.requests import completion as completion_body
 from argosy_runtime.protocol.openai.requests.chat import ChatRequest
@@ -92,13 +94,14 @@ class Generations:
         """Answer a chat. Raises ApiError."""
         head = self._head("chatcmpl", request, served, "" if request.service_tier is None else "default")
         chat = ChatGeneration.begin(served.model, request, head.id)
+        names = partial(chat_names, request)
         generation: Generation
         if request.streams:
             events = chat.events(head)
-            generation = StreamedGeneration(self._plane, context, head.id, [chat.reader], "messages", events)
+            generation = StreamedGeneration(self._plane, context, head.id, [chat.reader], names, events)
         else:
             answer = chat.answer(head)
-            generation = UnaryGeneration(self._plane, context, head.id, [chat.reader], "messages", answer)
+            generation = UnaryGeneration(self._plane, context, head.id, [chat.reader], names, answer)
         generation.start([chat.inference])
 
     def complete(self, context: RequestContext, request: CompletionRequest, served: ServedName) -> None:
@@ -109,13 +112,14 @@ class Generations:
         inferences = completion_inferences(served.model, request, head.id)
         readers: Sequence[ResponseReader] = [ResponseReader() for _ in inferences]
         options = _options(request)
+        names = partial(completion_names, request)
         generation: Generation
         if request.streams:
             events = CompletionStream(head, readers, options, request.include_usage, request.obfuscates)
-            generation = StreamedGeneration(self._plane, context, head.id, readers, "prompt", events)
+            generation = StreamedGeneration(self._plane, context, head.id, readers, names, events)
         else:
             answer = CompletionAnswer(head, readers, options)
-            generation = UnaryGeneration(self._plane, context, head.id, readers, "prompt", answer)
+            generation = UnaryGeneration(self._plane, context, head.id, readers, names, answer)
         generation.start(inferences)
 
     def _head(self, kind: str, request: GenerationFields, served: ServedName, tier: str = "") -> AnswerHead:

@@ -3,7 +3,7 @@
 It works by callbacks: a token needs no task, no future and no timer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from argosy_runtime.frontends.http.wire.request_context import RequestContext
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.language import Delta
 from argosy_runtime.messages import InferRequest, InferResponse, Submission
-from argosy_runtime.protocol.openai.errors import ApiError, from_serving
+from argosy_runtime.protocol.openai.errors import ApiError, ParameterNames, from_serving
 from argosy_runtime.protocol.openai.responses.events import error_event
 from argosy_runtime.protocol.openai.responses.reader import Reader
 
@@ -40,20 +40,23 @@ class Events(Protocol):
         """Return the last events."""
 
 
+Names = Callable[[], ParameterNames]
+
+
 class Generation:
     """The requests behind one answer, a reader for the responses to each. It is the work of `context`.
 
-    `prompt` is the parameter that holds the prompt, named where that is too long.
+    `names` returns what the request calls the parameters that models name in their errors.
     """
 
     def __init__(
-        self, plane: DataPlane, context: RequestContext, request_id: str, readers: Sequence[Reader], prompt: str
+        self, plane: DataPlane, context: RequestContext, request_id: str, readers: Sequence[Reader], names: Names
     ) -> None:
         self._plane = plane
         self._context = context
         self._id = request_id
         self._readers = readers
-        self._prompt = prompt
+        self._names = names
         self._submissions: list[Submission] = []
         self._unanswered = len(readers)
         self._over = False
@@ -67,7 +70,7 @@ class Generation:
                     break
                 self._submissions.append(self._plane.submit(request, partial(self._deliver, prompt)))
         except ServingError as error:
-            self._fail(from_serving(error, self._prompt))
+            self._fail(from_serving(error, self._names()))
             return
         except Exception:
             self.cancel()
@@ -103,7 +106,7 @@ class Generation:
             return
         try:
             if response.error is not None:
-                raise from_serving(response.error, self._prompt)
+                raise from_serving(response.error, self._names())
             self._take(prompt, self._readers[prompt].read(response))
             if response.final:
                 self._unanswered -= 1
@@ -113,7 +116,7 @@ class Generation:
         except ApiError as error:
             self._fail(error)
         except ServingError as error:
-            self._fail(from_serving(error, self._prompt))
+            self._fail(from_serving(error, self._names()))
         except Exception as error:
             self.cancel()
             self._context.fail(error)
@@ -149,10 +152,10 @@ class UnaryGeneration(Generation):
         context: RequestContext,
         request_id: str,
         readers: Sequence[Reader],
-        prompt: str,
+        names: Names,
         answer: Answer,
     ) -> None:
-        super().__init__(plane, context, request_id, readers, prompt)
+        super().__init__(plane, context, request_id, readers, names)
         self._answer = answer
 
     def _take(self, prompt: int, deltas: Sequence[Delta]) -> None:
@@ -173,10 +176,10 @@ class StreamedGeneration(Generation):
         context: RequestContext,
         request_id: str,
         readers: Sequence[Reader],
-        prompt: str,
+        names: Names,
         events: Events,
     ) -> None:
-        super().__init__(plane, context, request_id, readers, prompt)
+        super().__init__(plane, context, request_id, readers, names)
         self._events = events
 
     def _take(self, prompt: int, deltas: Sequence[Delta]) -> None:

@@ -3,12 +3,14 @@
 import secrets
 import time
 from collections.abc import Callable
+from functools import partial
 
 from argosy_runtime.frontends.http.wire.application import Handler
 from argosy_runtime.frontends.http.wire.request_context import RequestContext
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.protocol.openai.chat_generation import ChatGeneration
 from argosy_runtime.protocol.openai.errors import ApiError
+from argosy_runtime.protocol.openai.names import response_names
 from argosy_runtime.protocol.openai.requests.response import ResponseRequest, decode
 from argosy_runtime.protocol.openai.responses.reader import Reader
 from argosy_runtime.protocol.openai.stateless.answers import Response, ResponseAnswer, ResponseEvents
@@ -16,16 +18,22 @@ from argosy_runtime.protocol.openai.stateless.conversion import chat_request
 
 from .catalog import Catalog, ServedName
 from .endpoints import ModelEndpoint
-from .generating import StreamedGeneration, UnaryGeneration
+from .generating import Names, StreamedGeneration, UnaryGeneration
 
 
 class StreamedResponse(StreamedGeneration):
     """A response that is sent as events. One that fails on its way ends with the event `response.failed`."""
 
     def __init__(
-        self, plane: DataPlane, context: RequestContext, identity: str, reader: Reader, events: ResponseEvents
+        self,
+        plane: DataPlane,
+        context: RequestContext,
+        identity: str,
+        reader: Reader,
+        names: Names,
+        events: ResponseEvents,
     ) -> None:
-        super().__init__(plane, context, identity, [reader], "input", events)
+        super().__init__(plane, context, identity, [reader], names, events)
         self._failed = events.failed
 
     def _answer_error(self, error: ApiError) -> None:
@@ -48,13 +56,14 @@ class Responses:
         identity = f"resp_{secrets.token_hex(24)}"
         chat = ChatGeneration.begin(served.model, chat_request(request), identity)
         response = Response(identity, int(self._now()), request, chat.reader, chat.tools)
+        names = partial(response_names, request)
         generation: StreamedResponse | UnaryGeneration
         if request.streams:
-            events = ResponseEvents(response)
-            generation = StreamedResponse(self._plane, context, identity, chat.reader, events)
+            events = ResponseEvents(response, request.obfuscates)
+            generation = StreamedResponse(self._plane, context, identity, chat.reader, names, events)
         else:
             answer = ResponseAnswer(response)
-            generation = UnaryGeneration(self._plane, context, identity, [chat.reader], "input", answer)
+            generation = UnaryGeneration(self._plane, context, identity, [chat.reader], names, answer)
         generation.start([chat.inference])
 
 

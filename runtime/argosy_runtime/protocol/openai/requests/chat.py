@@ -90,6 +90,8 @@ def decode(body: Data) -> ChatRequest:
 def _check_abilities(request: ChatRequest) -> None:
     if "audio" in (request.modalities or ()):
         raise _unsupported("modalities", "models of this server answer with text alone: leave 'audio' out")
+    if request.audio is not None:
+        raise _unsupported("audio", "models of this server answer with text alone")
     if request.web_search_options is not None:
         raise _unsupported("web_search_options", "this server does not search the web")
     for name in ("functions", "function_call"):

@@ -103,11 +103,21 @@ class ResponseRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     prompt: dict[str, Any] | None = None
     context_management: list[dict[str, Any]] | None = None
     max_tool_calls: int | None = None
+    background_options: dict[str, Any] | None = None
+    # What models of text cannot do.
+    moderation: dict[str, Any] | None = None
+    image: dict[str, Any] | None = None
+    access_programs: Any = None
 
     @property
     def streams(self) -> bool:
         """Whether the answer is a stream of events."""
         return self.stream is True
+
+    @property
+    def obfuscates(self) -> bool:
+        """Whether a stream's events are padded."""
+        return self.stream_options is not None and self.stream_options.include_obfuscation is True
 
     @property
     def requested_logprobs(self) -> int | None:
@@ -116,7 +126,7 @@ class ResponseRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 _DECODER = Decoder(ResponseRequest)
-_STATES = {
+_UNSUPPORTED = {
     "store": "keeps no responses",
     "background": "runs nothing after an answer",
     "previous_response_id": "keeps no responses: send all items as 'input'",
@@ -124,6 +134,10 @@ _STATES = {
     "prompt": "keeps no prompt templates",
     "context_management": "compacts no conversations",
     "max_tool_calls": "calls no tools by itself",
+    "background_options": "runs nothing after an answer",
+    "moderation": "has no moderation model",
+    "image": "makes no images",
+    "access_programs": "has no programs of access",
 }
 _INCLUDED = frozenset({LOGPROBS, "reasoning.encrypted_content"})
 
@@ -131,7 +145,7 @@ _INCLUDED = frozenset({LOGPROBS, "reasoning.encrypted_content"})
 def decode(body: Data) -> ResponseRequest:
     """Return the request in a body. Raises ApiError."""
     request = decode_fields(_DECODER, body)
-    for name, why in _STATES.items():
+    for name, why in _UNSUPPORTED.items():
         if getattr(request, name) not in (None, False):
             raise invalid(f"'{name}' is not supported: this server {why}.", name, "unsupported_parameter")
     if request.truncation == "auto":

@@ -8,6 +8,7 @@ import orjson
 from argosy_runtime.language import Delta
 from argosy_runtime.protocol.openai.errors import ApiError
 from argosy_runtime.protocol.openai.requests.response import ResponseRequest
+from argosy_runtime.protocol.openai.responses.events import padding
 from argosy_runtime.protocol.openai.responses.finish import finish_reason
 from argosy_runtime.protocol.openai.responses.reader import Reader
 from argosy_runtime.protocol.openai.tools.use import ToolUse
@@ -64,10 +65,11 @@ class ResponseAnswer:
 
 
 class ResponseEvents:
-    """A response as events, numbered from 0."""
+    """A response as events, numbered from 0. `obfuscates`: events with new text are padded."""
 
-    def __init__(self, response: Response) -> None:
+    def __init__(self, response: Response, obfuscates: bool = False) -> None:
         self._response = response
+        self._obfuscates = obfuscates
         self._number = 0
 
     def take(self, prompt: int, delta: Delta) -> bytes:
@@ -91,6 +93,8 @@ class ResponseEvents:
     def _written(self, event: Event) -> bytes:
         numbered = {**event, "sequence_number": self._number}
         self._number += 1
+        if self._obfuscates and "delta" in event:
+            numbered["obfuscation"] = padding(len(orjson.dumps(numbered))).decode()
         return b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), orjson.dumps(numbered))
 
 
@@ -127,7 +131,7 @@ def _usage(reader: Reader) -> dict[str, Any] | None:
         return None
     return {
         "input_tokens": read,
-        "input_tokens_details": {"cached_tokens": reader.num_cached_tokens},
+        "input_tokens_details": {"cached_tokens": reader.num_cached_tokens, "cache_write_tokens": 0},
         "output_tokens": written,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": read + written,

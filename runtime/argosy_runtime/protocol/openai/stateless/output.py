@@ -49,7 +49,7 @@ class Output:
         part = self._open["content"][0]
         part["text"] += text
         part["logprobs"] += logprobs
-        yield self._event("output_text.delta", content_index=0, delta=text, logprobs=logprobs)
+        yield self._event("output_text.delta", content_index=0, delta=text, logprobs=_of_event(logprobs))
 
     def _add_arguments(self, text: str) -> Iterator[Event]:
         assert self._open is not None
@@ -81,11 +81,12 @@ class Output:
             return
         if item["type"] == "message":
             part = item["content"][0]
-            yield self._event("output_text.done", content_index=0, text=part["text"], logprobs=part["logprobs"])
+            yield self._event(
+                "output_text.done", content_index=0, text=part["text"], logprobs=_of_event(part["logprobs"])
+            )
             yield self._event("content_part.done", content_index=0, part=dict(part))
         else:
-            name, arguments = item["name"], item["arguments"]
-            yield self._event("function_call_arguments.done", name=name, arguments=arguments)
+            yield self._event("function_call_arguments.done", arguments=item["arguments"])
         item["status"] = status
         yield self._event("output_item.done", item=dict(item))
         self._open = None
@@ -95,6 +96,18 @@ class Output:
         if not kind.startswith("output_item"):
             event["item_id"] = self.items[-1]["id"]
         return {**event, **fields}
+
+
+def _of_event(logprobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return probabilities as events have them: without the bytes of tokens, which the item has."""
+    return [
+        {
+            "token": entry["token"],
+            "logprob": entry["logprob"],
+            "top_logprobs": [{"token": top["token"], "logprob": top["logprob"]} for top in entry["top_logprobs"]],
+        }
+        for entry in logprobs
+    ]
 
 
 def _new_id(kind: str) -> str:
