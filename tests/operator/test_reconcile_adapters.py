@@ -144,10 +144,16 @@ def test_wrong_adapters_are_named_by_their_fields(spec, path, message) -> None:
     assert message in problems[0].message
 
 
+def test_a_model_that_takes_the_name_of_an_adapter_is_refused_before_it_happens() -> None:
+    (problem,) = check_set([pool(), base(ONE), model("z", modelName="sql-v1")])
+    assert (problem.resource, problem.path) == ("InferenceModel default/z", "spec.modelName")
+    assert "know an adapter or alias of InferenceModel default/m, which comes first, as 'sql-v1'" in problem.message
+
+
 @pytest.mark.parametrize(
     ("others", "spec", "path", "message"),
     [
-        ([model("a", modelName="sql-v1")], {}, "spec.adapters[0].name", "as 'sql-v1'"),
+        ([model("a", modelName="sql-v1")], {}, "spec.adapters[0].name", "as 'sql-v1'; choose another"),
         ([], {"runtime": {"name": "triton"}}, "spec.adapters[0].name", "loads no adapters while it runs"),
     ],
 )

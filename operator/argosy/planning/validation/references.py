@@ -12,7 +12,7 @@ from argosy.planning.adapters import AdapterModel
 from argosy.planning.validation.folders import check_folders
 from argosy.planning.validation.graph import NONE_INVALID, Invalid, Served, check_graph, nesting_cycle
 from argosy.planning.validation.runtimes import check_runtimes
-from argosy.planning.variants import Parts, RoutedModel, declared_identity, declared_path, expanded
+from argosy.planning.variants import Parts, RoutedModel, VariantModel, declared_identity, declared_path, expanded
 from argosy_common.wording import did_you_mean
 
 
@@ -95,11 +95,20 @@ def _shared_served_names(resources: list[Resource]) -> Faults:
         older = first.setdefault((member.pool_key, member.served_name), member)
         if older.name != member.name:
             field = ("metadata", "name") if member.spec.model_name is None else ("spec", "modelName")
+            remedy = "choose another" if isinstance(member, Parts) else "set another spec.modelName"
             message = (
-                f"clients of pool {member.spec.pool_ref.name!r} know {older.identity}, which comes first, as "
-                f"{member.served_name!r}; set another spec.modelName"
+                f"clients of pool {member.spec.pool_ref.name!r} know {_described(older)}, which comes first, as "
+                f"{member.served_name!r}; {remedy}"
             )
             yield member, Fault(message, field)
+
+
+def _described(member: InferenceModel | Ensemble) -> str:
+    """Return a member as its declaration shows it."""
+    if not isinstance(member, Parts):
+        return member.identity
+    what = "a variant" if isinstance(member, VariantModel) else "an adapter or alias"
+    return f"{what} of {member.declared_identity}"
 
 
 def _names_of_variants(resources: list[Resource]) -> Faults:
