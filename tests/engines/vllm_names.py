@@ -18,12 +18,13 @@ from vllm.pooling_params import PoolingParams
 from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError
+from vllm.v1.engine.output_processor import RequestOutputCollector
 from vllm.v1.metrics.loggers import PrometheusStatLogger
 
 METHODS = (
     "from_engine_args",
-    "generate",
-    "encode",
+    "add_request",
+    "abort",
     "add_lora",
     "remove_lora",
     "sleep",
@@ -57,6 +58,7 @@ print(
             "RequestOutputKind": [kind.name for kind in RequestOutputKind],
             "tokens_input": parameters(tokens_input),
             **{f"PrometheusStatLogger.{name}": parameters(getattr(PrometheusStatLogger, name)) for name in LOGGING},
+            "RequestOutputCollector.get_nowait": parameters(RequestOutputCollector.get_nowait),
             "enable_envs_cache": parameters(enable_envs_cache),
             "exceptions": [
                 [name.__name__ for name in error.__mro__ if "vllm" in name.__module__]

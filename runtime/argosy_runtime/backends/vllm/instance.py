@@ -27,10 +27,10 @@ from .opening.library import import_library
 from .reports import EngineReports
 from .requests.deltas import TokenBytes
 from .requests.embeddings import EmbeddingRequest, EmbeddingStream
+from .requests.open_requests import OpenRequests
+from .requests.open_requests import Stream as AnyStream
 from .requests.sampling import duplicates, sampling_arguments, sampling_params
 from .requests.streams import Stream
-from .requests.tasks import RequestTasks
-from .requests.tasks import Stream as AnyStream
 
 REPORT_SECONDS: Final = 0.5
 """Seconds between reports of the engine's state, and between looks at whether an idle engine still runs."""
@@ -62,7 +62,8 @@ class VllmInstance:
         vocabulary = int(config.get_vocab_size())
         self._prompts = Prompts(spec.config.name, engine.llm.tokenizer, vocabulary, trusts_templates=trusts)
         self._token_bytes = TokenBytes(engine.llm.tokenizer)
-        self._tasks = RequestTasks(host, self._explain)
+        self._requests = OpenRequests(engine.llm, host, self._explain)
+        reports.after_step = self._requests.take_news
         self._numbers = itertools.count()
         self._sleep_level = 0
         self._unloads: set[asyncio.Future[None]] = set()
@@ -126,9 +127,9 @@ class VllmInstance:
         prompt = engine.library.tokens_input(ids, cache_salt=sampling.cache_salt)
         adapter = None if sampling.lora_name is None else self._adapters.acquire(sampling.lora_name)
         options = {"lora_request": adapter, "priority": sampling.priority}
-        generate = partial(engine.llm.generate, prompt, parameters, **options)
+        add = partial(engine.llm.add_request, prompt=prompt, params=parameters, **options)
         engine.loop.post(
-            self._start, stream, generate, _nothing if adapter is None else partial(self._adapters.release, adapter)
+            self._start, stream, add, _nothing if adapter is None else partial(self._adapters.release, adapter)
         )
 
     def _begin_embedding(self, request: InferRequest, index: int, responder: Responder) -> None:
@@ -142,22 +143,22 @@ class VllmInstance:
         check_length(len(ids), engine.longest + 1)
         parameters = engine.library.PoolingParams(task="embed", dimensions=request.dimensions)
         prompt = engine.library.tokens_input(ids)
-        engine.loop.post(self._start, stream, partial(engine.llm.encode, prompt, parameters))
+        engine.loop.post(self._start, stream, partial(engine.llm.add_request, prompt=prompt, params=parameters))
 
     def _refuse(self, stream: AnyStream, error: Exception) -> None:
         stream.fail(self._explain(error))
 
-    def _start(self, stream: AnyStream, generate: Callable[..., Any], ended: Callable[[], None] = _nothing) -> None:
+    def _start(self, stream: AnyStream, add: Callable[..., Any], ended: Callable[[], None] = _nothing) -> None:
         """Start a request on the engine's loop, and call `ended` when it is over."""
         try:
             if self._sleep_level:
                 raise self._asleep()
-            outputs = generate(request_id=f"{self._spec.name}-{next(self._numbers)}")
+            adding = add(request_id=f"{self._spec.name}-{next(self._numbers)}")
         except Exception as error:
             ended()
             stream.fail(self._explain(error))
             return
-        self._tasks.begin(stream, outputs, ended)
+        self._requests.begin(stream, adding, ended)
 
     async def _manage(self, command: Command) -> None:
         if isinstance(command, Sleep):
@@ -232,9 +233,9 @@ class VllmInstance:
 
     async def _end_requests(self) -> None:
         try:
-            await asyncio.wait_for(self._tasks.wait_idle(), CLOSE_SECONDS)
+            await asyncio.wait_for(self._requests.wait_idle(), CLOSE_SECONDS)
         except TimeoutError:
-            self._tasks.fail_all(unavailable(f"model instance '{self._spec.name}' was unloaded"))
+            self._requests.fail_all(unavailable(f"model instance '{self._spec.name}' was unloaded"))
         for unload in self._unloads:
             unload.cancel()
 

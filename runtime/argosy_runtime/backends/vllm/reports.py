@@ -1,6 +1,6 @@
 """What the engine reports of itself, and this backend of the engine."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from argosy_runtime.backends.contract import Host
@@ -8,8 +8,15 @@ from argosy_runtime.backends.engines.meter import EngineMeter
 from argosy_runtime.backends.engines.state import AdapterState, EngineState
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 class EngineReports:
-    """The newest state of an engine. vLLM calls `record` after every step, and does not promise the fields it reads."""
+    """The newest state of an engine. vLLM calls `record` after every step, and does not promise the fields it reads.
+
+    `after_step` is called then, too, once the outputs of the step are with their requests.
+    """
 
     def __init__(self, most_adapters: int) -> None:
         self._meter = EngineMeter()
@@ -18,12 +25,14 @@ class EngineReports:
         self._prompt_tokens = self._generated_tokens = self._cached_tokens = self._preemptions = 0
         self._sleep_level = 0
         self._is_new = True
+        self.after_step: Callable[[], None] = _nothing
 
     def record(self, scheduler: Any, iteration: Any, engine: int = 0) -> None:
         """Take a `SchedulerStats` and an `IterationStats` of an engine (with data parallelism there are several).
 
         Either may be None.
         """
+        self.after_step()
         self._is_new = True
         if scheduler is not None:
             self._schedulers[engine] = scheduler

@@ -177,10 +177,10 @@ def test_a_stream_that_cannot_be_sent_ends_alone(open_instance, responder, monke
 
 
 def test_a_request_that_the_engine_does_not_take_is_answered(open_instance, responder, llm_class, monkeypatch):
-    def refuse(self, prompt, sampling_params, request_id, **options):
-        raise TypeError("generate() got an unexpected keyword argument")
+    def refuse(self, request_id, prompt, params, **options):
+        raise TypeError("add_request() got an unexpected keyword argument")
 
-    monkeypatch.setattr(llm_class, "generate", refuse)
+    monkeypatch.setattr(llm_class, "add_request", refuse)
     open_instance().execute([generation(text_input="ab")], responder)
     assert "unexpected keyword argument" in only_error(responder).message
 

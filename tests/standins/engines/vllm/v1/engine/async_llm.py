@@ -11,10 +11,12 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 from vllm.exceptions import VLLMValidationError
+from vllm.pooling_params import PoolingParams
 from vllm.sampling_params import RequestOutputKind
 from vllm.v1.metrics.loggers import PrometheusStatLogger
 
 from .exceptions import EngineDeadError
+from .output_processor import RequestOutputCollector
 
 ENDLESS = 0
 
@@ -88,59 +90,76 @@ class AsyncLLM:
         for _ in range(100):
             self.steps.release()
 
-    async def generate(
+    async def add_request(
         self,
-        prompt,
-        sampling_params,
         request_id,
-        *,
-        prompt_text=None,
+        prompt,
+        params,
+        arrival_time=None,
         lora_request=None,
         tokenization_kwargs=None,
         trace_headers=None,
         priority=0,
         data_parallel_rank=None,
         session_id=None,
-        kv_hints=None,
+        prompt_text=None,
         reasoning_ended=None,
         reasoning_parser_kwargs=None,
+        kv_hints=None,
     ):
-        self.calls.append((prompt, sampling_params, request_id, lora_request, priority))
-        await self.awake.wait()
-        if sampling_params.structured_outputs is not None and sampling_params.structured_outputs.regex == "(":
-            raise VLLMValidationError("the regex cannot be compiled")
+        self.calls.append((prompt, params, request_id, lora_request, priority))
+        if self.dead is not None:
+            raise self.dead
         ids = prompt["prompt_token_ids"]
-        self.open[request_id] = ids
-        repeated = ids if lora_request is None else [ord(character) for character in lora_request.lora_name]
-        stream = sampling_params.output_kind is RequestOutputKind.DELTA
-        try:
-            made = dict.fromkeys(range(sampling_params.n), "")
-            for step in range(sampling_params.max_tokens):
-                if ENDLESS in ids:
-                    await asyncio.Event().wait()
-                if self.step_by_step:
-                    await self.steps.acquire()
-                else:
-                    await asyncio.sleep(0)
-                if self.dead is not None:
-                    raise self.dead
-                last = step == sampling_params.max_tokens - 1
-                token = repeated[step % len(repeated)]
-                self.record(len(self.open), (step == 0 and len(ids)) or 0, sampling_params.n)
-                for choice in made:
-                    made[choice] += chr(token)
-                    if stream:
-                        end = last and choice == sampling_params.n - 1
-                        yield self.output(ids, [self.choice(choice, chr(token), last, sampling_params)], end)
-                if last and not stream:
-                    choices = [self.choice(choice, text, True, sampling_params) for choice, text in made.items()]
-                    yield self.output(ids, choices, True)
-        except BaseException:
-            self.aborted.append(request_id)
-            raise
-        finally:
-            del self.open[request_id]
+        collector = RequestOutputCollector(getattr(params, "output_kind", None), request_id)
+        if isinstance(params, PoolingParams):
+            work = self.embed(collector, ids, params)
+        elif params.structured_outputs is not None and params.structured_outputs.regex == "(":
+            raise VLLMValidationError("the regex cannot be compiled")
+        else:
+            repeated = ids if lora_request is None else [ord(character) for character in lora_request.lora_name]
+            work = self.generate(collector, ids, repeated, params)
+        self.open[request_id] = self.loop.create_task(self.run(collector, work))
+        return collector
+
+    async def abort(self, request_id, internal=False):
+        assert internal
+        self.aborted.append(request_id)
+        if request_id in self.open:
+            self.open.pop(request_id).cancel()
             self.record(len(self.open), 0, 0)
+
+    async def run(self, collector, work):
+        await self.awake.wait()
+        try:
+            await work
+        except EngineDeadError as error:
+            collector.put(error)  # no step brings it, and nothing is recorded
+        else:
+            del self.open[collector.request_id]
+            self.record(len(self.open), 0, 0)
+
+    async def generate(self, collector, ids, repeated, params):
+        stream = params.output_kind is RequestOutputKind.DELTA
+        made = dict.fromkeys(range(params.n), "")
+        for step in range(params.max_tokens):
+            if ENDLESS in ids:
+                await asyncio.Event().wait()
+            if self.step_by_step:
+                await self.steps.acquire()
+            else:
+                await asyncio.sleep(0)
+            if self.dead is not None:
+                raise self.dead
+            last = step == params.max_tokens - 1
+            token = repeated[step % len(repeated)]
+            for choice in made:
+                made[choice] += chr(token)
+            if stream or last:
+                texts = {choice: chr(token) if stream else text for choice, text in made.items()}
+                choices = [self.choice(choice, text, last, params) for choice, text in texts.items()]
+                collector.put(self.output(ids, choices, last))
+            self.record(len(self.open), (step == 0 and len(ids)) or 0, params.n)
 
     def output(self, ids, outputs, finished):
         prompt_logprobs = None
@@ -177,24 +196,12 @@ class AsyncLLM:
         for logger in self.loggers:
             logger.record(scheduler, iteration, mm_cache_stats=None, engine_idx=0)
 
-    async def encode(
-        self,
-        prompt,
-        pooling_params,
-        request_id,
-        lora_request=None,
-        trace_headers=None,
-        priority=0,
-        tokenization_kwargs=None,
-        reasoning_ended=None,
-    ):
+    async def embed(self, collector, ids, params):
         import torch
 
-        self.calls.append((prompt, pooling_params, request_id, lora_request, priority))
-        values = torch.tensor([float(token) for token in prompt["prompt_token_ids"]][: pooling_params.dimensions])
-        yield SimpleNamespace(
-            prompt_token_ids=prompt["prompt_token_ids"], outputs=SimpleNamespace(data=values), finished=True
-        )
+        values = torch.tensor([float(token) for token in ids][: params.dimensions])
+        collector.put(SimpleNamespace(prompt_token_ids=ids, outputs=SimpleNamespace(data=values), finished=True))
+        self.record(len(self.open), len(ids), 0)
 
     async def add_lora(self, lora_request):
         if not self.engine_args.enable_lora:
