@@ -44,18 +44,18 @@ class Running:
     """A request being answered."""
 
     def __init__(self, plane: "LanguagePlane", task: "asyncio.Task[None]") -> None:
-        self._plane = plane
+        self._paused, self._cancelled = plane.paused, plane.cancelled  # of the test that made the request
         self._task = task
         self.going = asyncio.Event()
         self.going.set()
 
     def cancel(self) -> None:
         self._task.cancel()
-        self._plane.cancelled.set()
+        self._cancelled.set()
 
     def pause(self) -> None:
         self.going.clear()
-        self._plane.paused.set()
+        self._paused.set()
 
     def resume(self) -> None:
         self.going.set()
