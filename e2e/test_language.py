@@ -39,8 +39,7 @@ def served(namespace: Namespace, storage: str) -> None:
     runtime = {"name": "argosy", "podTemplate": template}
     keys = {"apiKeys": {"secretName": "openai-keys", "key": "keys"}}
     adapters = [{"name": "first", "storageUri": f"{storage}/models/adapter.tar", "rank": 8}]
-    scaled = {"slo": {"timeToFirstToken": {"p95": "50ms"}}, "maxReplicas": 2, "adapters": adapters}
-    model = language_model("chat", POOL, f"{storage}/models/llm.tar", **scaled)
+    model = language_model("chat", POOL, f"{storage}/models/llm.tar", adapters=adapters)
     routed = routed_model("routed", POOL, f"{storage}/models/llm.tar", crossover=2)
     namespace.apply(KEYS, pool(POOL, runtime=runtime, openai=keys), model, routed)
     namespace.ready(MODEL, ROUTED, timeout_s=START_S)
@@ -110,6 +109,8 @@ def test_an_adapter_is_added_while_others_stream(namespace: Namespace, client: C
 
 def test_under_streams_it_is_measured_scaled_and_drained(namespace: Namespace, client: Client) -> None:
     with client.streams(MODEL, "chat", seconds=900, workers=12, key=KEY) as streams:
+        scaled = {"slo": {"timeToFirstToken": {"p95": "50ms"}}, "maxReplicas": 2}
+        namespace("patch", MODEL, "--type=merge", "-p", json.dumps({"spec": scaled}))
         namespace.until("a second replica", lambda: _replicas(namespace) == 2, START_S)
         assert namespace.status(MODEL)["scaling"]["replicas"] == 2
         namespace.until("tokens per second", lambda: int(namespace.columns(MODEL)["TOKENS/S"] or "0") > 0)
