@@ -30,7 +30,7 @@ def model_defaults(spec: InstanceSpec, folders: Iterable[Path], lacking: Collect
         raise invalid(f"{about}: parameter '{SOURCE}' is '{source}', expected {' or '.join(_SOURCES)}")
     values = _of_files(folders) if source == "auto" else {}
     try:
-        values |= _object(about, parameters.text(OVERRIDES, "{}"))
+        values |= _object(parameters.text(OVERRIDES, "{}"))
         declared = declared_defaults(values)
     except ServingError as error:
         raise invalid(f"{about}: {SOURCE}: {error.message}") from None
@@ -55,7 +55,7 @@ def _of_files(folders: Iterable[Path]) -> dict[str, Any]:
     return {}
 
 
-def _object(about: str, text: str) -> dict[str, Any]:
+def _object(text: str) -> dict[str, Any]:
     try:
         values = json.loads(text)
     except ValueError as error:

@@ -115,9 +115,7 @@ def checkpoint_arguments(
 
 def _common(config: ModelConfig, folder: ModelFolder) -> dict[str, Any]:
     parameters = Parameters(config)
-    guided = parameters.text(
-        GUIDED, "xgrammar" if folder.tokenizer is not None and not _guesses(config, folder) else ""
-    )
+    guided = parameters.text(GUIDED, "xgrammar" if folder.tokenizer is not None and not _guesses(folder) else "")
     if guided not in ("", "xgrammar", "llguidance") or (guided == "llguidance" and folder.engine):
         raise invalid(f"model '{config.name}': parameter '{GUIDED}' is '{guided}', expected xgrammar or nothing")
     if guided and folder.tokenizer is None:
@@ -128,7 +126,7 @@ def _common(config: ModelConfig, folder: ModelFolder) -> dict[str, Any]:
     return arguments
 
 
-def _guesses(config: ModelConfig, folder: ModelFolder) -> bool:
+def _guesses(folder: ModelFolder) -> bool:
     """Return whether tokens are guessed ahead, which does not go with guided decoding."""
     return bool(folder.build.get("speculative_decoding_mode") not in (None, 0, 1)) and folder.engine
 

@@ -27,10 +27,9 @@ from .opening.library import import_library
 from .reports import EngineReports
 from .requests.deltas import TokenBytes
 from .requests.embeddings import EmbeddingRequest, EmbeddingStream
-from .requests.open_requests import OpenRequests
-from .requests.open_requests import Stream as AnyStream
+from .requests.open_requests import OpenRequests, Stream
 from .requests.sampling import duplicates, sampling_arguments, sampling_params
-from .requests.streams import Stream
+from .requests.streams import GenerationStream
 
 REPORT_SECONDS: Final = 0.5
 """Seconds between reports of the engine's state, and between looks at whether an idle engine still runs."""
@@ -109,12 +108,12 @@ class VllmInstance:
                 'order of their arrival: start it with "scheduling_policy": "priority"'
             )
         builder = ResponseBuilder(parsed, str(self._spec.version))
-        stream = Stream(parsed, builder, self._token_bytes, responder, index)
+        stream = GenerationStream(parsed, builder, self._token_bytes, responder, index)
         prepare = partial(self._prepare, parsed, builder, stream)
         self._prompts.prepare(parsed.prompt, prepare, partial(self._refuse, stream))
 
     def _prepare(
-        self, request: GenerationRequest, builder: ResponseBuilder, stream: Stream, input_ids: list[int]
+        self, request: GenerationRequest, builder: ResponseBuilder, stream: GenerationStream, input_ids: list[int]
     ) -> None:
         """Hand a request to the engine's loop. Raises any exception for one that does not fit."""
         engine, sampling = self._engine, request.sampling
@@ -145,10 +144,10 @@ class VllmInstance:
         prompt = engine.library.tokens_input(ids)
         engine.loop.post(self._start, stream, partial(engine.llm.add_request, prompt=prompt, params=parameters))
 
-    def _refuse(self, stream: AnyStream, error: Exception) -> None:
+    def _refuse(self, stream: Stream, error: Exception) -> None:
         stream.fail(self._explain(error))
 
-    def _start(self, stream: AnyStream, add: Callable[..., Any], ended: Callable[[], None] = _nothing) -> None:
+    def _start(self, stream: Stream, add: Callable[..., Any], ended: Callable[[], None] = _nothing) -> None:
         """Start a request on the engine's loop, and call `ended` when it is over."""
         try:
             if self._sleep_level:

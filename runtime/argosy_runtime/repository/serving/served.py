@@ -35,7 +35,7 @@ _log = logging.getLogger("argosy.repository")
 
 
 class Holds:
-    """A count of open ensembles' requests that need a version, also after it has left service."""
+    """A count of open requests that need a version, also after it has left service: those of ensembles, of adapters."""
 
     def __init__(self) -> None:
         self._count = 0

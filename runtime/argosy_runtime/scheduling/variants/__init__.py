@@ -1,1 +1,4 @@
-"""The choice among the variants of a routed model by weights; the choice by concurrency is `argosy_common.regimes`."""
+"""The choice among the variants of a routed model by weights, and the crossovers that its traffic shows.
+
+The choice by requests in flight is `argosy_common.regimes`.
+"""

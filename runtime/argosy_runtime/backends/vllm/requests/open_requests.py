@@ -1,4 +1,4 @@
-"""The requests in the engine, and the sending of their news, together for all that the engine's step brought."""
+"""The requests in the engine: after each step their outputs are read together, and sent in one frame."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -34,8 +34,8 @@ class Stream(Protocol):
 class OpenRequests:
     """The requests on their way, whose outputs `take_news` reads after each step. To be used on the engine's loop.
 
-    A task or a wake-up for each request and step would cost more than all that is done with its token. `llm` is vLLM's
-    `AsyncLLM`; `explain` makes a serving error of any exception of the engine's.
+    So no request needs a task that waits for its outputs. `llm` is vLLM's `AsyncLLM`; `explain` makes a serving error
+    of any exception of the engine's.
     """
 
     def __init__(self, llm: Any, host: Host, explain: Callable[[Exception], ServingError]) -> None:
@@ -50,7 +50,7 @@ class OpenRequests:
         self._idle.set()
 
     def begin(self, stream: Stream, adding: Coroutine[Any, Any, Any], ended: Callable[[], None]) -> None:
-        """Add a request, which returns its `RequestOutputCollector`, and call `ended` when the request is over."""
+        """Await `adding`, which returns the request's `RequestOutputCollector`; call `ended` once it is over."""
         self._idle.clear()
         self._ended[stream] = ended
         self._run(self._add(stream, adding))

@@ -11,8 +11,8 @@ from argosy_runtime.messages import InferResponse
 from .deltas import TokenBytes, delta_of, merge, prompt_positions
 
 
-class Stream:
-    """One request, and the news of its choices that have not been sent.
+class GenerationStream:
+    """One request for text, and the news of its choices that have not been sent.
 
     News wait while the client reads slowly; they leave with later ones, and the engine goes on. `duplicates`: each
     generated choice stands for so many.

@@ -18,7 +18,6 @@ _OPEN: Final = "<tool_call>"
 _PYTHON: Final = "<|python_tag|>"
 _MISTRAL: Final = "[TOOL_CALLS]"
 _CLOSE: Final = "</tool_call>"
-_ARGS: Final = "[ARGS]"
 _MARKERS: Final = (_OPEN, _PYTHON, _MISTRAL)
 _BETWEEN: Final = (*_MARKERS, _CLOSE)
 _SEPARATORS: Final = " \t\r\n,;"
