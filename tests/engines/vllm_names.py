@@ -29,7 +29,6 @@ METHODS = (
     "remove_lora",
     "sleep",
     "wake_up",
-    "collective_rpc",
     "shutdown",
 )
 LOGGING = ("__init__", "record", "record_admission_rejection", "record_sleep_state", "log_engine_initialized")

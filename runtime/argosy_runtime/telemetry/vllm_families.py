@@ -15,6 +15,7 @@ from .exposition import Family, Labels
 from .series import ModelSeries
 
 _SLEEP_STATES: Final = ("awake", "weights_offloaded", "discard_all")
+"""vLLM's. The last one, its level 2, is not used here, and is there for what reads vLLM's metrics."""
 """By the level of sleep."""
 
 _Engine = tuple[Labels, EngineCounters, EngineState | None]
@@ -98,8 +99,9 @@ def _gauges(engines: Sequence[tuple[Labels, EngineState]]) -> list[Family]:
 def _sleep_state(engines: Sequence[tuple[Labels, EngineState]]) -> Family:
     family = Family("vllm:engine_sleep_state", "Engine sleep state: 1 for the state that the engine is in.", "gauge")
     for labels, state in engines:
-        for level, name in enumerate(_SLEEP_STATES):
-            family.add({**labels, "sleep_state": name}, int(state.sleep_level == level))
+        now = _SLEEP_STATES[state.asleep]
+        for name in _SLEEP_STATES:
+            family.add({**labels, "sleep_state": name}, int(name == now))
     return family
 
 

@@ -133,7 +133,7 @@ class Unmanaged:
 @pytest.mark.parametrize(
     ("model", "command", "kind"),
     [
-        (Manageable(), Sleep(2), None),
+        (Manageable(), Sleep(), None),
         (Manageable(), RemoveAdapter("a"), ErrorKind.NOT_FOUND),
         (Unmanaged(), Sleep(), ErrorKind.UNSUPPORTED),
     ],

@@ -15,7 +15,7 @@ STATES = st.builds(
     *(TOTALS, TOTALS, st.none() | st.floats(0, 1), TOTALS, TOTALS),
     cached_tokens=st.none() | TOTALS,
     preemptions=TOTALS,
-    sleep_level=st.integers(0, 2),
+    asleep=st.booleans(),
     adapters=st.none() | st.builds(AdapterState, NAMES, NAMES, TOTALS),
     times=st.none() | st.builds(EngineTimes, *[COUNTS] * 7),
 )

@@ -41,7 +41,7 @@ def test_a_new_process_begins_its_totals_again_all_together():
 def test_what_a_lost_one_reported_last_is_over():
     engines = EngineStatistics()
     engines.update("m_0", state(waiting=3, running=2, cache=0.5))
-    engines.update("m_1", EngineState(1, 4, 0.75, 0, 0, sleep_level=1))
+    engines.update("m_1", EngineState(1, 4, 0.75, 0, 0, asleep=True))
     load = engines.load(["m_0", "m_1"])
     assert (load.waiting, load.running, load.cache, load.asleep) == (4, 6, 0.625, 1)
     load = engines.load(["m_1"])

@@ -122,7 +122,7 @@ def test_an_ensemble_has_no_instances_and_an_unready_model_failures(statistics):
 
 def test_engines_are_reported_where_there_are_any(statistics):
     assert not {name for name in samples(statistics) if "engine" in name or "token" in name}
-    statistics.engines.update("m_0", EngineState(1, 2, None, 30, 40, 16, 5, sleep_level=1))
+    statistics.engines.update("m_0", EngineState(1, 2, None, 30, 40, 16, 5, asleep=True))
     service = InService(1, 1, True, 0, 0, statistics.engines.load(["m_0"]))
     values = samples(statistics, service)
     assert (values["argosy_engine_waiting_requests"], values["argosy_engine_running_requests"]) == (1, 2)

@@ -55,8 +55,8 @@ def test_a_lost_engine_keeps_its_counters_alone():
 
 def test_an_engine_is_in_one_state_of_sleep():
     statistics = ModelStatistics()
-    for level, state in enumerate(("awake", "weights_offloaded", "discard_all")):
-        statistics.engines.update("m_0", EngineState(0, 0, None, 0, 0, sleep_level=level))
+    for asleep, state in ((False, "awake"), (True, "weights_offloaded")):
+        statistics.engines.update("m_0", EngineState(0, 0, None, 0, 0, asleep=asleep))
         values = {name.split()[-1]: value for name, value in samples(statistics, ["m_0"]).items() if "sleep" in name}
         assert values == {name: int(name == state) for name in ("awake", "weights_offloaded", "discard_all")}
 

@@ -4,12 +4,7 @@ import msgspec
 
 
 class Sleep(msgspec.Struct, frozen=True, tag=True):
-    """Free the memory of the device, once running requests have ended.
-
-    Levels are vLLM's: 1 keeps the weights in the host's memory, 2 reads them again on waking.
-    """
-
-    level: int = 1
+    """Free the memory of the device, once running requests have ended. The host's memory keeps the weights."""
 
 
 class Wake(msgspec.Struct, frozen=True, tag=True):

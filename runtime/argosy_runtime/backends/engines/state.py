@@ -42,8 +42,8 @@ class EngineState(msgspec.Struct, frozen=True, tag=True):
     `waiting` requests have joined and have no token yet, `running` ones are generated for; `cache` is the share (0
     to 1) in use, None where that is unknown. Totals since the instance was loaded are the tokens, of which
     `cached_tokens` are those of prompts that the prefix cache had (None without one), and `preemptions`: running
-    requests that lost their cache to others. `sleep_level` is vLLM's: 0 awake, 1 asleep with the weights in the host's
-    memory, 2 asleep without weights. `times` are new since the last report, None where the engine measures none.
+    requests that lost their cache to others. An engine that is `asleep` has its weights in the host's memory, and has
+    to be woken before it generates. `times` are new since the last report, None where the engine measures none.
     """
 
     waiting: int
@@ -53,11 +53,6 @@ class EngineState(msgspec.Struct, frozen=True, tag=True):
     generated_tokens: int
     cached_tokens: int | None = None
     preemptions: int = 0
-    sleep_level: int = 0
+    asleep: bool = False
     adapters: AdapterState | None = None
     times: EngineTimes | None = None
-
-    @property
-    def asleep(self) -> bool:
-        """Whether the engine sleeps, and has to be woken before it generates."""
-        return self.sleep_level > 0

@@ -43,28 +43,11 @@ class Engine:
         """Whether requests run in the order of their priorities."""
         return self.arguments.get("scheduling_policy") == "priority"
 
-    def check_sleep(self, instance: str, level: int) -> None:
-        """Raise ServingError where the engine cannot sleep at a level, or has no memory of the host for its weights.
-
-        UNSUPPORTED where it never can.
-        """
+    def check_sleep(self, instance: str) -> None:
+        """Raise ServingError where the engine cannot sleep (UNSUPPORTED), or the host has no memory for its weights."""
         if not self.arguments.get("enable_sleep_mode"):
             raise unsupported("the engine cannot sleep: start it with 'enable_sleep_mode', which needs a GPU")
-        if level not in (1, 2):
-            raise invalid(f"an engine sleeps at level 1 or 2, not {level}")
-        if level == 1:
-            check_host_memory(instance, Path(self.arguments["model"]))
-        elif self.arguments.get("enable_lora"):
-            raise unsupported("an engine with adapters sleeps at level 1 only: level 2 would lose their weights")
-
-    async def wake(self, level: int) -> None:
-        """Take the memory again, and after level 2 the weights."""
-        if level < 2:
-            await self.llm.wake_up()
-            return
-        await self.llm.wake_up(tags=["weights"])
-        await self.llm.collective_rpc("reload_weights")
-        await self.llm.wake_up(tags=["kv_cache"])
+        check_host_memory(instance, Path(self.arguments["model"]))
 
     def close(self) -> None:
         """End the engine and its loop."""

@@ -38,6 +38,8 @@ CLOSE_SECONDS: Final = 20.0
 
 UNLOAD_SECONDS: Final = 0.05
 """Seconds between looks at whether requests still run with an adapter that is to be unloaded."""
+SLEEP_LEVEL: Final = 1
+"""vLLM's level that keeps the weights in the host's memory; the next one loses those of adapters."""
 
 
 def _nothing() -> None:
@@ -64,7 +66,7 @@ class VllmInstance:
         self._requests = OpenRequests(engine.llm, host, self._explain)
         reports.after_step = self._requests.take_news
         self._numbers = itertools.count()
-        self._sleep_level = 0
+        self._asleep = False
         self._unloads: set[asyncio.Future[None]] = set()
         self._closing = threading.Event()
         self._watch = engine.loop.submit(self._watch_engine())
@@ -150,8 +152,8 @@ class VllmInstance:
     def _start(self, stream: Stream, add: Callable[..., Any], ended: Callable[[], None] = _nothing) -> None:
         """Start a request on the engine's loop, and call `ended` when it is over."""
         try:
-            if self._sleep_level:
-                raise self._asleep()
+            if self._asleep:
+                raise self._asleep_error()
             adding = add(request_id=f"{self._spec.name}-{next(self._numbers)}")
         except Exception as error:
             ended()
@@ -161,30 +163,30 @@ class VllmInstance:
 
     async def _manage(self, command: Command) -> None:
         if isinstance(command, Sleep):
-            await self._sleep(command.level)
+            await self._sleep()
         elif isinstance(command, Wake):
-            await self._engine.wake(self._sleep_level)
-            self._note_sleep(0)
-        elif self._sleep_level:
-            raise self._asleep()
+            await self._engine.llm.wake_up()
+            self._note_sleep(False)
+        elif self._asleep:
+            raise self._asleep_error()
         elif isinstance(command, AddAdapter):
             await self._add_adapter(command)
         elif isinstance(command, RemoveAdapter):
             self._begin_unload(self._adapters.remove(command.name))
 
-    async def _sleep(self, level: int) -> None:
+    async def _sleep(self) -> None:
         """Let what unloads an adapter end, and the engine fall asleep. Raises ServingError where it cannot."""
-        self._engine.check_sleep(self._spec.name, level)
+        self._engine.check_sleep(self._spec.name)
         await asyncio.gather(*self._unloads)
-        await self._engine.llm.sleep(level=level, mode="wait")
-        self._note_sleep(level)
+        await self._engine.llm.sleep(level=SLEEP_LEVEL, mode="wait")
+        self._note_sleep(True)
 
-    def _asleep(self) -> ServingError:
+    def _asleep_error(self) -> ServingError:
         return unavailable(f"model instance '{self._spec.name}' is asleep")
 
-    def _note_sleep(self, level: int) -> None:
-        self._sleep_level = level
-        self._reports.slept(level)
+    def _note_sleep(self, asleep: bool) -> None:
+        self._asleep = asleep
+        self._reports.note_sleep(asleep)
         self._reports.send(self._host)
 
     async def _add_adapter(self, command: AddAdapter) -> None:

@@ -8,10 +8,6 @@ from argosy_runtime.backends.engines.meter import EngineMeter
 from argosy_runtime.backends.engines.state import AdapterState, EngineState
 
 
-def _nothing() -> None:
-    """Do nothing."""
-
-
 class EngineReports:
     """The newest state of an engine. vLLM calls `record` after every step, and does not promise the fields it reads.
 
@@ -23,16 +19,17 @@ class EngineReports:
         self._most_adapters = most_adapters
         self._schedulers: dict[int, Any] = {}
         self._prompt_tokens = self._generated_tokens = self._cached_tokens = self._preemptions = 0
-        self._sleep_level = 0
+        self._asleep = False
         self._is_new = True
-        self.after_step: Callable[[], None] = _nothing
+        self.after_step: Callable[[], None] | None = None
 
     def record(self, scheduler: Any, iteration: Any, engine: int = 0) -> None:
         """Take a `SchedulerStats` and an `IterationStats` of an engine (with data parallelism there are several).
 
         Either may be None.
         """
-        self.after_step()
+        if self.after_step is not None:
+            self.after_step()
         self._is_new = True
         if scheduler is not None:
             self._schedulers[engine] = scheduler
@@ -59,9 +56,9 @@ class EngineReports:
                 getattr(request, "num_cached_tokens", 0),
             )
 
-    def slept(self, level: int) -> None:
-        """Note that the engine sleeps, or with 0 that it is awake."""
-        self._sleep_level = level
+    def note_sleep(self, asleep: bool) -> None:
+        """Note whether the engine sleeps."""
+        self._asleep = asleep
         self._is_new = True
 
     def send(self, host: Host) -> None:
@@ -81,7 +78,7 @@ class EngineReports:
             self._generated_tokens,
             cached_tokens=self._cached_tokens,
             preemptions=self._preemptions,
-            sleep_level=self._sleep_level,
+            asleep=self._asleep,
             adapters=self._adapters(schedulers) if self._most_adapters else None,
             times=self._meter.take(),
         )

@@ -269,7 +269,7 @@ def test_states_are_reported(open_instance, responder, llm, host, by_steps, monk
 
 def test_an_engine_sleeps_and_wakes(open_instance, responder, llm, host):
     instance = open_instance(enable_sleep_mode=True)
-    instance.manage(Sleep(2))
+    instance.manage(Sleep())
     assert host.states[-1].asleep
     instance.execute([generation(text_input="ab")], responder)
     assert only_error(responder).kind is ErrorKind.UNAVAILABLE
@@ -278,12 +278,7 @@ def test_an_engine_sleeps_and_wakes(open_instance, responder, llm, host):
     instance.execute([generation(text_input="ab")] * 2, responder)
     responder.wait_for_final(1)
     calls = [call for call in llm().calls if isinstance(call[0], str)]
-    assert calls == [
-        ("sleep", 2, "wait"),
-        ("wake_up", ["weights"]),
-        ("collective_rpc", "reload_weights"),
-        ("wake_up", ["kv_cache"]),
-    ]
+    assert calls == [("sleep", 1, "wait"), ("wake_up", None)]
 
 
 def test_an_engine_that_cannot_sleep_says_so(open_instance):

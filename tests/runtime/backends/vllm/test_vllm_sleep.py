@@ -45,14 +45,6 @@ def test_a_sleeping_engine_takes_no_adapters(open_instance, llm, adapters):
     assert (llm().loras, llm().errored) == ({1}, False)
 
 
-def test_an_engine_with_adapters_keeps_its_weights(open_instance, llm):
-    instance = open_instance(enable_sleep_mode=True, enable_lora=True)
-    with pytest.raises(ServingError, match="sleeps at level 1 only") as refused:
-        instance.manage(Sleep(2))
-    assert refused.value.kind is ErrorKind.UNSUPPORTED
-    assert not llm().level
-
-
 def test_an_engine_without_memory_of_the_host_for_its_weights_does_not_sleep(open_instance, llm, tmp_path):
     version = tmp_path / "llm/1"
     version.mkdir(parents=True)

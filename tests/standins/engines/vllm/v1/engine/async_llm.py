@@ -240,8 +240,5 @@ class AsyncLLM:
             self.awake.set()
         return not self.level
 
-    async def collective_rpc(self, method, timeout=None, args=(), kwargs=None):  # noqa: ASYNC109
-        self.calls.append(("collective_rpc", method))
-
     def shutdown(self, timeout=None):
         self.calls.append(("shutdown", timeout))
