@@ -195,7 +195,7 @@ class Scaling:
             before,
             members={**before.members, **own},
             bottlenecks={**before.bottlenecks, **bottlenecks},
-            regimes={**before.regimes, **_regimes(separate)},
+            regimes={**before.regimes, **_regimes(separate, now)},
             language={**before.language, **{name: report for name, report in reports.items() if report is not None}},
         )
 
@@ -215,10 +215,10 @@ def _is_separate(part: Resource) -> bool:
     return isinstance(part, RoutedModel | VariantModel) and part.is_separate
 
 
-def _regimes(parts: Iterable[Resource]) -> dict[str, FleetRegime]:
+def _regimes(parts: Iterable[Resource], now: datetime) -> dict[str, FleetRegime]:
     """Return the regimes that the statuses of models have whose variants have servers of their own, by identity."""
     models = (part for part in parts if isinstance(part, RoutedModel))
-    regimes = {model.identity: restored_regime(model, model.declared.status) for model in models}
+    regimes = {model.identity: restored_regime(model, model.declared.status, now) for model in models}
     return {name: regime for name, regime in regimes.items() if regime is not None}
 
 

@@ -136,15 +136,37 @@ def test_a_variant_that_is_removed_leaves_its_regime() -> None:
 def test_a_restart_goes_on_by_the_status() -> None:
     fleet = Fleet()
     status = InferenceModelStatus(regime=RegimeStatus(variant="high", since="2026-01-01T00:00:00Z"))
-    regime = restored_regime(fleet.model, status)
+    regime = restored_regime(fleet.model, status, START)
     assert regime is not None
     assert (regime.variant, regime.since) == ("high", START)
     fleet.regimes = {NAME: regime}
     assert [fleet.read(1) for _ in range(3)] == ["high", "high", "low"]
     for changed in ({"variant": "gone"}, {"since": None}, {"since": "soon"}):
         other = InferenceModelStatus(regime=replace_regime(status, changed))
-        assert restored_regime(fleet.model, other) is None
-    assert restored_regime(fleet.model, None) is None
+        assert restored_regime(fleet.model, other, START) is None
+    assert restored_regime(fleet.model, None, START) is None
+
+
+@pytest.mark.parametrize("since", ["2025-12-31T23:00:00Z", "2026-01-02T00:00:00Z"], ids=["long ago", "to come"])
+def test_after_a_restart_the_dwell_on_the_way_down_begins_again(since: str) -> None:
+    fleet = Fleet()
+    regime = restored_regime(
+        fleet.model, InferenceModelStatus(regime=RegimeStatus(variant="high", since=since)), fleet.now
+    )
+    assert regime is not None
+    fleet.regimes = {NAME: regime}
+    assert [fleet.read(1) for _ in range(3)] == ["high", "high", "low"]
+
+
+def test_a_silent_server_after_a_restart_does_not_hold_requests_back() -> None:
+    fleet = Fleet(ready={"low": 2, "high": 1})
+    status = InferenceModelStatus(regime=RegimeStatus(variant="low", since="2025-12-31T23:00:00Z"))
+    regime = restored_regime(fleet.model, status, fleet.now)
+    assert regime is not None
+    fleet.regimes = {NAME: regime}
+    assert [fleet.read(load, unmeasured=1) for load in (24, 25)] == ["low", "high"]
+    assert {fleet.read(0, unmeasured=1) for _ in range(20)} == {"high"}
+    assert [fleet.read(0) for _ in range(4)][-1] == "low"
 
 
 def replace_regime(status: InferenceModelStatus, changed: dict[str, Any]) -> RegimeStatus:

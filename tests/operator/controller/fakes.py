@@ -49,7 +49,7 @@ class FakeCache:
 
 @dataclass(slots=True)
 class FakeWriter:
-    """Records the last writes.
+    """Records the last writes, and `rerouted`: what each Pod was ejected from, in order.
 
     `applied` is the result of each apply; `wrong` is raised instead, by a Pod's name or a resource's identity.
     """
@@ -61,6 +61,7 @@ class FakeWriter:
     keep: set[str] = field(default_factory=set)
     routes: dict[str, frozenset[str]] = field(default_factory=dict)
     ejected: dict[str, frozenset[str]] = field(default_factory=dict)
+    rerouted: list[tuple[str, frozenset[str]]] = field(default_factory=list)
     statuses: dict[str, Status] = field(default_factory=dict)
 
     async def apply(
@@ -80,6 +81,7 @@ class FakeWriter:
         if pod.name in self.wrong:
             raise self.wrong[pod.name]
         self.routes[pod.name], self.ejected[pod.name] = routes.names, routes.ejected
+        self.rerouted.append((pod.name, routes.ejected))
 
     async def status(self, resource: Resource, status: Status) -> bool:
         """Record the status."""

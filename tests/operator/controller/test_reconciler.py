@@ -168,18 +168,30 @@ async def test_a_server_with_a_queue_that_is_too_long_is_sent_nothing(monkeypatc
 
 
 def _variant_server(
-    server: str, variant: str, *, ready: bool = True, ejected: frozenset[str] = frozenset()
+    server: str, variant: str, *, of: str = "m", ready: bool = True, ejected: frozenset[str] = frozenset()
 ) -> PoolView:
-    """Return a pool with one server that has one variant of the model `m`."""
-    name, routes = f"m--{variant}", frozenset({"m", f"m--{variant}"})
+    """Return a pool with one server that has one variant of a model."""
+    name, routes = f"{of}--{variant}", frozenset({of, f"{of}--{variant}"})
     own = RenderedModel(name, f'name: "{name}"', {1: VersionSource("s3://bucket/m")})
-    routed = RenderedModel("m", 'name: "m"', {1: VersionSource()}, {name: 1}, alternatives=True)
+    routed = RenderedModel(of, f'name: "{of}"', {1: VersionSource()}, {name: 1}, alternatives=True)
     loaded = tuple(LoadedModel(model, 1, LoadState.READY) for model in sorted(routes))
     return PoolView(
         (CurrentServer(server, "a", ()),),
         (ServerReport(server, ready, loaded, settled=True, takes_requests=ready, routes=routes),),
         (RenderedRepository(server, (own, routed)),),
         pods=(PodView(server, server, server, ready, ready, False, routes, True, "", NOW, ejected=ejected),),
+    )
+
+
+def _shared(one: PoolView, other: PoolView) -> PoolView:
+    """Return a pool whose server has what both servers have, which are one."""
+    (report,), (repository,), (pod,) = one.reports, one.repositories, one.pods
+    routes = pod.routes | other.pods[0].routes
+    return replace(
+        one,
+        reports=(replace(report, models=(*report.models, *other.reports[0].models), routes=routes),),
+        repositories=(replace(repository, models=(*repository.models, *other.repositories[0].models)),),
+        pods=(replace(pod, routes=routes),),
     )
 
 
@@ -218,6 +230,42 @@ async def test_the_service_of_a_model_leads_to_the_servers_of_one_variant(monkey
     down = _together(_variant_server("p-0", "low"), _variant_server("p-1", "high", ready=False))
     await rounds(writes, resources, observed(p=down)).reconcile(KEY)
     assert not writes.ejected.get("p-0"), "the variant that the load asks for cannot answer"
+
+
+async def test_a_variant_whose_pod_cannot_be_opened_takes_no_requests_from_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resources, writes = Store(), FakeWriter(wrong={"p-1": UnreachableError(500, "InternalError", "try later")})
+    variants = [{"name": "low", "maxConcurrency": 8}, {"name": "high"}]
+    separate = model(variants=variants, routing={"placement": "Separate"}, footprint={"device": "CPU"})
+    for body in (pool(), separate):
+        resources.put(parsed_body(body))
+    decided = Decided(regimes={"InferenceModel n/m": FleetRegime("high", RegimeState(1, 0, 1))})
+    monkeypatch.setattr(Scaling, "before", lambda *_: decided)
+    both = _together(_variant_server("p-0", "low"), _variant_server("p-1", "high", ejected=frozenset({"m"})))
+    with pytest.raises(UnreachableError):
+        await rounds(writes, resources, observed(p=both)).reconcile(KEY)
+    assert not writes.ejected.get("p-0")
+
+
+async def test_models_that_change_variants_on_the_same_servers_open_everywhere_before_they_close(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resources, writes = Store(), FakeWriter()
+    variants = [{"name": "low", "maxConcurrency": 8}, {"name": "high"}]
+    settings = {"variants": variants, "routing": {"placement": "Separate"}, "footprint": {"device": "CPU"}}
+    for body in (pool(), model(**settings), model("k", **settings)):
+        resources.put(parsed_body(body))
+    regimes = {f"InferenceModel n/{name}": FleetRegime("high", RegimeState(1, 0, 1)) for name in "mk"}
+    monkeypatch.setattr(Scaling, "before", lambda *_: Decided(regimes=regimes))
+    m, k = frozenset({"m"}), frozenset({"k"})
+    view = _together(
+        _shared(_variant_server("p-0", "low", ejected=k), _variant_server("p-0", "high", of="k")),
+        _shared(_variant_server("p-1", "high", ejected=m), _variant_server("p-1", "low", of="k")),
+    )
+    await rounds(writes, resources, observed(p=view)).reconcile(KEY)
+    assert set(writes.rerouted[:2]) == {("p-0", frozenset()), ("p-1", frozenset())}
+    assert set(writes.rerouted[2:]) == {("p-0", m), ("p-1", k)}
 
 
 async def test_a_queue_that_is_too_long_counts_for_the_chosen_variant(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """The signals of a routed model's variants: sums over its servers."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite
 
 from .names import PerVariant
 from .signals import CrossoverSignals, VariantSignals
@@ -61,4 +62,6 @@ def _sum(parts: list[tuple[ModelSeries, ModelSeries]], metric: PerVariant, name:
 
 
 def _value(series: ModelSeries, metric: PerVariant, name: str) -> float | None:
-    return series.values.get(f"{metric.value[0]}{{{name}}}")
+    """Return a value of a variant; None where a server has none, or one that is no number."""
+    value = series.values.get(f"{metric.value[0]}{{{name}}}")
+    return value if value is not None and isfinite(value) else None

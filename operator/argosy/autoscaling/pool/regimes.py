@@ -50,15 +50,17 @@ def fleet_regimes(
     return {model.identity: _next(before.get(model.identity), model, signals, now) for model, signals in models}
 
 
-def restored_regime(model: RoutedModel, status: InferenceModelStatus | None) -> FleetRegime | None:
-    """Return the regime that a status has, after a restart; None without one."""
+def restored_regime(model: RoutedModel, status: InferenceModelStatus | None, now: datetime) -> FleetRegime | None:
+    """Return the regime that a status has, after a restart; None without one. How many requests were in flight
+    meanwhile is not known, so that the time on the way down begins again.
+    """
     if status is None or status.regime is None or status.regime.since is None:
         return None
     since = parse_time(status.regime.since)
     names, variant = _names(model), status.regime.variant
     if since is None or variant not in names:
         return None
-    return FleetRegime(variant, RegimeState(names.index(variant), _ns(since), 1, _ns(since)))
+    return FleetRegime(variant, RegimeState(names.index(variant), _ns(min(since, now)), 1, _ns(now)))
 
 
 def _next(before: FleetRegime | None, model: RoutedModel, signals: Signals | None, now: datetime) -> FleetRegime:
@@ -107,20 +109,22 @@ def _limits(model: RoutedModel, signals: Signals, before: FleetRegime | None) ->
     """Return the crossovers of all servers together; None if one is not known.
 
     They grow from variant to variant: one whose servers take less than those of the one before it is not used. While
-    some servers are not measured, they count as they did before.
+    some servers are not measured, they count as they did before, or all for each variant where that is not known.
     """
     ready = {variant.variant: variant.ready for variant in signals.variants}
+    former = before.limits if before is not None and len(before.limits) == len(model.spec.variants) - 1 else ()
+    silent = 0 if former else signals.unmeasured
     declared = [
-        None if variant.max_concurrency is None else variant.max_concurrency * _servers(model, variant, ready)
+        None
+        if variant.max_concurrency is None
+        else variant.max_concurrency * (_servers(model, variant, ready) + silent)
         for variant in model.spec.variants[:-1]
     ]
     crossovers = [limit for limit in declared if limit is not None]
     if len(crossovers) < len(declared):
         return None
-    if signals.unmeasured:
-        if before is None or len(before.limits) != len(crossovers):
-            return None
-        crossovers = [max(both) for both in zip(crossovers, before.limits, strict=True)]
+    if signals.unmeasured and former:
+        crossovers = [max(both) for both in zip(crossovers, former, strict=True)]
     return tuple(accumulate(crossovers, max))
 
 

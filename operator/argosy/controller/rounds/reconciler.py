@@ -187,9 +187,18 @@ class Reconciler:
         choices = outcome.choices.get(key, {})
         routes = _routes(outcome.steps.get(key, ()), view, rendered.deferred, ejections, choices)
         # What may be reached more waits for no other object. What may be reached less goes after the activator's.
-        opened = {route: gate for route, gate in routes.items() if _only_opens(*route)}
-        closed = {route: gate for route, gate in routes.items() if route not in opened}
+        opened = {
+            (pod, opening): gate
+            for (pod, desired), gate in routes.items()
+            if (opening := _opening(pod, desired)) == desired or opening != Routes(pod.routes, pod.ejected)
+        }
         failures = await _done(self._reroutes(key, opened))
+        # Where a Pod could not be opened, no other one is ejected in its favour.
+        closed = {
+            (pod, Routes(desired.names, opening.ejected) if failures else desired): gate
+            for (pod, desired), gate in routes.items()
+            if (opening := _opening(pod, desired)) != desired
+        }
         applied = await self._writer.apply(key, rendered.objects, rendered.owners, rendered.keep)
         if applied.failure is None:
             self._mark_changed(self._reservations.applied(key, _unchanged(key, rendered, applied.refusals)))
@@ -304,8 +313,9 @@ def _has_service(part: Resource) -> TypeGuard[InferenceModel | Ensemble]:
     return isinstance(part, AdapterModel | AliasModel) or (isinstance(part, VariantModel) and part.is_separate)
 
 
-def _only_opens(pod: PodView, desired: Routes) -> bool:
-    return pod.routes <= desired.names and desired.ejected <= pod.ejected
+def _opening(pod: PodView, desired: Routes) -> Routes:
+    """Return a Pod's routes with what may be reached more, and not yet with what may be reached less."""
+    return Routes(pod.routes | desired.names, desired.ejected & pod.ejected | desired.ejected - pod.routes)
 
 
 def holding(cache: Cache, key: PoolKey) -> Holding:

@@ -42,3 +42,11 @@ def test_servers_count_by_the_requests_that_they_compared(servers, crossover) ->
     (signals,) = variant_signals(server(**values) for values in servers)
     assert (signals.variant, signals.in_flight) == ("low", 2.0 * len(servers))
     assert signals.crossover == crossover
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_values_that_are_no_numbers_are_left_out(value: float) -> None:
+    silent = dict.fromkeys(("requests_total", "in_flight_requests", "regime", "ready", "compared_requests"), value)
+    one, other = server(**IDLE | {"ready": 1.0}), server(**silent)
+    (signals,) = variant_signals([one, other])
+    assert (signals.requests, signals.in_flight, signals.ready, signals.crossover) == (9.0, 2.0, 1, None)
