@@ -84,6 +84,11 @@ def unavailable(message: str, reason: FailureReason = FailureReason.OTHER) -> Se
     return ServingError(ErrorKind.UNAVAILABLE, message, reason)
 
 
+def cancelled() -> ServingError:
+    """Return the error of a request whose client has gone."""
+    return ServingError(ErrorKind.CANCELLED, "the request was cancelled", FailureReason.CANCELED)
+
+
 def unsupported(message: str) -> ServingError:
     """Return the error of a well-formed request for what this server does not do."""
     return ServingError(ErrorKind.UNSUPPORTED, message)

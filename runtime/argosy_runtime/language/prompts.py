@@ -1,30 +1,37 @@
 """Prompts as token ids: what takes long is read on threads, so that no other request waits for it."""
 
+import logging
 import queue
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from argosy_runtime.errors import invalid, unavailable
+from argosy_runtime.errors import cancelled, internal, invalid, unavailable
 
 from .chat import LONGEST_SECONDS, Chat, ChatTemplate
 from .limits import check_tokens
 from .requests import Prompt, Tokens
+
+_log = logging.getLogger(__name__)
 
 LONG_TEXT: Final = 1 << 14
 """Characters from which tokenizing takes longer than other requests should wait."""
 THREADS: Final = 4
 """Threads that render chats and tokenize long texts: more than one, so that an endless template holds up no other."""
 
+_Use = Callable[[list[int]], None]
+_Fail = Callable[[Exception], None]
+
 
 class _Reading:
     """A prompt to read on a thread. It is settled once: used, failed, or given up."""
 
-    def __init__(self, prompt: Prompt, use: Callable[[list[int]], None], fail: Callable[[Exception], None]) -> None:
+    def __init__(self, prompt: Prompt, use: _Use, fail: _Fail, is_cancelled: Callable[[], bool]) -> None:
         self.prompt = prompt
         self.use = use
         self.fail = fail
+        self.is_cancelled = is_cancelled
         self.is_settled = False
         self._lock = threading.Lock()
 
@@ -52,12 +59,13 @@ class Prompts:
         self._lock = threading.Lock()
         self._closed = False
 
-    def prepare(self, prompt: Prompt, use: Callable[[list[int]], None], fail: Callable[[Exception], None]) -> None:
+    def prepare(self, prompt: Prompt, use: _Use, fail: _Fail, is_cancelled: Callable[[], bool]) -> None:
         """Call `use` with the tokens of a prompt, or `fail` with the error of reading or using them.
 
-        Both are called on a thread where reading may take long, else before this returns.
+        Both are called on a thread where reading may take long, else before this returns. `is_cancelled` says, once
+        it is a queued prompt's turn, whether it is worth reading.
         """
-        reading = _Reading(prompt, use, fail)
+        reading = _Reading(prompt, use, fail, is_cancelled)
         if _is_slow(prompt):
             self._put(reading)
         else:
@@ -102,23 +110,39 @@ class Prompts:
 
     def _run(self) -> None:
         while (reading := self._queue.get()) is not None:
-            if not reading.is_settled:
-                self._read(reading)
-            del self._open[reading]
+            try:
+                self._read_queued(reading)
+            except Exception:
+                _log.exception("model '%s': the error of a prompt could not be sent", self._model)
+            finally:
+                del self._open[reading]
+
+    def _read_queued(self, reading: _Reading) -> None:
+        if reading.is_settled:
+            return
+        if not reading.is_cancelled():
+            self._read(reading)
+        elif reading.settle():
+            reading.fail(cancelled())
 
     def _read(self, reading: _Reading) -> None:
         try:
             ids = self.ids(reading.prompt)
-        except Exception as error:
+        except BaseException as error:  # a tokenizer in Rust panics with one that is no Exception
             if reading.settle():
-                reading.fail(error)
+                reading.fail(self._failure(error))
             return
         if not reading.settle():
             return
         try:
             reading.use(ids)
-        except Exception as error:
-            reading.fail(error)
+        except BaseException as error:  # the text of a prompt comes from the tokenizer, too
+            reading.fail(self._failure(error))
+
+    def _failure(self, error: BaseException) -> Exception:
+        if isinstance(error, Exception):
+            return error
+        return internal(f"model '{self._model}': its tokenizer failed: {type(error).__name__}: {error}")
 
     def _give_up(self, reading: _Reading) -> None:
         if reading.settle():

@@ -54,7 +54,8 @@ class Requests:
                     repeats_prompt=self._repeats_prompt,
                     defaults=self._defaults,
                 )
-                self._prompts.prepare(read.prompt, partial(begin(read), index, responder), refuse)
+                is_cancelled = partial(responder.is_cancelled, index)
+                self._prompts.prepare(read.prompt, partial(begin(read), index, responder), refuse, is_cancelled)
             except Exception as error:
                 refuse(error)
 

@@ -12,7 +12,7 @@ from argosy_common import device_errors
 from argosy_runtime.backends.contract import Host
 from argosy_runtime.backends.engines.meter import EngineMeter, MeteredRequest
 from argosy_runtime.backends.engines.state import EngineState
-from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, unavailable
+from argosy_runtime.errors import FailureReason, ServingError, unavailable
 from argosy_runtime.failures.out_of_memory import with_reason
 
 from .choices import Step
@@ -82,11 +82,6 @@ class WorkReports:
     def failed(self, error: Exception) -> None:
         """Note that the state could not be read, which leaves the requests alone."""
         _log.debug("model instance '%s' cannot report its state: %r", self._name, error)
-
-
-def cancelled() -> ServingError:
-    """Return the error of a request whose client has gone."""
-    return ServingError(ErrorKind.CANCELLED, "request was cancelled", FailureReason.CANCELED)
 
 
 def ended(name: str, cause: str) -> ServingError:

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from argosy_runtime.backends.contract import Host
 from argosy_runtime.backends.generation.choices import Step
-from argosy_runtime.backends.generation.work import Work, WorkReports, cancelled, ended, explained
-from argosy_runtime.errors import ServingError, internal, invalid, unavailable
+from argosy_runtime.backends.generation.work import Work, WorkReports, ended, explained
+from argosy_runtime.errors import ServingError, cancelled, internal, invalid, unavailable
 
 SWEEP_SECONDS: Final = 0.05
 """Seconds between looks for clients that have gone."""

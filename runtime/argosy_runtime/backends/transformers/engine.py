@@ -7,8 +7,8 @@ from typing import Any
 
 from argosy_runtime.backends.contract import Host
 from argosy_runtime.backends.generation.choices import Step
-from argosy_runtime.backends.generation.work import Work, WorkReports, cancelled, ended, explained
-from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.backends.generation.work import Work, WorkReports, ended, explained
+from argosy_runtime.errors import ServingError, cancelled, internal
 from argosy_runtime.fifo_cache import FifoCache
 
 SWEEP_SECONDS = 0.05

@@ -102,5 +102,5 @@ def lora_arguments(arguments: Mapping[str, Any], paths: Mapping[str, str], on_cp
 def _rank(path: Path) -> int:
     try:
         return int(msgspec.json.decode((path / "adapter_config.json").read_bytes()).get("r", 0))
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, RecursionError, TypeError, AttributeError):
         return 0  # `new` says what is wrong with it

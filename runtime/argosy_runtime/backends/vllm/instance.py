@@ -112,7 +112,7 @@ class VllmInstance:
         builder = ResponseBuilder(parsed, str(self._spec.version))
         stream = GenerationStream(parsed, builder, self._token_bytes, responder, index)
         prepare = partial(self._prepare, parsed, builder, stream)
-        self._prompts.prepare(parsed.prompt, prepare, partial(self._refuse, stream))
+        self._prompts.prepare(parsed.prompt, prepare, partial(self._refuse, stream), stream.is_cancelled)
 
     def _prepare(
         self, request: GenerationRequest, builder: ResponseBuilder, stream: GenerationStream, input_ids: list[int]
@@ -137,7 +137,7 @@ class VllmInstance:
         parsed = EmbeddingRequest.read(request)
         stream = EmbeddingStream(parsed, request, str(self._spec.version), responder, index)
         prepare = partial(self._prepare_embedding, parsed, stream)
-        self._prompts.prepare(parsed.prompt, prepare, partial(self._refuse, stream))
+        self._prompts.prepare(parsed.prompt, prepare, partial(self._refuse, stream), stream.is_cancelled)
 
     def _prepare_embedding(self, request: EmbeddingRequest, stream: EmbeddingStream, ids: list[int]) -> None:
         engine = self._engine
@@ -195,7 +195,7 @@ class VllmInstance:
                 f"model '{self._spec.config.name}' was opened without LoRA: load it with an adapter or the parameter "
                 "enable_lora"
             )
-        request = self._adapters.new(command.name, command.path)
+        request = await asyncio.to_thread(self._adapters.new, command.name, command.path)
         try:
             await self._engine.llm.add_lora(request)
         except self._engine.library.EngineDeadError:

@@ -1,5 +1,6 @@
 """What the engine reports of itself, and this backend of the engine."""
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,11 +8,14 @@ from argosy_runtime.backends.contract import Host
 from argosy_runtime.backends.engines.meter import EngineMeter
 from argosy_runtime.backends.engines.state import AdapterState, EngineState
 
+_log = logging.getLogger(__name__)
+
 
 class EngineReports:
     """The newest state of an engine. vLLM calls `record` after every step, and does not promise the fields it reads.
 
-    `after_step` is called then, too, once the outputs of the step are with their requests.
+    `after_step` is called then, too, once the outputs of the step are with their requests. What it raises is logged:
+    vLLM would fail all requests of the engine for it.
     """
 
     def __init__(self, most_adapters: int) -> None:
@@ -28,8 +32,11 @@ class EngineReports:
 
         Either may be None.
         """
-        if self.after_step is not None:
-            self.after_step()
+        try:
+            if self.after_step is not None:
+                self.after_step()
+        except Exception:
+            _log.exception("the outputs of a step could not all be sent")
         self._is_new = True
         if scheduler is not None:
             self._schedulers[engine] = scheduler

@@ -63,6 +63,16 @@ def test_a_file_that_is_cut_off_is_named(tmp_path):
         assert f"'{path}' is cut off or broken: it has {length} bytes" in error.message
 
 
+@pytest.mark.parametrize("header", [b'{"a": ' + b"[" * 50_000, b'{"a": "\xff"}', b'{"a": 1}', b"[]"])
+def test_a_header_that_cannot_be_read_is_named(tmp_path, header):
+    folder = lora_files.write(tmp_path / "a")
+    path = folder / "adapter_model.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    error = refusal(folder)
+    assert error.kind is ErrorKind.INVALID_ARG
+    assert f"'{path}' is cut off or broken: its header cannot be read" in error.message
+
+
 @pytest.mark.parametrize("name", ["adapter_model.safetensors", "adapter_config.json"])
 def test_a_file_that_is_missing_is_named(tmp_path, name):
     folder = lora_files.write(tmp_path / "a")

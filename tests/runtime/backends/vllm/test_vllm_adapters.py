@@ -12,7 +12,9 @@ from tests.waiting import wait
 
 from argosy_runtime.backends import vllm as backend
 from argosy_runtime.backends.engines.commands import AddAdapter, RemoveAdapter, Sleep
+from argosy_runtime.backends.vllm import adapters
 from argosy_runtime.backends.vllm import instance as instance_module
+from argosy_runtime.backends.vllm.opening.adapter_files import check_adapter
 from argosy_runtime.errors import ErrorKind, ServingError
 
 
@@ -38,6 +40,20 @@ def test_adapters_are_added_and_removed(open_instance, responder, llm, tmp_path)
     with pytest.raises(ServingError, match="model 'llm' has no adapter 'x'; it has none") as refused:
         instance.manage(RemoveAdapter("x"))
     assert refused.value.kind is ErrorKind.NOT_FOUND
+
+
+def test_files_of_adapters_are_not_read_on_the_engines_loop(open_instance, tmp_path, monkeypatch):
+    lora_files.write(tmp_path / "a")
+    instance = open_instance(enable_lora=True)
+    checks: list[bool] = []
+
+    def check(*arguments: object) -> None:
+        checks.append(asyncio._get_running_loop() is None)
+        check_adapter(*arguments)
+
+    monkeypatch.setattr(adapters, "check_adapter", check)
+    instance.manage(AddAdapter("x", str(tmp_path / "a")))
+    assert checks == [True]
 
 
 def test_an_adapter_stays_until_its_requests_have_ended(open_instance, responder, llm, by_steps, tmp_path):

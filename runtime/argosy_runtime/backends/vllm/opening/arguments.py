@@ -95,7 +95,7 @@ def read_object(model: str, path: Path) -> dict[str, Any]:
     """Return the JSON object of a file. Raises ServingError (INVALID_ARG)."""
     try:
         value = msgspec.json.decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise invalid(f"model '{model}': '{path}' cannot be read: {error}") from error
     if not isinstance(value, dict):
         raise invalid(f"model '{model}': '{path}' is not a JSON object")

@@ -39,7 +39,7 @@ def shapes(path: Path) -> dict[str, list[int]]:
         tensors = {name: tensor for name, tensor in header.items() if name != "__metadata__"}
         due = _LENGTH + length + max((tensor["data_offsets"][1] for tensor in tensors.values()), default=0)
         sizes = {name: [int(length) for length in tensor["shape"]] for name, tensor in tensors.items()}
-    except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
+    except (ValueError, RecursionError, LookupError, TypeError) as error:
         raise ValueError(f"its header cannot be read ({type(error).__name__})") from None
     if size < due:
         raise ValueError(f"it has {size} bytes of {due}")

@@ -5,9 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from argosy_runtime.backends.contract import Host
-from argosy_runtime.errors import ServingError
-
-from .streams import cancelled
+from argosy_runtime.errors import ServingError, cancelled
 
 SWEEP_SECONDS = 0.05
 """Seconds between looks for clients that have gone, and for outputs that no step of the engine brought."""
@@ -95,7 +93,8 @@ class OpenRequests:
             return
         if stream in self._ended:
             self._collectors[stream] = collector
-            self.take_news()  # its first step may be over
+            with self._host.corked():
+                self._take(stream, collector)  # its first step may be over
         else:
             await self._llm.abort(collector.request_id, internal=True)
 
@@ -127,9 +126,11 @@ class OpenRequests:
 
     def _sweep_open(self) -> None:
         self._sweep = None
-        for stream in list(self._ended):
-            if stream.is_cancelled():
-                self._give_up(stream, cancelled())
-        self.take_news()
-        if self._ended:
-            self._sweep = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep_open)
+        try:
+            for stream in list(self._ended):
+                if stream.is_cancelled():
+                    self._give_up(stream, cancelled())
+            self.take_news()
+        finally:
+            if self._ended:
+                self._sweep = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep_open)

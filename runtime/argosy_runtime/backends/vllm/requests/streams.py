@@ -3,7 +3,7 @@
 from typing import Any
 
 from argosy_runtime.backends.contract import Responder
-from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
+from argosy_runtime.errors import ServingError, internal, unavailable
 from argosy_runtime.language import Delta, GenerationRequest, ResponseBuilder
 from argosy_runtime.language.tensors import OUTPUT_IDS, TEXT_OUTPUT
 from argosy_runtime.messages import InferResponse
@@ -127,11 +127,6 @@ class GenerationStream:
             for delta in news
             for index in range(self._duplicates)
         ]
-
-
-def cancelled() -> ServingError:
-    """Return the error of a request whose client has gone."""
-    return ServingError(ErrorKind.CANCELLED, "the request was cancelled", FailureReason.CANCELED)
 
 
 def _raise_if_failed(delta: Delta) -> None:
