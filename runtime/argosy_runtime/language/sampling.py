@@ -120,7 +120,7 @@ def from_json(text: bytes) -> Sampling:
     """
     try:
         return checked(_decoder.decode(text))
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         # Read again, for a message that helps, and for the forms that clients of older releases send.
         return from_mapping(_object(text))
 

@@ -54,7 +54,7 @@ def listed_adapters(config: ModelConfig, multi_lora: bytes | None = None) -> tup
     text = config.parameters[LIST].string_value if LIST in config.parameters else ""
     try:
         own = msgspec.json.decode(text or "[]", type=tuple[DeclaredAdapter, ...])
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"model '{config.name}': parameter '{LIST}' is not a JSON list of objects with 'name' and 'path': {error}"
         ) from None
@@ -83,7 +83,7 @@ def config_text(base: str) -> str:
 def _of_file(model: str, multi_lora: bytes) -> dict[str, DeclaredAdapter]:
     try:
         paths = msgspec.json.decode(multi_lora, type=dict[str, str])
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"model '{model}': '{MULTI_LORA_JSON}' is not a JSON object of adapters' paths by name: {error}"
         ) from None

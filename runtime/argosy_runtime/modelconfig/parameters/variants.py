@@ -76,7 +76,7 @@ def variant_routing(config: ModelConfig) -> VariantRouting:
     text = config.parameters[PARAMETER].string_value if PARAMETER in config.parameters else ""
     try:
         routing = msgspec.json.decode(text, type=VariantRouting)
-    except msgspec.MsgspecError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"parameter '{PARAMETER}' of model '{config.name}' is no list of variants: {error}") from None
     problem = _problem(routing, config.name)
     if problem:

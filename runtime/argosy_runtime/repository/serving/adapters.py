@@ -137,7 +137,7 @@ class ServedAdapter(DelegatingVersion):
         self._begin()
         try:
             return base.submit(request, answer.receive)
-        except ServingError:
+        except Exception:
             self._end()
             raise
 
@@ -153,7 +153,7 @@ class ServedAdapter(DelegatingVersion):
         else:
             try:
                 parameters = msgspec.json.decode(text or b"{}", type=dict[str, Any])
-            except msgspec.MsgspecError:
+            except (ValueError, RecursionError):
                 return None
             chosen, value = (
                 _encoded(parameters.get(LORA_NAME)),
@@ -222,7 +222,7 @@ def named_adapter(request: InferRequest) -> str:
         return ""
     try:
         name = msgspec.json.decode(text, type=dict[str, Any]).get(LORA_NAME)
-    except msgspec.MsgspecError:
+    except (ValueError, RecursionError):
         return ""
     return name if isinstance(name, str) else ""
 
