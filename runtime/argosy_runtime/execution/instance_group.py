@@ -237,10 +237,14 @@ class InstanceGroup:
     async def discard(self, slots: Sequence[Slot]) -> None:
         """Release instances that were loaded and will not serve."""
         self._coming = [slot for slot in self._coming if slot not in slots]
-        stops = [slot.instance.stop(_STOP_SECONDS) for slot in slots if slot.instance is not None]
+        stops = [slot.instance.stop(self._grace) for slot in slots if slot.instance is not None]
         await asyncio.gather(*stops)
         for slot in slots:
             slot.instance = None
+
+    def limit_stops(self, grace: float) -> None:
+        """Let instances that are released from now on be killed after so many seconds."""
+        self._grace = grace
 
     def set_aside(self, slot: Slot, work: Work) -> asyncio.Task[bool] | None:
         """Send no batches to a slot, and have its instance do this work once it is idle. Return None without one.
@@ -294,6 +298,8 @@ class InstanceGroup:
         except ServingError as error:
             if error.kind is not ErrorKind.UNSUPPORTED:
                 _log.warning("%s; it is released", error.message)
+        except Exception:
+            _log.exception("model instance '%s' is released", instance.name)
         self._coming.remove(slot)
         return await self._release(instance, idle)
 

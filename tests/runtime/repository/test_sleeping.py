@@ -8,7 +8,7 @@ from tests.runtime.execution.conftest import cancelled_tasks
 from tests.runtime.execution.fakes import SECOND, Client, FakeInstance, VirtualClock, ask, settle
 
 from argosy_runtime.backends.engines.commands import Command, Sleep, Wake
-from argosy_runtime.errors import ServingError, internal, invalid, unavailable, unsupported
+from argosy_runtime.errors import internal, invalid, unavailable, unsupported
 from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.instance import Instance
 from argosy_runtime.execution.instance_group import NewInstance, OnDeath
@@ -28,9 +28,10 @@ HANGS = "hangs"
 class Engine(FakeInstance):
     """An instance that carries out commands at once, unless there is another outcome for one."""
 
-    def __init__(self, name: str, on_death: OnDeath, outcomes: dict[type, ServingError | str]) -> None:
+    def __init__(self, name: str, on_death: OnDeath, outcomes: dict[type, Exception | str]) -> None:
         super().__init__(name, on_death)
         self.commands: list[Command] = []
+        self.grace: float | None = None
         self._outcomes = outcomes
 
     async def manage(self, command: Command) -> None:
@@ -38,14 +39,18 @@ class Engine(FakeInstance):
         outcome = self._outcomes.get(type(command))
         if outcome == HANGS:
             await asyncio.Event().wait()
-        if isinstance(outcome, ServingError):
+        if isinstance(outcome, Exception):
             raise outcome
+
+    async def stop(self, grace: float) -> None:
+        self.grace = grace
+        await super().stop(grace)
 
 
 class Bench:
     """A version with so many instances. `outcomes`: what comes of commands, unless they are carried out."""
 
-    def __init__(self, count: int = 1, outcomes: dict[type, ServingError | str] | None = None) -> None:
+    def __init__(self, count: int = 1, outcomes: dict[type, Exception | str] | None = None) -> None:
         self.outcomes = outcomes or {}
         self.made: list[Engine] = []
         self.updated: list[str] = []
@@ -90,7 +95,7 @@ class Bench:
         return client
 
 
-async def awake(count: int = 1, **outcomes: ServingError | str) -> Bench:
+async def awake(count: int = 1, **outcomes: Exception | str) -> Bench:
     """Return a version whose instances serve. `outcomes` are by the command's name."""
     kinds = {"Sleep": Sleep, "Wake": Wake}
     bench = Bench(count, {kinds[name]: outcome for name, outcome in outcomes.items()})
@@ -100,7 +105,7 @@ async def awake(count: int = 1, **outcomes: ServingError | str) -> Bench:
     return bench
 
 
-async def asleep(count: int = 1, **outcomes: ServingError | str) -> Bench:
+async def asleep(count: int = 1, **outcomes: Exception | str) -> Bench:
     """Return a version that sleeps."""
     bench = await awake(count, **outcomes)
     await bench.sleep.begin()
@@ -152,11 +157,13 @@ async def test_a_request_that_comes_meanwhile_waits_for_the_sleep_and_ends_it() 
         {"Sleep": unsupported("cannot")},
         {"Sleep": internal("no memory")},
         {"Sleep": HANGS},
+        {"Sleep": ValueError("no such thing")},
         {"Wake": internal("no memory")},
+        {"Wake": ValueError("no such thing")},
     ],
 )
 async def test_an_instance_that_cannot_is_released_and_loaded_again(
-    outcomes: dict[str, ServingError | str], monkeypatch: pytest.MonkeyPatch
+    outcomes: dict[str, Exception | str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sleeping, "_FALL_SECONDS", 0.0 if HANGS in outcomes.values() else 60.0)
     bench = await asleep(**outcomes)
@@ -220,9 +227,21 @@ async def test_requests_are_refused_if_nothing_can_be_woken_or_loaded() -> None:
     assert not client.error
 
 
+async def test_an_instance_that_does_not_fall_asleep_delays_no_unload() -> None:
+    bench = await awake(Sleep=HANGS)
+    beginning = asyncio.create_task(bench.sleep.begin())
+    await settle()
+    assert bench.made[0].commands == [Sleep()]
+    closing = asyncio.create_task(bench.sleep.close(5))
+    await settle()
+    assert closing.done()
+    assert bench.made[0].grace == 5
+    await beginning
+
+
 async def test_what_sleeps_is_released_with_its_version() -> None:
     bench = await asleep(2)
-    await bench.sleep.close()
+    await bench.sleep.close(0)
     assert [engine.stopped for engine in bench.made] == [True, True]
     assert bench.sleep.end_soon() is None
 
@@ -235,7 +254,7 @@ async def test_a_version_that_is_unloaded_while_it_wakes_releases_everything(out
     client = bench.submit()
     if outcomes:
         await settle()
-    await bench.sleep.close()
+    await bench.sleep.close(0)
     await bench.dispatcher.close(0)
     await beginning
     assert bench.made[0].stopped
@@ -266,8 +285,10 @@ async def test_instances_that_wake_give_way_to_those_of_another_configuration() 
     bench.dispatcher.group.swap([slot], [])
     bench.sleep.replaced()
     await settle()
+    await bench.sleep.begin()
+    assert bench.dispatcher.instances == ["m_1"], "no instance sleeps while others give way"
     bench.made[0].die()
-    await bench.sleep.close()
+    await bench.sleep.close(0)
     assert bench.dispatcher.instances == ["m_1"]
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from argosy_runtime.backends.engines.commands import AddAdapter, Command, RemoveAdapter
-from argosy_runtime.errors import ServingError
+from argosy_runtime.errors import ErrorKind, ServingError
 
 Manage = Callable[[Command], Awaitable[None]]
 """Has one instance, or every instance of a version, carry out a command. Raises ServingError."""
@@ -40,6 +40,11 @@ class AdapterTable:
     def holds(self, name: str) -> bool:
         """Return whether requests may name an adapter."""
         return name in self.adapters and name not in self.failures and name not in self._first
+
+    @property
+    def present(self) -> dict[str, LoadedAdapter]:
+        """The adapters that every instance has now, as far as is known, by name: those that have not failed."""
+        return {name: adapter for name, adapter in self.adapters.items() if name not in self.failures}
 
     async def add(self, adapter: LoadedAdapter, manage: Manage) -> None:
         """Record an adapter and load it. Raises ServingError, and restores what had its name then."""
@@ -97,7 +102,7 @@ class AdapterTable:
         """
         refused: list[tuple[str, ServingError]] = []
         for name in present.keys() - self.adapters.keys():
-            await manage(RemoveAdapter(name))
+            await _remove(name, manage)
         for name, adapter in list(self.adapters.items()):
             if present.get(name) is adapter:
                 continue
@@ -115,3 +120,12 @@ class AdapterTable:
             self.adapters.pop(name, None)
         else:
             self.adapters[name] = before
+
+
+async def _remove(name: str, manage: Manage) -> None:
+    """Unload an adapter from an instance, which may lack it: its load may have failed since it was recorded."""
+    try:
+        await manage(RemoveAdapter(name))
+    except ServingError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise

@@ -242,7 +242,7 @@ class ServedModel:
 
     def _present_adapters(self) -> UpdateAdapters:
         """Return how an instance that has the present adapters gets those of a later time."""
-        return partial(self._add_adapters, present=dict(self.adapters.adapters))
+        return partial(self._add_adapters, present=self.adapters.present)
 
     async def start(self) -> None:
         """Load every instance and warm it up. Releases everything where that fails."""
@@ -256,9 +256,15 @@ class ServedModel:
         config.CopyFrom(prepared.config)
         # Queued requests may be as large as the former limit.
         config.max_batch_size = self._most
-        added, removed = self._instances.difference(self._maker.placements(config))
-        slots = await self._dispatcher.group.load([self._maker.maker(config, slot) for slot in added])
-        return PreparedChange(self, prepared, list(zip(added, slots, strict=True)), removed)
+        try:
+            await self._sleep.defer()
+            present = self._instances.all
+            added, removed = self._instances.difference(self._maker.placements(config))
+            slots = await self._dispatcher.group.load([self._maker.maker(config, slot) for slot in added])
+        except BaseException:
+            self._sleep.allow()
+            raise
+        return PreparedChange(self, prepared, list(zip(added, slots, strict=True)), removed, present)
 
     def follow(self, change: "PreparedChange") -> Awaitable[object]:
         if change.prepared.config.max_batch_size != self.config.max_batch_size:
@@ -269,13 +275,18 @@ class ServedModel:
             self._order = ResponseOrder() if rules.preserve_ordering else None
         self._batcher.follow(rules)
         self._dispatcher.follow(self._order)
-        self._instances.swap(change.added, change.removed)
+        # If they could not be woken for the change, a request may have woken them since.
+        woken = [one for one in self._instances.all if one not in change.present]
+        removed = [*change.removed, *woken]
+        self._instances.swap(change.added, removed)
         group = self._dispatcher.group
-        gone = group.swap([slot for _, slot in change.added], [slot for _, slot in change.removed])
+        gone = group.swap([slot for _, slot in change.added], [slot for _, slot in removed])
         self._sleep.replaced()
+        self._sleep.allow()
         return asyncio.gather(*map(asyncio.shield, gone))
 
     async def forget(self, change: "PreparedChange") -> None:
+        self._sleep.allow()
         await self._dispatcher.group.discard([slot for _, slot in change.added])
 
     @property
@@ -343,14 +354,14 @@ class ServedModel:
     async def close(self, grace: float) -> None:
         end = monotonic() + grace
         await self._holds.wait_for_none(grace)
-        await self._sleep.close()
+        await self._sleep.close(max(0.0, end - monotonic()))
         await self._dispatcher.close(max(0.0, end - monotonic()))
         # Explicitly: memory must not wait until the garbage collector looks for circles.
         self._dispatcher.group.prepare = None
 
 
 class PreparedChange:
-    """A `ConfigChange`. `added` are loaded, with their placements; `removed` still serve."""
+    """A `ConfigChange`. `added` are loaded, with their placements; `removed` still serve, of those `present` before."""
 
     def __init__(
         self,
@@ -358,10 +369,12 @@ class PreparedChange:
         prepared: Prepared,
         added: Sequence[tuple[InstancePlacement, Slot]],
         removed: Sequence[tuple[InstancePlacement, Slot]],
+        present: Sequence[tuple[InstancePlacement, Slot]],
     ) -> None:
         self.prepared = prepared
         self.added = added
         self.removed = removed
+        self.present = present
         self._model = model
 
     def commit(self) -> Awaitable[object]:

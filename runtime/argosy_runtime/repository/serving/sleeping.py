@@ -3,6 +3,8 @@
     begin   no request is open: instances leave dispatch; each is asked to sleep (`Sleep`), and released if it cannot
     end     sleeping instances are woken (`Wake`), or else all are loaded; then they take requests again
 
+A change of the configuration defers the sleep (`defer`, `allow`), so that it applies to instances that serve.
+
 Requests that come meanwhile wait in the dispatcher's queue. They end the sleep, as soon as it has begun.
 """
 
@@ -12,11 +14,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from argosy_runtime.backends.engines.commands import Sleep, Wake
-from argosy_runtime.errors import ServingError, internal, unavailable
+from argosy_runtime.errors import ServingError, unavailable
 from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.instance import Instance
 from argosy_runtime.execution.instance_group import NewInstance, Slot
 from argosy_runtime.modelconfig import InstancePlacement
+from argosy_runtime.repository.work import serving_error
 
 from .instances import VersionInstances
 
@@ -27,8 +30,9 @@ UpdateAdapters = Callable[[Instance], Awaitable[None]]
 """Gives an instance the adapters that were loaded or unloaded since this was made."""
 _Placed = tuple[InstancePlacement, Slot]
 _STOP_SECONDS: Final = 30.0
+_LEAST_STOP_SECONDS: Final = 1.0
 _FALL_SECONDS: Final = 60.0
-"""Seconds that an engine may take to fall asleep: it copies its weights, and the end of the server waits for it."""
+"""Seconds that an engine may take to fall asleep, unless its version is closed before: it copies its weights."""
 
 
 class InstanceSleep:
@@ -58,6 +62,8 @@ class InstanceSleep:
         self._sleepers: list[_Placed] = []
         self._falling: asyncio.Task[None] | None = None
         self._waking: asyncio.Task[None] | None = None
+        self._limits: set[asyncio.Timeout] = set()
+        self._deferred = 0
         self._closed = False
 
     @property
@@ -66,14 +72,16 @@ class InstanceSleep:
         return [slot.instance.name for _, slot in self._sleepers if slot.death is None and slot.instance is not None]
 
     async def begin(self) -> None:
-        """Put every instance to sleep, or release it. Do nothing while requests are open."""
-        if self.asleep or self._closed or self._dispatcher.owes or _goes_on(self._falling):
+        """Put every instance to sleep, or release it. Do nothing while requests are open, or sleep is deferred."""
+        if self.asleep or self._closed or self._deferred or self._dispatcher.owes:
             return
+        if self._waking is not None or _goes_on(self._falling):
+            return  # Instances of a former configuration still give way.
         self.asleep = True
         placed = self._instances.all
         self._instances.swap([], placed)
         self._update_adapters = self._adapters()
-        work = [self._dispatcher.group.set_aside(slot, _put_to_sleep) for _, slot in placed]
+        work = [self._dispatcher.group.set_aside(slot, self._put_to_sleep) for _, slot in placed]
         self._falling = asyncio.get_running_loop().create_task(self._fall_asleep(placed, work))
         await asyncio.shield(self._falling)
 
@@ -92,15 +100,34 @@ class InstanceSleep:
             self._waking.add_done_callback(_retrieved)
         return self._waking
 
+    async def defer(self) -> None:
+        """Wake the instances, and let them not sleep until `allow`. Those that cannot be woken stay asleep."""
+        self._deferred += 1
+        try:
+            await self.end()
+        except ServingError as error:
+            _log.warning("model '%s' cannot be woken to be changed: %s", self._name, error.message)
+
+    def allow(self) -> None:
+        """End what `defer` began, also where that was interrupted."""
+        self._deferred -= 1
+
     def replaced(self) -> None:
         """Note that a change of the configuration has loaded instances, which take the place of those that sleep."""
         if self.asleep and self._instances.all:
             self.asleep = False
             self._falling = asyncio.get_running_loop().create_task(self._give_way(self._falling))
 
-    async def close(self) -> None:
-        """Release what sleeps, and load nothing any more; requests that wait for it are refused."""
+    async def close(self, grace: float) -> None:
+        """Release what sleeps, and load nothing any more; requests that wait for it are refused.
+
+        Instances that have not fallen asleep are released at once. Each is killed after `grace` seconds, at least 1.
+        """
         self._closed = True
+        self._dispatcher.group.limit_stops(max(grace, _LEAST_STOP_SECONDS))
+        for limit in self._limits:
+            if not limit.expired():
+                limit.reschedule(0.0)
         if self._waking is not None:
             self._waking.cancel()
         tasks = [task for task in (self._falling, self._waking) if task is not None]
@@ -113,10 +140,25 @@ class InstanceSleep:
 
     async def _fall_asleep(self, placed: Sequence[_Placed], work: Sequence[asyncio.Task[bool] | None]) -> None:
         """Wait until every instance is asleep or released."""
-        await asyncio.gather(*[task for task in work if task is not None])
-        self._sleepers = [one for one, task in zip(placed, work, strict=True) if task is not None and task.result()]
+        falling = [(one, task) for one, task in zip(placed, work, strict=True) if task is not None]
+        results = await asyncio.gather(*[task for _, task in falling], return_exceptions=True)
+        self._sleepers = [one for (one, _), result in zip(falling, results, strict=True) if result is True]
         how = f"{len(self._sleepers)} of its {len(placed)} instances stay loaded"
         _log.info("model '%s' is asleep: %s", self._name, how)
+
+    async def _put_to_sleep(self, instance: Instance) -> None:
+        """Put one instance to sleep, unless its version is closed. Raises ServingError, also when it is late."""
+        if self._closed:
+            return
+        limit = asyncio.timeout(_FALL_SECONDS)
+        self._limits.add(limit)
+        try:
+            async with limit:
+                await instance.manage(Sleep())
+        except TimeoutError as overdue:
+            raise unavailable(f"model instance '{instance.name}' did not fall asleep in time") from overdue
+        finally:
+            self._limits.discard(limit)
 
     async def _wake_up(self) -> None:
         try:
@@ -126,7 +168,7 @@ class InstanceSleep:
         except asyncio.CancelledError:
             raise
         except Exception as cause:
-            error = cause if isinstance(cause, ServingError) else internal(f"{type(cause).__name__}: {cause}")
+            error = serving_error(cause)
             self._waking = None
             self._dispatcher.refuse_waiting(unavailable(f"model '{self._name}' cannot be woken: {error.message}"))
             raise error from cause
@@ -158,17 +200,23 @@ class InstanceSleep:
         if instance is None or slot.death is not None:
             return False
         try:
-            await _within(self._timeout, instance, self._restore(instance), "did not wake")
-        except ServingError as error:
+            await self._restore(instance)
+        except Exception as cause:
+            error = serving_error(cause)
             _log.error("model '%s': %s; it is loaded again", self._name, error.message)
             slot.death = slot.death or error
             await instance.stop(_STOP_SECONDS)
         return slot.death is None
 
     async def _restore(self, instance: Instance) -> None:
-        """Wake an instance, and give it the adapters that were loaded or unloaded meanwhile."""
-        await instance.manage(Wake())
-        await self._update_adapters(instance)
+        """Wake an instance, and give it the adapters that were loaded or unloaded meanwhile. Raises ServingError."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                await instance.manage(Wake())
+                await self._update_adapters(instance)
+        except TimeoutError as overdue:
+            text = f"model instance '{instance.name}' did not wake within {self._timeout:g} s"
+            raise unavailable(text) from overdue
 
     async def _loaded(self) -> list[_Placed]:
         makers = self._makers()
@@ -189,18 +237,6 @@ class InstanceSleep:
 
 async def _keep_adapters(instance: Instance) -> None:
     """Change no adapter."""
-
-
-async def _put_to_sleep(instance: Instance) -> None:
-    await _within(_FALL_SECONDS, instance, instance.manage(Sleep()), "did not fall asleep")
-
-
-async def _within(seconds: float, instance: Instance, work: Awaitable[None], what: str) -> None:
-    """Await a command. Raises ServingError, also where it takes too long."""
-    try:
-        await asyncio.wait_for(work, seconds)
-    except TimeoutError as overdue:
-        raise unavailable(f"model instance '{instance.name}' {what} within {seconds:g} s") from overdue
 
 
 def _goes_on(task: asyncio.Task[None] | None) -> bool:
