@@ -70,20 +70,19 @@ class Regimes:
         """The crossovers; empty if they are unknown."""
         return self._limits
 
-    def restore(self, current: int, since: int) -> None:
-        """Continue in a former regime, as after a change of the rules."""
-        if self._limits:
-            self.current, self.since = min(current, self._count - 1), since
-
     @property
     def state(self) -> RegimeState:
         """What it depends on besides its rules."""
         return RegimeState(self.current, self.since, self.changes, self._high_at, self._in_flight)
 
     def resume(self, state: RegimeState) -> None:
-        """Continue in a former state. Rules with fewer variants continue in their last regime."""
-        self.current = min(state.current, self._count - 1)
-        _, self.since, self.changes, self._high_at, self._in_flight = state
+        """Continue in a former state, as after a change of the rules.
+
+        Rules with fewer variants continue in their last regime, those without known crossovers in the first.
+        """
+        if self._limits:
+            self.current = min(state.current, self._count - 1)
+            _, self.since, self.changes, self._high_at, self._in_flight = state
 
     def advance(self, in_flight: int, states: Sequence[VariantState], now: int) -> None:
         """Change the regime if it is time to. `in_flight`: requests in flight now, a new one included."""

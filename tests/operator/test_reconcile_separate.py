@@ -195,6 +195,29 @@ def test_adapters_of_such_a_model_are_refused() -> None:
     assert not parse_body(body | {"spec": body["spec"] | {"routing": {}}})[1]
 
 
+@pytest.mark.parametrize(
+    ("routing", "path", "message"),
+    [
+        ({"minDwell": "5s"}, "spec.routing.minDwell", "is 5s, and requests change from server to server after 15s"),
+        ({"idleTimeout": "1m"}, "spec.routing.idleTimeout", "with routing.placement Separate none sleeps"),
+    ],
+)
+def test_routing_without_effect_between_servers_is_refused(routing: dict[str, str], path: str, message: str) -> None:
+    body = model_body("m", variants=[LOW, HIGH], routing={"placement": "Separate"} | routing)
+    (problem,) = parse_body(body)[1]
+    assert problem.path == path
+    assert message in problem.message
+    assert not parse_body(model_body("m", variants=[LOW, HIGH], routing=routing))[1]
+
+
+@pytest.mark.parametrize("routing", [{"placement": "Separate"}, {"placement": "SameServer"}, {"hysteresis": "10%"}])
+def test_routing_without_variants_is_refused(routing: dict[str, str]) -> None:
+    (problem,) = parse_body(model_body("m", routing=routing))[1]
+    assert problem.path == "spec.routing"
+    assert "list some in spec.variants" in problem.message
+    assert not parse_body(model_body("m", routing={}))[1]
+
+
 def test_an_ensemble_that_runs_such_a_model_is_refused() -> None:
     (problem,) = check_set([pool(), separate(), ensemble("e", "m")])
     assert (problem.resource, problem.path) == ("Ensemble default/e", "spec.steps[0].model")

@@ -13,10 +13,11 @@ from argosy.api.model.modelfields import InferenceModelFields
 from argosy.api.model.rollout import Strategy
 from argosy.api.model.rules.batching import BATCH_RULES
 from argosy.api.model.rules.gpus import GPU_RULES
+from argosy.api.model.rules.variants import VARIANT_RULES
 from argosy.api.model.rules.versions import VERSION_RULES
 from argosy.api.model.scaling.scale import replicas_in_order
 from argosy.api.model.scaling.scaling import scheduled_bounds
-from argosy.api.model.variantspecs import VARIANT_RULES, variant_spec
+from argosy.api.model.variantspecs import variant_spec
 from argosy.api.status import InferenceModelStatus
 from argosy.api.values.base import Fault, Rule
 from argosy.api.values.meta import PoolMember
@@ -108,7 +109,8 @@ class InferenceModelSpec(InferenceModelFields):
         Rule(("config",), _config_fields),
         Rule(("config", "engine", "model_format"), _own_files),
         *VARIANT_RULES,
-        Rule(("adapters", "variants", "model_format", "engine"), _adapters),
+        # With what the spec of a variant is made from.
+        Rule(("adapters", "variants", "routing", "model_name", "model_format", "engine"), _adapters),
         chat_rule(),
     )
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.properties import examples
 
 from argosy.api import Problem, parse_body, parse_documents
+from argosy.api.inferencemodel import InferenceModelSpec
 
 BODIES = {
     body["kind"]: body
@@ -43,6 +44,29 @@ def test_any_value_at_any_location_is_read_or_reported(location: tuple[str, tupl
     resource, problems = parse_body(body, "f")
     assert (resource is None) == bool(problems)
     assert all(isinstance(problem, Problem) and problem.message for problem in problems)
+
+
+@pytest.mark.parametrize("field", sorted(one.alias or name for name, one in InferenceModelSpec.model_fields.items()))
+def test_a_wrong_field_of_a_model_with_variants_is_reported(field: str) -> None:
+    """Rules of variants and adapters make the specs of variants, from fields that may be absent."""
+    body = {
+        "apiVersion": "argosy.dev/v1alpha1",
+        "kind": "InferenceModel",
+        "metadata": {"name": "chat"},
+        "spec": {
+            "poolRef": {"name": "gpus"},
+            "modelFormat": {"name": "vllm"},
+            "version": 1,
+            "storageUri": "hf://org/model",
+            "footprint": {"gpus": 1},
+            "adapters": [{"name": "sql", "storageUri": "hf://org/sql"}],
+            "variants": [{"name": "few", "maxConcurrency": 8, "maxBatchSize": 4}, {"name": "many"}],
+            field: 0.5,
+        },
+    }
+    resource, problems = parse_body(body, "f")
+    assert resource is None
+    assert [problem.message for problem in problems]
 
 
 @examples(200)

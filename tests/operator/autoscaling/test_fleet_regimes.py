@@ -52,7 +52,23 @@ def test_up_at_once_and_down_after_the_dwell() -> None:
     assert fleet.regimes[NAME].why == "9 in flight on all servers, more than the 8 up to which low is better"
     assert fleet.regimes[NAME].since == fleet.now
     assert [fleet.read(load) for load in (2, 2, 2, 2)] == ["high", "high", "high", "low"]
-    assert fleet.regimes[NAME].why == "2 in flight on all servers, less than the 8 up to which low is better"
+    assert fleet.regimes[NAME].why == "2 in flight on all servers, no more than the 8 up to which low is better"
+
+
+def test_without_crossovers_requests_go_back_to_the_first_variant() -> None:
+    fleet = Fleet()
+    assert fleet.read(9) == "high"
+    fleet.model = routed({"name": "low"}, HIGH)
+    assert [fleet.read(load) for load in (9, 9)] == ["low", "low"]
+    assert fleet.regimes[NAME].since == fleet.now - timedelta(seconds=5)
+    assert not fleet.regimes[NAME].why
+
+
+def test_the_reason_of_a_change_is_true_at_the_crossover() -> None:
+    fleet = Fleet(routed(hysteresis="0%"))
+    fleet.read(9)
+    assert [fleet.read(8) for _ in range(4)][-1] == "low"
+    assert fleet.regimes[NAME].why == "8 in flight on all servers, no more than the 8 up to which low is better"
 
 
 def test_a_load_near_the_crossover_changes_nothing() -> None:

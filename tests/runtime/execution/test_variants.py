@@ -160,6 +160,20 @@ async def test_the_traffic_shows_that_a_crossover_no_longer_fits() -> None:
     assert _observed(following) == (None, 4.0, 80, True), "the crossover is now below what was measured"
 
 
+async def test_a_changed_list_of_variants_goes_on_in_the_variant_of_the_regime() -> None:
+    clock, runner, _ = _runner()
+    for _ in range(9):
+        runner.begin()
+    assert (runner.regimes.current, runner.regimes.changes) == (1, 1)
+    variants = (Variant("least", max_concurrency=1), Variant("small", max_concurrency=4), Variant("large"))
+    following = VariantRunner("routed", 2, VariantRouting(variants), ModelStatistics(), clock)
+    following.continue_from(runner)
+    assert (following.regimes.current, following.regimes.changes) == (2, 1)
+    gone = VariantRunner("routed", 3, VariantRouting(variants[:2]), ModelStatistics(), clock)
+    gone.continue_from(following)
+    assert gone.regimes.current == 1
+
+
 async def test_requests_without_tokens_do_not_count_once_others_have_some() -> None:
     clock, runner, (small, large) = _runner()
     for _ in range(20):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, StringConstraints
@@ -21,6 +20,8 @@ from argosy.api.values.times import parse_time
 from argosy_runtime.modelconfig.parameters.variants import MAX_VARIANTS
 
 HYSTERESIS, MIN_DWELL_MS, IDLE_MS = 100, 1_000, 600_000
+SEPARATE_DWELL_MS = 15_000
+"""The least `minDwell` between servers: three readings, and the time that endpoints take to follow."""
 LONGEST_NAME = 40
 
 TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,18}(Z|[+-][0-9]{2}:[0-9]{2})$"
@@ -150,7 +151,8 @@ class Routing(ApiModel):
         default=VariantPlacement.SAME_SERVER,
         description="SameServer: every server of the model has all variants, and chooses one for each request. "
         "Separate: each variant has replicas of its own, as many as the model's fields say, and the model's Service "
-        "leads to the servers of one variant. Default: SameServer.",
+        "leads to the servers of one variant; such a model takes no adapters, and no Ensemble runs it. Default: "
+        "SameServer.",
     )
     hysteresis: Share = Field(
         default=HYSTERESIS,
@@ -161,39 +163,16 @@ class Routing(ApiModel):
     min_dwell: Duration = Field(
         default=MIN_DWELL_MS,
         description="The shortest time between two changes, and how long requests in flight must stay low before "
-        "requests go back; between servers at least 15s. Default: 1s.",
+        "requests go back. Default: 1s; with placement Separate 15s, which is the least there.",
         json_schema_extra={"default": "1s"},
     )
     idle_timeout: Duration = Field(
         default=IDLE_MS,
         description="The time without use after which a variant is put to sleep: on vLLM with GPUs its process stays, "
         "with the weights in the host's memory; other variants are unloaded. It is woken before it is needed. "
-        "0s: never. Default: 10m.",
+        "0s: never. Not with placement Separate, where no variant sleeps. Default: 10m.",
         json_schema_extra={"default": "10m"},
     )
-
-
-def crossover_faults(variants: tuple[Variant, ...]) -> Iterator[Fault]:
-    """Yield variants that share a name, and crossovers that do not grow."""
-    names: set[str] = set()
-    for index, variant in enumerate(variants):
-        if variant.name in names:
-            yield Fault(f"there are two variants {variant.name!r}; rename one", ("variants", index, "name"))
-        names.add(variant.name)
-    for (before, one), (index, other) in pairwise(
-        (index, variant) for index, variant in enumerate(variants) if variant.max_concurrency is not None
-    ):
-        if (one.max_concurrency or 0) >= (other.max_concurrency or 0):
-            yield Fault(
-                f"is {other.max_concurrency}, no more than that of variant {before} ({one.name!r}): list the variants "
-                "for the fewest requests in flight first",
-                ("variants", index, "maxConcurrency"),
-            )
-    if variants and variants[-1].max_concurrency is not None:
-        yield Fault(
-            "the last variant takes all requests beyond the crossover before it; leave it out",
-            ("variants", len(variants) - 1, "maxConcurrency"),
-        )
 
 
 Variants = Annotated[

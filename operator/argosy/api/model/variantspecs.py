@@ -1,13 +1,11 @@
 """Specs of a model's variants: the model's own with the fields that a variant sets."""
 
-from collections.abc import Iterator
 from typing import TypeVar
 
 from pydantic.alias_generators import to_camel
 
 from argosy.api.model.modelfields import InferenceModelFields
-from argosy.api.model.variants import Routing, Variant, VariantPlacement, crossover_faults
-from argosy.api.values.base import Fault, Rule
+from argosy.api.model.variants import Routing, Variant, VariantPlacement
 
 Spec = TypeVar("Spec", bound=InferenceModelFields)
 
@@ -46,56 +44,7 @@ def variant_spec(spec: Spec, variant: Variant) -> Spec:
     return spec.model_copy(update=changes | variant.overrides)
 
 
-def variant_faults(spec: InferenceModelFields) -> Iterator[Fault]:
-    """Yield what is wrong with the spec of a variant, at the variant's own field, and with the model's versions."""
-    if not spec.variants:
-        return
-    if len(spec.versions) > 0:
-        yield Fault("a model with variants has one version: set version and storageUri", ("versions",))
-    own = {(fault.message, fault.path) for fault in _faults(spec)}
-    for index, variant in enumerate(spec.variants):
-        for fault in _faults(variant_spec(spec, variant)):
-            if (fault.message, fault.path) not in own:
-                yield Fault(fault.message, variant_path(index, variant, fault.path), fault.reason)
-
-
-def _separate_faults(spec: InferenceModelFields) -> Iterator[Fault]:
-    """Yield what variants with servers of their own cannot have: no server, to which no request could change, and
-    adapters.
-    """
-    if not spec.variants or spec.routing.placement is VariantPlacement.SAME_SERVER:
-        return
-    message = (
-        "is 0, and variants with routing.placement Separate need a server each, so that requests can change from one "
-        "to the other; set 1 or more"
-    )
-    if not spec.min_replicas:
-        yield Fault(message, ("minReplicas",))
-    if spec.adapters:
-        yield Fault(
-            "a model whose variants have servers of their own takes no adapters; set routing.placement to SameServer",
-            ("adapters",),
-        )
-    for index, schedule in enumerate(spec.scaling.schedules if spec.scaling is not None else ()):
-        if not schedule.min_replicas:
-            yield Fault(message, ("scaling", "schedules", index, "minReplicas"))
-
-
 def variant_path(index: int, variant: Variant, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
     """Return where a path of a variant's spec is in the model's: below the variant if that sets the field."""
     set_by_variant = {to_camel(field) for field in variant.overrides} | set(variant.overrides)
     return ("variants", index, *path) if path and path[0] in set_by_variant else path
-
-
-def _faults(spec: InferenceModelFields) -> Iterator[Fault]:
-    for rule in type(spec).rules:
-        if "variants" not in rule.reads:
-            yield from rule.check(spec)
-
-
-VARIANT_RULES = (
-    Rule(("variants",), lambda spec: crossover_faults(spec.variants)),
-    Rule(("variants", "routing", "min_replicas", "scaling", "adapters"), _separate_faults),
-    # It reads all fields that any rule of a model reads.
-    Rule(tuple(InferenceModelFields.model_fields), variant_faults),
-)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 
-from argosy.api.model.variants import Variant
+from argosy.api.model.variants import SEPARATE_DWELL_MS, Variant
 from argosy.api.status import InferenceModelStatus
 from argosy.api.values.times import parse_time
 from argosy.autoscaling.metrics.signals import Signals
@@ -17,8 +17,6 @@ from argosy.autoscaling.pool.language import STALE
 from argosy.planning.variants import RoutedModel
 from argosy_common.regimes import Regimes, RegimeState, VariantState
 
-SHORTEST_DWELL = timedelta(seconds=15)
-"""The least `minDwell` between servers: three readings, and the time that endpoints take to follow."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _THOUSANDTHS, _US_NS = 1e3, 1_000
 
@@ -66,18 +64,20 @@ def restored_regime(model: RoutedModel, status: InferenceModelStatus | None, now
 def _next(before: FleetRegime | None, model: RoutedModel, signals: Signals | None, now: datetime) -> FleetRegime:
     """Return the regime from now on. Without new measurements it stays: silence does not say that there is no load."""
     names, routing = _names(model), model.spec.routing
-    former = _former(before, names)
+    former = _former(before, model)
     state = former.state if former is not None else RegimeState(0, _ns(now), 0, _ns(now))
     measured = former.measured_at if former is not None else None
     if signals is None or not signals.variants or now - signals.at > STALE or signals.at == measured:
         return former or FleetRegime(names[0], state)
     in_flight = sum(variant.in_flight for variant in signals.variants)
     limits, states = _limits(model, signals, former), _states(model, signals)
-    dwell = max(timedelta(milliseconds=routing.min_dwell), SHORTEST_DWELL)
-    regimes = Regimes(len(states), limits, routing.hysteresis / _THOUSANDTHS, _duration(dwell), _ns(now))
-    regimes.resume(state)
-    regimes.advance(round(in_flight), states, _ns(now))
-    after = regimes.state
+    after = state
+    if limits:
+        dwell = timedelta(milliseconds=max(routing.min_dwell, SEPARATE_DWELL_MS))
+        regimes = Regimes(len(states), limits, routing.hysteresis / _THOUSANDTHS, _duration(dwell), _ns(now))
+        regimes.resume(state)
+        regimes.advance(round(in_flight), states, _ns(now))
+        after = regimes.state
     if signals.unmeasured and after.current <= state.current:
         # What some servers have in flight is not known: that may be too many to go back.
         after = state._replace(high_at=_ns(now), in_flight=round(in_flight))
@@ -90,7 +90,7 @@ def _next(before: FleetRegime | None, model: RoutedModel, signals: Signals | Non
 def _why(names: Sequence[str], before: int, now: int, in_flight: int, limits: Sequence[int]) -> str:
     """Return the numbers by which requests changed from one variant to another."""
     edge = now if now < before else now - 1
-    word = "more" if now > before else "less"
+    word = "more" if now > before else "no more"
     return f"{in_flight} in flight on all servers, {word} than the {limits[edge]} up to which {names[edge]} is better"
 
 
@@ -98,11 +98,18 @@ def _names(model: RoutedModel) -> list[str]:
     return [variant.name for variant in model.spec.variants]
 
 
-def _former(before: FleetRegime | None, names: Sequence[str]) -> FleetRegime | None:
-    """Return the regime before, with the place that its variant has now; None if the variant is gone."""
+def _former(before: FleetRegime | None, model: RoutedModel) -> FleetRegime | None:
+    """Return the regime before, with the place that its variant has now.
+
+    None if the variant is gone, and if it is not the first and no crossover leads to it any more.
+    """
+    names = _names(model)
     if before is None or before.variant not in names:
         return None
-    return replace(before, state=before.state._replace(current=names.index(before.variant)))
+    current = names.index(before.variant)
+    if current and any(variant.max_concurrency is None for variant in model.spec.variants[:-1]):
+        return None
+    return replace(before, state=before.state._replace(current=current))
 
 
 def _limits(model: RoutedModel, signals: Signals, before: FleetRegime | None) -> tuple[int, ...] | None:

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Mapping
 
-BUILDS_WITH = "1.2.1"
-"""The release that the builder is written for, the last line that builds engines."""
 TENSORRT_LLM_OF: Mapping[str, str] = {
     "25.08": "0.21.0",
     "25.10": "1.0.0",

@@ -55,7 +55,9 @@ class VariantRunner:
 
     def continue_from(self, former: "VariantRunner") -> None:
         """Go on in the regime, and with the counters, of the runner that this one replaces."""
-        self.regimes.restore(former.regimes.current, former.regimes.since)
+        state, names = former.regimes.state, [slot.name for slot in self.slots]
+        regime = former.slots[state.current].name
+        self.regimes.resume(state._replace(current=names.index(regime)) if regime in names else state)
         by_name = {slot.name: slot for slot in former.slots}
         for slot in self.slots:
             if slot.name in by_name:

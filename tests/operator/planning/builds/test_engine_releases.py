@@ -9,8 +9,9 @@ from tests.operator.planning.builds.simulated_builds import Fleet, condition, ho
 
 from argosy.api import ConditionType, Resource
 from argosy.planning.builds.build import ScheduledBuild
-from argosy.planning.validation.releases import BUILDS_WITH, TENSORRT_LLM_OF, mismatch, release_in, release_of
+from argosy.planning.validation.releases import TENSORRT_LLM_OF, mismatch, release_in, release_of
 from argosy_agent.contract.builds import BuildReport
+from argosy_runtime.backends.tensorrtllm.opening import LAST_WITH_ENGINES
 
 SERVER = "nvcr.io/nvidia/tritonserver:{}-trtllm-python-py3"
 COMPILER = "tensorrt_llm {}, tensorrt 10.14.1.48, nvidia-modelopt 0.37.0"
@@ -49,13 +50,13 @@ def test_a_mismatch_names_both_releases_and_the_image_that_has_it() -> None:
     message = mismatch(COMPILER.format("1.2.1"), "0.21.0")
     assert "built by TensorRT-LLM 1.2.1, and the pool's server has 0.21.0" in message
     assert "tritonserver:26.07-trtllm-python-py3" in message
-    assert BUILDS_WITH in TENSORRT_LLM_OF.values()
+    assert LAST_WITH_ENGINES in TENSORRT_LLM_OF.values()
 
 
 class Builds(Fleet):
     """A fleet whose builds are TensorRT-LLM's."""
 
-    release = BUILDS_WITH
+    release = LAST_WITH_ENGINES
 
     def _end(self, build: ScheduledBuild) -> BuildReport:
         return replace(super()._end(build), compiler=COMPILER.format(self.release))

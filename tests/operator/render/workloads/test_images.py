@@ -12,10 +12,11 @@ from tests.operator.render.workloads.cases import read_case
 from argosy.api import InferenceModel, ServingPool
 from argosy.cli.cluster import operator
 from argosy.planning.plan import ServerPlan
-from argosy.planning.validation.releases import BUILDS_WITH, TENSORRT_LLM_OF
+from argosy.planning.validation.releases import TENSORRT_LLM_OF
 from argosy.planning.validation.runtimes import BUNDLED, BUNDLED_IMAGES, BundledImage, choose_bundled_image
 from argosy.render.workloads import Images, pod_template
 from argosy_agent.contract import RenderedRepository
+from argosy_runtime.backends.tensorrtllm.opening import LAST_WITH_ENGINES
 
 TAGS = ("vllm-python-py3", "trtllm-python-py3")
 
@@ -151,7 +152,7 @@ def test_shared_memory_is_memory_where_processes_share_tensors(
 
 def test_the_releases_images_have_the_release_that_builds_engines() -> None:
     values = yaml.safe_load(Path("charts/argosy/values.yaml").read_text())["images"]
-    assert TENSORRT_LLM_OF[values["tritonTrtllm"]["tag"].split("-")[0]] == BUILDS_WITH
+    assert TENSORRT_LLM_OF[values["tritonTrtllm"]["tag"].split("-")[0]] == LAST_WITH_ENGINES
     assert f"nvcr.io/nvidia/tritonserver:{values['tritonTrtllm']['tag']}" == operator.TRITON_TRTLLM_IMAGE
     assert operator.TRITON_VLLM_IMAGE.endswith(values["tritonVllm"]["tag"])
     assert operator.TRITON_IMAGE.endswith(values["triton"]["tag"])

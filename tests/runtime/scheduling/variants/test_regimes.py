@@ -152,6 +152,25 @@ def test_a_restored_state_goes_on_where_it_was():
     assert first.state == second.state == (0, round(2.6 * SECOND), 2, round(2.6 * SECOND), 3)
 
 
+def test_after_a_changed_crossover_the_dwell_time_still_counts():
+    former = regimes(8)
+    former.advance(9, BOTH, 5 * SECOND)
+    changed = regimes(20)
+    changed.resume(former.state)
+    changed.advance(9, BOTH, round(5.9 * SECOND))
+    assert (changed.current, changed.changes) == (1, 1)
+    changed.advance(1, BOTH, round(6.1 * SECOND))
+    assert changed.current == 0
+
+
+def test_without_known_crossovers_no_former_regime_is_continued():
+    former = regimes(8)
+    former.advance(9, BOTH, SECOND)
+    unknown = Regimes(2, None, 0.25, SECOND, 2 * SECOND)
+    unknown.resume(former.state)
+    assert (unknown.current, unknown.since) == (0, 2 * SECOND)
+
+
 def test_a_restored_regime_of_a_variant_that_is_gone_is_the_last_one():
     former = regimes(2, 4)
     former.advance(5, (READY, READY, READY), SECOND)
