@@ -1,20 +1,20 @@
 """LoRA adapters that requests name: the server adds them, those that the model lists as soon as it is loaded."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.backends.adapters.files import BaseModel, adapter_rank, fits, largest_rank
+from argosy_runtime.backends.adapters.named import NamedAdapters
 from argosy_runtime.backends.parameters import declared_adapters
-from argosy_runtime.errors import ServingError, invalid, not_found, unavailable
+from argosy_runtime.errors import invalid
 
 from .folders import ModelFolder
 
-SETTINGS = "adapter_config.json"
-WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+_UNCHECKED: Final = ("adapter_model.bin",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Adapters:
     known.
     """
 
-    def __init__(self, model: str, paths: Sequence[Path], most: int = 0) -> None:
-        self._model = model
+    def __init__(self, base: BaseModel, paths: Sequence[Path], most: int = 0) -> None:
+        self._base = base
         self._paths = tuple(paths)
-        self._adapters: dict[str, Adapter] = {}
+        self._named: NamedAdapters[Adapter] = NamedAdapters(base.name)
         self._most = most
         self._next = 0
 
@@ -53,25 +53,26 @@ class Adapters:
                 f"model '{config.name}': its engine takes no adapters: build it with options.lora_plugin and "
                 "options.max_lora_rank"
             )
-        return cls(config.name, [Path(adapter.path) for adapter in listed], _largest(folder))
+        base = BaseModel(config.name, folder.hidden, folder.layers, _UNCHECKED)
+        return cls(base, [Path(adapter.path) for adapter in listed], _largest(folder))
 
     def put(self, name: str, path: Path) -> None:
         """Let requests name an adapter; the engine loads it with the first of them. Raises ServingError."""
-        adapter = Adapter(name, self._next, path, _rank(self._model, name, path))
+        adapter = Adapter(name, self._next, path, adapter_rank(self._base, name, path))
         if self._most and adapter.rank > self._most:
             raise invalid(
-                f"model '{self._model}': adapter '{name}' has rank {adapter.rank}, and the engine takes at most "
+                f"model '{self._base.name}': adapter '{name}' has rank {adapter.rank}, and the engine takes at most "
                 f"{self._most}"
             )
         self._next += 1
-        self._adapters[name] = adapter
+        self._named.put(name, adapter)
 
     def remove(self, name: str) -> None:
         """Let no request name an adapter any more. The engine drops it when it needs the memory.
 
         Raises ServingError (NOT_FOUND).
         """
-        del self._adapters[self.named(name).name]
+        self._named.remove(name)
 
     def limit(self, rank: int) -> None:
         """Take no adapter of a larger rank from now on."""
@@ -83,43 +84,16 @@ class Adapters:
     @property
     def largest_rank(self) -> int:
         """The largest rank of the listed adapters, 0 without any that can be read: `put` says what is wrong with it."""
-        return max((_rank_or_0(self._model, path) for path in self._paths), default=0)
+        return largest_rank(self._paths)
 
     @property
     def paths(self) -> list[str]:
-        """The folders of the listed adapters that have weights."""
-        return [str(path) for path in self._paths if _has_weights(path)]
+        """The folders of the listed adapters whose files fit."""
+        return [str(path) for path in self._paths if fits(self._base, path)]
 
     def named(self, name: str) -> Adapter:
         """Return an adapter. Raises ServingError (NOT_FOUND)."""
-        adapter = self._adapters.get(name)
-        if adapter is None:
-            names = ", ".join(self._adapters) or "none"
-            raise not_found(f"model '{self._model}' has no adapter '{name}'; it has {names}")
-        return adapter
-
-
-def _has_weights(path: Path) -> bool:
-    return any((path / weights).is_file() for weights in WEIGHTS)
-
-
-def _rank_or_0(model: str, path: Path) -> int:
-    try:
-        return _rank(model, path.name, path)
-    except ServingError:
-        return 0
-
-
-def _rank(model: str, name: str, path: Path) -> int:
-    if not _has_weights(path):
-        raise unavailable(f"model '{model}': adapter '{name}': '{path}' has no {WEIGHTS[0]}")
-    if not (path / SETTINGS).is_file():
-        raise unavailable(f"model '{model}': adapter '{name}' has no '{path / SETTINGS}'")
-    try:
-        settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
-        return int(settings["r"])
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise invalid(f"model '{model}': adapter '{name}': '{path / SETTINGS}' cannot be read: {error!r}") from None
+        return self._named.find(name)
 
 
 def takes_adapters(folder: ModelFolder) -> bool:

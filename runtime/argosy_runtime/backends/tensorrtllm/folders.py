@@ -19,8 +19,8 @@ _PARTS: Final = ("pretrained_config", "build_config")
 class ModelFolder:
     """A model's files. `tokenizer` is the folder of its tokenizer, None without one.
 
-    `engine`: whether it is one, with the `release` that built it. `vocabulary` and `context` are 0 where the
-    configuration does not tell them. `ends` are its end tokens. `build` is an engine's build_config.
+    `engine`: whether it is one, with the `release` that built it. `vocabulary`, `context`, `hidden` and `layers` are 0
+    where the configuration does not tell them. `ends` are its end tokens. `build` is an engine's build_config.
     """
 
     path: Path
@@ -30,6 +30,8 @@ class ModelFolder:
     ranks: int = 1
     vocabulary: int = 0
     context: int = 0
+    hidden: int = 0
+    layers: int = 0
     ends: tuple[int, ...] = ()
     build: Mapping[str, Any] = field(default_factory=dict)
 
@@ -60,6 +62,8 @@ def folder_of(model: str, path: Path) -> ModelFolder:
         engine=False,
         vocabulary=_number(sizes, "vocab_size"),
         context=_number(sizes, "max_position_embeddings"),
+        hidden=_number(sizes, "hidden_size"),
+        layers=_number(sizes, "num_hidden_layers"),
         ends=_ends(path, config),
     )
 
@@ -82,6 +86,8 @@ def _engine(model: str, path: Path, config: Mapping[str, Any]) -> ModelFolder:
         ranks=ranks,
         vocabulary=_number(pretrained, "vocab_size"),
         context=max(_number(build, "max_seq_len") - guessed, 0),
+        hidden=_number(pretrained, "hidden_size"),
+        layers=_number(pretrained, "num_hidden_layers"),
         ends=_ends(tokenizer, {}) if tokenizer is not None else (),
         build=build,
     )

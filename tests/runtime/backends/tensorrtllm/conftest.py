@@ -17,6 +17,8 @@ STANDINS = Path(tests.builder.tensorrt_llm.__path__[0]) / "standins"
 WORDS = 64
 END = 63
 POSITIONS = 128
+HIDDEN = 16
+LAYERS = 2
 GREEDY = {"temperature": 0}
 """What requests leave out."""
 Load = Callable[..., Any]
@@ -52,6 +54,7 @@ def write_engine(folder: Path, *, tokenizer: bool = True, version: str = "1.2.1"
     """Write what trtllm-build leaves."""
     mapping = {"world_size": 1, "tp_size": 1, "pp_size": 1}
     pretrained = {"vocab_size": WORDS, "max_position_embeddings": POSITIONS, "mapping": mapping}
+    pretrained |= {"hidden_size": HIDDEN, "num_hidden_layers": LAYERS}
     build_config = {"max_seq_len": POSITIONS, "max_batch_size": 8, "plugin_config": {"lora_plugin": None}, **build}
     config = {"version": version, "pretrained_config": pretrained, "build_config": build_config}
     (folder / "config.json").write_text(json.dumps(config))
@@ -66,6 +69,7 @@ def write_checkpoint(folder: Path, arguments: str = "", *, tokenizer: bool = Tru
     if tokenizer:
         save_tokenizer(folder)
     config = {"architectures": ["LlamaForCausalLM"], "vocab_size": WORDS, "max_position_embeddings": POSITIONS}
+    config |= {"hidden_size": HIDDEN, "num_hidden_layers": LAYERS}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": ends, **GREEDY}))
     if arguments:

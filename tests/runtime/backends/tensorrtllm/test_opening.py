@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import lora_files
 from tests.runtime.backends.language_model import output
 
 from argosy_runtime.backends import tensorrtllm as backend
@@ -14,7 +15,7 @@ from argosy_runtime.backends.engines.commands import AddAdapter, RemoveAdapter, 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.language import is_language_model
 
-from .conftest import Load, pbtxt, write_checkpoint, write_engine
+from .conftest import HIDDEN, Load, pbtxt, write_checkpoint, write_engine
 from .test_generating import tokens_request
 
 Calls = Callable[[str], list[dict[str, Any]]]
@@ -238,13 +239,6 @@ def test_batches_are_the_engines_own(model_folder: Any, host: Any) -> None:
     )
 
 
-def write_adapter(folder: Path, rank: int) -> None:
-    """Write a LoRA adapter."""
-    folder.mkdir(parents=True)
-    (folder / "adapter_model.safetensors").write_bytes(b"weights")
-    (folder / "adapter_config.json").write_text(json.dumps({"r": rank}))
-
-
 ADAPTERS = pbtxt(adapters='[{"name": "one", "path": "one"}, {"name": "two", "path": "two"}]')
 
 
@@ -253,8 +247,8 @@ def test_adapters_are_chosen_by_requests(engine: bool, load: Load, responder: An
     def write(folder: Path) -> None:
         plugins = {"plugin_config": {"lora_plugin": "auto"}, "lora_config": {"max_lora_rank": 16}}
         write_engine(folder, **plugins) if engine else write_checkpoint(folder)
-        write_adapter(folder / "one", 8)
-        write_adapter(folder / "two", 16)
+        lora_files.write(folder / "one", 8)
+        lora_files.write(folder / "two", 16)
 
     instance = load(write, ADAPTERS)
     for name in ("one", "two"):
@@ -285,9 +279,9 @@ def test_adapters_are_added_and_removed_while_it_serves(
     write: Callable[..., None], config: str, files: dict[str, Any], load: Load, responder: Any, tmp_path: Path
 ) -> None:
     instance = load(write, config, **files)
-    write_adapter(tmp_path / "new", 8)
-    write_adapter(tmp_path / "large", 16)
-    write_adapter(tmp_path / "partial", 8)
+    lora_files.write(tmp_path / "new", 8)
+    lora_files.write(tmp_path / "large", 16)
+    lora_files.write(tmp_path / "partial", 8)
     (tmp_path / "partial/adapter_config.json").unlink()
     instance.manage(AddAdapter("new", str(tmp_path / "new")))
     with pytest.raises(ServingError, match="has rank 16, and the engine takes at most 8"):
@@ -303,6 +297,39 @@ def test_adapters_are_added_and_removed_while_it_serves(
     with pytest.raises(ServingError) as error:
         instance.manage(RemoveAdapter("new"))
     assert error.value.kind is ErrorKind.NOT_FOUND
+
+
+@pytest.mark.parametrize("engine", [True, False])
+def test_an_adapter_that_is_cut_off_or_another_models_is_refused(
+    engine: bool, load: Load, responder: Any, calls: Calls
+) -> None:
+    query = "base_model.model.model.layers.{}.self_attn.q_proj.lora_A.weight"
+    files = {
+        "one": {query.format(0): (8, HIDDEN)},
+        "smaller": {query.format(0): (8, 4)},
+        "deeper": {query.format(7): (8, HIDDEN)},
+    }
+
+    def write(folder: Path) -> None:
+        plugins = {"plugin_config": {"lora_plugin": "auto"}, "lora_config": {"max_lora_rank": 16}}
+        write_engine(folder, **plugins) if engine else write_checkpoint(folder)
+        for name, shapes in files.items():
+            lora_files.write(folder / name, shapes=shapes)
+        cut = lora_files.write(folder / "two", shapes=files["one"]) / "adapter_model.safetensors"
+        cut.write_bytes(cut.read_bytes()[:-1])
+
+    instance = load(write, pbtxt(adapters='[{"name": "two", "path": "two"}, {"name": "one", "path": "one"}]'))
+    version = instance._spec.version_dir
+    for name, message in (("two", "cut off or broken"), ("smaller", "hidden size 4,"), ("deeper", "of layer 7,")):
+        with pytest.raises(ServingError, match=f"adapter '{name}'.*{message}") as error:
+            instance.manage(AddAdapter(name, str(version / name)))
+        assert error.value.kind is ErrorKind.INVALID_ARG
+    instance.manage(AddAdapter("one", str(version / "one")))
+    instance.execute([tokens_request(10, max_tokens=1, lora_name="one")], responder)
+    responder.wait_for_final(0)
+    assert output(responder.only(0)) == [12]
+    (call,) = calls("LLM")
+    assert engine or call["lora_config"]["lora_dir"] == [str(version / "one")]
 
 
 def test_without_lora_there_are_no_adapters_and_nothing_sleeps(load: Load, tmp_path: Path) -> None:

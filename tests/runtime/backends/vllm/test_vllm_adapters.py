@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from typing import Any
 
 import pytest
 from tests import lora_files
@@ -11,10 +12,10 @@ from tests.runtime.language.language_requests import generation
 from tests.waiting import wait
 
 from argosy_runtime.backends import vllm as backend
+from argosy_runtime.backends.adapters.files import adapter_rank
 from argosy_runtime.backends.engines.commands import AddAdapter, RemoveAdapter, Sleep
 from argosy_runtime.backends.vllm import adapters
 from argosy_runtime.backends.vllm import instance as instance_module
-from argosy_runtime.backends.vllm.opening.adapter_files import check_adapter
 from argosy_runtime.errors import ErrorKind, ServingError
 
 
@@ -47,11 +48,11 @@ def test_files_of_adapters_are_not_read_on_the_engines_loop(open_instance, tmp_p
     instance = open_instance(enable_lora=True)
     checks: list[bool] = []
 
-    def check(*arguments: object) -> None:
+    def check(*arguments: Any) -> int:
         checks.append(asyncio._get_running_loop() is None)
-        check_adapter(*arguments)
+        return adapter_rank(*arguments)
 
-    monkeypatch.setattr(adapters, "check_adapter", check)
+    monkeypatch.setattr(adapters, "adapter_rank", check)
     instance.manage(AddAdapter("x", str(tmp_path / "a")))
     assert checks == [True]
 

@@ -1,14 +1,12 @@
-"""Files of adapters that are missing, cut off or another model's are named before vLLM sees them."""
-
-from types import SimpleNamespace
+"""Files of adapters that are missing, cut off or another model's are named before an engine sees them."""
 
 import pytest
 from tests import lora_files
 
-from argosy_runtime.backends.vllm.opening.adapter_files import check_adapter
+from argosy_runtime.backends.adapters.files import BaseModel, adapter_rank, fits, largest_rank
 from argosy_runtime.errors import ErrorKind, ServingError
 
-BASE = SimpleNamespace(hidden_size=64, num_hidden_layers=2)
+BASE = BaseModel("m", hidden=64, layers=2, unchecked=("adapter_model.bin",))
 PREFIX = "base_model.model.model.layers"
 
 
@@ -25,16 +23,16 @@ def matrices(hidden: int = 64, layers: int = 2) -> dict[str, tuple[int, int]]:
 
 def refusal(folder, base=BASE) -> ServingError:
     with pytest.raises(ServingError) as refused:
-        check_adapter("m", "a", folder, base)
+        adapter_rank(base, "a", folder)
     return refused.value
 
 
 def test_an_adapter_of_the_model_fits(tmp_path):
     vision = {"base_model.model.vision_tower.vision_model.encoder.layers.9.self_attn.q_proj.lora_A.weight": (8, 5)}
-    check_adapter("m", "a", lora_files.write(tmp_path / "a", shapes={**matrices(), **vision}), BASE)
-    check_adapter("m", "a", lora_files.write(tmp_path / "b", shapes=matrices(48, 9)), None)
+    assert adapter_rank(BASE, "a", lora_files.write(tmp_path / "a", 16, {**matrices(), **vision})) == 16
+    assert adapter_rank(BaseModel("m"), "b", lora_files.write(tmp_path / "b", shapes=matrices(48, 9))) == 8
     (tmp_path / "a/adapter_model.safetensors").rename(tmp_path / "a/adapter_model.bin")
-    check_adapter("m", "a", tmp_path / "a", BASE)
+    assert adapter_rank(BASE, "a", tmp_path / "a") == 16
 
 
 @pytest.mark.parametrize(
@@ -80,3 +78,19 @@ def test_a_file_that_is_missing_is_named(tmp_path, name):
     error = refusal(folder)
     assert error.kind is ErrorKind.UNAVAILABLE
     assert f"adapter 'a' has no '{folder / name}'" in error.message
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"r": null}', '{"r": "all"}', '{"r": ' + "[" * 50_000])
+def test_settings_without_a_rank_are_named(tmp_path, text):
+    folder = lora_files.write(tmp_path / "a")
+    (folder / "adapter_config.json").write_text(text)
+    error = refusal(folder)
+    assert error.kind is ErrorKind.INVALID_ARG
+    assert f"'{folder / 'adapter_config.json'}' cannot be read: it has no rank 'r'" in error.message
+
+
+def test_the_largest_rank_is_that_of_those_that_can_be_read(tmp_path):
+    folders = [lora_files.write(tmp_path / str(rank), rank) for rank in (8, 16)]
+    assert largest_rank([*folders, tmp_path / "missing"]) == 16
+    assert [fits(BASE, folder) for folder in [*folders, tmp_path / "missing"]] == [True, True, False]
+    assert largest_rank([]) == 0
