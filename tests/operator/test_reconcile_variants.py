@@ -299,6 +299,15 @@ def test_an_idle_variant_on_vllm_sleeps_in_its_process(format_name: str, memory:
     assert "enable_sleep_mode" not in configs(cluster)["m--low"].parameters
 
 
+@pytest.mark.parametrize(("routing", "sleeps"), [({"idleTimeout": "0s"}, ""), ({"placement": "Separate"}, "true")])
+def test_only_a_variant_that_may_sleep_is_started_for_it(routing: dict[str, str], sleeps: str) -> None:
+    high = {"name": "high", "modelFormat": {"name": "vllm"}, "storageUri": "s3://b/high"}
+    cluster = Cluster((gpu_node("a", 1, 100),))
+    cluster.settle([pool(), routed(1, LOW, high, maxBatchSize=0, routing=routing)])
+    assert configs(cluster).keys() == {"m", "m--low", "m--high"}, "also those that are separate may share a server"
+    assert configs(cluster)["m--high"].parameters["enable_sleep_mode"].string_value == sleeps
+
+
 def test_the_configuration_of_a_variant_may_turn_its_sleep_off() -> None:
     spec = {"config": {"parameters": {"enable_sleep_mode": {"string_value": "false"}}}}
     high = {"name": "high", "modelFormat": {"name": "vllm"}, "storageUri": "s3://b/high", **spec}

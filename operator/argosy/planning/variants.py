@@ -29,7 +29,7 @@ class VariantModel(InferenceModel):
     _of: Identity = PrivateAttr()
     _index: int = PrivateAttr()
     _variant: Variant = PrivateAttr()
-    _separate: bool = PrivateAttr()
+    _routing: Routing = PrivateAttr()
 
     @classmethod
     def of(cls, model: InferenceModel, index: int, spec: InferenceModelSpec, status: Status | None) -> Self:
@@ -38,7 +38,7 @@ class VariantModel(InferenceModel):
         metadata = model.metadata.model_copy(update={"name": variant_name(model.name, variant.name), "annotations": {}})
         made = cls.model_construct(metadata=metadata, spec=spec, status=_own_status(status, variant.name))
         made._of, made._index, made._variant = model.identity, index, variant
-        made._separate = model.spec.routing.placement is VariantPlacement.SEPARATE
+        made._routing = model.spec.routing
         return made
 
     @property
@@ -59,7 +59,12 @@ class VariantModel(InferenceModel):
     @property
     def is_separate(self) -> bool:
         """Whether it has replicas of its own, on any servers."""
-        return self._separate
+        return self._routing.placement is VariantPlacement.SEPARATE
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether a server that has other variants, too, puts it to sleep once it was not used for long."""
+        return self._routing.idle_timeout > 0
 
     @property
     def max_concurrency(self) -> int | None:

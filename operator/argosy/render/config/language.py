@@ -71,7 +71,7 @@ def _of_vllm(model: InferenceModel, gpus: Sequence[int]) -> dict[str, str]:
     spec = model.spec
     arguments = {name: _text(value) for name, value in vllm_arguments(spec, len(gpus)).items()}
     # An idle variant then sleeps in its process. On a CPU, vLLM does not start with it.
-    sleeps = {"enable_sleep_mode": _text(True)} if gpus and isinstance(model, VariantModel) else {}
+    sleeps = {"enable_sleep_mode": _text(True)} if gpus and isinstance(model, VariantModel) and model.sleeps else {}
     return {**arguments, **sleeps, **_memory(spec, gpus), **_lora_arguments(spec)}
 
 
