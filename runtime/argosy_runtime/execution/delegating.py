@@ -1,4 +1,4 @@
-"""What requests have in common that other models of the server answer: those of ensembles and of routed models."""
+"""What requests have in common that other models of the server answer: of ensembles, routed models, adapters."""
 
 from typing import Final
 

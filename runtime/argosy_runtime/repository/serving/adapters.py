@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import msgspec
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.errors import FailureReason, ServingError, invalid, unavailable
+from argosy_runtime.errors import ServingError, invalid, unavailable
+from argosy_runtime.execution.delegating import count_delegated
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.modelconfig.parameters.adapters import LORA_NAME, SAMPLING
 from argosy_runtime.repository.preparing import Prepared
@@ -167,11 +168,7 @@ class ServedAdapter(DelegatingVersion):
     def ended(self, arrived: int, responded: int, now: int, response: InferResponse) -> None:
         """Count a request with its last response."""
         self._end()
-        if response.error is not None:
-            self.statistics.failed(now - arrived, response.error.reason or FailureReason.BACKEND)
-            return
-        self.statistics.took(now - arrived, responded, now, response.is_empty)
-        self.statistics.succeeded(1, now - arrived, 0, 1)
+        count_delegated(self.statistics, now, 1, arrived, responded, response)
 
     def _begin(self) -> None:
         self._open.add()
