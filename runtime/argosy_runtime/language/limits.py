@@ -43,7 +43,9 @@ def answer_length(sampling: Sampling, prompt: int, context: int, default: int | 
     if most is None:
         return free if default is None else min(free, default)
     if most > free and most != DEFAULT_MAX_TOKENS:
-        raise _too_long(f"the prompt has {prompt} tokens, and 'max_tokens' asks for {most}", context)
+        raise _too_long(
+            f"the prompt has {prompt} tokens, and 'max_tokens' asks for {most}; ask for at most {free}", context
+        )
     return min(most, free)
 
 

@@ -141,8 +141,9 @@ def test_what_is_no_chat_is_refused(text: str, problem: str) -> None:
 
 
 def test_reserved_options_are_refused() -> None:
-    with pytest.raises(ServingError, match="'chat_template_kwargs' cannot have 'tokenize'"):
-        render(Chat([USER], chat_template_kwargs={"tokenize": True}))
+    for name in ("tokenize", "messages", "tools", "return_dict"):
+        with pytest.raises(ServingError, match=f"'chat_template_kwargs' cannot have '{name}'"):
+            render(Chat([USER], chat_template_kwargs={name: True}))
 
 
 @given(

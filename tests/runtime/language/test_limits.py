@@ -36,7 +36,10 @@ def test_every_backend_shortens_the_default_and_refuses_a_demand(backend):
     assert backend(Sampling(), 95) == 5
     assert backend(Sampling(max_tokens=None), 10) == 90
     assert backend(Sampling(max_tokens=90), 10) == 90
-    message = "this model's maximum context length is 100 tokens, but the prompt has 95 tokens, and 'max_tokens' asks"
+    message = (
+        "this model's maximum context length is 100 tokens, but the prompt has 95 tokens, and 'max_tokens' asks for 6; "
+        "ask for at most 5"
+    )
     with pytest.raises(ServingError, match=message):
         backend(Sampling(max_tokens=6), 95)
     with pytest.raises(ServingError, match="but the prompt has 100 tokens, and the answer at least 1"):

@@ -46,8 +46,8 @@ async def test_adapters_come_and_go_while_the_engine_runs(repository, serve):
         await text(plane, "base", lora="one")
     assert await text(plane, "base", lora="two") == "two"
     assert await pid(plane) == process
-    counted = plane.registry.find("two").statistics
-    assert (counted.success.count, counted.execution_count) == (1, 1)
+    statistics = plane.registry.find("two").statistics
+    assert (statistics.success.count, statistics.execution_count) == (1, 1)
     config = plane.model_config("two", "")
     assert (config.name, is_language_model(config)) == ("two", True)
 

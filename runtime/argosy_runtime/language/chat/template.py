@@ -13,6 +13,24 @@ LONGEST_SECONDS: Final = 5.0
 """Time after which a template counts as endless."""
 LONGEST_PROMPT: Final = 64 << 20
 """Characters of a prompt, far beyond any context."""
+_RESERVED: Final = {
+    "messages",
+    "conversation",
+    "tools",
+    "chat_template",
+    "add_generation_prompt",
+    "continue_final_message",
+    "tokenize",
+    "sanitize_control_tokens",
+    "padding",
+    "truncation",
+    "max_length",
+    "return_tensors",
+    "return_dict",
+    "return_assistant_tokens_mask",
+    "tokenizer_kwargs",
+}
+"""Names that the tokenizer takes for arguments of its own, or gives the template itself."""
 TRUST_REQUESTS: Final = "trust_request_chat_template"
 """The model's parameter that lets requests bring a chat template."""
 
@@ -138,9 +156,10 @@ def _arguments(chat: Chat, template: str) -> tuple[list[dict[str, Any]]]:
 
 
 def _options(chat: Chat) -> dict[str, Any]:
-    reserved = {"conversation", "tools", "tokenize", "chat_template", "add_generation_prompt", "continue_final_message"}
-    if clash := reserved & chat.chat_template_kwargs.keys():
-        raise invalid(f"'chat_template_kwargs' cannot have '{min(clash)}'")
+    if clash := _RESERVED & chat.chat_template_kwargs.keys():
+        raise invalid(
+            f"'chat_template_kwargs' cannot have '{min(clash)}', which is no variable of its own: leave it out"
+        )
     options = {
         **chat.chat_template_kwargs,
         "tools": chat.tools,

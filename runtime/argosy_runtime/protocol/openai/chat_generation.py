@@ -1,12 +1,12 @@
 """One generation of a chat: the request to a model, the reader of its responses, and the form of the answer."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from argosy_runtime.language import ResponseReader
 from argosy_runtime.messages import InferRequest
 
-from .embeddings import EmbeddingModel
-from .errors import unknown_model
+from .errors import ParameterNames
 from .generation import LanguageModel, chat_inference
 from .pipelines import Pipeline, PipelineReader, pipeline_inference
 from .requests.chat import ChatRequest
@@ -28,14 +28,17 @@ class ChatGeneration:
 
     @classmethod
     def begin(
-        cls, model: LanguageModel | Pipeline | EmbeddingModel, request: ChatRequest, request_id: str
+        cls,
+        model: LanguageModel | Pipeline,
+        request: ChatRequest,
+        request_id: str,
+        names: Callable[[], ParameterNames],
     ) -> "ChatGeneration":
-        """Return the generation of a model. Raises ApiError for what the model cannot do."""
-        if isinstance(model, EmbeddingModel):
-            raise unknown_model(request.model)
+        """Return the generation of a model. Raises ApiError, by the request's `names`, for what it cannot do."""
         tools = tool_use(request)
         if isinstance(model, Pipeline):
-            return cls(request, pipeline_inference(model, request, request_id), PipelineReader(model.tensors), tools)
+            inference = pipeline_inference(model, request, request_id, names)
+            return cls(request, inference, PipelineReader(model.tensors), tools)
         inference = chat_inference(model, constrained(request, tools), request_id)
         return cls(request, inference, ResponseReader(), tools)
 

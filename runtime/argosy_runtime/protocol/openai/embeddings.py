@@ -2,7 +2,7 @@
 
 import base64
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import orjson
@@ -17,6 +17,7 @@ from argosy_runtime.modelconfig import numpy_dtype, v2_name
 from argosy_runtime.tensors import string_array
 
 from .errors import invalid
+from .models import EMBEDDINGS
 from .requests.embedding import EmbeddingRequest, Input
 
 EMBEDDING: Final = "embedding"
@@ -30,6 +31,8 @@ class EmbeddingModel:
 
     `datatypes` are those of its inputs; `batched`: its tensors begin with a batch of one.
     """
+
+    endpoints: ClassVar = (EMBEDDINGS,)
 
     base: str
     size: int

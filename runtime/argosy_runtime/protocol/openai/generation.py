@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 import numpy as np
@@ -14,6 +14,7 @@ from argosy_runtime.tensors import join_strings, raw_tensor
 
 from .chats import chat_document
 from .errors import invalid
+from .models import CHAT_COMPLETIONS, COMPLETIONS, RESPONSES
 from .requests.chat import ChatRequest
 from .requests.completion import DEFAULT_MAX_TOKENS, CompletionRequest, Prompt
 from .requests.fields import GenerationFields
@@ -29,6 +30,8 @@ class LanguageModel:
 
     `outputs` are the names of its outputs. Only one that is `decoupled` streams.
     """
+
+    endpoints: ClassVar = (CHAT_COMPLETIONS, COMPLETIONS, RESPONSES)
 
     base: str
     outputs: frozenset[str]

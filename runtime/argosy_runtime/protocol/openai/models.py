@@ -11,6 +11,11 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.modelconfig.parameters.adapters import base_of, is_adapter
 
 OWNER: Final = "argosy"
+PREFIX: Final = "/v1"
+CHAT_COMPLETIONS: Final = f"{PREFIX}/chat/completions"
+COMPLETIONS: Final = f"{PREFIX}/completions"
+EMBEDDINGS: Final = f"{PREFIX}/embeddings"
+RESPONSES: Final = f"{PREFIX}/responses"
 
 
 @dataclass(frozen=True, slots=True)

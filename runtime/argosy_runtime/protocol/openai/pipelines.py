@@ -4,8 +4,9 @@ A chat becomes the inputs that the pipeline names; what a request asks for and t
 """
 
 import codecs
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import orjson
@@ -20,8 +21,10 @@ from argosy_runtime.modelconfig.parameters.chat import ChatTensors, chat_tensors
 from argosy_runtime.tensors import string_array, string_elements
 
 from .chats import message_document
-from .errors import ApiError, invalid
+from .errors import ApiError, ParameterNames, invalid
+from .models import CHAT_COMPLETIONS, RESPONSES
 from .requests.chat import ChatRequest
+from .requests.fields import INT64_MAX
 from .sampling import sampling_parameters
 from .tools.use import tool_use
 
@@ -34,6 +37,8 @@ _LARGEST: Final = {"INT32": 2**31 - 1, "UINT32": 2**32 - 1, "INT64": 2**63 - 1}
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """A pipeline to address. `datatypes` are those of its inputs; `batched`: its tensors begin with a batch of one."""
+
+    endpoints: ClassVar = (CHAT_COMPLETIONS, RESPONSES)
 
     base: str
     tensors: ChatTensors
@@ -53,18 +58,27 @@ class Pipeline:
         return cls(config.name, tensors, datatypes, config.max_batch_size > 0)
 
 
-def pipeline_inference(pipeline: Pipeline, request: ChatRequest, request_id: str) -> InferRequest:
-    """Return the inference request of a chat. Raises ApiError for what the pipeline cannot do."""
-    if tool_use(request) is not None:
-        raise _unsupported(pipeline, "tools")
+def pipeline_inference(
+    pipeline: Pipeline, request: ChatRequest, request_id: str, names: Callable[[], ParameterNames]
+) -> InferRequest:
+    """Return the inference request of a chat. Raises ApiError, by the request's `names`, for what it cannot do."""
+    sampling, most = _sampling(request)
+    lacking = _lacking(pipeline.tensors, request, sampling, most)
+    if lacking:
+        raise _unsupported(pipeline, names().of(lacking))
+    if most is not None and most > _largest(pipeline):
+        name = names().of("max_tokens")
+        raise invalid(f"Invalid '{name}': {most} is too large.", name, "integer_above_max_value")
     messages = [message_document(message, at) for at, message in enumerate(request.messages)]
     values = {
         **_prompts(pipeline, messages),
-        **_parameters(pipeline, request),
+        **_parameters(pipeline.tensors, sampling, most),
         "stream": request.streams,
     }
-    names = {key: getattr(pipeline.tensors, key) for key in _INPUTS}
-    inputs = [_tensor(pipeline, names[key], value) for key, value in values.items() if names[key] and value is not None]
+    tensors = {key: getattr(pipeline.tensors, key) for key in _INPUTS}
+    inputs = [
+        _tensor(pipeline, tensors[key], value) for key, value in values.items() if tensors[key] and value is not None
+    ]
     outputs = tuple(name for key in _OUTPUTS if (name := getattr(pipeline.tensors, key)))
     return InferRequest(
         pipeline.base, {tensor.name: tensor for tensor in inputs}, id=request_id, requested_outputs=outputs
@@ -87,30 +101,52 @@ def _prompts(pipeline: Pipeline, messages: list[dict[str, Any]]) -> dict[str, st
     }
 
 
-def _parameters(pipeline: Pipeline, request: ChatRequest) -> dict[str, str | int | None]:
-    """Return the values of the inputs for limits and sampling. Raises ApiError where one is missing."""
+def _sampling(request: ChatRequest) -> tuple[dict[str, Any], int | None]:
+    """Return what is asked for of sampling other than by default, and the most tokens."""
     sampling = orjson.loads(sampling_parameters(request, request.most_tokens, request.requested_logprobs))
-    tensors = pipeline.tensors
     for name, neutral in _NEUTRAL.items():
         if sampling.get(name) == neutral:
             del sampling[name]
-    most: int | None = sampling.pop("max_tokens")
+    return sampling, sampling.pop("max_tokens")
+
+
+def _lacking(tensors: ChatTensors, request: ChatRequest, sampling: dict[str, Any], most: int | None) -> str:
+    """Return the first thing that is asked for and has no input, "" where there is none."""
+    if tool_use(request) is not None:
+        return "tools"
+    for name, neutral in _OF_TEMPLATES.items():
+        if getattr(request, name) not in (None, neutral):
+            return name
     if most is not None and not (tensors.max_tokens or tensors.sampling_parameters):
-        raise _unsupported(pipeline, "max_tokens")
+        return "max_tokens"
     for name in _NOT_OF_PIPELINES:
         if name in sampling:
-            raise _unsupported(pipeline, name)
-    if sampling and not tensors.sampling_parameters:
-        raise _unsupported(pipeline, _FIELDS.get(min(sampling), min(sampling)))
+            return name
+    return min(sampling) if sampling and not tensors.sampling_parameters else ""
+
+
+def _parameters(tensors: ChatTensors, sampling: dict[str, Any], most: int | None) -> dict[str, str | int | None]:
+    """Return the values of the inputs for limits and sampling."""
     if most is not None and not tensors.max_tokens:
-        sampling["max_tokens"] = most
+        sampling = {**sampling, "max_tokens": most}
     return {"max_tokens": most, "sampling_parameters": orjson.dumps(sampling).decode() if sampling else None}
+
+
+def _largest(pipeline: Pipeline) -> int:
+    return _LARGEST.get(pipeline.datatypes.get(pipeline.tensors.max_tokens, ""), INT64_MAX)
 
 
 _NEUTRAL: Final = {"temperature": 1, "top_p": 1, "frequency_penalty": 0, "presence_penalty": 0, "logit_bias": {}}
 """Values that ask for what is the default anyway, and that many clients always send."""
 _NOT_OF_PIPELINES: Final = ("n", "logprobs")
-_FIELDS: Final = {"structured_outputs": "response_format"}
+_OF_TEMPLATES: Final[dict[str, Any]] = {
+    "reasoning_effort": None,
+    "verbosity": None,
+    "chat_template_kwargs": {},
+    "add_generation_prompt": True,
+    "continue_final_message": False,
+}
+"""Fields that say how a template makes a prompt of the chat, with the values that ask for nothing."""
 
 
 def _unsupported(pipeline: Pipeline, name: str) -> ApiError:
@@ -123,8 +159,6 @@ def _tensor(pipeline: Pipeline, name: str, value: str | int) -> Tensor:
     shape = (1, 1) if pipeline.batched else (1,)
     if isinstance(value, str):
         return Tensor(name, datatype, string_array([value.encode()], shape))
-    if value > _LARGEST.get(datatype, value):
-        raise invalid(f"Invalid 'max_tokens': {value} is too large.", "max_tokens", "integer_above_max_value")
     return Tensor(name, datatype, np.full(shape, value, numpy_dtype(datatype)))
 
 

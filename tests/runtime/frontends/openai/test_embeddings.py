@@ -66,7 +66,12 @@ def test_what_cannot_be_embedded_is_named(client: openai.OpenAI, fields: dict[st
 
 
 def test_models_have_one_kind_of_answer(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError):
+    others = "/v1/chat/completions and /v1/completions and /v1/responses"
+    with pytest.raises(openai.NotFoundError, match=f"'talker' does not answer /v1/embeddings; it answers {others}"):
         client.embeddings.create(model="talker", input="a")
-    with pytest.raises(openai.NotFoundError):
+    with pytest.raises(
+        openai.NotFoundError, match="'pooling' does not answer /v1/responses; it answers /v1/embeddings"
+    ):
+        client.responses.create(model="pooling", input="a", store=False)
+    with pytest.raises(openai.NotFoundError, match="'pooling' does not answer /v1/chat/completions"):
         client.chat.completions.create(model="pooling", messages=[{"role": "user", "content": "a"}])

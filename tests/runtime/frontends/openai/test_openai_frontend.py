@@ -302,6 +302,20 @@ def test_what_is_not_there(http: httpx.Client, method: str, path: str, status: i
     assert answer.json()["error"]["type"] == "invalid_request_error"
 
 
+def test_an_unknown_path_names_those_that_there_are(http: httpx.Client) -> None:
+    message = http.post("/chat/completion").json()["error"]["message"]
+    assert message.startswith("Unknown request URL: POST /v1/chat/completion. There are /v1/")
+    assert "/v1/chat/completions, /v1/completions, /v1/embeddings" in message
+
+
+@pytest.mark.parametrize("path", ["/chat/completions", "/completions", "/embeddings", "/responses", "/models"])
+def test_a_path_without_its_prefix_says_where_the_api_is(served: Served, path: str) -> None:
+    answer = httpx.post(served.url.removesuffix("/v1") + path, json={})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (404, "unknown_url")
+    assert "OpenAI's API is under /v1: set base_url to http://HOST:PORT/v1" in error["message"]
+
+
 def test_a_body_that_is_too_long(http: httpx.Client) -> None:
     answer = http.post("/chat/completions", content=b"x" * (LIMIT + 1))
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")

@@ -1,6 +1,7 @@
 """What is wrong with a request, over HTTP: status, form of the error, the parameter, the code."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -246,6 +247,90 @@ def test_errors_have_the_requests_own_names(
     served.plane.script.refusal = invalid(f"sampling_parameters: '{engines}' is 9, expected less")
     error = refusal(http, path, {**PATHS[path], **fields})
     assert (error["param"], error["message"]) == (param, f"'{param}' is 9, expected less")
+
+
+TOOLS = {"tools": [{"type": "function", "function": {"name": "f"}}]}
+NO_GRAMMAR = "model 'm': backend 'transformers' has no 'structured_outputs'; leave it out"
+TOO_MANY = (
+    "this model's maximum context length is 9 tokens, but the prompt has 5 tokens, and 'max_tokens' asks for 7; "
+    "ask for at most 4"
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "problem", "param", "words"),
+    [
+        (
+            "chat/completions",
+            {**TOOLS, "tool_choice": "required"},
+            NO_GRAMMAR,
+            "tool_choice",
+            "leave tool_choice at auto",
+        ),
+        (
+            "responses",
+            {"tools": [{"type": "function", "name": "f"}], "tool_choice": "required"},
+            NO_GRAMMAR,
+            "tool_choice",
+            "backend 'transformers' does not constrain its text, .* or use vllm or tensorrt_llm$",
+        ),
+        (
+            "chat/completions",
+            {"response_format": {"type": "json_object"}},
+            NO_GRAMMAR,
+            "response_format",
+            "has no 'response_format'; leave it out",
+        ),
+        (
+            "completions",
+            {"min_p": 0.1},
+            "model 'm': backend 'tensorrtllm' has no 'min_p' here, unless llm_args.yaml has x; leave it out",
+            "min_p",
+            "has no 'min_p' here, unless",
+        ),
+        ("chat/completions", {"max_tokens": 7}, TOO_MANY, "max_tokens", "'max_tokens' asks for 7; ask for at most 4"),
+        (
+            "chat/completions",
+            {"max_completion_tokens": 7},
+            TOO_MANY,
+            "max_completion_tokens",
+            "'max_completion_tokens'",
+        ),
+        ("responses", {"max_output_tokens": 20}, TOO_MANY, "max_output_tokens", "'max_output_tokens'"),
+        ("completions", {"max_tokens": 7}, TOO_MANY, "max_tokens", "'max_tokens'"),
+    ],
+)
+def test_what_an_engine_cannot_do_has_the_requests_own_name(
+    http: httpx.Client, served: Served, path: str, fields: dict[str, Any], problem: str, param: str, words: str
+) -> None:
+    served.plane.script.refusal = invalid(problem)
+    error = refusal(http, path, {**PATHS[path], **fields})
+    assert error["param"] == param
+    assert re.search(words, error["message"])
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        "model 'chat template': too busy",
+        "adapter 'guided-json-schema': its rank is 9",
+        "the grammar cannot be compiled",
+    ],
+)
+def test_no_parameter_is_guessed(http: httpx.Client, served: Served, problem: str) -> None:
+    served.plane.script.refusal = invalid(problem)
+    error = refusal(http, "chat/completions", {**PATHS["chat/completions"], **TOOLS})
+    assert (error["param"], error["message"]) == (None, problem)
+    tools = [{"type": "function", "name": "f"}]
+    assert refusal(http, "responses", {**PATHS["responses"], "tools": tools})["param"] is None
+
+
+def test_a_variable_that_is_none_of_the_template_is_named(http: httpx.Client, served: Served) -> None:
+    chat = Chat([USER], chat_template_kwargs={"messages": []})
+    with pytest.raises(ServingError) as raised:
+        ChatTemplate("talker", Tokenizer("template")).render(chat)
+    served.plane.script.refusal = raised.value
+    assert refusal(http, "chat/completions", PATHS["chat/completions"])["param"] == "chat_template_kwargs"
 
 
 def test_an_endless_template_is_the_servers_fault(http: httpx.Client, served: Served) -> None:

@@ -88,6 +88,12 @@ def test_a_refused_answer_is_a_content_filters(client: openai.OpenAI, plane: Pip
         ({"n": 2}, "n"),
         ({"logprobs": True}, "logprobs"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"max_completion_tokens": 5}, "max_completion_tokens"),
+        ({"reasoning_effort": "low"}, "reasoning_effort"),
+        ({"verbosity": "low"}, "verbosity"),
+        ({"extra_body": {"chat_template_kwargs": {"thinking": True}}}, "chat_template_kwargs"),
+        ({"extra_body": {"add_generation_prompt": False}}, "add_generation_prompt"),
+        ({"extra_body": {"continue_final_message": True}}, "continue_final_message"),
         ({"messages": CHAT}, "messages"),
         ({"messages": CHAT[2:3]}, "messages"),
     ],
@@ -99,6 +105,23 @@ def test_what_a_pipeline_does_not_take_is_refused(
         client.chat.completions.create(**{"model": "small", "messages": LAST, **fields})
     assert raised.value.param == param
     assert not plane.requests
+
+
+def test_values_that_ask_for_nothing_are_taken(client: openai.OpenAI) -> None:
+    neutral = {"chat_template_kwargs": {}, "add_generation_prompt": True, "continue_final_message": False}
+    assert client.chat.completions.create(model="small", messages=LAST, extra_body=neutral)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [({"reasoning": {"effort": "low"}}, "reasoning.effort"), ({"max_output_tokens": 20}, "max_output_tokens")],
+)
+def test_a_responses_own_names_are_those_that_are_refused(
+    client: openai.OpenAI, fields: dict[str, object], param: str
+) -> None:
+    with pytest.raises(openai.BadRequestError, match=f"does not take '{param}'") as raised:
+        client.responses.create(**{"model": "small", "input": "x", "store": False, **fields})
+    assert raised.value.param == param
 
 
 def test_a_limit_beyond_its_inputs_type_is_refused(client: openai.OpenAI) -> None:
@@ -113,5 +136,6 @@ def test_a_pipelines_error_is_the_answer(client: openai.OpenAI, plane: PipelineP
 
 
 def test_a_pipeline_completes_no_prompts(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError):
+    words = "'small' does not answer /v1/completions; it answers /v1/chat/completions and /v1/responses"
+    with pytest.raises(openai.NotFoundError, match=words):
         client.completions.create(model="small", prompt="x")

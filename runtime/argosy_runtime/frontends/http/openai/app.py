@@ -14,6 +14,7 @@ from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import Api, Restrictions
 from argosy_runtime.protocol.http.request import DEFAULT_MAX_INPUT_SIZE
 from argosy_runtime.protocol.openai.errors import ApiError, from_serving
+from argosy_runtime.protocol.openai.models import CHAT_COMPLETIONS, COMPLETIONS, EMBEDDINGS, PREFIX, RESPONSES
 
 from .catalog import Catalog
 from .embedding import embedding_handler
@@ -22,7 +23,6 @@ from .keyguard import KeyGuard
 from .replies import error_reply, use_error_objects
 from .response import response_handler
 
-PREFIX = "/v1"
 _HEALTH = "/health"
 
 
@@ -104,17 +104,18 @@ class OpenAiApp:
     def __init__(self, plane: DataPlane, options: OpenAiOptions) -> None:
         self._restricted = options.restricted
         self._guard = options.guard
-        self._routes = Routes(_routes(plane, options.max_input_size))
+        routes = _routes(plane, options.max_input_size)
+        self._routes = Routes(routes)
+        self._paths = tuple(path for path, _ in routes if path != _HEALTH)
 
     def owns(self, path: str) -> bool:
-        """Return whether a path is one of this API."""
-        return path.startswith(PREFIX + "/") or path in (PREFIX, _HEALTH)
+        """Return whether a path is one of this API, or would be with its prefix."""
+        return path.startswith(PREFIX + "/") or path in (PREFIX, _HEALTH) or self._lacks_prefix(path)
 
     def handler(self, head: Head) -> Handler:
         match = self._routes.find(head.path)
         if match is None:
-            message = f"Unknown request URL: {head.method} {head.path}. See GET /v1/models for what is served here."
-            return Fixed(error_reply(ApiError(404, message, code="unknown_url")))
+            return Fixed(error_reply(self._unknown(head)))
         route, captures = match
         refusal = self._refusal(head, route.api)
         if refusal is not None:
@@ -125,6 +126,17 @@ class OpenAiApp:
             return Fixed(error_reply(ApiError(405, message, code="method_not_supported")))
         guard = None if route.api is Api.HEALTH else self._guard
         return _Guarded(guard, endpoint.handler(captures))
+
+    def _unknown(self, head: Head) -> ApiError:
+        """Return the error of a path that is none of this API."""
+        if self._lacks_prefix(head.path):
+            way = f"OpenAI's API is under {PREFIX}: set base_url to http://HOST:PORT{PREFIX}."
+        else:
+            way = f"There are {', '.join(self._paths)}."
+        return ApiError(404, f"Unknown request URL: {head.method} {head.path}. {way}", code="unknown_url")
+
+    def _lacks_prefix(self, path: str) -> bool:
+        return PREFIX + path in self._paths
 
     def _refusal(self, head: Head, api: Api) -> ApiError | None:
         """Return why a client without a secret header may not use this group; None where it may.
@@ -152,14 +164,14 @@ def _routes(plane: DataPlane, limit: int) -> list[tuple[str, _Route]]:
         (_HEALTH, health),
         (f"{PREFIX}/models", _Route(Api.MODEL_INDEX, {"GET": _Endpoint(answer=about.models)})),
         (f"{PREFIX}/models/{{model}}", _Route(Api.MODEL_INDEX, {"GET": _Endpoint(answer=about.model)})),
-        (f"{PREFIX}/chat/completions", _Route(Api.INFERENCE, {"POST": _Endpoint(chat)})),
-        (f"{PREFIX}/completions", _Route(Api.INFERENCE, {"POST": _Endpoint(completions)})),
+        (CHAT_COMPLETIONS, _Route(Api.INFERENCE, {"POST": _Endpoint(chat)})),
+        (COMPLETIONS, _Route(Api.INFERENCE, {"POST": _Endpoint(completions)})),
         (
-            f"{PREFIX}/embeddings",
+            EMBEDDINGS,
             _Route(Api.INFERENCE, {"POST": _Endpoint(embedding_handler(plane, catalog, limit))}),
         ),
         (
-            f"{PREFIX}/responses",
+            RESPONSES,
             _Route(Api.INFERENCE, {"POST": _Endpoint(response_handler(plane, catalog, limit))}),
         ),
     ]

@@ -14,6 +14,7 @@ from argosy_runtime.protocol.openai.errors import (
     failed_model,
     from_serving,
     loading_model,
+    other_endpoint,
     unknown_model,
 )
 from argosy_runtime.protocol.openai.generation import LanguageModel
@@ -29,6 +30,10 @@ class ServedName:
     named: NamedModel
     model: LanguageModel | Pipeline | EmbeddingModel
     created: int
+
+    def other_endpoint(self, endpoint: str) -> ApiError:
+        """Return the error of a request to an endpoint that the model does not answer."""
+        return other_endpoint(self.named.name, endpoint, self.model.endpoints)
 
 
 class Catalog:

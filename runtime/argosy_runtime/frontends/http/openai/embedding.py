@@ -11,7 +11,7 @@ from argosy_runtime.protocol.openai.embeddings import (
     EmbeddingReader,
     embedding_inferences,
 )
-from argosy_runtime.protocol.openai.errors import unknown_model
+from argosy_runtime.protocol.openai.models import EMBEDDINGS
 from argosy_runtime.protocol.openai.names import EMBEDDING
 from argosy_runtime.protocol.openai.requests.embedding import EmbeddingRequest, decode
 
@@ -29,7 +29,7 @@ class Embeddings:
     def embed(self, context: RequestContext, request: EmbeddingRequest, served: ServedName) -> None:
         """Answer with the embeddings of all inputs. Raises ApiError."""
         if not isinstance(served.model, EmbeddingModel):
-            raise unknown_model(request.model)
+            raise served.other_endpoint(EMBEDDINGS)
         identity = f"embd-{secrets.token_hex(12)}"
         inferences = embedding_inferences(served.model, request, identity)
         readers = [EmbeddingReader() for _ in inferences]

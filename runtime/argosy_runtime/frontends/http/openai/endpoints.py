@@ -13,13 +13,14 @@ from argosy_runtime.frontends.http.wire.request_context import RequestContext
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.language import ResponseReader
 from argosy_runtime.protocol.openai.chat_generation import ChatGeneration
-from argosy_runtime.protocol.openai.errors import SERVER_ERROR, ApiError, unknown_model
+from argosy_runtime.protocol.openai.embeddings import EmbeddingModel
+from argosy_runtime.protocol.openai.errors import SERVER_ERROR, ApiError
 from argosy_runtime.protocol.openai.generation import (
     LanguageModel,
     completion_inferences,
     repeats_prompt,
 )
-from argosy_runtime.protocol.openai.models import encode_model, encode_models
+from argosy_runtime.protocol.openai.models import CHAT_COMPLETIONS, COMPLETIONS, encode_model, encode_models
 from argosy_runtime.protocol.openai.names import chat_names, completion_names
 from argosy_runtime.protocol.openai.requests import chat as chat_body
 from argosy_runtime.protocol.openai.requests import completion as completion_body
@@ -93,8 +94,10 @@ class Generations:
     def chat(self, context: RequestContext, request: ChatRequest, served: ServedName) -> None:
         """Answer a chat. Raises ApiError."""
         head = self._head("chatcmpl", request, served, "" if request.service_tier is None else "default")
-        chat = ChatGeneration.begin(served.model, request, head.id)
         names = partial(chat_names, request)
+        if isinstance(served.model, EmbeddingModel):
+            raise served.other_endpoint(CHAT_COMPLETIONS)
+        chat = ChatGeneration.begin(served.model, request, head.id, names)
         generation: Generation
         if request.streams:
             events = chat.events(head)
@@ -108,7 +111,7 @@ class Generations:
         """Continue prompts. Raises ApiError."""
         head = self._head("cmpl", request, served)
         if not isinstance(served.model, LanguageModel):
-            raise unknown_model(request.model)
+            raise served.other_endpoint(COMPLETIONS)
         inferences = completion_inferences(served.model, request, head.id)
         readers: Sequence[ResponseReader] = [ResponseReader() for _ in inferences]
         options = _options(request)

@@ -9,7 +9,9 @@ from argosy_runtime.frontends.http.wire.application import Handler
 from argosy_runtime.frontends.http.wire.request_context import RequestContext
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.protocol.openai.chat_generation import ChatGeneration
+from argosy_runtime.protocol.openai.embeddings import EmbeddingModel
 from argosy_runtime.protocol.openai.errors import ApiError
+from argosy_runtime.protocol.openai.models import RESPONSES
 from argosy_runtime.protocol.openai.names import response_names
 from argosy_runtime.protocol.openai.requests.response import ResponseRequest, decode
 from argosy_runtime.protocol.openai.responses.reader import Reader
@@ -54,9 +56,11 @@ class Responses:
     def respond(self, context: RequestContext, request: ResponseRequest, served: ServedName) -> None:
         """Answer a request for a response. Raises ApiError."""
         identity = f"resp_{secrets.token_hex(24)}"
-        chat = ChatGeneration.begin(served.model, chat_request(request), identity)
-        response = Response(identity, int(self._now()), request, chat.reader, chat.tools)
         names = partial(response_names, request)
+        if isinstance(served.model, EmbeddingModel):
+            raise served.other_endpoint(RESPONSES)
+        chat = ChatGeneration.begin(served.model, chat_request(request), identity, names)
+        response = Response(identity, int(self._now()), request, chat.reader, chat.tools)
         generation: StreamedResponse | UnaryGeneration
         if request.streams:
             events = ResponseEvents(response, request.obfuscates)
