@@ -52,7 +52,7 @@ class Registry:
         self._listed = ListedAdapters(
             self._records,
             lambda folder: self._load_folder(folder, None, _Purpose(within=frozenset({folder.declared_by}))),
-            lambda name: self._unload(name, False),
+            lambda name, base: self._unload(name, False, listed_by=base),
         )
 
     def scan(self) -> dict[str, ModelFolder]:
@@ -195,6 +195,10 @@ class Registry:
     async def _load_folder(self, folder: ModelFolder, override: str | None, purpose: _Purpose) -> None:
         record = self._records.setdefault(folder.name, ModelRecord(folder.name))
         async with record.lock:
+            if folder.declared_by:
+                if folder.declared_by in purpose.within and self._listed.owner(folder.name) == folder.name:
+                    return
+                self._listed.claim(folder)
             if override is None and record.folder == folder and record.prepared is not None:
                 override = record.override
             record.desired = True
@@ -210,11 +214,15 @@ class Registry:
             await self._listed.taken(folder.name)
             await self._listed.follow(record)
 
-    async def _unload(self, name: str, unload_dependents: bool) -> None:
+    async def _unload(self, name: str, unload_dependents: bool, listed_by: str = "") -> None:
+        """Unload a model; with `listed_by` only if it is still an adapter that this model lists."""
         record = self._records.get(name)
         if record is None:
             return
         async with record.lock:
+            if listed_by and self._listed.owner(name) != listed_by:
+                return
+            frees_name = self._listed.withdraw(name)
             steps = record.steps
             record.desired = record.requested = False
             record.failure = ""
@@ -222,8 +230,9 @@ class Registry:
             for version in list(record.versions):
                 self._retirement.retire(record, version)
             ensembles.follow(self._records, name, self._retirement)
-        await self._listed.unloaded(name)
-        await self._listed.freed(name)
+        if frees_name:
+            await self._listed.unloaded(name)
+            await self._listed.freed(name)
         if unload_dependents:
             needed = ensembles.needed(self._records.values())
             for step in sorted(steps - needed):

@@ -98,6 +98,31 @@ async def test_a_real_model_owns_its_name_and_hides_an_adapter(repository, serve
     assert await text(plane, "base", lora="one") == "one"
 
 
+async def test_an_adapter_that_a_client_unloads_stays_unloaded(repository, serve):
+    add_base(repository, ONE, TWO)
+    add_base(repository, ONE, name="other")
+    plane = await serve()
+    await plane.load("base", None, {})
+    await plane.load("other", None, {})
+    for _ in range(2):
+        await plane.unload("one", unload_dependents=False)
+        await settled(plane)
+        assert (await states(plane))["one:1"] == "UNAVAILABLE"
+        assert await named(plane) == {"base": "", "two": "base", "other": ""}
+    await plane.load("one", None, {})
+    assert await text(plane, "one") == "one"
+    await plane.unload("one", unload_dependents=False)
+    await plane.load("base", None, {})
+    assert await named(plane) == {"base": "", "one": "base", "two": "base", "other": ""}
+    await plane.unload("one", unload_dependents=False)
+    await plane.unload("base", unload_dependents=False)
+    await settled(plane)
+    assert await named(plane) == {"other": ""}
+    repository.add("one", execute="y = x * 2")
+    await plane.load("one", None, {})
+    assert await value(plane, "one", 3.0) == 6.0
+
+
 async def test_of_two_models_with_one_adapters_name_the_first_has_it(repository, serve):
     add_base(repository, ONE)
     add_base(repository, ONE, name="other")
