@@ -7,7 +7,8 @@ import pytest
 from tests.operator.planning.declared import ensemble, gpu_node, model, model_body, pool
 from tests.operator.planning.simulated_cluster import POOL, START, Cluster
 
-from argosy.api import ConditionType, InferenceModel, parse_body
+from argosy.api import ConditionType, InferenceModel, Reason, parse_body
+from argosy.autoscaling.decision import Allocation, Decision
 from argosy.autoscaling.metrics.signals import VariantSignals
 from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport
@@ -35,6 +36,12 @@ def chosen(cluster: Cluster, variant: str) -> None:
     cluster.snapshot = replace(cluster.snapshot, regimes={NAME: regime})
 
 
+def decided(cluster: Cluster, replicas: int, *names: str) -> None:
+    """Let scaling have decided on these, and on nothing else."""
+    decision = Decision(Allocation(replicas), replicas, Reason.SCALED_UP, "It is so.")
+    cluster.snapshot = replace(cluster.snapshot, decisions=dict.fromkeys(names, decision))
+
+
 def choice(outcome: Outcome) -> VariantChoice:
     return outcome.choices[POOL]["m"]
 
@@ -56,7 +63,7 @@ def test_variants_that_fit_on_no_server_together_have_servers_that_answer_for_th
     assert choice(outcome) == VariantChoice("m--low", "m--low", frozenset({low}), frozenset({high}))
     status = outcome.statuses[NAME]
     assert status.ready
-    assert (status.replicas, status.regime.variant, status.regime.servers) == (2, "low", 1)
+    assert (status.replicas, status.regime.variant, status.regime.servers) == (1, "low", 1)
     assert [(v.name, v.state, v.replicas, v.available_replicas) for v in status.variants] == [
         ("low", "Serving", 1, 1),
         ("high", "Serving", 1, 1),
@@ -106,7 +113,8 @@ def test_every_variant_has_the_models_replicas() -> None:
     cluster = Cluster(tuple(gpu_node(name, 1, 30) for name in "abcd"))
     outcome = cluster.settle([pool(), separate(minReplicas=2)])
     assert [(v.replicas, v.available_replicas) for v in outcome.statuses[NAME].variants] == [(2, 2), (2, 2)]
-    assert (outcome.statuses[NAME].replicas, outcome.statuses[NAME].scaling.replicas) == (4, 4)
+    status = outcome.statuses[NAME]
+    assert (status.replicas, status.available_replicas, status.scaling.replicas) == (2, 2, 2), "as spec.replicas counts"
     assert len(choice(outcome).servers) == len(choice(outcome).others) == 2
 
 
@@ -146,6 +154,39 @@ def test_placement_changes_between_both_while_something_serves() -> None:
     cluster.keep_routed(apart, ["m"])
     cluster.keep_routed(together, ["m"])
     assert len(servers_of(cluster, "m")) == 1
+
+
+def test_a_change_of_placement_keeps_the_replicas_that_scaling_decided() -> None:
+    cluster = Cluster(tuple(gpu_node(name, 1, 60) for name in "abcdef"))
+    scaled = {"minReplicas": 1, "maxReplicas": 3}
+    together, apart = [pool(), model("m", variants=[LOW, HIGH], **scaled)], [pool(), separate(**scaled)]
+    decided(cluster, 3, NAME)
+    cluster.settle(together)
+    decided(cluster, 3)
+    outcome = cluster.settle(apart)
+    assert [v.scaling.replicas for v in outcome.statuses[NAME].variants] == [3, 3]
+    third = [pool(), separate(LOW, {"name": "middle", "maxConcurrency": 9}, HIGH, **scaled)]
+    assert [v.scaling.replicas for v in cluster.tick(third).statuses[NAME].variants] == [3, 3, 3]
+    decided(cluster, 2, "Variant default/m--low", "Variant default/m--high")
+    cluster.settle(apart)
+    decided(cluster, 2)
+    outcome = cluster.settle(together)
+    assert (outcome.statuses[NAME].scaling.replicas, outcome.statuses[NAME].replicas) == (2, 2)
+
+
+def test_the_replicas_that_an_autoscaler_reads_are_those_it_sets() -> None:
+    cluster = Cluster(tuple(gpu_node(name, 1, 30) for name in "abcdef"))
+    for replicas in (1, 3):
+        status = cluster.settle([pool(), separate(replicas=replicas)]).statuses[NAME]
+        assert (status.replicas, status.available_replicas, status.scaling.replicas) == (replicas,) * 3
+
+
+def test_a_model_that_is_suspended_lacks_no_server() -> None:
+    cluster = Cluster(SMALL)
+    cluster.settle([pool(), separate()])
+    status = cluster.settle([pool(), separate(replicas=0)]).statuses[NAME]
+    assert cluster.message("m", ConditionType.PLACED).startswith("ScaledToZero: spec.replicas is 0")
+    assert (status.replicas, status.regime.servers, status.regime.message) == (0, 0, "")
 
 
 def test_the_advice_shares_the_load_among_the_servers_that_requests_go_to() -> None:

@@ -228,6 +228,23 @@ def test_problems_with_other_resources_are_the_models(others, spec, path, messag
     assert message in problems[0].message
 
 
+@pytest.mark.parametrize(
+    ("kind", "younger", "problem"),
+    [
+        (ensemble, True, ("Ensemble default/m--low", "metadata.name")),
+        (ensemble, False, ("InferenceModel default/m", "spec.variants[0].name")),
+        (model, True, ("InferenceModel default/m--low", "metadata.name")),
+    ],
+)
+def test_of_a_variant_and_a_resource_of_one_name_the_younger_is_to_be_renamed(kind, younger, problem) -> None:
+    created = {"creationTimestamp": f"202{7 if younger else 5}-01-01T00:00:00Z"}
+    older = routed(metadata={"creationTimestamp": "2026-01-01T00:00:00Z"})
+    steps = ["x"] if kind is ensemble else []
+    problems = check_set([pool(), model("x"), older, kind("m--low", *steps, metadata=created)])
+    assert [(one.resource, one.path) for one in problems] == [problem]
+    assert "Variant " not in problems[0].message
+
+
 @pytest.mark.parametrize("of_variant", [True, False])
 def test_what_a_server_would_not_load_is_at_the_field_that_sets_it(of_variant) -> None:
     config = {"model_metrics": {"metric_control": [{}]}}

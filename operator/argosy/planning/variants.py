@@ -15,7 +15,7 @@ from argosy.api import Ensemble, EnsembleSpec, InferenceModel, InferenceModelSpe
 from argosy.api.model.adapters import aliases
 from argosy.api.model.variants import Routing, Variant, VariantPlacement
 from argosy.api.model.variantspecs import variant_name, variant_path, variant_spec
-from argosy.api.status import InferenceModelStatus, Status
+from argosy.api.status import InferenceModelStatus, ScalingStatus, Status
 from argosy.api.values.identity import Identity
 from argosy.planning.adapters import ALIAS, AdapterModel, adapter_name, adapter_spec, alias_steps
 
@@ -36,7 +36,9 @@ class VariantModel(InferenceModel):
         """Return a variant of a model, with the part of the model's status that is the variant's own."""
         variant = model.spec.variants[index]
         metadata = model.metadata.model_copy(update={"name": variant_name(model.name, variant.name), "annotations": {}})
-        made = cls.model_construct(metadata=metadata, spec=spec, status=_own_status(status, variant.name))
+        separate = model.spec.routing.placement is VariantPlacement.SEPARATE
+        own = _own_status(status, variant.name, separate=separate)
+        made = cls.model_construct(metadata=metadata, spec=spec, status=own)
         made._of, made._index, made._variant = model.identity, index, variant
         made._routing = model.spec.routing
         return made
@@ -318,9 +320,14 @@ def _specs(key: _Declared) -> _Specs:
     return _Specs(routed, tuple(variant_spec(spec, variant) for variant in spec.variants))
 
 
-def _own_status(status: Status | None, variant: str) -> InferenceModelStatus | None:
-    """Return what a model's status has of one variant: its engines, and its scaling if it has replicas of its own."""
+def _own_status(status: Status | None, variant: str, *, separate: bool) -> InferenceModelStatus | None:
+    """Return what a model's status has of one variant: its engines, and its scaling if it has replicas of its own. One
+    that had none so far begins with as many as the model.
+    """
     if not isinstance(status, InferenceModelStatus):
         return None
     own = next((entry for entry in status.variants if entry.name == variant), None)
-    return InferenceModelStatus(engines=own.engines, scaling=own.scaling) if own is not None else None
+    scaling = own.scaling if own is not None else None
+    if scaling is None and separate and status.scaling is not None:
+        scaling = ScalingStatus(replicas=status.scaling.replicas, desired=status.scaling.replicas)
+    return InferenceModelStatus(engines=own.engines if own is not None else (), scaling=scaling)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from argosy.api import Condition, ConditionType, InferenceModelStatus, Reason
-from argosy.api.status import ScalingStatus
+from argosy.api.status import ScalingStatus, VariantStatus
 from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.migration.choices import VariantChoice
@@ -18,7 +18,7 @@ from argosy.status.findings.engines import engine_findings
 from argosy.status.findings.loading import Loading
 from argosy.status.findings.placed import placed_finding, serving_fields, shared_placements
 from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
-from argosy.status.findings.separate import chosen_regime, separate_scaling, summed_scaling, variant_scaling
+from argosy.status.findings.separate import chosen_regime, largest_scaling, separate_scaling, variant_scaling
 from argosy.status.findings.unsupported import unused_model_settings
 from argosy.status.findings.variants import regime_status, variant_status
 from argosy.status.kstatus import verdict
@@ -60,11 +60,14 @@ def routed_status(
     )
     regime = regime_status(model, _measured(report, separate))
     lacks = regime.message
-    scaling_finding, summed = scaling(scaled), None
+    scaling_finding, largest = scaling(scaled), None
+    serving = serving_fields(loading, servers, placements)
     if separate is not None:
-        regime = chosen_regime(regime, model, separate.choice, separate.regime)
+        is_zero = not placements and not progress.unplaced_of(model.name)
+        regime = chosen_regime(regime, model, separate.choice, separate.regime, is_zero=is_zero)
+        serving |= _largest(statuses, loading)
         scaling_finding = separate_scaling([(variant, separate.scaled[variant.name]) for variant in variants])
-        summed = summed_scaling(tuple(scalings.values()), scaling_finding)
+        largest = largest_scaling(tuple(scalings.values()), scaling_finding)
     parts = [
         _valid(model, progress, lacks, without_adapters(model, variants)),
         placed_finding(progress, model, placements),
@@ -77,12 +80,23 @@ def routed_status(
     return InferenceModelStatus(
         observed_generation=generation,
         conditions=conditions(before, [*verdict(parts, loading.serving(), loading.rolling()), *parts], generation, now),
-        **serving_fields(loading, servers, placements),
-        scaling=summed or scaling_status(scaled, len(servers) + len(progress.unplaced_of(model.name))),
+        **serving,
+        scaling=largest or scaling_status(scaled, len(servers) + len(progress.unplaced_of(model.name))),
         adapters=adapter_statuses(model.declared, progress),
         variants=statuses,
         regime=regime,
     )
+
+
+def _largest(variants: Sequence[VariantStatus], loading: Loading) -> dict[str, int]:
+    """Return the replicas of a model whose variants have servers of their own: those of its largest variant. That is
+    what `spec.replicas` sets, which /scale reads and writes together with `status.replicas`.
+    """
+    available = max((variant.available_replicas for variant in variants), default=0)
+    return {
+        "replicas": max((variant.replicas for variant in variants), default=0),
+        "available_replicas": min(available, len(loading.available)),
+    }
 
 
 def _loadings(

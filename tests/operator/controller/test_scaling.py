@@ -427,7 +427,7 @@ def test_variants_with_servers_of_their_own_are_scaled_apart_and_a_restart_chang
         (2, 2, status.variants[0].scaling.reason),
         (1, 1, status.variants[1].scaling.reason),
     ]
-    assert (status.scaling.replicas, status.replicas, status.regime.variant) == (3, 3, "low")
+    assert (status.scaling.replicas, status.replicas, status.regime.variant) == (2, 2, "low")
     assert [len(v.scaling.history) for v in status.variants] == [1, 0]
     assert status.condition(ConditionType.SCALING).message.startswith("variant low: ")
     status = read(operator, 9, low=300.0, high=0.0)

@@ -73,8 +73,9 @@ def _shared_names(resources: list[Resource]) -> Faults:
     """Yield names that a model and an ensemble of one namespace share: they would share a Service; the
     older keeps it.
     """
-    models = {resource.key: resource for resource in resources if isinstance(resource, InferenceModel)}
-    for ensemble in resources:
+    every = [resource for resource in resources if not isinstance(resource, Parts)]
+    models = {resource.key: resource for resource in every if isinstance(resource, InferenceModel)}
+    for ensemble in every:
         model = models.get(ensemble.key) if isinstance(ensemble, Ensemble) else None
         if model is not None:
             older, younger = (ensemble, model) if _created(ensemble) < _created(model) else (model, ensemble)
@@ -112,17 +113,21 @@ def _described(member: InferenceModel | Ensemble) -> str:
 
 
 def _names_of_variants(resources: list[Resource]) -> Faults:
-    """Yield variants whose model on a server has the name of another resource's."""
+    """Yield variants whose model on a server has the name of another resource's, or that resource if it is younger."""
     members = {
         resource.key: resource
         for resource in resources
         if not isinstance(resource, ServingPool | Parts) and resource.spec.pool_ref is not None
     }
     for variant in resources:
-        if isinstance(variant, Parts) and variant.key in members:
-            message = (
-                f"it is served as {variant.name!r}, the name of {members[variant.key].identity}; rename one of them"
-            )
+        member = members.get(variant.key) if isinstance(variant, Parts) else None
+        if member is None or not isinstance(variant, Parts):
+            continue
+        if _created(variant) < _created(member):
+            message = f"it has the name of {_described(variant)}, which comes first; rename this {member.kind}"
+            yield member, Fault(message, ("metadata", "name"))
+        else:
+            message = f"it is served as {variant.name!r}, the name of {member.identity}; rename one of them"
             yield variant, Fault(message, ("metadata", "name"))
 
 

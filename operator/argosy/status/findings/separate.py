@@ -18,10 +18,10 @@ _LONGEST = 1024
 
 
 def chosen_regime(
-    status: RegimeStatus, model: RoutedModel, choice: VariantChoice, regime: FleetRegime | None
+    status: RegimeStatus, model: RoutedModel, choice: VariantChoice, regime: FleetRegime | None, *, is_zero: bool
 ) -> RegimeStatus:
     """Return the regime with the variant whose servers the model's Service leads to, and why it is another one than
-    the load asks for.
+    the load asks for. `is_zero`: whether the model is to have no replica, so that no variant is expected to answer.
     """
     names = dict(zip(model.variant_models, (variant.name for variant in model.spec.variants), strict=True))
     chosen, desired = names[choice.variant], names[choice.desired]
@@ -29,7 +29,7 @@ def chosen_regime(
     if chosen != desired:
         why = f"no server of {desired} answers, so requests go to {chosen} until one does"
     if not choice.servers:
-        why = "no server of any variant answers"
+        why = "" if is_zero else "no server of any variant answers"
     return status.model_copy(
         update={
             "variant": chosen,
@@ -57,14 +57,15 @@ def variant_scaling(scaled: ScaledMember, desired: int) -> ScalingStatus:
     return status.model_copy(update={"history": status.history[:1]})
 
 
-def summed_scaling(parts: Sequence[ScalingStatus | None], finding: Finding) -> ScalingStatus:
-    """Return the scaling of a model: the replicas of all its variants."""
-    every = [part for part in parts if part is not None]
-    changes = [part.last_scale_time for part in every if part.last_scale_time is not None]
+def largest_scaling(parts: Sequence[ScalingStatus], finding: Finding) -> ScalingStatus:
+    """Return the scaling of a model: the replicas of its largest variant. The fields of the spec count for each
+    variant, too, so that an autoscaler which reads one and sets the other sees what it did.
+    """
+    changes = [part.last_scale_time for part in parts if part.last_scale_time is not None]
     return ScalingStatus(
-        replicas=sum(part.replicas for part in every),
-        desired=sum(part.desired for part in every),
+        replicas=max((part.replicas for part in parts), default=0),
+        desired=max((part.desired for part in parts), default=0),
         reason=str(finding.reason or Reason.NO_SIGNALS),
-        message=f"{quantity(len(every), 'variant')}, each with replicas of its own; {finding.message}"[:_LONGEST],
+        message=f"{quantity(len(parts), 'variant')}, each with replicas of its own; {finding.message}"[:_LONGEST],
         last_scale_time=max(changes, default=None),
     )

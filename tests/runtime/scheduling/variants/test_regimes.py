@@ -163,7 +163,7 @@ def test_after_a_changed_crossover_the_dwell_time_still_counts():
     assert changed.current == 0
 
 
-def test_without_known_crossovers_no_former_regime_is_continued():
+def test_without_crossovers_no_former_regime_is_continued():
     former = regimes(8)
     former.advance(9, BOTH, SECOND)
     unknown = Regimes(2, None, 0.25, SECOND, 2 * SECOND)
