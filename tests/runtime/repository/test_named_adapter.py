@@ -1,6 +1,7 @@
 """Parameters of a request that cannot be read name no adapter: the model says what is wrong with them."""
 
 import asyncio
+import json
 import struct
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +13,10 @@ from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.language.sampling import from_json
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.modelconfig import parse_text
-from argosy_runtime.repository.serving.adapters import ServedAdapter, named_adapter
+from argosy_runtime.repository.serving.adapter_names import named_adapter, set_adapter
+from argosy_runtime.repository.serving.adapters import ServedAdapter
 from argosy_runtime.telemetry.statistics import ModelStatistics
-from argosy_runtime.tensors import raw_tensor
+from argosy_runtime.tensors import Tensor, raw_tensor, string_array
 
 UNREADABLE = (b'{"lora_name": "\xff"}', b'{"lora_name": ' + b"[" * 50_000, b'{"lora_name": ')
 
@@ -61,3 +63,54 @@ def test_a_request_that_fails_in_its_model_runs_no_longer() -> None:
         await asyncio.wait_for(adapter._open.wait_for_none(60), 30)
 
     asyncio.run(run())
+
+
+def by_input(*names: bytes) -> Tensor:
+    return Tensor("lora_name", "BYTES", string_array(names, (len(names),)))
+
+
+def request_of(*tensors: Tensor, **parameters: Any) -> InferRequest:
+    return InferRequest("a", {tensor.name: tensor for tensor in tensors}, parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    ("request_", "name"),
+    [
+        (request_of(by_input(b"x")), "x"),
+        (request_of(by_input(b"x", b"y")), ""),
+        (request_of(by_input(b"\xff")), ""),
+        (request_with(b'{"lora_name": "x"}'), "x"),
+        (request_with(b'{"lora\\u005fname": "x"}'), "x"),
+        (request_with(b'{"lora_name": 7}'), ""),
+        (request_of(lora_name="x"), "x"),
+        (request_of(), ""),
+    ],
+)
+def test_an_adapter_is_named_as_the_model_reads_it(request_: InferRequest, name: str) -> None:
+    assert named_adapter(request_) == name
+
+
+def test_what_a_request_says_otherwise_stays() -> None:
+    request = request_of(temperature=0.5)
+    set_adapter(request, "a", by_input=False)
+    (text,) = request.inputs["sampling_parameters"].array.tolist()
+    assert json.loads(text) == {"temperature": 0.5, "lora_name": "a"}
+    set_adapter(request, "a", by_input=True)
+    assert request.inputs["lora_name"].array.tolist() == [b"a"]
+    assert request.inputs["sampling_parameters"].array.tolist() == [text]
+
+
+@pytest.mark.parametrize("named_by_input", [True, False])
+@pytest.mark.parametrize(
+    "request_", [request_of(by_input(b"x")), request_with(b'{"lora_name": "x"}'), request_of(lora_name="x")]
+)
+def test_a_request_that_names_another_adapter_is_refused(request_: InferRequest, named_by_input: bool) -> None:
+    with pytest.raises(ServingError, match="'lora_name' names another adapter than the model 'a'"):
+        set_adapter(request_, "a", by_input=named_by_input)
+
+
+def test_a_name_that_cannot_be_read_is_left_to_the_model() -> None:
+    names = by_input(b"x", b"y")
+    request = request_of(names)
+    set_adapter(request, "a", by_input=True)
+    assert request.inputs == {"lora_name": names}

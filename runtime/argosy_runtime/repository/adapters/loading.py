@@ -8,6 +8,7 @@ from argosy_runtime.errors import invalid, unavailable
 from argosy_runtime.modelconfig.parameters.adapters import BACKEND, LORA_NAME, PARAMETER, SAMPLING, base_of
 from argosy_runtime.repository.preparing import Prepared
 from argosy_runtime.repository.records import ModelRecord
+from argosy_runtime.repository.serving.adapter_names import names_adapters
 from argosy_runtime.repository.serving.adapters import AdapterBase, Base, ServedAdapter
 from argosy_runtime.repository.serving.routed import ServedVariants
 from argosy_runtime.repository.serving.served import ServedModel
@@ -51,7 +52,7 @@ def _serving(base: str, records: Mapping[str, ModelRecord]) -> Base:
 
 def _config(declared: ModelConfig, base: AdapterBase) -> ModelConfig:
     """Return the configuration of an adapter, with the tensors of its base model. Raises ServingError."""
-    if not {LORA_NAME, SAMPLING} & {tensor.name for tensor in base.config.input}:
+    if not names_adapters(base.config):
         raise invalid(f"model '{base.name}' takes no adapters: it has no input '{LORA_NAME}' or '{SAMPLING}'")
     config = ModelConfig()
     config.CopyFrom(base.config)

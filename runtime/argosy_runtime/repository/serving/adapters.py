@@ -2,28 +2,23 @@
 
 import asyncio
 import logging
-import struct
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
-import msgspec
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.errors import ServingError, invalid, unavailable
+from argosy_runtime.errors import ServingError, unavailable
 from argosy_runtime.execution.delegating import count_delegated
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
-from argosy_runtime.modelconfig.parameters.adapters import LORA_NAME, SAMPLING
 from argosy_runtime.repository.preparing import Prepared
 from argosy_runtime.telemetry.statistics import ModelStatistics
-from argosy_runtime.tensors import Tensor, raw_tensor
 
+from .adapter_names import has_name_input, set_adapter
 from .adapter_table import LoadedAdapter
 from .delegating import DelegatingVersion
 from .served import Holds
 
 _log = logging.getLogger("argosy.repository")
-_LENGTH = 4
-"""Bytes of the length before a text."""
 
 
 class AdapterBase(Protocol):
@@ -83,7 +78,7 @@ class ServedAdapter(DelegatingVersion):
         self._open = Holds()
         self._running = 0
         self._loading: set[asyncio.Task[None]] = set()
-        self._by_input = any(tensor.name == LORA_NAME for tensor in config.input)
+        self._by_input = has_name_input(config)
 
     @property
     def ready(self) -> bool:
@@ -131,9 +126,7 @@ class ServedAdapter(DelegatingVersion):
         base = self._base()
         if base is None:
             raise unavailable(self.problem)
-        named = self._named(request)
-        if named is not None:
-            request.inputs = {**request.inputs, named.name: named}
+        set_adapter(request, self.name, by_input=self._by_input)
         answer = _Answer(self, deliver)
         self._begin()
         try:
@@ -141,29 +134,6 @@ class ServedAdapter(DelegatingVersion):
         except Exception:
             self._end()
             raise
-
-    def _named(self, request: InferRequest) -> Tensor | None:
-        """Return the input that names the adapter. None where the client's cannot be read, which the model says.
-
-        Raises ServingError for a request that names another adapter.
-        """
-        provided = request.inputs.get(LORA_NAME if self._by_input else SAMPLING)
-        text = None if provided is None else bytes(provided.data[_LENGTH:])
-        if self._by_input:
-            chosen, value = text, self.name.encode()
-        else:
-            try:
-                parameters = msgspec.json.decode(text or b"{}", type=dict[str, Any])
-            except (ValueError, RecursionError):
-                return None
-            chosen, value = (
-                _encoded(parameters.get(LORA_NAME)),
-                msgspec.json.encode({**parameters, LORA_NAME: self.name}),
-            )
-        if chosen not in (None, self.name.encode()):
-            raise invalid(f"{request.log_prefix}'{LORA_NAME}' names another adapter than the model '{self.name}'")
-        name = LORA_NAME if self._by_input else SAMPLING
-        return raw_tensor(name, "BYTES", (1,), struct.pack("<I", len(value)) + value)
 
     def ended(self, arrived: int, responded: int, now: int, response: InferResponse) -> None:
         """Count a request with its last response."""
@@ -206,26 +176,6 @@ class ServedAdapter(DelegatingVersion):
         base = self._base()
         if base is not None:
             await base.remove_adapter(self.adapter)
-
-
-def named_adapter(request: InferRequest) -> str:
-    """Return the adapter that a request names, "" for none, or where the model has to say what is wrong with it."""
-    provided = request.inputs.get(LORA_NAME)
-    if provided is not None:
-        return bytes(provided.data[_LENGTH:]).decode(errors="replace")
-    provided = request.inputs.get(SAMPLING)
-    text = b"" if provided is None else bytes(provided.data[_LENGTH:])
-    if LORA_NAME.encode() not in text:
-        return ""
-    try:
-        name = msgspec.json.decode(text, type=dict[str, Any]).get(LORA_NAME)
-    except (ValueError, RecursionError):
-        return ""
-    return name if isinstance(name, str) else ""
-
-
-def _encoded(name: object) -> bytes | None:
-    return None if name is None else str(name).encode()
 
 
 class _Answer:

@@ -8,14 +8,14 @@ from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.variants.request import submit
 from argosy_runtime.execution.variants.runner import VariantRunner
 from argosy_runtime.messages import Deliver, InferRequest, Submission
-from argosy_runtime.modelconfig.parameters.adapters import LORA_NAME, SAMPLING
 from argosy_runtime.modelconfig.parameters.variants import VariantRouting
 from argosy_runtime.repository.preparing import Prepared
 from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
+from .adapter_names import named_adapter, names_adapters
 from .adapter_table import LoadedAdapter
-from .adapters import ServedAdapter, named_adapter
+from .adapters import ServedAdapter
 from .delegating import CompositeVersion
 from .served import ServedModel
 from .variant_adapters import VariantAdapters
@@ -45,7 +45,7 @@ class ServedVariants(CompositeVersion):
         self._admission = Admission(config)
         self._models = tuple(models)
         self._adapters = VariantAdapters(self.name, models)
-        self._names_adapters = bool({LORA_NAME, SAMPLING} & {tensor.name for tensor in config.input})
+        self._names_adapters = names_adapters(config)
         self.runner = VariantRunner(self.name, version, routing, statistics, LoopClock())
         self.runner.follow(models)
 
