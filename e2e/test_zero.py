@@ -142,5 +142,6 @@ def test_what_may_not_go_to_zero_any_more_needs_no_activator(
 ) -> None:
     namespace.apply(version_model("sleeper", "sleepy", storage, minReplicas=1))
     pods = ("pods", "-l", "argosy.dev/activator=sleepy")
-    namespace.until("no activator", lambda: not namespace.read(*pods)["items"])
+    # Its Pods may drain for as long as their grace period.
+    namespace.until("no activator", lambda: not namespace.read(*pods)["items"], 240)
     assert client.version(MODEL) == [1]
