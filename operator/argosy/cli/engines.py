@@ -23,6 +23,8 @@ engines = typer.Typer(
     no_args_is_help=True,
     help="Install engines of language models on this machine; list or remove the built engines of a cache.",
 )
+_HERE = "Environments on this machine, for argosy up and serve"
+_BUILT = "Engines that builds compiled, in the cache of a pool"
 _PIPE_WIDTH = 160
 _GPU = Path("/dev/nvidiactl")
 
@@ -50,7 +52,7 @@ PvcRoot = Annotated[
 ]
 
 
-@engines.command("install", epilog="Example: argosy engines install vllm")
+@engines.command("install", rich_help_panel=_HERE, epilog="Example: argosy engines install vllm")
 def install_engine(
     engine: Engine,
     device: Annotated[
@@ -86,7 +88,7 @@ def install_engine(
         typer.echo(f"The server finds it with {VARIABLE}={folder.parent}", err=True)
 
 
-@engines.command("uninstall", epilog="Example: argosy engines uninstall vllm")
+@engines.command("uninstall", rich_help_panel=_HERE, epilog="Example: argosy engines uninstall vllm")
 def uninstall_engine(engine: Engine, into: Into = None) -> None:
     """Remove the environment of an engine, unless a model runs in it."""
     root = into or searched(os.environ)[0]
@@ -99,7 +101,7 @@ def uninstall_engine(engine: Engine, into: Into = None) -> None:
     typer.echo(f"removed {root / engine}")
 
 
-@engines.command("installed", epilog="Example: argosy engines installed -o json")
+@engines.command("installed", rich_help_panel=_HERE, epilog="Example: argosy engines installed -o json")
 def installed_engines(
     output: Annotated[Output, typer.Option("--output", "-o", help="How to write them.")] = Output.TABLE,
 ) -> None:
@@ -129,7 +131,7 @@ def _described(environment: Installed) -> dict[str, str]:
     }
 
 
-@engines.command("list", epilog="Example: argosy engines list -f pool.yaml -f models.yaml")
+@engines.command("list", rich_help_panel=_BUILT, epilog="Example: argosy engines list -f pool.yaml -f models.yaml")
 def list_engines(
     filename: Filenames = None,
     store: Store = "",
@@ -142,7 +144,11 @@ def list_engines(
     engine_cache.list_engines(filename or [], store, pvc_root, output)
 
 
-@engines.command("gc", epilog="Example: argosy engines gc -f pool.yaml -f models.yaml --older-than 7d --dry-run")
+@engines.command(
+    "gc",
+    rich_help_panel=_BUILT,
+    epilog="Example: argosy engines gc -f pool.yaml -f models.yaml --older-than 7d --dry-run",
+)
 def collect_engines(
     filename: Filenames = None,
     store: Store = "",

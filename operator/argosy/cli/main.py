@@ -12,6 +12,7 @@ GROUPS = {
         "get": "argosy.cli.local.get",
         "build": "argosy.cli.local.build",
         "serve": "argosy.cli.local.serve",
+        "engines": "argosy.cli.engines",
     },
     "Plan and simulate": {
         "plan": "argosy.cli.planning.plan",
@@ -24,7 +25,6 @@ GROUPS = {
     },
     "Operate in a cluster": {
         "operator": "argosy.cli.cluster.operator",
-        "engines": "argosy.cli.engines",
     },
     "Generate files": {
         "crds": "argosy.cli.generated",

@@ -6,9 +6,11 @@ from argosy.api import parse_documents
 from argosy.api.model.modelformat import BACKENDS
 from argosy.api.values.identity import Identity
 from argosy.planning.validation.graph import Invalid
+from argosy.planning.validation.language import DEFAULTS
 from argosy.planning.validation.references import check_set
 from argosy.planning.validation.runtimes import BUNDLED, RUNTIMES
 from argosy_runtime import backends
+from argosy_runtime.language.defaults import FIELDS
 
 HEAD = "apiVersion: argosy.dev/v1alpha1\nkind: %s\nmetadata: {name: %s, namespace: %s}\n"
 
@@ -173,6 +175,36 @@ def test_settings_that_vllms_engine_cannot_have_are_refused_with_the_field_that_
         return
     (problem,) = result
     assert words in problem
+
+
+DEFAULT = ", config: {{parameters: {{{name}: {{string_value: '{text}'}}}}}}"
+
+
+@pytest.mark.parametrize("made_of", ["vllm", "tensorrt_llm", "huggingface"])
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("generation_config", "vlm", "spec.config.parameters.generation_config: is 'vlm'; expected auto or vllm"),
+        ("generation_config", "vllm", ""),
+        ("override_generation_config", "{temperature: 0}", "spec.config.parameters.override_generation_config: is not"),
+        ("override_generation_config", "[0]", "is no JSON object: write a JSON object, such as"),
+        (
+            "override_generation_config",
+            '{"temprature": 0, "top_p": 1}',
+            "'temprature' has no effect; known: temper",
+        ),
+        ("override_generation_config", '{"temperature": 0, "max_new_tokens": 9}', ""),
+    ],
+)
+def test_defaults_of_requests_that_no_backend_reads_are_refused(made_of: str, name: str, text: str, words: str) -> None:
+    more = DEFAULT.format(name=name, text=text)
+    result = check(pool("p"), model("m", made_of=made_of, more=more))
+    assert len(result) == bool(words)
+    assert words in "".join(result)
+
+
+def test_defaults_of_requests_are_those_of_the_runtime() -> None:
+    assert {*FIELDS, "max_new_tokens"} == set(DEFAULTS)
 
 
 def test_a_checkpoint_for_tensorrt_llm_is_for_the_bundled_server_alone() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from os import strerror
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -51,7 +52,7 @@ class Client:
                     async for data in response.content.iter_any():
                         reader.feed(data, perf_counter())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            answer.error = answer.error or _reason(error)
+            answer.error = answer.error or _reason(error, self.target.url)
         reader.finish(perf_counter())
         return answer
 
@@ -76,7 +77,7 @@ class Client:
                     raise EndpointError(f"{where}: HTTP {response.status}: {await _message(response)}")
                 return msgspec.json.decode(await response.read(), type=kind)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise EndpointError(f"{where}: {_reason(error)}") from error
+            raise EndpointError(f"{where}: {_reason(error, self.target.url)}") from error
         except msgspec.MsgspecError as error:
             raise EndpointError(f"{where}: the answer is not as OpenAI's API has it: {error}") from error
 
@@ -112,7 +113,10 @@ async def _message(response: aiohttp.ClientResponse) -> str:
     return error_text(document)
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException, url: str) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        why = strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        return f"cannot connect to {url}: is a server there? ({why})"
     if isinstance(error, TimeoutError):
         return "no answer in time"
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

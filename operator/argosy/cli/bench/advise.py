@@ -36,7 +36,7 @@ def advise(
         list[Path], typer.Option("--results", help="A document of argosy bench -o json; may be repeated.")
     ],
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="The InferenceModel; default: the only one.")
+        str | None, typer.Option("--model", "-m", help="The InferenceModel; default: the only one with variants.")
     ] = None,
     rate: Annotated[
         float | None,
@@ -57,8 +57,8 @@ def advise(
 
     Exit status: 0; 1 if the input is wrong; 2 if no variant suits, or there is no crossover to write.
     """
-    declared = _model(filename, model)
     documents = [_document(path) for path in measured]
+    declared = _model(filename, model)
     try:
         results = results_for(documents, prompt_tokens, output_tokens)
         variants = _variants(declared, results.endpoints)
@@ -79,17 +79,29 @@ def _model(paths: Sequence[Path], name: str | None) -> InferenceModel:
     if manifests.problems:
         refuse([str(problem) for problem in manifests.problems])
     models = [resource for resource in manifests.resources if isinstance(resource, InferenceModel)]
-    named = [model for model in models if name is None or model.name == name]
+    with_variants = [model for model in models if model.spec.variants]
+    named = [model for model in models if model.name == name] if name is not None else with_variants or models
     if len(named) != 1:
-        names = ", ".join(sorted(model.name for model in models)) or "none"
-        refuse([f"--model: name one InferenceModel of {names}"])
+        refuse([_which(models, with_variants, name)])
     return named[0]
+
+
+def _which(models: Sequence[InferenceModel], with_variants: Sequence[InferenceModel], name: str | None) -> str:
+    """Return why none of these models is the one that is asked for."""
+    if not models:
+        return "-f: no InferenceModel here"
+    names = ", ".join(sorted(model.name for model in with_variants))
+    if not names:
+        return "-f: no InferenceModel here has spec.variants"
+    return f"--model: name one InferenceModel of {names}" if name is None else f"--model {name}: name one of {names}"
 
 
 def _document(path: Path) -> Results:
     try:
         return read_results(path.read_bytes())
-    except (OSError, msgspec.DecodeError) as error:
+    except OSError as error:
+        refuse([f"--results {path}: {error.strerror or error}"])
+    except msgspec.DecodeError as error:
         refuse([f"--results {path}: {error}"])
 
 

@@ -4,15 +4,18 @@ Arguments of vLLM's engine are parameters of `spec.config` by their own names. W
 release knows; what looks like a misspelt one is reported here.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Final
+from typing import Any, Final
 
 from argosy.api import Fault, InferenceModel, Reason
 from argosy.api.model.footprint import Footprint
 
 ENGINES: Final = frozenset({"vllm", "tensorrtllm"})
 """Backends that join requests token by token, by themselves."""
+_TAKES_DEFAULTS: Final = ENGINES | {"transformers"}
+"""Backends whose parameters say what a request leaves out."""
 _DECIDED: Final = {
     "model": "spec.storageUri",
     "tensor_parallel_size": "spec.parallelism.tensor",
@@ -23,13 +26,21 @@ _DECIDED: Final = {
 }
 """Arguments of vLLM's engine that fields of the spec decide."""
 _OF_FOOTPRINT: Final = ("gpu_memory_utilization", "kv_cache_memory_bytes")
+DEFAULTS: Final = (
+    *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"),
+    "max_new_tokens",
+)
+"""Names in a `generation_config.json` that have an effect: what a request leaves out."""
+_SOURCE: Final = "generation_config"
+_OVERRIDES: Final = "override_generation_config"
+_SOURCES: Final = ("auto", "vllm")
 ARGUMENTS: Final = frozenset(
     (
         *("tokenizer", "tokenizer_mode", "trust_remote_code", "dtype", "seed", "revision", "quantization", "runner"),
         *("max_model_len", "block_size", "kv_cache_dtype", "cpu_offload_gb", "max_num_batched_tokens", "load_format"),
         *("enable_prefix_caching", "enable_chunked_prefill", "scheduling_policy", "enforce_eager", "hf_overrides"),
         *("enable_lora", "max_loras", "max_lora_rank", "max_cpu_loras", "speculative_config", "enable_sleep_mode"),
-        *("structured_outputs_config", "compilation_config", "distributed_executor_backend", "generation_config"),
+        *("structured_outputs_config", "compilation_config", "distributed_executor_backend", _SOURCE, _OVERRIDES),
         *("stream_interval", "max_logprobs", "enable_expert_parallel", "data_parallel_size", "limit_mm_per_prompt"),
     )
 )
@@ -44,6 +55,8 @@ _TYPING_ERROR: Final = 0.87
 def engine_faults(model: InferenceModel) -> Iterator[Fault]:
     """Yield what an engine of the bundled server would not load, or would not do."""
     backend = model.spec.backend
+    if backend in _TAKES_DEFAULTS:
+        yield from _defaults(model)
     if backend not in ENGINES:
         return
     if model.spec.batching is not None:
@@ -53,6 +66,36 @@ def engine_faults(model: InferenceModel) -> Iterator[Fault]:
         yield from _arguments(model)
     else:
         yield from _serving_options(model)
+
+
+def _defaults(model: InferenceModel) -> Iterator[Fault]:
+    """Yield what no backend of language models can read of the defaults of requests."""
+    parameters = model.spec.config.get("parameters") or {}
+    source = _text(parameters, _SOURCE)
+    # vLLM also takes a folder.
+    if source is not None and source not in _SOURCES and not (model.spec.backend == "vllm" and "/" in source):
+        yield Fault(f"is {source!r}; expected {' or '.join(_SOURCES)}", ("spec", "config", "parameters", _SOURCE))
+    overrides = _text(parameters, _OVERRIDES)
+    if overrides is not None and (wrong := _wrong_overrides(overrides)):
+        yield Fault(wrong, ("spec", "config", "parameters", _OVERRIDES))
+
+
+def _wrong_overrides(text: str) -> str:
+    example = "write a JSON object, such as '{\"temperature\": 0}'"
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return f"is not JSON ({str(error)[:80]}): {example}"
+    if not isinstance(values, dict):
+        return f"is no JSON object: {example}"
+    unknown = sorted(values.keys() - set(DEFAULTS))
+    return f"{', '.join(map(repr, unknown))[:80]} has no effect; known: {', '.join(DEFAULTS)}" if unknown else ""
+
+
+def _text(parameters: Mapping[str, Any], name: str) -> str | None:
+    """Return the text of a parameter, by either of the names that JSON has for its field; None without it."""
+    value = parameters.get(name)
+    return None if value is None else str(value.get("string_value", value.get("stringValue", "")))
 
 
 def _serving_options(model: InferenceModel) -> Iterator[Fault]:

@@ -71,8 +71,9 @@ def test_what_no_variant_meets_is_reported_by_the_exit_status(folder: Path) -> N
             ("--prompt-tokens", "9999"),
             "there are results for 10 in and 5 out: measure with argosy bench --prompt-tokens",
         ),
-        (("--model", "other"), "--model: name one InferenceModel of chat"),
+        (("--model", "other"), "--model other: name one of chat"),
         (("--results", "chat.yaml"), "--results chat.yaml: "),
+        (("--results", "/nope.json", "-f", "/nope.yaml"), "--results /nope.json: No such file or directory"),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -80,6 +81,16 @@ def test_wrong_input(arguments: tuple[str, ...], words: str) -> None:
     result = advise(*FILES, *arguments)
     assert result.exit_code == 1
     assert words in result.stderr
+
+
+def test_models_without_variants_are_not_asked_for(folder: Path) -> None:
+    (folder / "others.yaml").write_text(yaml.safe_dump_all([model_body("a", 1), model_body("b", 1)]))
+    assert advise(*FILES, "-f", "others.yaml").exit_code == 0
+    without = advise("-f", "others.yaml", "--results", "bench.json")
+    assert (without.exit_code, without.stdout) == (1, "")
+    assert "no InferenceModel here has spec.variants" in without.stderr
+    (folder / "second.yaml").write_text(yaml.safe_dump(model_body("talk", 1, variants=VARIANTS)))
+    assert "--model: name one InferenceModel of chat, talk" in advise(*FILES, "-f", "second.yaml").stderr
 
 
 def test_a_variant_without_results_is_named(folder: Path) -> None:
