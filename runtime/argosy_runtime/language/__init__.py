@@ -4,8 +4,8 @@ What may live here: names and datatypes of the tensors, reading of requests, wri
 of chat templates, text that ends at whole characters and at stop strings. No engine, no framework, no wire format.
 
 A request has one of `text_input` (text), `input_ids` (tokens) and `messages` (a chat, as JSON). A backend reads it
-(`GenerationRequest.read`), generates, and makes a response of each step's news (`ResponseBuilder`). A front end reads
-those again (`ResponseReader`).
+(`GenerationRequest.read`), generates, and makes a response of the deltas of each step (`ResponseBuilder`). A front end
+reads those again (`ResponseReader`).
 """
 
 from .chat import Chat, ChatTemplate

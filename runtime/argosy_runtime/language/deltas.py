@@ -1,4 +1,4 @@
-"""The news of one choice since its last response."""
+"""What is new of a choice since its last response."""
 
 import msgspec
 

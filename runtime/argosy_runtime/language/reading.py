@@ -1,4 +1,4 @@
-"""The news of choices, read from the responses of a language model."""
+"""The deltas of choices, read from the responses of a language model."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -104,7 +104,7 @@ class ResponseReader:
         return sum(self.num_output_tokens.values())
 
     def read(self, response: InferResponse) -> list[Delta]:
-        """Return the news in a response without an error, one for each choice.
+        """Return the deltas of a response without an error, one for each choice.
 
         Raises ServingError (INTERNAL) for outputs that do not fit each other.
         """
@@ -130,7 +130,7 @@ class ResponseReader:
         return deltas
 
     def _read_single(self, layout: "_Layout", raw: Sequence[Data]) -> Delta:
-        """Read the news of one choice without arrays: the path of nearly all tokens."""
+        """Read the delta of one choice without arrays: the path of nearly all tokens."""
         delta = Delta()
         if layout.text >= 0:
             delta.text = _text(raw[layout.text])

@@ -1,4 +1,4 @@
-"""Responses to a request, made of the news of its choices."""
+"""Responses to a request, made of the deltas of its choices."""
 
 import struct
 from collections.abc import Callable, Sequence
@@ -56,7 +56,7 @@ class ResponseBuilder:
         self.prompt_logprobs: Sequence[Position | None] | None = None
 
     def response(self, deltas: Sequence[Delta], final: bool) -> InferResponse:
-        """Return the response with the news of one choice, or of all of them, in the order of their indexes.
+        """Return the response with the delta of one choice, or of all of them, in the order of their indexes.
 
         `num_output_tokens` counts the new tokens, as `sequence_length`.
         """

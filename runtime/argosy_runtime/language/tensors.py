@@ -1,6 +1,6 @@
 """The tensors of language models, by name, and the completion of configurations by them.
 
-All inputs are optional, and none has a batch dimension. A response has the news of one choice (of `n`) or, where a
+All inputs are optional, and none has a batch dimension. A response has the delta of one choice (of `n`) or, where a
 request does not stream, of all choices: then each output with the dimension -1 has an element per choice, and
 `output_ids` has the tokens of all choices, one choice after the other, each `sequence_length` long.
 """

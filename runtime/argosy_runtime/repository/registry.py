@@ -211,7 +211,7 @@ class Registry:
             finally:
                 ensembles.follow(self._records, record.name, self._retirement)
         if not folder.declared_by:
-            await self._listed.taken(folder.name)
+            await self._listed.hide_adapters(folder.name)
             await self._listed.follow(record)
 
     async def _unload(self, name: str, unload_dependents: bool, listed_by: str = "") -> None:
@@ -232,7 +232,7 @@ class Registry:
             ensembles.follow(self._records, name, self._retirement)
         if frees_name:
             await self._listed.unloaded(name)
-            await self._listed.freed(name)
+            await self._listed.release_name(name)
         if unload_dependents:
             needed = ensembles.needed(self._records.values())
             for step in sorted(steps - needed):

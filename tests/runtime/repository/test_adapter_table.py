@@ -37,7 +37,7 @@ async def nothing(command: Command) -> None:
 async def table(engine: Engine, *adapters: LoadedAdapter) -> AdapterTable:
     """Return the table of an instance that has these adapters, or has refused them."""
     made = AdapterTable()
-    made.adapters.update({adapter.name: adapter for adapter in adapters})
+    made.loaded.update({adapter.name: adapter for adapter in adapters})
     await made.load(engine.manage)
     return made
 

@@ -13,7 +13,7 @@ from .generation import Generation
 class Answer:
     """One request. Its methods are called by one thread at a time.
 
-    A request that streams has a response for the news of each choice, another one a single response.
+    A request that streams has a response for the delta of each choice, another one a single response.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Answer:
             self._builder.num_cached_tokens = max(self._builder.num_cached_tokens, step.cached)
         state.advance(step)
         if self._stream:
-            self._send_news(state)
+            self._send_delta(state)
         elif state.has_ended and (delta := state.delta()) is not None:
             self._deltas[choice] = delta
             if len(self._deltas) == len(self._choices):
@@ -59,7 +59,7 @@ class Answer:
             self._has_ended = True
             self._responder.send(self._index, self._builder.failure(error))
 
-    def _send_news(self, choice: Choice) -> None:
+    def _send_delta(self, choice: Choice) -> None:
         if not choice.has_ended and self._responder.is_paused(self._index):
             return  # the next response has these tokens too, and no other request's answers wait
         delta = choice.delta()

@@ -64,7 +64,7 @@ class VllmInstance:
         self._prompts = Prompts(spec.config.name, engine.llm.tokenizer, vocabulary, trusts_templates=trusts)
         self._token_bytes = TokenBytes(engine.llm.tokenizer)
         self._requests = OpenRequests(engine.llm, host, self._explain)
-        reports.after_step = self._requests.take_news
+        reports.after_step = self._requests.take_outputs
         self._numbers = itertools.count()
         self._asleep = False
         self._unloads: set[asyncio.Future[None]] = set()

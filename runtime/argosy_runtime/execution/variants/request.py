@@ -14,7 +14,7 @@ from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submis
 
 from .runner import VariantRunner
 from .slot import VariantSlot
-from .speeds import Begun, new_tokens
+from .speeds import MeasurementStart, new_tokens
 
 _log = logging.getLogger("argosy.execution")
 _FINAL_REASONS: Final = (FailureReason.TIMEOUT, FailureReason.CANCELED)
@@ -83,7 +83,7 @@ class RoutedRequest:
         attempt.tokens += new_tokens(response)
         if response.final:
             if response.error is None:
-                self._runner.measure(attempt.begun, self._size, attempt.tokens)
+                self._runner.measure(attempt.start, self._size, attempt.tokens)
             self._leave(attempt)
         if response.error is not None and self._may_move(response.error):
             attempt.slot.moved += 1
@@ -116,7 +116,7 @@ class RoutedRequest:
         if self._inputs is not None:
             self._request.inputs = self._inputs
         slot.change(1, self._runner.clock.now())
-        attempt = self._attempt = Attempt(self, slot, self._runner.begun(index))
+        attempt = self._attempt = Attempt(self, slot, self._runner.start_measurement(index))
         slot.requests += 1
         try:
             if slot.model is None:
@@ -175,12 +175,12 @@ class RoutedRequest:
 class Attempt:
     """A request's time at one variant."""
 
-    __slots__ = ("_request", "begun", "slot", "submission", "tokens")
+    __slots__ = ("_request", "slot", "start", "submission", "tokens")
 
-    def __init__(self, request: RoutedRequest, slot: VariantSlot, begun: Begun) -> None:
+    def __init__(self, request: RoutedRequest, slot: VariantSlot, start: MeasurementStart) -> None:
         self._request = request
         self.slot = slot
-        self.begun = begun
+        self.start = start
         self.tokens = 0
         self.submission: Submission = NOT_YET
 

@@ -16,7 +16,7 @@ from argosy_runtime.telemetry.series import VariantSeries
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .slot import VariantModel, VariantSlot
-from .speeds import Begun, VariantSpeeds
+from .speeds import MeasurementStart, VariantSpeeds
 
 _log = logging.getLogger("argosy.execution")
 _RETRY_NS: Final = 10_000_000_000
@@ -101,13 +101,13 @@ class VariantRunner:
             if index not in tried
         )
 
-    def begun(self, index: int) -> Begun:
+    def start_measurement(self, index: int) -> MeasurementStart:
         """Return what a request at a variant is measured from."""
-        return self._speeds.begun(index, self.clock.now())
+        return self._speeds.start(index, self.clock.now())
 
-    def measure(self, begun: Begun, size: int, tokens: int) -> None:
+    def measure(self, start: MeasurementStart, size: int, tokens: int) -> None:
         """Measure an answered request of so many rows and tokens, while its variant still has it in flight."""
-        self._speeds.measure(begun, size, tokens, self.clock.now())
+        self._speeds.measure(start, size, tokens, self.clock.now())
 
     def ended(self, size: int, arrived: int, responded: int, response: InferResponse) -> None:
         """Count a request with its last response; the one before came at `responded`, 0 where there was none."""

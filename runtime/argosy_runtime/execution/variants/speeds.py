@@ -15,7 +15,7 @@ _TOKENS: Final = "num_output_tokens"
 _COUNT_BYTES: Final = 4
 
 
-class Begun(NamedTuple):
+class MeasurementStart(NamedTuple):
     """When a request came to a variant, and how busy that and the other ones had been until then."""
 
     variant: int
@@ -38,22 +38,22 @@ class VariantSpeeds:
         if [slot.name for slot in former._slots] == [slot.name for slot in self._slots]:
             self._crossovers, self._counts_tokens = former._crossovers, former._counts_tokens
 
-    def begun(self, variant: int, now: int) -> Begun:
+    def start(self, variant: int, now: int) -> MeasurementStart:
         """Return what a request is measured from, which its variant has in flight from now on."""
-        return Begun(variant, now, self._slots[variant].busy_at(now), self._others_ns(variant, now))
+        return MeasurementStart(variant, now, self._slots[variant].busy_at(now), self._others_ns(variant, now))
 
-    def measure(self, begun: Begun, size: int, tokens: int, now: int) -> None:
+    def measure(self, start: MeasurementStart, size: int, tokens: int, now: int) -> None:
         """Measure an answered request by its tokens, or by its rows where no request of the model has tokens.
 
         Requests during which another variant was busy do not count: they may share what they run on.
         """
         if tokens and not self._counts_tokens:
             self._crossovers, self._counts_tokens = ObservedCrossovers(len(self._slots)), True
-        duration, work = now - begun.at, tokens if self._counts_tokens else max(size, 1)
-        if duration <= 0 or self._others_ns(begun.variant, now) != begun.others_ns:
+        duration, work = now - start.at, tokens if self._counts_tokens else max(size, 1)
+        if duration <= 0 or self._others_ns(start.variant, now) != start.others_ns:
             return
-        in_flight = (self._slots[begun.variant].busy_at(now) - begun.busy_ns) / duration
-        self._crossovers.add(begun.variant, in_flight, duration, work, now)
+        in_flight = (self._slots[start.variant].busy_at(now) - start.busy_ns) / duration
+        self._crossovers.add(start.variant, in_flight, duration, work, now)
 
     def observed(self, variant: int, now: int) -> ObservedCrossover | None:
         """Return the crossover of a variant and the next one; None if too few requests can be compared."""

@@ -185,7 +185,7 @@ class PipelineReader:
         return self.completion_tokens
 
     def read(self, response: InferResponse) -> list[Delta]:
-        """Return the news in a response without an error. Raises ServingError for outputs of other shapes."""
+        """Return the deltas of a response without an error. Raises ServingError for outputs of other shapes."""
         outputs = {tensor.name: tensor.array for tensor in response.outputs}
         tensors = self._tensors
         text = self._decoder.decode(_bytes(outputs.get(tensors.text)), response.final)

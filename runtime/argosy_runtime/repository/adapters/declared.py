@@ -42,7 +42,7 @@ def _alias(base: str, alias: str, shared: Sequence[DeclaredAdapter], path: Path)
 
 
 def _folder(base: str, name: str, text: str, path: Path) -> ModelFolder:
-    print_of_files = hashlib.sha256(f"{path}\n{text}".encode()).hexdigest()
+    fingerprint = hashlib.sha256(f"{path}\n{text}".encode()).hexdigest()
     return ModelFolder(
-        name, path, text, (_VERSION,), {_VERSION: ()}, print_of_files, version_paths={_VERSION: path}, declared_by=base
+        name, path, text, (_VERSION,), {_VERSION: ()}, fingerprint, version_paths={_VERSION: path}, declared_by=base
     )

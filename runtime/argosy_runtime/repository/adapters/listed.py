@@ -72,13 +72,13 @@ class ListedAdapters:
             else:
                 await self._hide(record, folder, owner)
 
-    async def taken(self, name: str) -> None:
+    async def hide_adapters(self, name: str) -> None:
         """Hide the adapters of a name that a model has now."""
         for base, folders in list(self._folders.items()):
             if name in folders and self.owner(name) != base:
                 await self._hide(self._records[base], folders[name], self.owner(name))
 
-    async def freed(self, name: str) -> None:
+    async def release_name(self, name: str) -> None:
         """Give the name of a model that was unloaded to the first adapter that is listed under it."""
         folder = self.folder(name)
         if folder is not None and not self.owner(name):
@@ -118,7 +118,7 @@ class ListedAdapters:
         hidden = self._hidden.pop((record.name, name), None)
         if self.owner(name) == record.name:
             await self._unload(name, record.name)
-            await self.freed(name)
+            await self.release_name(name)
         elif hidden is not None:
             for served in record.answering.values():
                 if isinstance(served, ServedModel):

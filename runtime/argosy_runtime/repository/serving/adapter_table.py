@@ -32,24 +32,24 @@ class AdapterTable:
     """
 
     def __init__(self) -> None:
-        self.adapters: dict[str, LoadedAdapter] = {}
+        self.loaded: dict[str, LoadedAdapter] = {}
         self.failures: dict[str, str] = {}
         self.refused: dict[str, LoadedAdapter] = {}
         self._first: set[str] = set()
 
     def holds(self, name: str) -> bool:
         """Return whether requests may name an adapter."""
-        return name in self.adapters and name not in self.failures and name not in self._first
+        return name in self.loaded and name not in self.failures and name not in self._first
 
     @property
     def present(self) -> dict[str, LoadedAdapter]:
         """The adapters that every instance has now, as far as is known, by name: those that have not failed."""
-        return {name: adapter for name, adapter in self.adapters.items() if name not in self.failures}
+        return {name: adapter for name, adapter in self.loaded.items() if name not in self.failures}
 
     async def add(self, adapter: LoadedAdapter, manage: Manage) -> None:
         """Record an adapter and load it. Raises ServingError, and restores what had its name then."""
-        name, before = adapter.name, self.adapters.get(adapter.name)
-        self.adapters[name] = adapter
+        name, before = adapter.name, self.loaded.get(adapter.name)
+        self.loaded[name] = adapter
         self.failures.pop(name, None)
         self.refused.pop(name, None)
         if before is None:
@@ -66,7 +66,7 @@ class AdapterTable:
 
     def expect(self, adapter: LoadedAdapter, failure: str) -> None:
         """Record an adapter that could not be loaded now: the next instance gets it."""
-        self.adapters[adapter.name] = adapter
+        self.loaded[adapter.name] = adapter
         self.failures[adapter.name] = failure
 
     def refuse(self, adapter: LoadedAdapter, failure: str) -> None:
@@ -76,7 +76,7 @@ class AdapterTable:
 
     def decided(self, adapter: LoadedAdapter) -> bool:
         """Return whether an adapter is recorded, as one that fits or as one that does not."""
-        return adapter in (self.adapters.get(adapter.name), self.refused.get(adapter.name))
+        return adapter in (self.loaded.get(adapter.name), self.refused.get(adapter.name))
 
     def forget_refusal(self, adapter: LoadedAdapter) -> None:
         """Forget that an adapter does not fit."""
@@ -86,9 +86,9 @@ class AdapterTable:
 
     async def remove(self, adapter: LoadedAdapter, manage: Manage) -> None:
         """Forget an adapter and unload it, unless another one has its name by now. Raises ServingError."""
-        if self.adapters.get(adapter.name) is not adapter:
+        if self.loaded.get(adapter.name) is not adapter:
             return
-        del self.adapters[adapter.name]
+        del self.loaded[adapter.name]
         if adapter.name not in self.refused:
             self.failures.pop(adapter.name, None)
         await manage(RemoveAdapter(adapter.name))
@@ -101,9 +101,9 @@ class AdapterTable:
         Return those that it refused, which also become `failures`. Raises ServingError where one is not unloaded.
         """
         refused: list[tuple[str, ServingError]] = []
-        for name in present.keys() - self.adapters.keys():
+        for name in present.keys() - self.loaded.keys():
             await _remove(name, manage)
-        for name, adapter in list(self.adapters.items()):
+        for name, adapter in list(self.loaded.items()):
             if present.get(name) is adapter:
                 continue
             try:
@@ -117,9 +117,9 @@ class AdapterTable:
 
     def _restore(self, name: str, before: LoadedAdapter | None) -> None:
         if before is None:
-            self.adapters.pop(name, None)
+            self.loaded.pop(name, None)
         else:
-            self.adapters[name] = before
+            self.loaded[name] = before
 
 
 async def _remove(name: str, manage: Manage) -> None:

@@ -26,7 +26,7 @@ class VariantAdapters:
         """Return the indices of the variants without an adapter. Raises ServingError (NOT_FOUND) where none has it."""
         lacking = [i for i, model in enumerate(self._models) if model is None or not model.holds_adapter(name)]
         if self._loaded and len(lacking) == len(self._models):
-            there = sorted({name for model in self._loaded for name in model.adapters.adapters})
+            there = sorted({name for model in self._loaded for name in model.adapters.loaded})
             raise not_found(f"model '{self._name}' has no adapter '{name}'; it has {', '.join(there) or 'none'}")
         return lacking
 

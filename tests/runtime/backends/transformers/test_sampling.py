@@ -21,7 +21,7 @@ Loader = Callable[..., Any]
 
 
 def deltas(responder: Any, index: int = 0) -> list[Delta]:
-    """Return the news of all responses of a request."""
+    """Return the deltas of all responses of a request."""
     reader = ResponseReader()
     return [delta for response in responder.of(index) for delta in reader.read(response)]
 

@@ -72,9 +72,9 @@ def test_a_stop_text_ends_the_answer_and_ends_its_generation(
     responder.wait_for_final(0, 1, 2, 3)
     for index, expected in enumerate([before + " ", before + " ", f"{before} {stop}", f"{before} {stop}"]):
         reader = ResponseReader()
-        news = [delta for response in responder.of(index) for delta in reader.read(response)]
-        assert "".join(delta.text for delta in news) == expected
-        assert (news[-1].finish_reason, news[-1].stop_reason) == ("stop", stop)
+        deltas = [delta for response in responder.of(index) for delta in reader.read(response)]
+        assert "".join(delta.text for delta in deltas) == expected
+        assert (deltas[-1].finish_reason, deltas[-1].stop_reason) == ("stop", stop)
         assert reader.num_output_tokens[0] < 100
 
 

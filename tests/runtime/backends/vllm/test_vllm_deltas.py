@@ -53,7 +53,7 @@ def test_positions_have_the_chosen_token_first():
     assert prompt_positions(None, TokenBytes(None)) is None
 
 
-def test_later_news_are_added_to_those_that_wait():
+def test_later_deltas_are_added_to_those_that_wait():
     before = Delta(0, "a", [1], cumulative_logprob=-1.0, logprobs=[{}])
     merge(before, Delta(0, "b", [2], "stop", "b", -2.0, [{}]))
     assert before == Delta(0, "ab", [1, 2], "stop", "b", -2.0, [{}, {}])

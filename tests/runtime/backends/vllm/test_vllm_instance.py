@@ -192,7 +192,7 @@ def test_variables_of_the_environment_are_read_once(open_instance, llm_class):
     assert envs.cached
 
 
-def test_news_wait_while_a_client_reads_slowly(open_instance, responder, llm, by_steps):
+def test_deltas_wait_while_a_client_reads_slowly(open_instance, responder, llm, by_steps):
     instance = open_instance()
     options = sampling(max_tokens=4)
     instance.execute([generation(text_input="abcd", stream=True, sampling_parameters=options)], responder)

@@ -41,7 +41,7 @@ class TokenBytes:
 
 
 def delta_of(output: Any, bytes_of: TokenBytes) -> Delta:
-    """Return the news in a `CompletionOutput`."""
+    """Return what is new in a `CompletionOutput`."""
     reason = output.finish_reason
     return Delta(
         output.index,

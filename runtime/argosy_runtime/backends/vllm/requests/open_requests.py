@@ -12,7 +12,7 @@ SWEEP_SECONDS = 0.05
 
 
 class Stream(Protocol):
-    """The responses of one request. `is_over`: its last news are there, or its error is sent."""
+    """The responses of one request. `is_over`: its last output is there, or its error is sent."""
 
     is_over: bool
 
@@ -30,7 +30,7 @@ class Stream(Protocol):
 
 
 class OpenRequests:
-    """The requests on their way, whose outputs `take_news` reads after each step. To be used on the engine's loop.
+    """The requests on their way, whose outputs `take_outputs` reads after each step. To be used on the engine's loop.
 
     So no request needs a task that waits for its outputs. `llm` is vLLM's `AsyncLLM`; `explain` makes a serving error
     of any exception of the engine's.
@@ -64,8 +64,8 @@ class OpenRequests:
         for stream in list(self._ended):
             self._give_up(stream, error)
 
-    def take_news(self) -> None:
-        """Send the news of all requests."""
+    def take_outputs(self) -> None:
+        """Read the outputs of all requests, and send what is new."""
         with self._host.corked():
             for stream, collector in list(self._collectors.items()):
                 self._take(stream, collector)
@@ -78,7 +78,7 @@ class OpenRequests:
             stream.take(output)
             stream.flush()
         except Exception as error:
-            # Of this stream alone: those behind it have news, too.
+            # Of this stream alone: those behind it have outputs, too.
             self._give_up(stream, self._explain(error))
             return
         if stream.is_over:
@@ -130,7 +130,7 @@ class OpenRequests:
             for stream in list(self._ended):
                 if stream.is_cancelled():
                     self._give_up(stream, cancelled())
-            self.take_news()
+            self.take_outputs()
         finally:
             if self._ended:
                 self._sweep = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep_open)

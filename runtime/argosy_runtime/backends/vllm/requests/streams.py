@@ -12,18 +12,18 @@ from .deltas import TokenBytes, delta_of, merge, prompt_positions
 
 
 class GenerationStream:
-    """One request for text, and the news of its choices that have not been sent.
+    """One request for text, and the deltas of its choices that have not been sent.
 
-    News wait while the client reads slowly; they leave with later ones, and the engine goes on. `duplicates`: each
+    They wait while the client reads slowly; leave with later ones, and the engine goes on. `duplicates`: each
     generated choice stands for so many.
     """
 
     __slots__ = (
         "_builder",
+        "_deltas",
         "_duplicates",
         "_empty",
         "_index",
-        "_news",
         "_responder",
         "_sends_tokens",
         "_stream",
@@ -47,7 +47,7 @@ class GenerationStream:
         self._duplicates = 1
         self._empty = request.sampling.max_tokens == 0
         self._sends_tokens = request.wants(OUTPUT_IDS) or not request.wants(TEXT_OUTPUT)
-        self._news: dict[int, Delta] = {}
+        self._deltas: dict[int, Delta] = {}
         self.is_over = False
 
     def duplicate_choices(self, duplicates: int) -> None:
@@ -75,14 +75,14 @@ class GenerationStream:
         if self._empty:
             delta.text, delta.token_ids, delta.logprobs = "", [], None
             delta.finish_reason, delta.stop_reason = "length", None
-        before = self._news.get(delta.index)
+        before = self._deltas.get(delta.index)
         if before is None:
-            self._news[delta.index] = delta
+            self._deltas[delta.index] = delta
         else:
             merge(before, delta)
 
     def flush(self) -> None:
-        """Send the news, unless the client reads slowly."""
+        """Send the deltas that are due, unless the client reads slowly."""
         if not self.is_over and self._responder.is_paused(self._index):
             return
         for response in self._responses():
@@ -98,7 +98,7 @@ class GenerationStream:
         if not self._stream:
             return [self._builder.response(self._choices(), True)] if self.is_over else []
         choices = [delta for delta in self._choices() if self._is_due(delta)]
-        self._news = {index: delta for index, delta in self._news.items() if not self._is_due(delta)}
+        self._deltas = {index: delta for index, delta in self._deltas.items() if not self._is_due(delta)}
         last = len(choices) - 1
         responses = [self._builder.response([delta], self.is_over and at == last) for at, delta in enumerate(choices)]
         if self.is_over and not choices:
@@ -106,13 +106,13 @@ class GenerationStream:
         return responses
 
     def _is_due(self, delta: Delta) -> bool:
-        """Return whether news are worth a response: without new text, only tokens that were asked for are."""
+        """Return whether a delta is worth a response: without new text, only tokens that were asked for are."""
         return bool(delta.text or delta.finish_reason or (delta.token_ids and self._sends_tokens))
 
     def _choices(self) -> list[Delta]:
-        news = [self._news[index] for index in sorted(self._news)]
+        deltas = [self._deltas[index] for index in sorted(self._deltas)]
         if self._duplicates == 1:
-            return news
+            return deltas
         # The only generated choice is each of them.
         return [
             Delta(
@@ -124,7 +124,7 @@ class GenerationStream:
                 delta.cumulative_logprob,
                 delta.logprobs,
             )
-            for delta in news
+            for delta in deltas
             for index in range(self._duplicates)
         ]
 

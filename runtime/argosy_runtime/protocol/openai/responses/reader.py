@@ -20,7 +20,7 @@ class Reader(Protocol):
         """Tokens of all choices so far."""
 
     def read(self, response: InferResponse) -> list[Delta]:
-        """Return the news in a response without an error. Raises ServingError where it cannot be read."""
+        """Return the deltas of a response without an error. Raises ServingError where it cannot be read."""
 
 
 def usage(readers: Sequence[Reader]) -> dict[str, object] | None:
