@@ -6,6 +6,7 @@ from datetime import datetime
 
 from argosy.api import Condition, ConditionType, InferenceModelStatus, Reason
 from argosy.api.status import ScalingStatus, VariantStatus
+from argosy.api.statusparts import RegimeStatus
 from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.migration.choices import VariantChoice
@@ -26,7 +27,7 @@ from argosy.status.progress import PoolProgress
 
 
 @dataclass(frozen=True, slots=True)
-class Separate:
+class SeparateVariants:
     """What is decided on a model whose variants have servers of their own: the variant that requests go to, the regime
     that the load asks for, and the scaling of each variant by its name.
     """
@@ -44,7 +45,7 @@ def routed_status(
     scaled: ScaledMember,
     report: VariantsReport | None,
     now: datetime,
-    separate: Separate | None = None,
+    separate: SeparateVariants | None = None,
 ) -> InferenceModelStatus:
     """Return the status of a valid model with variants. `report`: what is measured of them. `separate`: where they have
     servers of their own.
@@ -58,34 +59,55 @@ def routed_status(
         variant_status(variant, of_variants[variant.name], progress, report, scalings.get(variant.name))
         for variant in variants
     )
-    regime = regime_status(model, _measured(report, separate))
-    lacks = regime.message
-    scaling_finding, largest = scaling(scaled), None
-    serving = serving_fields(loading, servers, placements)
-    if separate is not None:
-        is_zero = not placements and not progress.unplaced_of(model.name)
-        regime = chosen_regime(regime, model, separate.choice, separate.regime, is_zero=is_zero)
-        serving |= _largest(statuses, loading)
-        scaling_finding = separate_scaling([(variant, separate.scaled[variant.name]) for variant in variants])
-        largest = largest_scaling(tuple(scalings.values()), scaling_finding)
+    regime, unplaced = regime_status(model, _measured(report, separate)), len(progress.unplaced_of(model.name))
+    if separate is None:
+        decided = _Decided(regime, scaling(scaled), scaling_status(scaled, len(servers) + unplaced))
+    else:
+        is_zero = not placements and not unplaced
+        decided = _decided_separately(model, variants, separate, regime, statuses, is_zero=is_zero)
     parts = [
-        _valid(model, progress, lacks, without_adapters(model, variants)),
+        _valid(model, progress, regime.message, without_adapters(model, variants)),
         placed_finding(progress, model, placements),
         *_engines(variants, progress),
         _loaded(loading, variants, of_variants),
         availability(loading),
-        scaling_finding,
+        decided.finding,
     ]
     generation = model.metadata.generation
     return InferenceModelStatus(
         observed_generation=generation,
         conditions=conditions(before, [*verdict(parts, loading.serving(), loading.rolling()), *parts], generation, now),
-        **serving,
-        scaling=largest or scaling_status(scaled, len(servers) + len(progress.unplaced_of(model.name))),
+        **serving_fields(loading, servers, placements) | (_largest(statuses, loading) if separate is not None else {}),
+        scaling=decided.scaling,
         adapters=adapter_statuses(model.declared, progress),
         variants=statuses,
-        regime=regime,
+        regime=decided.regime,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """The variant that requests go to, and the replicas of the model: as a condition, and in numbers."""
+
+    regime: RegimeStatus
+    finding: Finding
+    scaling: ScalingStatus
+
+
+def _decided_separately(
+    model: RoutedModel,
+    variants: Sequence[VariantModel],
+    separate: SeparateVariants,
+    regime: RegimeStatus,
+    statuses: Sequence[VariantStatus],
+    *,
+    is_zero: bool,
+) -> _Decided:
+    """Return what is decided where variants have servers of their own. `regime`: by what is measured of them."""
+    finding = separate_scaling([(variant, separate.scaled[variant.name]) for variant in variants])
+    scalings = [status.scaling for status in statuses if status.scaling is not None]
+    chosen = chosen_regime(regime, model, separate.choice, separate.regime, is_zero=is_zero)
+    return _Decided(chosen, finding, largest_scaling(scalings, finding))
 
 
 def _largest(variants: Sequence[VariantStatus], loading: Loading) -> dict[str, int]:
@@ -114,7 +136,10 @@ def _loadings(
 
 
 def _scalings(
-    variants: Sequence[VariantModel], loading: Mapping[str, Loading], progress: PoolProgress, separate: Separate | None
+    variants: Sequence[VariantModel],
+    loading: Mapping[str, Loading],
+    progress: PoolProgress,
+    separate: SeparateVariants | None,
 ) -> dict[str, ScalingStatus]:
     """Return the scaling of each variant that has replicas of its own, by its name."""
     if separate is None:
@@ -128,7 +153,7 @@ def _scalings(
     }
 
 
-def _measured(report: VariantsReport | None, separate: Separate | None) -> VariantsReport | None:
+def _measured(report: VariantsReport | None, separate: SeparateVariants | None) -> VariantsReport | None:
     """Return what is measured of the variants, shared among the servers that requests go to."""
     if report is None or separate is None:
         return report

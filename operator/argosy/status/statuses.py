@@ -21,7 +21,7 @@ from argosy.status.invalid import EMPTY, deleting, invalid_status
 from argosy.status.model import model_status
 from argosy.status.pool import pool_status
 from argosy.status.progress import PoolProgress
-from argosy.status.routed import Separate, routed_status
+from argosy.status.routed import SeparateVariants, routed_status
 from argosy.status.stalled import failed, refused
 
 
@@ -110,14 +110,14 @@ class _Writer:
             reported["language"] = language_status(self._snapshot.language.get(resource.identity))
         return status.model_copy(update=reported)
 
-    def _separate(self, model: RoutedModel, variants: Sequence[VariantModel]) -> Separate | None:
+    def _separate(self, model: RoutedModel, variants: Sequence[VariantModel]) -> SeparateVariants | None:
         """Return what is decided on a model whose variants have servers of their own; None for any other."""
         if not model.is_separate:
             return None
         first = model.variant_models[0]
         choice = self._decided.choices.get(model.pool_key, {}).get(model.name, VariantChoice(first, first))
         scaled = {variant.name: self._scaled(variant) for variant in variants}
-        return Separate(choice, self._snapshot.regimes.get(model.identity), scaled)
+        return SeparateVariants(choice, self._snapshot.regimes.get(model.identity), scaled)
 
     def _scaled(self, member: InferenceModel | Ensemble) -> ScaledMember:
         """Return a member with its allocation and the decision behind it."""
