@@ -1,5 +1,6 @@
 """Whatever is read, problems come back; nothing is raised, and nothing half-read is let through."""
 
+from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -8,16 +9,32 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 from tests.properties import examples
 
 from argosy.api import Problem, parse_body, parse_documents
 from argosy.api.inferencemodel import InferenceModelSpec
+from argosy.api.values.base import Rule
 
 BODIES = {
     body["kind"]: body
     for body in yaml.safe_load_all((Path(__file__).parent / "bodies.yaml").read_text(encoding="utf-8"))
 }
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+VARIANTS: dict[str, Any] = {
+    "apiVersion": "argosy.dev/v1alpha1",
+    "kind": "InferenceModel",
+    "metadata": {"name": "chat"},
+    "spec": {
+        "poolRef": {"name": "gpus"},
+        "modelFormat": {"name": "vllm"},
+        "version": 1,
+        "storageUri": "hf://org/model",
+        "footprint": {"gpus": 1},
+        "adapters": [{"name": "sql", "storageUri": "hf://org/sql"}],
+        "variants": [{"name": "few", "maxConcurrency": 8, "maxBatchSize": 4}, {"name": "many"}],
+    },
+}
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
 )
@@ -30,6 +47,20 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 PATHS = [(kind, location) for kind, body in BODIES.items() for location in paths(body) if location]
+
+
+def _rules(value: Any) -> Iterator[tuple[Rule, BaseModel]]:
+    """Yield the rules of a value and its parts, each with a model that has only the fields which the rule declares."""
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _rules(part)
+    elif isinstance(value, BaseModel):
+        for rule in getattr(value, "rules", ()):
+            alone = type(value).model_construct()
+            alone.__dict__.clear()
+            alone.__dict__.update({field: getattr(value, field) for field in rule.reads})
+            yield rule, alone
+        yield from _rules(list(value.__dict__.values()))
 
 
 @examples(300)
@@ -49,24 +80,18 @@ def test_any_value_at_any_location_is_read_or_reported(location: tuple[str, tupl
 @pytest.mark.parametrize("field", sorted(one.alias or name for name, one in InferenceModelSpec.model_fields.items()))
 def test_a_wrong_field_of_a_model_with_variants_is_reported(field: str) -> None:
     """Rules of variants and adapters make the specs of variants, from fields that may be absent."""
-    body = {
-        "apiVersion": "argosy.dev/v1alpha1",
-        "kind": "InferenceModel",
-        "metadata": {"name": "chat"},
-        "spec": {
-            "poolRef": {"name": "gpus"},
-            "modelFormat": {"name": "vllm"},
-            "version": 1,
-            "storageUri": "hf://org/model",
-            "footprint": {"gpus": 1},
-            "adapters": [{"name": "sql", "storageUri": "hf://org/sql"}],
-            "variants": [{"name": "few", "maxConcurrency": 8, "maxBatchSize": 4}, {"name": "many"}],
-            field: 0.5,
-        },
-    }
-    resource, problems = parse_body(body, "f")
+    resource, problems = parse_body(VARIANTS | {"spec": VARIANTS["spec"] | {field: 0.5}}, "f")
     assert resource is None
     assert [problem.message for problem in problems]
+
+
+@pytest.mark.parametrize("body", [*BODIES.values(), VARIANTS], ids=[*BODIES, "variants"])
+def test_a_rule_reads_only_the_fields_that_it_declares(body: dict[str, Any]) -> None:
+    """A rule runs as soon as the fields that it declares are valid; any other one may be absent."""
+    resource, _ = parse_body(body)
+    checked = [list(rule.check(alone)) for rule, alone in _rules(resource)]
+    assert checked
+    assert not any(checked)
 
 
 @examples(200)
